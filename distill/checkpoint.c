@@ -43,7 +43,7 @@ static void add(struct list *list, const char *name, enum vc_dtype dtype, const 
 
 static enum vc_status make_list(struct vc_trainer *t, struct list *list)
 {
-    *list = (struct list){.room = 2 * t->student.weights->n + 16};
+    *list = (struct list){.room = 3 * t->student.weights->n + 16};
     list->items = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->items);
     list->shapes = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->shapes);
     return list->items != NULL && list->shapes != NULL ? VC_OK : VC_E_NOMEM;
@@ -78,6 +78,16 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
     add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, item->data, item->n);
     list->items[list->n - 1].n_dims = item->n_dims;
     list->items[list->n - 1].shape = item->shape;
+    if (t->counts.best_step != 0 && t->best != NULL) {
+        const char *block = t->student.weights->data_block;
+
+        name = vc_arena_printf(t->ctx, &list->arena, "best.%s", item->name);
+        if (name == NULL) {
+            return VC_E_NOMEM;
+        }
+        add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
+            (const char *)t->best + ((const char *)item->data - block), item->n);
+    }
     if (t->states[k].keep != NULL) {
         name = vc_arena_printf(t->ctx, &list->arena, "keep.%s", item->name);
         if (name == NULL) {
@@ -96,6 +106,10 @@ static enum vc_status list_state(struct vc_trainer *t, struct list *list)
         VC_TRY(list_weight(t, list, k));
     }
     add(list, "states", VC_DTYPE_U8, t->state_block, t->report->state_bytes);
+    if (!t->control && t->counts.n_evals != 0) {
+        VC_TRY(vc_trainer_room_for_looks(t, t->counts.n_evals));
+        add(list, "evals", VC_DTYPE_U8, t->evals, t->counts.n_evals * sizeof *t->evals);
+    }
     if (t->counts.control_done != 0) {
         add(list, "answers", VC_DTYPE_U8, t->control_answers.right, t->eval.rows.n * t->student.positions);
     }
@@ -268,6 +282,9 @@ static enum vc_status read_counts(struct vc_trainer *t)
         status =
             vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has %llu steps behind it; this run has %llu",
                     t->checkpoint->resume->path, (unsigned long long)t->counts.step, (unsigned long long)t->n_steps);
+    } else if (t->counts.n_evals > t->counts.step || (t->counts.best_step != 0 && t->best == NULL)) {
+        status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has evaluations that this run does not have",
+                         t->checkpoint->resume->path);
     } else if (t->counts.control_done != 0 && t->control_answers.right == NULL) {
         status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has the answers of a control run that this run does not have",
                          t->checkpoint->resume->path);
@@ -298,6 +315,7 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
         t->report->kd_gradient = t->figures.kd_gradient;
         t->report->ce_gradient = t->figures.ce_gradient;
         t->report->n_steps = t->counts.step;
+        t->report->n_evals = t->counts.n_evals;
     }
     *loaded = true;
 out:

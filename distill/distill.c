@@ -99,6 +99,14 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
                                       : o->order > VC_ORDER_FILE        ? "order"
                                                                         : "precision"));
     }
+    if ((o->eval_every != 0 && o->eval == NULL) || (o->early_stop != 0 && o->eval_every == 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s",
+                       vc_option(ctx, o->eval_every != 0 ? "eval_every" : "early_stop"),
+                       vc_option(ctx, o->eval_every != 0 ? "eval" : "eval_every"));
+    }
+    if (o->keep > VC_KEEP_LAST) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has", vc_option(ctx, "keep"));
+    }
     if (o->checkpoint_every != 0 && o->checkpoint == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s, the file", vc_option(ctx, "checkpoint_every"),
                        vc_option(ctx, "checkpoint"));
@@ -235,12 +243,6 @@ static void take_control(struct vc_trainer *t)
 
 /* ---- judgement ---- */
 
-/* The figure that a student is called better or worse by. */
-static double figure_of(const struct vc_quality *q)
-{
-    return isnan(q->accuracy) ? q->agreement : q->accuracy;
-}
-
 static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_distillation *r = t->report;
@@ -256,10 +258,10 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     } else if (t->options.max_drop < 1 && drop > t->options.max_drop) {
         missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                                  r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
-    } else if (figure_of(&r->after) < figure_of(&r->before)) {
+    } else if (vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
         missed = vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
                                  isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
-                                 figure_of(&r->before), figure_of(&r->after));
+                                 vc_figure_of(&r->before), vc_figure_of(&r->after));
     } else {
         return VC_OK;
     }

@@ -81,6 +81,10 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     blocks[n++] = (struct block){(void **)&t->mask, VC_TAG_SCRATCH, batch * sizeof *t->mask};
     blocks[n++] = (struct block){(void **)&t->states, VC_TAG_MISC, (t->student.weights->n + 1) * sizeof *t->states};
     blocks[n++] = (struct block){(void **)&t->blocks, VC_TAG_MISC, vc_trainer_cut_bytes(t)};
+    if (t->options.eval_every != 0) {
+        blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
+        blocks[n++] = (struct block){&t->best, VC_TAG_TILES, t->report->weight_bytes};
+    }
     if (t->runs_teacher) {
         blocks[n++] = (struct block){&t->teacher_logits, VC_TAG_TILES, n_logits};
     }
@@ -136,6 +140,7 @@ static void count(struct vc_trainer *t)
     r->eval_bytes = vc_max_u64(vc_net_forward_bytes(&t->student), vc_net_forward_bytes(&t->teacher));
     vc_net_macs(&t->student, &r->macs_again, &r->macs_forward);
     r->weight_bytes = t->student.weights->data_bytes;
+    r->copy_bytes = t->options.eval_every != 0 ? 2 * r->weight_bytes : 0;
     r->gradient_bytes = t->student.weights->grad_bytes;
     r->state_bytes = vc_trainer_states(&t->options) * r->gradient_bytes;
     r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;

@@ -42,6 +42,9 @@ static const struct row table[] = {
     ROW(frozen_norm, SWITCH),
     ROW(keep_sparsity, SWITCH),
     ROW(control, SWITCH),
+    ROW(eval_every, COUNT),
+    ROW(early_stop, COUNT),
+    ROW(keep, CHOICE),
 };
 
 static void add_row(struct vc_text *text, const struct row *row, const struct vc_distill_options *o)
@@ -124,8 +127,8 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         add_row(text, &table[k], o);
     }
-    /* Rates that fall depend on where the run ends, and a control run has as many steps. */
-    if (o->control || o->schedule == VC_SCHEDULE_COSINE || o->schedule == VC_SCHEDULE_LINEAR) {
+    /* Rates that fall depend on where the run ends, a control run has as many steps, and the last one is evaluated. */
+    if (o->control || o->eval_every != 0 || o->schedule == VC_SCHEDULE_COSINE || o->schedule == VC_SCHEDULE_LINEAR) {
         vc_text_add(text, "steps %llu\n", (unsigned long long)t->n_steps);
     }
     for (size_t k = 0; k < o->n_freeze; k++) {

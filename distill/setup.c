@@ -232,6 +232,10 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     at = t->state_block;
     t->counts.step = 0;
     t->counts.saved = 0;
+    t->counts.looked = 0;
+    t->counts.best_step = 0;
+    t->counts.waited = 0;
+    t->counts.n_evals = 0;
     memset(t->state_block, 0, (size_t)t->report->state_bytes);
     t->report->n_masked = 0;
     for (size_t k = 0; k < t->student.weights->n; k++) {
@@ -264,6 +268,8 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_net_close(&t->teacher);
     vc_free(t->ctx, t->control_answers.right);
     vc_trainer_release(t);
+    vc_free(t->ctx, t->spare);
+    vc_free(t->ctx, t->best);
     vc_free(t->ctx, t->states);
     vc_free(t->ctx, t->order);
     vc_free(t->ctx, t->blocks);

@@ -254,17 +254,21 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
                                      .warmup = t->options.warmup,
                                      .every = t->options.step_every,
                                      .factor = t->options.step_factor};
+    bool stop = false;
     enum vc_status status = VC_OK;
 
     t->epoch = UINT64_MAX;
     vc_trainer_cut(t);
     vc_checkpoint_mark(t);
-    while (t->counts.step < t->n_steps) {
+    VC_TRY(vc_trainer_look(t, &stop)); /* of a run that was interrupted in it */
+    while (!stop && t->counts.step < t->n_steps) {
         VC_TRY(step(t, &rates, t->counts.step));
         vc_checkpoint_mark(t);
+        VC_TRY(vc_trainer_look(t, &stop));
         VC_TRY(vc_checkpoint_step(t));
         VC_TRY(vc_check_cancelled(t->ctx));
     }
+    vc_trainer_choose(t);
 out:
     return status == VC_E_CANCELLED ? vc_checkpoint_interrupted(t) : status;
 }

@@ -6,6 +6,7 @@
  *     train.c     steps
  *     update.c    norms of gradients, the optimizer's step
  *     judge.c     answers on rows that are not trained with
+ *     looks.c     the same while it trains: the best weights, and when to stop
  *     logits.c    answers into a file, which teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
 #define VC_DISTILL_TRAINER_H
@@ -35,11 +36,16 @@ struct vc_trainer_counts {
     uint64_t control;      /* 1: these are steps of the control run */
     uint64_t control_done; /* 1: the control run is over */
     uint64_t saved;        /* the step of the last checkpoint */
+    uint64_t looked;       /* the step of the last evaluation */
+    uint64_t best_step;    /* of the best one; 0: there is none yet */
+    uint64_t waited;       /* evaluations since then */
+    uint64_t n_evals;      /* of the run; of the control none is kept */
 };
 
 struct vc_trainer_figures {
     double first_loss, last_loss, kd_gradient, ce_gradient;
     double control_accuracy, control_ce, control_agreement, control_kd;
+    double best_figure, best_loss;
 };
 
 struct vc_trainer {
@@ -75,7 +81,10 @@ struct vc_trainer {
     struct vc_trainer_figures figures;
     struct vc_answers control_answers;
     struct vc_checkpoint *checkpoint; /* NULL: none is written, none was resumed */
-    struct vc_arena *texts;           /* the report's */
+    void *spare, *best;               /* weights and statistics: a copy for a moment; those of the best evaluation */
+    struct vc_distill_eval *evals;    /* report->evals */
+    uint64_t evals_room;
+    struct vc_arena *texts; /* the report's */
 };
 
 double vc_seconds(void);
@@ -118,6 +127,20 @@ void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t 
 
 /* All steps of a run, with the teacher or, for the control, without. */
 enum vc_status vc_trainer_run(struct vc_trainer *t);
+
+/* After a step: evaluates the student where it is time to, as options.eval_every says. *stop: there was no better one
+ * for so long that the run is over. */
+enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop);
+/* Room for n evaluations in the report. */
+enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n);
+/* After the last step: the weights become those that options.keep asks for. */
+void vc_trainer_choose(struct vc_trainer *t);
+
+/* The figure that a student is called better or worse by. */
+static inline double vc_figure_of(const struct vc_quality *q)
+{
+    return q->n_labels == 0 ? q->agreement : q->accuracy;
+}
 
 /* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,

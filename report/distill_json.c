@@ -15,6 +15,26 @@ static void write_quality(struct vc_json *json, const char *key, const struct vc
     vc_json_end(json, '}');
 }
 
+/* Evaluations on the way, a line each. */
+static void write_steps(struct vc_json *json, const struct vc_distillation *d)
+{
+    vc_json_begin(json, "steps", '[', false);
+    for (uint64_t k = 0; k < d->n_evals; k++) {
+        const struct vc_quality *q = &d->evals[k].quality;
+
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_uint(json, "step", d->evals[k].step);
+        vc_json_real(json, "accuracy", q->accuracy);
+        vc_json_real(json, "cross_entropy", q->ce);
+        vc_json_real(json, "agreement", q->agreement);
+        vc_json_real(json, "divergence", q->kd);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+    vc_json_uint(json, "best_step", d->best_step);
+    vc_json_bool(json, "stopped", d->stopped);
+}
+
 static void write_options(struct vc_json *json, const struct vc_distill_options *o)
 {
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
@@ -55,6 +75,7 @@ static void write_memory(struct vc_json *json, const struct vc_distillation *d)
     vc_json_uint(json, "gradients", d->gradient_bytes);
     vc_json_uint(json, "states", d->state_bytes);
     vc_json_uint(json, "teacher", d->teacher_bytes);
+    vc_json_uint(json, "copies", d->copy_bytes);
     vc_json_line(json);
     vc_json_uint(json, "planned", d->planned_bytes);
     vc_json_uint(json, "peak", d->peak_bytes);
@@ -114,6 +135,9 @@ static void write_eval(struct vc_json *json, const struct vc_distill_options *o,
     } else {
         vc_json_null(json, "control");
         vc_json_string(json, "control_reason", d->control_reason);
+    }
+    if (d->best_step != 0) {
+        write_steps(json, d);
     }
     vc_json_end(json, '}');
 }

@@ -164,6 +164,12 @@ static const struct opt watch_opts[] = {
     {.name = "log", .value = "FILE", .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
     {.name = "dump-gradients", .value = "FILE", .kind = OPT_TEXT, DISTILL(gradients),
      .help = "the gradients of the first step, by the names of their tensors (npz, safetensors)"},
+    {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval_every),
+     .help = "judge the student by --eval after every N steps, and after the last"},
+    {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(early_stop),
+     .help = "end the run when N such evaluations in a row were not better than the best"},
+    {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(keep),
+     .help = "--eval-every: write the weights of the best evaluation, or of the last step (default best)"},
     {.name = "checkpoint", .value = "FILE", .kind = OPT_TEXT, DISTILL(checkpoint),
      .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors)"},
     {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint_every),
@@ -209,6 +215,14 @@ static void tell_step(void *user, const struct vc_distill_step *step)
         return;
     }
     fprintf(cli->log_to, "{\"step\": %llu", (unsigned long long)step->step);
+    if (step->eval != NULL) {
+        log_number(cli->log_to, "accuracy", step->eval->accuracy);
+        log_number(cli->log_to, "cross_entropy", step->eval->ce);
+        log_number(cli->log_to, "agreement", step->eval->agreement);
+        log_number(cli->log_to, "divergence", step->eval->kd);
+        fputs("}\n", cli->log_to);
+        return;
+    }
     log_number(cli->log_to, "loss", step->loss);
     log_number(cli->log_to, "kd", step->kd);
     log_number(cli->log_to, "ce", step->ce);

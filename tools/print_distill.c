@@ -26,7 +26,8 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
 
     fprintf(app->out.to, "memory    %s:",
             fmt_size(buf, &app->out,
-                     d->arena_bytes + d->weight_bytes + d->gradient_bytes + d->state_bytes + d->teacher_bytes));
+                     d->arena_bytes + d->weight_bytes + d->gradient_bytes + d->state_bytes + d->teacher_bytes +
+                         d->copy_bytes));
     print_size(app, " programs", d->arena_bytes);
     fprintf(app->out.to, " (without reuse %s)", fmt_size(buf, &app->out, d->naive_bytes));
     print_size(app, ", weights", d->weight_bytes);
@@ -150,6 +151,12 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
         print_clean(to, o->eval->path);
         fprintf(to, ": %s rows\n", fmt_count(buf, d->after.n_rows));
         printed = print_qualities(app, d, o->teacher.graph != NULL || o->n_eval_logits != 0);
+    }
+    if (d->best_step != 0) {
+        fprintf(to, "the best of %s evaluations was behind", fmt_count(buf, d->n_evals));
+        fprintf(to, " step %s", fmt_count(buf, d->best_step));
+        fprintf(to, "; %s%s\n", o->keep == VC_KEEP_BEST ? "its weights are kept" : "the last weights are kept",
+                d->stopped ? ", and the run was stopped" : "");
     }
     if (d->has_control) {
         fprintf(to, "the teacher gains %+.2f +- %.2f points over the control, which learnt from labels alone\n",

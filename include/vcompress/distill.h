@@ -61,6 +61,11 @@ enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1 };
 /* Rows of an epoch: in an order drawn from the seed, a new one for each epoch; or as they lie in the file. */
 enum vc_row_order { VC_ORDER_SHUFFLED = 0, VC_ORDER_FILE = 1 };
 
+struct vc_quality;
+
+/* Which weights are written where there were evaluations on the way. */
+enum vc_keep { VC_KEEP_BEST = 0, VC_KEEP_LAST = 1 };
+
 /* One optimizer step, as soon as it is done. Losses are means over the rows of the step: kd over those that count, ce
  * over those that have a label. A term that the run does not have is NaN. */
 struct vc_distill_step {
@@ -74,6 +79,8 @@ struct vc_distill_step {
     double seconds;                    /* since the run began */
     uint64_t reserved_bytes; /* of the host: in use or kept for reuse; and the most that was reserved so far */
     uint64_t peak_bytes;
+    /* NULL: a step. Else an evaluation behind step number `step` (eval_every), and what belongs to a step is NaN. */
+    const struct vc_quality *eval;
 };
 
 struct vc_distill_options {
@@ -148,6 +155,9 @@ struct vc_distill_options {
      * computed again (where `recompute` is none). */
     uint64_t memory_bytes;
     uint64_t keep_batch; /* 1: batch and accum stay as they are */
+    uint64_t eval_every; /* steps between two evaluations on `eval`; 0: none on the way. The last step has one, too */
+    uint64_t early_stop; /* the run ends when so many evaluations in a row were not better than the best; 0: never */
+    enum vc_keep keep;   /* the weights of the best evaluation, or of the last step; without eval_every the latter */
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -165,6 +175,11 @@ struct vc_quality {
     double ce;                 /* mean of -log softmax at the label */
     double agreement;          /* rows whose largest logit is the teacher's */
     double kd;                 /* mean divergence from the teacher at the temperature, times its square */
+};
+
+struct vc_distill_eval {
+    uint64_t step;
+    struct vc_quality quality;
 };
 
 /* The library's; freed with vc_distillation_free. */
@@ -209,6 +224,11 @@ struct vc_distillation {
      * networks' programs that only answer, which evaluation needs. With masks the plan has a byte for every weight that
      * may have one. */
     uint64_t planned_bytes, peak_bytes, eval_bytes;
+    uint64_t n_evals; /* on the way, with options.eval_every */
+    const struct vc_distill_eval *evals;
+    uint64_t best_step;  /* of the best of them; 0: there are none */
+    bool stopped;        /* by options.early_stop, before all steps were done */
+    uint64_t copy_bytes; /* of weights, for evaluations on the way */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

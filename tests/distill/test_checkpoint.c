@@ -13,12 +13,17 @@ struct told {
     uint64_t stop_at; /* steps, after which it is cancelled; 0: never */
     bool stop_control;
     double losses[2][STEPS + 1]; /* by number of the step, of run and control */
+    unsigned n_evals;
 };
 
 static void listen(void *user, const struct vc_distill_step *step)
 {
     struct told *told = user;
 
+    if (step->eval != NULL) {
+        told->n_evals++;
+        return;
+    }
     told->losses[step->control][step->step] = step->loss;
     if (step->step == told->stop_at && step->control == told->stop_control) {
         vc_ctx_cancel(ctx);
@@ -233,6 +238,41 @@ static void test_dropout(void **unused)
     vc_model_close(model);
 }
 
+/* Evaluations on the way: the best weights lie in the checkpoint, too, whatever step it is of. */
+static void test_evaluations(void **unused)
+{
+    struct vc_distillation *d = NULL;
+    struct run run;
+
+    (void)unused;
+    for (unsigned k = 0; k < 4; k++) {
+        struct told told = {.stop_at = 0};
+
+        open_run(&run);
+        run.options.eval = &run.data;
+        run.options.eval_every = k < 2 ? 2 : STOP_AT;
+        run.options.keep = k % 2 == 0 ? VC_KEEP_BEST : VC_KEEP_LAST;
+        run.options.control = k == 0;
+        run.options.alpha = 0.5;
+        run.options.optimizer = VC_OPTIMIZER_SGD;
+        run.options.lr = 2; /* so large that the last weights are not the best */
+        compare_runs(&run, false);
+        run.options.user = &told;
+        assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+        assert_int_equal(d->n_evals, k < 2 ? STEPS / 2 : 3);
+        assert_true(d->best_step != 0 && !d->stopped && told.n_evals == d->n_evals * (k == 0 ? 2 : 1));
+        for (uint64_t i = 0; i < d->n_evals; i++) {
+            bool is_best = d->evals[i].step == d->best_step;
+
+            assert_true(d->evals[i].quality.accuracy <= d->after.accuracy || k % 2 == 1);
+            assert_true(!is_best || k % 2 == 1 || d->evals[i].quality.ce == d->after.ce);
+            assert_true(d->evals[i].step != STEPS || k % 2 == 0 || d->evals[i].quality.ce == d->after.ce);
+        }
+        vc_distillation_free(d);
+        close_run(&run);
+    }
+}
+
 /* ---- what is refused ---- */
 
 static void interrupt(struct run *run, char *file, size_t room)
@@ -377,9 +417,9 @@ static void test_no_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_control),   cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_dropout),    cmocka_unit_test(test_other_run), cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_control),     cmocka_unit_test(test_statistics),
+        cmocka_unit_test(test_dropout),    cmocka_unit_test(test_evaluations), cmocka_unit_test(test_other_run),
+        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
