@@ -104,8 +104,18 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
                        vc_option(ctx, o->eval_every != 0 ? "eval_every" : "early_stop"),
                        vc_option(ctx, o->eval_every != 0 ? "eval" : "eval_every"));
     }
-    if (o->keep > VC_KEEP_LAST) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has", vc_option(ctx, "keep"));
+    if (o->keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
+                       vc_option(ctx, o->keep > VC_KEEP_LAST ? "keep" : "task"));
+    }
+    if (o->task == VC_TASK_RECALIBRATE &&
+        (o->frozen_norm || o->control || o->eval_every != 0 || o->checkpoint != NULL || o->resume != NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
+                       vc_option(ctx, o->frozen_norm          ? "frozen_norm"
+                                      : o->control            ? "control"
+                                      : o->eval_every != 0    ? "eval_every"
+                                      : o->checkpoint != NULL ? "checkpoint"
+                                                              : "resume"));
     }
     if (o->checkpoint_every != 0 && o->checkpoint == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s, the file", vc_option(ctx, "checkpoint_every"),
@@ -332,7 +342,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     }
     VC_TRY(vc_trainer_begin(t));
     VC_TRY(t->eval.open ? vc_trainer_judge(t, false, &t->report->before, NULL) : VC_OK);
-    VC_TRY(run(t));
+    VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? vc_trainer_recalibrate(t) : run(t));
     if (t->eval.open) {
         VC_TRY(vc_trainer_judge(t, false, &t->report->after, &with));
         if (t->report->has_control) {
@@ -341,7 +351,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
         }
     }
     vc_trainer_release(t); /* what reads and writes tensors has its place */
-    VC_TRY(check_changed(t));
+    VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? VC_OK : check_changed(t));
     VC_TRY(check_gates(t, arena));
 out:
     vc_free(t->ctx, with.right);

@@ -33,7 +33,7 @@ static enum vc_status make_programs(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     if (t->data.open) {
-        VC_TRY(make_engines(t, &t->student, t->data.rows.n, true));
+        VC_TRY(make_engines(t, &t->student, t->data.rows.n, t->options.task == VC_TASK_TRAIN));
         VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
     }
     if (t->eval.open) {

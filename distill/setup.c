@@ -50,6 +50,9 @@ static enum vc_status check_terms(struct vc_trainer *t)
     if (t->judge_only) {
         return VC_OK;
     }
+    if (o->task == VC_TASK_RECALIBRATE) {
+        return vc_trainer_recalibrate_check(t);
+    }
     if (!t->data.taught && o->alpha != 0) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "there is no teacher; %s 0 learns from labels alone",
                        vc_option(t->ctx, "alpha"));
@@ -107,7 +110,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
     const struct vc_distill_options *o = &t->options;
     const struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
                                            .precision = o->precision,
-                                           .train = !t->judge_only,
+                                           .train = !t->judge_only && o->task == VC_TASK_TRAIN,
                                            .frozen_norm = o->frozen_norm,
                                            .freeze = o->freeze,
                                            .n_freeze = o->n_freeze,
@@ -177,7 +180,9 @@ static enum vc_status count_steps(struct vc_trainer *t)
                        vc_option(t->ctx, "accum"));
     }
     t->steps_per_epoch = vc_ceil_div_u64(t->data.rows.n, t->per_step);
-    if (o->epochs == 0) {
+    if (o->task == VC_TASK_RECALIBRATE) {
+        t->n_steps = t->steps_per_epoch; /* one walk over the rows */
+    } else if (o->epochs == 0) {
         t->n_steps = o->steps;
     } else if (!vc_mul_u64(o->epochs, t->steps_per_epoch, &t->n_steps)) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: too many", vc_option(t->ctx, "epochs"));

@@ -6,6 +6,7 @@
  *     train.c     steps
  *     update.c    norms of gradients, the optimizer's step
  *     judge.c     answers on rows that are not trained with
+ *     recalibrate.c  statistics without training
  *     looks.c     the same while it trains: the best weights, and when to stop
  *     logits.c    answers into a file, which teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
@@ -127,6 +128,10 @@ void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t 
 
 /* All steps of a run, with the teacher or, for the control, without. */
 enum vc_status vc_trainer_run(struct vc_trainer *t);
+
+/* VC_TASK_RECALIBRATE: the student has statistics; and they become those of the rows. */
+enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t);
+enum vc_status vc_trainer_recalibrate(struct vc_trainer *t);
 
 /* After a step: evaluates the student where it is time to, as options.eval_every says. *stop: there was no better one
  * for so long that the run is over. */

@@ -143,6 +143,8 @@ static const struct opt training_opts[] = {
      .help = "leave tensors whose name matches as they are"},
     {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(frozen_norm),
      .help = "batch normalization computes with its running statistics, and keeps them"},
+    {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),
+     .help = "train nothing: only the running statistics of batch normalization become those of the rows of --data"},
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(keep_sparsity),
      .help = "weights that are zero stay zero (of tensors with two or more dimensions)"},
     {.name = "mask", .value = "FILE", .kind = OPT_TEXT, CLI(mask), .option = "mask",

@@ -85,7 +85,9 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
     fputc('\n', to);
     print_memory(app, d);
-    if (!o->dry_run) {
+    if (o->task == VC_TASK_RECALIBRATE) {
+        fputs("training  none: running statistics from these rows\n", to);
+    } else if (!o->dry_run) {
         fprintf(to, "loss      %.4g -> %.4g", d->first_loss, d->last_loss);
         if (o->alpha > 0 && o->alpha < 1) {
             fprintf(to, "; the first gradients of the logits: %.3g by the teacher, %.3g by labels", d->kd_gradient,

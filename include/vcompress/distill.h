@@ -61,6 +61,10 @@ enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1 };
 /* Rows of an epoch: in an order drawn from the seed, a new one for each epoch; or as they lie in the file. */
 enum vc_row_order { VC_ORDER_SHUFFLED = 0, VC_ORDER_FILE = 1 };
 
+/* What is done with the student. VC_TASK_RECALIBRATE: only the running statistics of batch normalization, which become
+ * those of the rows of `data`; no teacher and no labels are needed. */
+enum vc_distill_task { VC_TASK_TRAIN = 0, VC_TASK_RECALIBRATE = 1 };
+
 struct vc_quality;
 
 /* Which weights are written where there were evaluations on the way. */
@@ -158,6 +162,7 @@ struct vc_distill_options {
     uint64_t eval_every; /* steps between two evaluations on `eval`; 0: none on the way. The last step has one, too */
     uint64_t early_stop; /* the run ends when so many evaluations in a row were not better than the best; 0: never */
     enum vc_keep keep;   /* the weights of the best evaluation, or of the last step; without eval_every the latter */
+    enum vc_distill_task task;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);

@@ -83,6 +83,85 @@ static void test_judged(void **unused)
     close_run(&run);
 }
 
+/* Statistics of the rows, and nothing else: against sums over the rows of what the first layer gives. */
+static void test_recalibrated(void **unused)
+{
+    static const uint64_t shape_w[2] = {8, 5}, shape_v[2] = {3, 8}, eight = 8;
+    double w[40], v[24], ones[8], zeros[8] = {0}, x[ROWS * 5], mean[8], variance[8], same[40];
+    const struct vc_memory_tensor tensors[] = {
+        {"a.weight", VC_DTYPE_F64, 2, shape_w, w},        {"n.weight", VC_DTYPE_F64, 1, &eight, ones},
+        {"n.bias", VC_DTYPE_F64, 1, &eight, zeros},       {"n.running_mean", VC_DTYPE_F64, 1, &eight, zeros},
+        {"n.running_var", VC_DTYPE_F64, 1, &eight, ones}, {"b.weight", VC_DTYPE_F64, 2, shape_v, v}};
+    struct vc_distillation *d = NULL;
+    struct vc_graph_options graph;
+    struct vc_network net = {.beside = NULL};
+    struct vc_model *model = NULL;
+    struct run run;
+
+    (void)unused;
+    numbers(31, 40, w);
+    numbers(32, 24, v);
+    numbers(7, (size_t)ROWS * 5, x);
+    for (size_t i = 0; i < 8; i++) {
+        ones[i] = 1;
+    }
+    write_file("norm.npz", tensors, 6);
+    (void)save_text("norm.txt", "input x [batch, 5]\nlinear a 8 bias=no\nbatchnorm n\nrelu\nlinear b 3 bias=no\n");
+    open_run(&run);
+    assert_int_equal(vc_model_open(ctx, in_folder("norm.npz"), NULL, &model), VC_OK);
+    vc_graph_defaults(&graph);
+    graph.weights = model;
+    assert_int_equal(vc_graph_read_text(ctx, in_folder("norm.txt"), &graph, &net.graph), VC_OK);
+    net.weights = model;
+    run.options.student = net;
+    run.options.teacher = (struct vc_network){.graph = NULL};
+    run.options.task = VC_TASK_RECALIBRATE;
+    run.options.batch = ROWS;
+    run.options.tell = NULL;
+    if (vc_distill(ctx, &run.options, &d) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    assert_true(d->n_tensors == 0 && d->gradient_bytes == 0 && d->state_bytes == 0);
+    vc_distillation_free(d);
+    read_doubles("out.npz", "n.running_mean", mean, 8);
+    read_doubles("out.npz", "n.running_var", variance, 8);
+    read_doubles("out.npz", "a.weight", same, 40);
+    assert_memory_equal(same, w, sizeof w);
+    for (size_t c = 0; c < 8; c++) {
+        double sum = 0;
+        double squares = 0;
+
+        for (size_t r = 0; r < ROWS; r++) {
+            double y = 0;
+
+            for (size_t k = 0; k < 5; k++) {
+                y += w[c * 5 + k] * x[r * 5 + k];
+            }
+            sum += y;
+            squares += y * y;
+        }
+        assert_true(fabs(mean[c] - sum / ROWS) < 1e-14);
+        assert_true(fabs(variance[c] - (squares - sum * sum / ROWS) / (ROWS - 1)) < 1e-13);
+    }
+    run.options.batch = 7; /* the mean of means by their rows is the mean */
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+    vc_distillation_free(d);
+    read_doubles("out.npz", "n.running_mean", variance, 8);
+    for (size_t c = 0; c < 8; c++) {
+        assert_true(fabs(mean[c] - variance[c]) < 1e-14);
+    }
+    run.options.frozen_norm = true;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_ARGUMENT);
+    expect_says(ctx, "task trains nothing: frozen_norm belongs to a run");
+    run.options.frozen_norm = false;
+    run.options.student = run.student;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_ARGUMENT);
+    expect_says(ctx, "task: the student has no batch normalization with running statistics");
+    close_run(&run);
+    vc_graph_close(net.graph);
+    vc_model_close(model);
+}
+
 static void test_refused(void **unused)
 {
     const char *array[] = {"x=nothing"};
@@ -354,9 +433,10 @@ static void test_cancelled(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),   cmocka_unit_test(test_judged),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_width),     cmocka_unit_test(test_chain_gate), cmocka_unit_test(test_chain_no_memory),
+        cmocka_unit_test(test_goldens),         cmocka_unit_test(test_judged),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_recalibrated),    cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_chain),           cmocka_unit_test(test_width),     cmocka_unit_test(test_chain_gate),
+        cmocka_unit_test(test_chain_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
