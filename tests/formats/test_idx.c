@@ -98,7 +98,8 @@ static void test_types(void **unused)
 static void test_cuts(void **unused)
 {
     struct vc_ctx *ctx = test_ctx();
-    unsigned char plain[64], packed[256];
+    unsigned char plain[64] = {0};
+    unsigned char packed[256];
     size_t n = make_idx(0x0d, 4, plain);
     size_t n_packed = pack(plain, n, true, packed, sizeof packed);
 
