@@ -7,6 +7,7 @@
 #include "distill/checkpoint.h"
 #include "distill/derive.h"
 #include "distill/distill_pass.h"
+#include "distill/identity.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
 #include "passes/graph_params.h"
@@ -317,6 +318,47 @@ out:
 
 /* ---- the work ---- */
 
+/* ---- what it was made from ---- */
+
+/* The digest of all inputs: of the single one its own, else of theirs one behind the other. */
+static enum vc_status identify_rows(struct vc_trainer *t, char hex[VC_SHA256_HEX_BYTES])
+{
+    const struct vc_rows_view *view = &t->data.student;
+    struct vc_sha256 sha;
+    enum vc_status status = VC_OK;
+
+    vc_sha256_begin(&sha);
+    for (size_t k = 0; k < view->n; k++) {
+        VC_TRY(vc_identity_input(view, k, hex));
+        vc_sha256_add(&sha, hex, VC_SHA256_HEX_BYTES - 1);
+    }
+    if (view->n != 1) {
+        vc_sha256_end(&sha, hex);
+    }
+out:
+    return status;
+}
+
+static enum vc_status identify(struct vc_trainer *t, struct vc_arena *arena)
+{
+    char hex[VC_SHA256_HEX_BYTES];
+    enum vc_status status = VC_OK;
+
+    if (!vc_sha256_built_in()) {
+        return VC_OK;
+    }
+    if (t->runs_teacher) {
+        VC_TRY(vc_identity_net(&t->teacher, hex));
+        t->report->teacher_sha256 = vc_arena_printf(t->ctx, arena, "%s", hex);
+        VC_TRY_ALLOC(t->report->teacher_sha256);
+    }
+    VC_TRY(identify_rows(t, hex));
+    t->report->data_sha256 = vc_arena_printf(t->ctx, arena, "%s", hex);
+    VC_TRY_ALLOC(t->report->data_sha256);
+out:
+    return status;
+}
+
 enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_answers with = {NULL, 0};
@@ -328,6 +370,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
         return VC_OK;
     }
     VC_TRY(vc_trainer_prepare(t));
+    VC_TRY(identify(t, arena));
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
         with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);

@@ -30,6 +30,24 @@ static void forget(struct vc_ctx *ctx, struct distilling *d)
     d->arena = (struct vc_arena){0};
     d->report = (struct vc_distillation){0};
     d->pass.gate_missed = NULL;
+    d->pass.lineage = NULL;
+}
+
+#define NO_DIGEST "0000000000000000000000000000000000000000000000000000000000000000"
+
+/* What the weights were made from, for the metadata of the output; as long before the training as behind it. */
+static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, const struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &d->taken;
+    const char *teacher = d->report.teacher_sha256 != NULL ? d->report.teacher_sha256 : NO_DIGEST;
+    const char *data = d->report.data_sha256 != NULL ? d->report.data_sha256 : NO_DIGEST;
+
+    d->pass.lineage = vc_arena_printf(
+        ctx, &d->arena,
+        "{\"teacher\":%s%s%s,\"data\":\"%s\",\"temperature\":%.17g,\"alpha\":%.17g,\"steps\":%llu,\"seed\":%llu}",
+        t->runs_teacher ? "\"" : "", t->runs_teacher ? teacher : "null", t->runs_teacher ? "\"" : "", data,
+        o->temperature, o->alpha, (unsigned long long)t->n_steps, (unsigned long long)o->seed);
+    return d->pass.lineage != NULL ? VC_OK : VC_E_NOMEM;
 }
 
 static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
@@ -53,6 +71,7 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     VC_TRY(vc_trainer_work(&t, &d->arena));
     d->report.options = &d->taken;
     d->report.seconds = vc_seconds() - t.began;
+    VC_TRY(tell_lineage(ctx, d, &t));
     pass->gate_missed = d->report.missed;
     pass->distillation = &d->report;
     d->weights = t.student.weights;

@@ -163,6 +163,8 @@ void vc_write_distill_files(struct vc_json *json, const struct vc_distill_option
 
 void vc_write_distill_part(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
+    vc_json_string(json, "teacher_sha256", d->teacher_sha256);
+    vc_json_string(json, "data_sha256", d->data_sha256);
     write_options(json, o);
     write_run(json, o, d);
     write_memory(json, d);

@@ -276,7 +276,8 @@ struct vc_pass {
                               beside the weights. Of one pass in a job */
     const char *gate_missed; /* a gate of its own that was missed, a sentence: nothing is written; NULL: none. Set while
                                 it is planned, and valid until it is planned anew */
-    bool names_files; /* failures of planning it name the file that they are about, which may not be the source */
+    bool names_files;    /* failures of planning it name the file that they are about, which may not be the source */
+    const char *lineage; /* what it made its values from, for the output's metadata; NULL: of those that are there */
     const struct vc_distillation *distillation; /* what it trained, for the report; NULL: nothing */
     const char *said; /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
     size_t n_recipe;

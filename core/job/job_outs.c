@@ -280,6 +280,9 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     job->outs.edits = job->plan.edits;
     job->outs.n_graph_edits = job->plan.n_graph_edits;
     job->outs.graph_edits = job->plan.graph_edits;
+    for (i = 0; i < job->n_passes; i++) { /* the last one's, as if every pass had written a file of its own */
+        job->outs.lineage = job->passes[i]->lineage != NULL ? job->passes[i]->lineage : job->outs.lineage;
+    }
     VC_TRY(list_elsewhere(ctx, job));
 out:
     return status;

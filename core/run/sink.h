@@ -60,7 +60,11 @@ struct vc_out_list {
     const struct vc_edit *edits;
     size_t n_graph_edits; /* for the writer of a graph; others pass them over. Of one number the last one holds */
     const struct vc_graph_edit *graph_edits;
+    const char *lineage; /* what trained weights were made from, one line of JSON: formats with metadata have it under
+                            VC_LINEAGE_KEY, in place of an older one; NULL: nothing was trained */
 };
+
+#define VC_LINEAGE_KEY "vcompress.distill"
 
 /* Makes output number `index` of a planned job. Defined in core/job/job_outs.c. */
 struct vc_out_tensor vc_job_out(const struct vc_job *job, size_t index);

@@ -507,6 +507,48 @@ out:
     return status;
 }
 
+/* An entry of the file's metadata: what it says of an earlier training goes, where there is a new one. */
+static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *field)
+{
+    struct vc_span rest = field->data;
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (l->self->outs->lineage != NULL && rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        if (f.number == ONNX_ENTRY_KEY) {
+            VC_TRY(vc_onnx_string_read(&l->r, &f, "a key of its metadata_props"));
+            if (strcmp(l->r.name, VC_LINEAGE_KEY) == 0) {
+                return VC_OK;
+            }
+        }
+    }
+    VC_TRY(vc_onnx_add_copy(l, field->all));
+out:
+    return status;
+}
+
+/* What was trained, as the last entry. */
+static enum vc_status add_lineage(struct onnx_layout *l)
+{
+    struct vc_text *text = &l->self->literals;
+    size_t mark;
+    size_t from;
+    enum vc_status status = VC_OK;
+
+    if (l->self->outs->lineage == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_onnx_begin_message(l, &mark));
+    from = text->n;
+    vc_wire_put_string(text, ONNX_ENTRY_KEY, VC_LINEAGE_KEY);
+    vc_wire_put_string(text, ONNX_ENTRY_VALUE, l->self->outs->lineage);
+    VC_TRY(vc_onnx_add_literal(l, from));
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_METADATA));
+out:
+    return status;
+}
+
 /* The whole file. The length of a graph is known only when all of its pieces are, so the piece before them is filled
  * last. */
 static enum vc_status add_model(struct onnx_layout *l)
@@ -524,9 +566,12 @@ static enum vc_status add_model(struct onnx_layout *l)
             VC_TRY(add_graph(l, self->source->graph, ONNX_MAIN));
             VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_GRAPH));
         } else {
-            VC_TRY(f.number == ONNX_MODEL_FUNCTION ? add_function(l, &f) : vc_onnx_add_copy(l, f.all));
+            VC_TRY(f.number == ONNX_MODEL_FUNCTION   ? add_function(l, &f)
+                   : f.number == ONNX_MODEL_METADATA ? add_entry(l, &f)
+                                                     : vc_onnx_add_copy(l, f.all));
         }
     }
+    VC_TRY(add_lineage(l));
     place_pieces(self);
 out:
     return status;

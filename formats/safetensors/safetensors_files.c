@@ -274,6 +274,12 @@ out:
     return status;
 }
 
+/* What the source says of how it was trained does not hold for what was trained anew. */
+static const char *replaced_note(const struct safetensors_plan *plan)
+{
+    return plan->outs->lineage != NULL ? VC_LINEAGE_KEY : NULL;
+}
+
 /* Where the output is divided in another way than the source: the metadata that the source's files agree about, for
  * each new file. */
 static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to,
@@ -285,7 +291,7 @@ static enum vc_status join_notes(struct vc_ctx *ctx, const struct safetensors_pl
 
     vc_text_init(&differing, ctx);
     VC_TRY(vc_safetensors_notes_text(ctx, source != NULL ? source->shards : NULL, source != NULL ? source->n_shards : 0,
-                                     joined, &differing));
+                                     replaced_note(plan), joined, &differing));
     if (differing.n != 0) {
         to->note = vc_arena_printf(ctx, &to->arena, "left out of the metadata, because the files differ in it: %s",
                                    differing.data);
@@ -301,8 +307,8 @@ static bool keeps_division(const struct safetensors_plan *plan, const struct saf
     return plan->source != NULL && to->n == plan->source->n_shards && plan->max_shard_bytes == 0;
 }
 
-/* The metadata of one file: what the source says (`joined`), then second names, the manifest and, of a file of several,
- * the job that made them. */
+/* The metadata of one file: what the source says (`joined`), then what was trained, second names, the manifest and, of
+ * a file of several, the job that made them. */
 static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_plan *plan,
                                    const struct safetensors_files *to, size_t file, const struct vc_text *joined,
                                    const struct vc_text *job)
@@ -312,9 +318,13 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
 
     vc_text_add(text, "{\"%s\":{", VC_SAFETENSORS_METADATA);
     if (keeps_division(plan, to)) {
-        VC_TRY(vc_safetensors_notes_text(ctx, &plan->source->shards[file], 1, text, NULL));
+        VC_TRY(vc_safetensors_notes_text(ctx, &plan->source->shards[file], 1, replaced_note(plan), text, NULL));
     } else {
         vc_text_add_bytes(text, joined->data, joined->n);
+    }
+    if (plan->outs->lineage != NULL) {
+        vc_text_add(text, ",\"" VC_LINEAGE_KEY "\":");
+        vc_text_add_json_string(text, plan->outs->lineage);
     }
     VC_TRY(add_aliases(ctx, plan, file, text));
     VC_TRY(add_manifest(ctx, plan, file, text));

@@ -143,8 +143,9 @@ static enum vc_status agree(struct vc_ctx *ctx, const struct safetensors_shard *
 }
 
 enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safetensors_shard *shards, size_t n,
-                                         struct vc_text *text, struct vc_text *differing)
+                                         const char *without, struct vc_text *text, struct vc_text *differing)
 {
+    size_t n_added = 0;
     struct ref *refs = NULL;
     size_t n_refs;
     bool has_format = false;
@@ -153,14 +154,17 @@ enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safete
 
     VC_TRY(agree(ctx, shards, n, &refs, &n_refs, differing));
     for (i = 0; i < n_refs; i++) {
-        vc_text_add(text, "%s", i == 0 ? "" : ",");
+        if (without != NULL && strcmp(refs[i].note->key, without) == 0) {
+            continue;
+        }
+        vc_text_add(text, "%s", n_added++ == 0 ? "" : ",");
         vc_text_add_json_string(text, refs[i].note->key);
         vc_text_add(text, ":");
         vc_text_add_json_string(text, refs[i].note->value);
         has_format = has_format || strcmp(refs[i].note->key, FORMAT) == 0;
     }
     if (!has_format) {
-        vc_text_add(text, "%s\"" FORMAT "\":\"pt\"", n_refs != 0 ? "," : "");
+        vc_text_add(text, "%s\"" FORMAT "\":\"pt\"", n_added != 0 ? "," : "");
     }
     status = text->status;
 out:

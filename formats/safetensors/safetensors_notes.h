@@ -31,9 +31,10 @@ enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *are
 void vc_safetensors_notes_release(struct vc_ctx *ctx, struct safetensors_notes *notes);
 
 /* Adds the notes of n shards to the text, as "key":"value",...; those that two shards disagree about are left out, and
- * their keys added to `differing`, for people. Without a "format" it is "pt": loaders ask for it. */
+ * their keys added to `differing`, for people. A note of the key `without` (NULL: none) is left out. Without a "format"
+ * it is "pt": loaders ask for it. */
 enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safetensors_shard *shards, size_t n,
-                                         struct vc_text *text, struct vc_text *differing);
+                                         const char *without, struct vc_text *text, struct vc_text *differing);
 
 /* Second names of tensors that are written once become tensors of the model (alias_of), with scales of their own names
  * where there are scales. Ours are listed by VC_SAFETENSORS_NAMES; of notes that other tools make in the same form

@@ -234,6 +234,10 @@ struct vc_distillation {
     uint64_t best_step;  /* of the best of them; 0: there are none */
     bool stopped;        /* by options.early_stop, before all steps were done */
     uint64_t copy_bytes; /* of weights, for evaluations on the way */
+    /* SHA-256 as digits: of the teacher, of its graph as text and its weights as doubles, as vc_logits writes it; NULL:
+     * the teacher is no network. Of the rows that were trained with, of all inputs. NULL, too, after a dry run, and
+     * where the build has no SHA-256. */
+    const char *teacher_sha256, *data_sha256;
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -39,3 +39,18 @@ while IFS=$tab read -r command before after; do
     zeros=$("$vcompress" diff "$dir/pruned.npz" "$dir/recovered.npz" >/dev/null 2>&1 && echo same || echo differ)
     [ "$zeros" = differ ] || { echo "$command: nothing was trained"; exit 1; }
 done <"$dir/rows"
+
+# The three passes in one run: the file that it writes, and its bytes.
+[ "${4:-}" != - ] || exit 0
+chain=$(sed -nE '/^vcompress run --deflate --pass .prune/,/-o small.npz/p' "$source/README.md" | tr -d '\\\n' | sed 's/^vcompress//')
+[ -n "$chain" ] || { echo "README.md has no chain that distils"; exit 1; }
+cp "$digits/digits.npz" "$digits/images.npz" "$digits/digits.layers.txt" "$dir"
+(cd "$dir" && eval "\"$vcompress\" $chain -q")
+said=$(sed -nE 's/^That makes ([0-9,]+) bytes of .* ([0-9]+) of the 997 images are right, .*/\1 \2/p' "$source/README.md" | tr -d ,)
+got=$(right "$dir/small.npz")
+near=$((${got%%,*} - ${said#* }))
+bytes=$(($(wc -c <"$dir/small.npz") - ${said% *}))
+if [ "$near" -gt 8 ] || [ "$near" -lt -8 ] || [ "$bytes" -gt 500 ] || [ "$bytes" -lt -500 ]; then
+    echo "README.md says $said of the chain; measured $(wc -c <"$dir/small.npz") bytes, $got"
+    exit 1
+fi

@@ -123,6 +123,27 @@ class Chains(Judge):
                 with self.subTest(format=extension, passes=passes):
                     self.assertEqual(self.compare(passes, extension).code, 0)
 
+    def test_lineage(self):
+        """What a result was made from is in its metadata, whatever is done behind the training; the last training counts."""
+        self.vc("convert", "-q", self.path("in.npz"), "-o", self.path("in.safetensors"))
+        line = self.graph(DISTILL, "")
+        words = ["--pass", PRUNE, "--pass", line, "--pass", line + " --seed 3 --temperature 4", "--pass", INT8]
+        said = self.vc("run", *words, "--json", "in.safetensors", "-o", "out.safetensors", cwd=self.dir).json()["distillations"]
+        with open(self.path("out.safetensors"), "rb") as f:
+            header = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        text = header["__metadata__"]["vcompress.distill"]
+        lineage = json.loads(text)
+        self.assertEqual(lineage, {"teacher": said[1]["teacher_sha256"], "data": said[1]["data_sha256"], "temperature": 4,
+                                   "alpha": 1, "steps": 20, "seed": 3})
+        self.assertNotEqual(lineage["teacher"], "0" * 64)
+        if onnx is not None:
+            self.save_onnx("in.onnx")
+            said = self.vc("run", "--pass", DISTILL, "--pass", DISTILL + " --seed 9", "--pass", INT8, "--json", "in.onnx", "-o",
+                           "out.onnx", cwd=self.dir).json()["distillations"]
+            props = [p for p in onnx.load(self.path("out.onnx")).metadata_props if p.key == "vcompress.distill"]
+            self.assertEqual([json.loads(p.value)["seed"] for p in props], [9])
+            self.assertEqual(json.loads(props[0].value)["teacher"], said[0]["teacher_sha256"])
+
     def test_quantized_before(self):
         self.assertEqual(self.compare([INT8, DISTILL], "npz").code, 3)
 
