@@ -149,6 +149,7 @@ static void count(struct vc_trainer *t)
     r->batch = t->options.batch;
     r->accum = t->options.accum;
     r->planned_bytes = planned(t);
+    r->n_planned = t->judge_only ? 0 : t->n_steps;
     r->epochs = t->judge_only ? 0 : (double)t->n_steps / (double)t->steps_per_epoch;
 }
 

@@ -362,6 +362,20 @@ static void set_eval(struct distill_cli *cli)
     cli->distill.eval = path != NULL ? &cli->eval_data : NULL;
 }
 
+/* What a command and a line of a recipe have in common. GO_ON or a status. */
+static int check_both(struct app *app, const struct distill_cli *cli)
+{
+    if ((options_seen(&app->parsed, "steps") && cli->distill.steps == 0) ||
+        (options_seen(&app->parsed, "epochs") && cli->distill.epochs == 0)) {
+        return app_usage(app, "--%s: expected a number from 1 on",
+                         options_seen(&app->parsed, "steps") ? "steps" : "epochs");
+    }
+    if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
+        return app_usage(app, "--eval-array needs --eval FILE");
+    }
+    return GO_ON;
+}
+
 /* GO_ON or a status. */
 static int check(struct app *app, const struct distill_cli *cli)
 {
@@ -389,12 +403,9 @@ static int check(struct app *app, const struct distill_cli *cli)
     if (output != NULL && strcmp(output, "-") == 0) {
         return app_usage(app, "-o -: a trained network goes into a file");
     }
-    if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
-        return app_usage(app, "--eval-array needs --eval FILE");
-    }
     return cli->nets.teacher_graph != NULL && cli->nets.teacher == NULL
                ? app_usage(app, "--teacher-graph needs --teacher FILE")
-               : GO_ON;
+               : check_both(app, cli);
 }
 
 static int open_teacher(struct app *app, struct distill_cli *cli)
@@ -516,12 +527,9 @@ static int ready(struct app *app, void *options, struct conversion *what)
     if (cli->nets.data.path == NULL) {
         return app_usage(app, "distill needs --data FILE");
     }
-    if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
-        return app_usage(app, "--eval-array needs --eval FILE");
-    }
     set_eval(cli);
     what->tag = "distilled";
-    return answers_check(app, cli->nets.teacher);
+    return check_both(app, cli) != GO_ON ? EXIT_USAGE : answers_check(app, cli->nets.teacher);
 }
 
 /* The teacher is another network, files with its answers, or the input itself; or labels alone teach. */

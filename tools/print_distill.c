@@ -70,11 +70,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     fputs("\ndata      ", to);
     print_clean(to, o->data->path);
     fprintf(to, ": %s rows;", fmt_count(buf, d->n_rows));
-    if (!o->dry_run) {
-        fprintf(to, " %s steps of", fmt_count(buf, d->n_steps));
-    } else {
-        fputs(" steps of", to);
-    }
+    fprintf(to, " %s steps of", fmt_count(buf, o->dry_run ? d->n_planned : d->n_steps));
     fprintf(to, " %s rows", fmt_count(buf, d->batch * d->accum));
     if (d->accum != 1) {
         fprintf(to, ", %s at a time", fmt_count(buf, d->batch));

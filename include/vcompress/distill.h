@@ -238,6 +238,7 @@ struct vc_distillation {
      * the teacher is no network. Of the rows that were trained with, of all inputs. NULL, too, after a dry run, and
      * where the build has no SHA-256. */
     const char *teacher_sha256, *data_sha256;
+    uint64_t n_planned; /* steps of the whole run, as the options say */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

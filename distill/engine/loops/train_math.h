@@ -2,20 +2,11 @@
 
 #define ROOT_HALF ((REAL)0.70710678118654752440)
 
-/* The error function: that of the C library, here and nowhere else. */
-static inline REAL FN(erf)(REAL x)
-{
-#if REAL_IS_F64
-    return erf(x);
-#else
-    return erff(x);
-#endif
-}
-
 /* d/dx of x / 2 (1 + erf(x / sqrt 2)): the normal distribution, and x times its density. */
 static inline REAL gelu_slope(REAL x)
 {
-    return (REAL)0.5 * (1 + FN(erf)(x * ROOT_HALF)) + x * (REAL)0.39894228040143267794 * FN(vc_exp)((REAL)-0.5 * x * x);
+    return (REAL)0.5 * (1 + FN(vc_erf)(x * ROOT_HALF)) +
+           x * (REAL)0.39894228040143267794 * FN(vc_exp)((REAL)-0.5 * x * x);
 }
 
 static inline REAL gelu_tanh(REAL x)
@@ -102,11 +93,11 @@ LOOP_FN(unary)
     case VC_UNARY_ABS:
         EACH(v < 0 ? -v : v);
     case VC_UNARY_GELU:
-        EACH((REAL)0.5 * v * (1 + FN(erf)(v * ROOT_HALF)));
+        EACH((REAL)0.5 * v * (1 + FN(vc_erf)(v * ROOT_HALF)));
     case VC_UNARY_GELU_TANH:
         EACH((REAL)0.5 * v * (1 + FN(vc_tanh)(gelu_tanh(v))));
     case VC_UNARY_ERF:
-        EACH(FN(erf)(v));
+        EACH(FN(vc_erf)(v));
     case VC_UNARY_POWER:
         EACH(power(v, a));
     case VC_UNARY_SWISH:
