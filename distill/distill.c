@@ -316,8 +316,6 @@ out:
     return status;
 }
 
-/* ---- the work ---- */
-
 /* ---- what it was made from ---- */
 
 /* The digest of all inputs: of the single one its own, else of theirs one behind the other. */
@@ -339,38 +337,40 @@ out:
     return status;
 }
 
-static enum vc_status identify(struct vc_trainer *t, struct vc_arena *arena)
+/* digests: room for both, taken before memory is counted. */
+static enum vc_status identify(struct vc_trainer *t, char digests[2][VC_SHA256_HEX_BYTES])
 {
-    char hex[VC_SHA256_HEX_BYTES];
     enum vc_status status = VC_OK;
 
     if (!vc_sha256_built_in()) {
         return VC_OK;
     }
     if (t->runs_teacher) {
-        VC_TRY(vc_identity_net(&t->teacher, hex));
-        t->report->teacher_sha256 = vc_arena_printf(t->ctx, arena, "%s", hex);
-        VC_TRY_ALLOC(t->report->teacher_sha256);
+        VC_TRY(vc_identity_net(&t->teacher, digests[0]));
+        t->report->teacher_sha256 = digests[0];
     }
-    VC_TRY(identify_rows(t, hex));
-    t->report->data_sha256 = vc_arena_printf(t->ctx, arena, "%s", hex);
-    VC_TRY_ALLOC(t->report->data_sha256);
+    VC_TRY(identify_rows(t, digests[1]));
+    t->report->data_sha256 = digests[1];
 out:
     return status;
 }
 
+/* ---- the work ---- */
+
 enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_answers with = {NULL, 0};
-    enum vc_status status;
+    char(*digests)[VC_SHA256_HEX_BYTES] = vc_arena_alloc(t->ctx, arena, 2 * sizeof *digests);
+    enum vc_status status = VC_OK;
 
+    VC_TRY_ALLOC(digests);
     t->texts = arena;
     VC_TRY(vc_trainer_open(t));
     if (t->options.dry_run) {
         return VC_OK;
     }
     VC_TRY(vc_trainer_prepare(t));
-    VC_TRY(identify(t, arena));
+    VC_TRY(identify(t, digests));
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
         with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);

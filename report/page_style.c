@@ -98,6 +98,7 @@ static const char drawings[] =
     ".ticks{display:flex;justify-content:space-between;font-size:.75rem;color:var(--dim);margin-top:.2rem}\n"
     ".peak{stroke:var(--ink);stroke-dasharray:4 3;vector-effect:non-scaling-stroke}\n"
     ".phase{stroke:var(--line);vector-effect:non-scaling-stroke}\n"
+    ".curve{fill:none;stroke:var(--accent);stroke-width:1.5px;vector-effect:non-scaling-stroke}\n"
     ".legend{display:flex;flex-wrap:wrap;gap:.35rem 1.25rem;margin:.9rem 0 0;padding:0;list-style:none;"
     "font-size:.8125rem;color:var(--dim)}.legend li{margin:0}\n"
     ".phases{display:flex;font-size:.75rem;color:var(--dim);margin-top:.3rem}.phases span{min-width:0;overflow:hidden;"

@@ -6,6 +6,7 @@
 
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
+#include "tools/html_pages.h"
 #include "tools/passes.h"
 #include "tools/print_distill.h"
 #include "tools/recompute_word.h"
@@ -19,6 +20,15 @@ struct opened {
     struct vc_model *mask;
 };
 
+#define CURVE_POINTS 256
+
+/* Steps for the page's curve: every so many of the run. */
+struct curve {
+    struct vc_distill_step steps[CURVE_POINTS];
+    size_t n;
+    uint64_t every, skipped;
+};
+
 struct distill_cli {
     struct nets_cli nets; /* first */
     const char *student, *eval, *log, *mask;
@@ -28,6 +38,7 @@ struct distill_cli {
     struct vc_distill_options distill;
     const char *freeze[MAX_FREEZE];
     FILE *log_to;
+    struct curve curve;
     struct opened opened;
     char derived[128]; /* "digits.npz at width 0.5": a student without a file */
     bool own_teacher;  /* in a chain: it is the input itself, which is not closed */
@@ -193,7 +204,7 @@ static const struct opt_group group_watch = {"Logs and gates", watch_opts, sizeo
 const struct opt_group group_distill_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
 static const struct opt_group *const groups[] = {&group_student,        &group_teacher, &group_rows, &group_training,
                                                  &group_distill_output, &group_watch,   &group_run,  &group_json,
-                                                 &group_report,         &group_help};
+                                                 &group_page,           &group_report,  &group_help};
 
 /* ---- steps ---- */
 
@@ -207,12 +218,29 @@ static void log_number(FILE *to, const char *name, double x)
     }
 }
 
+/* Keeps every step, every second, every fourth, ... so that they fit. */
+static void keep_point(struct curve *curve, const struct vc_distill_step *step)
+{
+    if (step->control || step->eval != NULL || curve->skipped++ % curve->every != 0) {
+        return;
+    }
+    if (curve->n == CURVE_POINTS) {
+        for (size_t i = 0; i < CURVE_POINTS / 2; i++) {
+            curve->steps[i] = curve->steps[2 * i];
+        }
+        curve->n = CURVE_POINTS / 2;
+        curve->every *= 2;
+    }
+    curve->steps[curve->n++] = *step;
+}
+
 /* vc_distill_options.tell */
 static void tell_step(void *user, const struct vc_distill_step *step)
 {
-    const struct distill_cli *cli = user;
+    struct distill_cli *cli = user;
 
     progress_steps(step->control ? "control" : "distill", step->step, step->n_steps);
+    keep_point(&cli->curve, step);
     if (cli->log_to == NULL || step->control) {
         return;
     }
@@ -281,6 +309,9 @@ static int tell(struct app *app, struct distill_cli *cli, const struct vc_distil
     }
     if (rc == GO_ON && app->json.on) {
         rc = print_json(app, d);
+    }
+    if (rc == GO_ON) {
+        rc = page_distill(app, d, student_name(cli), cli->curve.steps, cli->curve.n);
     }
     app_print_memory(app);
     return rc;
@@ -469,6 +500,7 @@ static void begin(void *options)
 
     vc_distill_defaults(&cli->distill);
     vc_data_defaults(&cli->nets.data);
+    cli->curve.every = 1;
 }
 
 /* Closes what was opened. */

@@ -180,6 +180,20 @@ int page_verify(struct app *app, const struct vc_verification *v, bool strict)
     return html_write(app, status, text);
 }
 
+int page_distill(struct app *app, const struct vc_distillation *d, const char *student,
+                 const struct vc_distill_step *steps, size_t n_steps)
+{
+    struct vc_page_options options = options_of(app);
+    char *text = NULL;
+    enum vc_status status;
+
+    if (app->json.html == NULL) {
+        return GO_ON;
+    }
+    status = vc_distill_html(app->ctx, d, student, steps, n_steps, &options, &text);
+    return html_write(app, status, text);
+}
+
 int page_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines)
 {
     struct vc_page_options options = options_of(app);

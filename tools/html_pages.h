@@ -15,6 +15,9 @@ int page_sensitivity(struct app *app, const struct vc_sensitivity *s);
 int page_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks);
 int page_verify(struct app *app, const struct vc_verification *v, bool strict);
 int page_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines);
+/* steps: of the run, or some of them. */
+int page_distill(struct app *app, const struct vc_distillation *d, const char *student,
+                 const struct vc_distill_step *steps, size_t n_steps);
 int page_estimate(struct app *app, const struct memory_cli *cli);
 int page_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
              const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,

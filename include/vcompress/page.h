@@ -4,6 +4,7 @@
 #ifndef VCOMPRESS_PAGE_H
 #define VCOMPRESS_PAGE_H
 
+#include <vcompress/distill.h>
 #include <vcompress/fit.h>
 #include <vcompress/graph.h>
 #include <vcompress/inspect.h>
@@ -102,6 +103,11 @@ VC_API enum vc_status vc_verify_html(struct vc_ctx *ctx, const struct vc_verific
                                      const struct vc_page_options *options, char **text);
 VC_API enum vc_status vc_recipes_html(struct vc_ctx *ctx, const struct vc_recipes *recipes, const char *gpu,
                                       const char *path, const struct vc_recipe_lines *lines,
+                                      const struct vc_page_options *options, char **text);
+/* student: what the page is called after. steps: some of those that vc_distill_options.tell was told, in their order,
+ * for the curve of the loss; there may be none. */
+VC_API enum vc_status vc_distill_html(struct vc_ctx *ctx, const struct vc_distillation *distillation,
+                                      const char *student, const struct vc_distill_step *steps, size_t n_steps,
                                       const struct vc_page_options *options, char **text);
 /* timeline: of the same graph and options; NULL: none. */
 VC_API enum vc_status vc_memory_html(struct vc_ctx *ctx, const struct vc_memory_report *report,

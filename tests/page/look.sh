@@ -23,6 +23,11 @@ python3 "$here/demo.py" decoder.npz
 "$program" fit "$config" --gpu 'RTX 4060' --batch 64 -q --html fit.html
 "$program" verify decoder.int8.npz --against decoder.npz -q --html verify.html
 "$program" plan "$config" --gpu 'RTX 4060' --mode train --batch 256 -q --html plan.html || [ $? -eq 1 ]
+digits=$here/../../examples/digits
+"$program" prune --sparsity 0.9 "$digits/digits.npz" -o pruned.npz -q
+"$program" distill --teacher "$digits/digits.npz" --student pruned.npz --graph "$digits/digits.layers.txt" --keep-sparsity --steps 40 \
+    --data "$digits/images.npz" --array test_images=train_images --eval "$digits/images.npz" --eval-array y=test_labels -q \
+    -o recovered.npz --html distill.html
 python3 "$here/check_page.py" ./*.html
 python3 "$here/browser.py" --out "$out" ${picture:+--picture "$picture"} --height 1330 quantize.html diff.html estimate.html \
-    fit.html graph.html inspect.html prune.html sensitivity.html verify.html plan.html
+    fit.html graph.html inspect.html prune.html sensitivity.html verify.html plan.html distill.html
