@@ -1,7 +1,9 @@
 #!/bin/sh
 # check_few_labels.sh VCOMPRESS SOURCE - what examples/few-labels.sh measures: over 10 seeds the teacher gains at least 8 points for a
 # network that has few labels, and docs/distillation.md has its table, to 2 points: trained digits differ between processors.
+# 77: the build has no SHA-256, which files of answers carry.
 set -eu
+"$1" --version | grep -q nettle || { echo "SKIPPED: this build has no SHA-256 (nettle)"; exit 77; }
 rows=$(mktemp)
 trap 'rm -f "$rows"' EXIT
 table=$(sh "$2/examples/few-labels.sh" "$1" 10)
