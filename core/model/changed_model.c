@@ -61,12 +61,13 @@ enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *
 {
     size_t n = base->n_tensors;
     struct own *own = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *own);
-    struct vc_model *model = &own->model;
+    struct vc_model *model;
     enum vc_status status = VC_OK;
     size_t i;
 
     *out = NULL;
     VC_TRY_ALLOC(own);
+    model = &own->model;
     *model = *base;
     own->self = (struct changed){base, changes};
     own->ops = (struct vc_source_ops){.read = changed_read,
