@@ -1,33 +1,11 @@
 /* random.c - see random.h. */
 #include "distill/random.h"
 
-#define ROUNDS 10
-
-static void round_of(uint32_t c[4], const uint32_t k[2])
-{
-    uint64_t a = (uint64_t)0xD2511F53u * c[0];
-    uint64_t b = (uint64_t)0xCD9E8D57u * c[2];
-    uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k[0], (uint32_t)b, (uint32_t)(a >> 32) ^ c[3] ^ k[1], (uint32_t)a};
-
-    for (unsigned i = 0; i < 4; i++) {
-        c[i] = next[i];
-    }
-}
+#include "kernels/philox.h"
 
 void vc_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4])
 {
-    uint32_t k[2] = {key[0], key[1]};
-
-    for (unsigned i = 0; i < 4; i++) {
-        out[i] = counter[i];
-    }
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        if (i != 0) {
-            k[0] += 0x9E3779B9u;
-            k[1] += 0xBB67AE85u;
-        }
-        round_of(out, k);
-    }
+    vc_philox_numbers(counter, key, out);
 }
 
 uint64_t vc_random_bits(uint64_t seed, uint64_t stream, uint64_t n)

@@ -21,6 +21,7 @@
 #include <vcompress/memory.h>
 
 #include "distill/engine/weights.h"
+#include "kernels/train_args.h"
 
 struct vc_engine;
 
@@ -52,14 +53,6 @@ struct vc_engine_value {
     void *data;    /* an output: valid from forward to backward; an input: to be filled before every forward */
     void *grad;    /* an output: to be written between forward and backward, all of it; an input: read behind backward;
                       NULL: there is none, because nothing that is trained is before it */
-};
-
-/* One pass. */
-struct vc_engine_pass {
-    bool training;     /* Dropout drops, BatchNormalization takes the statistics of the batch and updates its own */
-    uint64_t step;     /* of the random numbers: the same step and row give the same numbers */
-    uint64_t row;      /* number of the batch's first row within the step: micro-batches drop what one batch would */
-    double norm_share; /* what the batch counts for in running statistics; below 0: as each node says (1 - momentum) */
 };
 
 /* graph: all its symbols are bound, and it outlives the engine, as the weights do. VC_E_UNSUPPORTED: there are nodes
