@@ -269,7 +269,7 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     } else if (t->options.max_drop < 1 && drop > t->options.max_drop) {
         missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                                  r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
-    } else if (vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
+    } else if (t->gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
         missed = vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
                                  isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
                                  vc_figure_of(&r->before), vc_figure_of(&r->after));

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "distill/gradual.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
 
@@ -70,6 +71,7 @@ static enum vc_status note(struct vc_trainer *t, const struct vc_quality *qualit
                                          .grad_norm = (double)NAN,
                                          .lr = (double)NAN,
                                          .scale = (double)NAN,
+                                         .sparsity = vc_gradual_sparsity(t),
                                          .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
                                          .seconds = vc_seconds() - t->began,
                                          .eval = quality};
@@ -101,7 +103,10 @@ enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop)
     figure = vc_figure_of(&quality);
     loss = loss_of(&quality);
     t->counts.looked = t->counts.step;
-    t->counts.waited++;
+    t->counts.waited += vc_gradual_done(t); /* weights of a lower sparsity than asked for are not written */
+    if (!vc_gradual_done(t)) {
+        return note(t, &quality);
+    }
     if (t->counts.best_step == 0 || figure > t->figures.best_figure ||
         (figure == t->figures.best_figure && loss < t->figures.best_loss)) {
         t->counts.best_step = t->counts.step;

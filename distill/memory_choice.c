@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "distill/trainer.h"
+#include "distill/gradual.h"
 
 /* ---- programs ---- */
 
@@ -58,7 +58,7 @@ struct block {
     uint64_t bytes;
 };
 
-#define MAX_BLOCKS 12
+#define MAX_BLOCKS 16
 
 /* Beside the weights of both networks. UINT64_MAX: the size overflows. */
 static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
@@ -84,6 +84,9 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (t->options.eval_every != 0) {
         blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
         blocks[n++] = (struct block){&t->best, VC_TAG_TILES, t->report->weight_bytes};
+    }
+    if (t->gradual != NULL) {
+        blocks[n++] = (struct block){vc_gradual_room(t), VC_TAG_SCRATCH, vc_gradual_bytes(t)};
     }
     if (t->runs_teacher) {
         blocks[n++] = (struct block){&t->teacher_logits, VC_TAG_TILES, n_logits};
@@ -111,10 +114,12 @@ static uint64_t planned(struct vc_trainer *t)
             sum += block_bytes(nets[k]->weights->data_bytes) + block_bytes(nets[k]->weights->grad_bytes);
         }
     }
-    for (size_t k = 0; (t->options.keep_sparsity || t->options.mask != NULL) && k < t->student.weights->n; k++) {
+    for (size_t k = 0; !t->judge_only && k < t->student.weights->n; k++) {
         const struct vc_weight *item = &t->student.weights->items[k];
+        bool masks = t->options.keep_sparsity || t->options.mask != NULL;
 
-        sum += item->trained ? block_bytes(item->n) : 0; /* a byte for each weight of tensors that have a mask */
+        /* a byte for each weight of tensors that have a mask */
+        sum += item->trained && (masks || vc_gradual_has(t, k)) ? block_bytes(item->n) : 0;
     }
     for (unsigned k = 0; t->eval.open && !t->judge_only && k < 2; k++) {
         sum += block_bytes(t->eval.rows.n * t->student.positions); /* which answers were right */

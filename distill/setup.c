@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
 #include "distill/checkpoint.h"
+#include "distill/gradual.h"
 #include "distill/masks.h"
 #include "distill/real.h"
 #include "distill/trained.h"
@@ -212,6 +213,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(check_terms(t));
     VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
     VC_TRY(vc_trainer_fit(t));
 out:
     return status;
@@ -258,6 +260,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         at += n_states > 1 ? bytes : 0;
         VC_TRY(vc_masks_make(t, item, &t->states[k]));
     }
+    VC_TRY(vc_gradual_begin(t));
     vc_pool_trim(t->ctx->shared->pool);
 out:
     return status;
@@ -269,6 +272,7 @@ void vc_trainer_close(struct vc_trainer *t)
         vc_free(t->ctx, t->states[k].keep);
     }
     vc_checkpoint_close(t);
+    vc_gradual_close(t);
     vc_net_close(&t->student);
     vc_net_close(&t->teacher);
     vc_free(t->ctx, t->control_answers.right);

@@ -4,6 +4,7 @@
 
 #include "core/base/checked.h"
 #include "distill/checkpoint.h"
+#include "distill/gradual.h"
 #include "distill/random.h"
 #include "distill/real.h"
 #include "distill/schedule.h"
@@ -118,6 +119,9 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
 /* Every tensor that is trained has a gradient in the first step, or training it would be for nothing. */
 static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w)
 {
+    if (w->grad_norm == 0 && t->gradual != NULL) {
+        return VC_OK; /* it may be the teacher itself, until weights go */
+    }
     if (w->grad_norm == 0) {
         return vc_fail(t->ctx, VC_E_ARGUMENT,
                        t->control ? "the student does not change: all gradients of the first step are 0"
@@ -200,7 +204,8 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
                                    .seconds = vc_seconds() - t->began,
                                    .reserved_bytes = vc_pool_reserved(t->ctx->shared->pool),
-                                   .peak_bytes = vc_pool_peak(t->ctx->shared->pool)};
+                                   .peak_bytes = vc_pool_peak(t->ctx->shared->pool),
+                                   .sparsity = vc_gradual_sparsity(t)};
 
     t->report->peak_bytes = vc_max_u64(t->report->peak_bytes, step.host_bytes);
     if (t->options.tell != NULL) {
@@ -262,6 +267,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     vc_checkpoint_mark(t);
     VC_TRY(vc_trainer_look(t, &stop)); /* of a run that was interrupted in it */
     while (!stop && t->counts.step < t->n_steps) {
+        VC_TRY(vc_gradual_grow(t));
         VC_TRY(step(t, &rates, t->counts.step));
         vc_checkpoint_mark(t);
         VC_TRY(vc_trainer_look(t, &stop));
@@ -269,6 +275,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
         VC_TRY(vc_check_cancelled(t->ctx));
     }
     vc_trainer_choose(t);
+    t->report->prune_end = vc_gradual_masked(t);
 out:
     return status == VC_E_CANCELLED ? vc_checkpoint_interrupted(t) : status;
 }

@@ -5,6 +5,7 @@
  *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps
  *     update.c    norms of gradients, the optimizer's step
+ *     gradual.c   masks that grow on the way
  *     judge.c     answers on rows that are not trained with
  *     recalibrate.c  statistics without training
  *     looks.c     the same while it trains: the best weights, and when to stop
@@ -85,7 +86,8 @@ struct vc_trainer {
     void *spare, *best;               /* weights and statistics: a copy for a moment; those of the best evaluation */
     struct vc_distill_eval *evals;    /* report->evals */
     uint64_t evals_room;
-    struct vc_arena *texts; /* the report's */
+    struct vc_arena *texts;     /* the report's */
+    struct vc_gradual *gradual; /* gradual.h; NULL: masks stay as they begin */
 };
 
 double vc_seconds(void);

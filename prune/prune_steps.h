@@ -10,10 +10,10 @@
 #include "core/base/arena.h"
 #include "core/chain/pass.h"
 #include "kernels/kernels.h"
+#include "passes/fraction.h"
+#include "passes/keys.h"
 #include "passes/nonfinite.h"
 #include "prune/bands.h"
-#include "prune/fraction.h"
-#include "prune/keys.h"
 #include "prune/lamp.h"
 #include "prune/mask_part.h"
 

@@ -17,8 +17,8 @@
 #include "core/base/arena.h"
 #include "core/chain/pass.h"
 #include "core/model/program.h"
+#include "passes/fraction.h"
 #include "prune/axis_sums.h"
-#include "prune/fraction.h"
 
 /* A group of the couplings. Units that go are known after the scores are, how many of them before that where each
  * group has its own share. */

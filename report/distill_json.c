@@ -86,6 +86,25 @@ static void write_memory(struct vc_json *json, const struct vc_distillation *d)
     vc_json_end(json, '}');
 }
 
+static void write_pruning(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    vc_json_begin(json, "pruning", '{', true);
+    vc_json_string(json, "sparsity", o->prune->sparsity);
+    vc_json_string(json, "scope", o->prune->scope == VC_PRUNE_GLOBAL ? "global" : "tensor");
+    vc_json_uint(json, "first", d->prune_first);
+    vc_json_uint(json, "last", d->prune_last);
+    vc_json_uint(json, "every", d->prune_every);
+    vc_json_uint(json, "weights", d->prune_weights);
+    if (o->dry_run) {
+        vc_json_null(json, "zeros_before");
+        vc_json_null(json, "zeros_after");
+    } else {
+        vc_json_uint(json, "zeros_before", d->prune_begin);
+        vc_json_uint(json, "zeros_after", d->prune_end);
+    }
+    vc_json_end(json, '}');
+}
+
 static void write_run(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     vc_json_begin(json, "run", '{', true);
@@ -113,6 +132,9 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_uint(json, "resumed", d->resumed);
     vc_json_uint(json, "unsaved_checkpoints", d->n_unsaved);
     vc_json_end(json, '}');
+    if (d->prune_weights != 0) {
+        write_pruning(json, o, d);
+    }
 }
 
 static void write_eval(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)

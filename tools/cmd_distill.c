@@ -36,6 +36,7 @@ struct distill_cli {
     const char *eval_arrays[MAX_NET_ARRAYS];
     struct vc_data_options eval_data;
     struct vc_distill_options distill;
+    struct vc_prune_options prune; /* of --sparsity */
     const char *freeze[MAX_FREEZE];
     FILE *log_to;
     struct curve curve;
@@ -76,6 +77,22 @@ static bool take_betas(void *group, const char *value)
     return sscanf(value, "%lf,%lf%c", &o->beta1, &o->beta2, &end) == 2;
 }
 
+static bool take_schedule(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+    unsigned long long first, last, every;
+    char end;
+
+    if (strspn(value, "0123456789:") != strlen(value) ||
+        sscanf(value, "%19llu:%19llu:%19llu%c", &first, &last, &every, &end) != 3) {
+        return false;
+    }
+    o->prune_first = first;
+    o->prune_last = last;
+    o->prune_every = every;
+    return every != 0;
+}
+
 static bool take_recompute(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -84,6 +101,7 @@ static bool take_recompute(void *group, const char *value)
 }
 
 #define DISTILL(member) OPT_FIELD(struct distill_cli, distill.member)
+#define PRUNE(member)   OPT_FIELD(struct distill_cli, prune.member)
 #define CLI(member)     .field = offsetof(struct distill_cli, member)
 
 /* clang-format off */
@@ -160,6 +178,19 @@ static const struct opt training_opts[] = {
      .help = "weights that are zero stay zero (of tensors with two or more dimensions)"},
     {.name = "mask", .value = "FILE", .kind = OPT_TEXT, CLI(mask), .option = "mask",
      .help = "weights that the masks of this file do not keep become zero and stay zero (as prune --mask-out writes them)"},
+    {.name = "sparsity", .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
+     .help = "prune while it trains: in the end that share of the weights is zero, the smallest magnitudes first, of the "
+             "tensors that prune works on: 0.9 or 90%"},
+    {.name = "prune-steps", .value = "FIRST:LAST:EVERY", .kind = OPT_CALL, .call = take_schedule, .option = "prune_first",
+     .wanted = "FIRST:LAST:EVERY, such as 0:300:20",
+     .help = "--sparsity: behind which step weights become zero first and last, and every how many steps between; steeply "
+             "first, then ever fewer (default: 20 times over the first three quarters of the steps)"},
+    {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
+     .help = "--sparsity: seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
+    {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
+     .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
+     .help = "--sparsity: not of tensors with fewer elements (default 0)"},
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(control),
      .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
 };
@@ -202,9 +233,9 @@ static const struct opt_group group_training = {"Training", training_opts,
 static const struct opt_group group_watch = {"Logs and gates", watch_opts, sizeof(watch_opts) / sizeof(watch_opts[0]),
                                              0};
 const struct opt_group group_distill_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_student,        &group_teacher, &group_rows, &group_training,
-                                                 &group_distill_output, &group_watch,   &group_run,  &group_json,
-                                                 &group_page,           &group_report,  &group_help};
+static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,   &group_training,
+                                                 &group_select,  &group_distill_output, &group_watch,  &group_run,
+                                                 &group_json,    &group_page,           &group_report, &group_help};
 
 /* ---- steps ---- */
 
@@ -259,6 +290,9 @@ static void tell_step(void *user, const struct vc_distill_step *step)
     log_number(cli->log_to, "grad_norm", step->grad_norm);
     log_number(cli->log_to, "lr", step->lr);
     log_number(cli->log_to, "scale", step->scale);
+    if (!isnan(step->sparsity)) {
+        log_number(cli->log_to, "sparsity", step->sparsity);
+    }
     fprintf(cli->log_to, ", \"host_bytes\": %llu, \"device_bytes\": %llu", (unsigned long long)step->host_bytes,
             (unsigned long long)step->device_bytes);
     fprintf(cli->log_to, ", \"reserved_bytes\": %llu, \"peak_bytes\": %llu}\n",
@@ -396,6 +430,8 @@ static void set_eval(struct distill_cli *cli)
 /* What a command and a line of a recipe have in common. GO_ON or a status. */
 static int check_both(struct app *app, const struct distill_cli *cli)
 {
+    static const char *const of_pruning[] = {"prune-steps", "scope", "min-keep", "min-elements", "include", "exclude"};
+
     if ((options_seen(&app->parsed, "steps") && cli->distill.steps == 0) ||
         (options_seen(&app->parsed, "epochs") && cli->distill.epochs == 0)) {
         return app_usage(app, "--%s: expected a number from 1 on",
@@ -404,7 +440,20 @@ static int check_both(struct app *app, const struct distill_cli *cli)
     if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
         return app_usage(app, "--eval-array needs --eval FILE");
     }
+    for (size_t i = 0; cli->prune.sparsity == NULL && i < sizeof(of_pruning) / sizeof(of_pruning[0]); i++) {
+        if (options_seen(&app->parsed, of_pruning[i])) {
+            return app_usage(app, "--%s belongs to --sparsity SHARE", of_pruning[i]);
+        }
+    }
     return GO_ON;
+}
+
+/* Gradual pruning, where it is asked for. */
+static void set_pruning(struct distill_cli *cli)
+{
+    cli->prune.rules = cli->nets.convert.rules;
+    cli->prune.n_rules = cli->nets.convert.n_rules;
+    cli->distill.prune = cli->prune.sparsity != NULL ? &cli->prune : NULL;
 }
 
 /* GO_ON or a status. */
@@ -499,6 +548,7 @@ static void begin(void *options)
     struct distill_cli *cli = options;
 
     vc_distill_defaults(&cli->distill);
+    vc_prune_defaults(&cli->prune);
     vc_data_defaults(&cli->nets.data);
     cli->curve.every = 1;
 }
@@ -533,6 +583,7 @@ static int run_distill(struct app *app, int n_args, char **args)
         return rc;
     }
     set_eval(&cli);
+    set_pruning(&cli);
     app->output = cli.nets.convert.write.path;
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
@@ -560,6 +611,7 @@ static int ready(struct app *app, void *options, struct conversion *what)
         return app_usage(app, "distill needs --data FILE");
     }
     set_eval(cli);
+    set_pruning(cli);
     what->tag = "distilled";
     return check_both(app, cli) != GO_ON ? EXIT_USAGE : answers_check(app, cli->nets.teacher);
 }

@@ -46,6 +46,30 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
     fputc('\n', app->out.to);
 }
 
+/* Gradual pruning: from where to where, and when. */
+static void print_pruning(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+    double n = (double)d->prune_weights;
+    uint64_t behind = d->n_planned - d->prune_last;
+
+    fprintf(to, "pruning   %s weights", fmt_count(buf, d->prune_weights));
+    if (o->dry_run) {
+        fprintf(to, " to a sparsity of %s", o->prune->sparsity);
+    } else {
+        fprintf(to, ", sparsity %.2f %% -> %.2f %%", 100 * (double)d->prune_begin / n, 100 * (double)d->prune_end / n);
+    }
+    fprintf(to, ", behind steps %s", fmt_count(buf, d->prune_first));
+    fprintf(to, " to %s", fmt_count(buf, d->prune_last));
+    fprintf(to, ", every %s\n", fmt_count(buf, d->prune_every));
+    if (4 * behind < d->n_planned) {
+        fprintf(to, "          only %s", fmt_count(buf, behind));
+        fprintf(to, " of %s steps train with the last mask; a quarter of them is usual\n",
+                fmt_count(buf, d->n_planned));
+    }
+}
+
 static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
                        const char *student, const struct vc_distillation *d)
 {
@@ -56,7 +80,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     print_clean(to, student);
     fprintf(to, ": %s weights", fmt_count(buf, d->n_weights));
     fprintf(to, " of %zu tensors are trained", d->n_tensors);
-    if ((o->keep_sparsity || o->mask != NULL) && !o->dry_run) {
+    if ((o->keep_sparsity || o->mask != NULL || o->prune != NULL) && !o->dry_run) {
         fprintf(to, ", %s of which stay 0", fmt_count(buf, d->n_masked));
     }
     if (d->n_frozen != 0) {
@@ -81,6 +105,9 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
     fputc('\n', to);
     print_memory(app, d);
+    if (d->prune_weights != 0) {
+        print_pruning(app, o, d);
+    }
     if (o->task == VC_TASK_RECALIBRATE) {
         fputs("training  none: running statistics from these rows\n", to);
     } else if (!o->dry_run) {

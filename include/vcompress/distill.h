@@ -11,6 +11,7 @@
 #include <vcompress/graph.h>
 #include <vcompress/job.h>
 #include <vcompress/memory.h>
+#include <vcompress/prune.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -85,6 +86,7 @@ struct vc_distill_step {
     uint64_t peak_bytes;
     /* NULL: a step. Else an evaluation behind step number `step` (eval_every), and what belongs to a step is NaN. */
     const struct vc_quality *eval;
+    double sparsity; /* of the tensors that gradual pruning works on, in this step; NaN: there is none */
 };
 
 struct vc_distill_options {
@@ -163,6 +165,12 @@ struct vc_distill_options {
     uint64_t early_stop; /* the run ends when so many evaluations in a row were not better than the best; 0: never */
     enum vc_keep keep;   /* the weights of the best evaluation, or of the last step; without eval_every the latter */
     enum vc_distill_task task;
+    /* Gradual pruning: which tensors, and how much in the end (sparsity, scope, min_keep, rules, min_elems; the rest as
+     * the defaults have it). Behind prune_first steps, then every prune_every, and for the last time behind prune_last,
+     * the smallest weights become 0 and stay 0: docs/distillation.md. All three 0: over the first three quarters of the
+     * steps, 20 times. NULL: none. */
+    const struct vc_prune_options *prune;
+    uint64_t prune_first, prune_last, prune_every;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -239,6 +247,10 @@ struct vc_distillation {
      * where the build has no SHA-256. */
     const char *teacher_sha256, *data_sha256;
     uint64_t n_planned; /* steps of the whole run, as the options say */
+    /* Gradual pruning: weights of its tensors, 0 where there is none; those of them that were 0 before the first step,
+     * and those that stay 0 in the end; the schedule. */
+    uint64_t prune_weights, prune_begin, prune_end;
+    uint64_t prune_first, prune_last, prune_every;
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

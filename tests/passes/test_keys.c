@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "prune/keys.h"
+#include "passes/keys.h"
 
 #define MOST_TENSORS 5
 #define MOST_KEYS    700

@@ -8,8 +8,8 @@
  *
  * Ties are exact: of the keys equal to the threshold the first ones go. Memory: a table of bins while a tensor is
  * looked at, then a list of the bins that are not empty. */
-#ifndef VC_PRUNE_KEYS_H
-#define VC_PRUNE_KEYS_H
+#ifndef VC_PASSES_KEYS_H
+#define VC_PASSES_KEYS_H
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 /* fraction.h - a share given as a decimal, "0.35", and counts made of it without rounding errors. */
-#ifndef VC_PRUNE_FRACTION_H
-#define VC_PRUNE_FRACTION_H
+#ifndef VC_PASSES_FRACTION_H
+#define VC_PASSES_FRACTION_H
 
 #include <stdbool.h>
 #include <stdint.h>

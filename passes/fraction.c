@@ -1,5 +1,5 @@
 /* fraction.c - see fraction.h. */
-#include "prune/fraction.h"
+#include "passes/fraction.h"
 
 #include <string.h>
 
