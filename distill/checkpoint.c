@@ -489,14 +489,16 @@ enum vc_status vc_checkpoint_step(struct vc_trainer *t)
     return t->report->unsaved != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t)
+enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status why)
 {
     const char *path = t->options.checkpoint;
+    char text[VC_MESSAGE_BYTES];
     enum vc_status status;
 
     if (path == NULL) {
-        return VC_E_CANCELLED;
+        return why;
     }
+    memcpy(text, vc_ctx_message(t->ctx), sizeof text);
     copy_statistics(t, true);
     take_figures(t);
     atomic_store(&t->ctx->shared->cancelled, 0); /* granted; the file has to be written */
@@ -505,6 +507,10 @@ enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t)
     if (status != VC_OK) {
         return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
                           (unsigned long long)t->counts.step);
+    }
+    if (why != VC_E_CANCELLED) {
+        return vc_fail(t->ctx, why, "%s; %s %s goes on behind step %llu", text, vc_option(t->ctx, "resume"), path,
+                       (unsigned long long)t->counts.step);
     }
     return vc_fail(t->ctx, VC_E_CANCELLED, "interrupted after %llu steps%s; %s %s goes on from there",
                    (unsigned long long)t->counts.step, t->control ? " of the control run" : "",

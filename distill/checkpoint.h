@@ -31,6 +31,6 @@ void vc_checkpoint_mark(struct vc_trainer *t);
  * on. */
 enum vc_status vc_checkpoint_step(struct vc_trainer *t);
 /* The run was interrupted: writes the file and fails with a sentence about it. */
-enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t);
+enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status why);
 
 #endif

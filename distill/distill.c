@@ -204,6 +204,7 @@ static enum vc_status run(struct vc_trainer *t)
     VC_TRY(vc_checkpoint_load(t, &loaded));
     t->report->resumed = loaded && !t->control ? t->counts.step : 0;
     VC_TRY(vc_trainer_run(t));
+    VC_TRY(vc_trainer_ranks_compare(t));
     VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
 out:
     return status;
@@ -365,12 +366,14 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
 
     VC_TRY_ALLOC(digests);
     t->texts = arena;
+    vc_trainer_ranks_quiet(t);
     VC_TRY(vc_trainer_open(t));
     if (t->options.dry_run) {
         return VC_OK;
     }
     VC_TRY(vc_trainer_prepare(t));
     VC_TRY(identify(t, digests));
+    VC_TRY(vc_trainer_ranks_check(t));
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
         with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);
@@ -417,7 +420,7 @@ static void make_dry(const struct vc_write_options *given, struct vc_write_optio
 /* Plans the job, which trains, and runs it, which writes. */
 static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
 {
-    bool writes = o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0);
+    bool writes = o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0) && vc_ranks_rank(o->ranks) == 0;
     bool derives = vc_derives(o);
     const struct vc_report *report;
     struct vc_write_options own;

@@ -117,22 +117,73 @@ out:
     return status;
 }
 
+/* The answers to each rank's batch, behind the meeting of a round, to all ranks. */
+static enum vc_status share_answers(struct vc_trainer *t, uint64_t first, uint8_t *right)
+{
+    struct vc_ranks *ranks = t->options.ranks;
+    unsigned n_ranks = vc_ranks_size(ranks);
+    struct vc_piece *pieces = vc_ranks_pieces(ranks);
+    uint64_t n_rows = t->eval.rows.n;
+
+    for (unsigned k = 0; k < n_ranks; k++) {
+        uint64_t begin = vc_min_u64(first + k * t->options.batch, n_rows);
+        uint64_t end = vc_min_u64(begin + t->options.batch, n_rows);
+
+        pieces[n_ranks + k] =
+            (struct vc_piece){right + begin * t->student.positions, (size_t)(end - begin) * t->student.positions};
+    }
+    for (unsigned k = 0; k < n_ranks; k++) {
+        pieces[k] = pieces[n_ranks + vc_ranks_rank(ranks)];
+    }
+    return vc_ranks_exchange(t->ctx, ranks, pieces, pieces + n_ranks);
+}
+
+/* A batch of each rank; the sums of all are added up in the order of the rows. */
+static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64_t first, uint64_t *numbers,
+                                  struct tally *tally, uint8_t *right)
+{
+    struct vc_ranks *ranks = t->options.ranks;
+    uint64_t at = first + vc_ranks_rank(ranks) * t->options.batch;
+    uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.batch, t->eval.rows.n - at) : 0;
+    struct tally own = {0};
+    double alone[1][VC_MEETING_NUMBERS];
+    double(*all)[VC_MEETING_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
+    enum vc_status status = VC_OK;
+
+    for (uint64_t i = 0; i < n; i++) {
+        numbers[i] = at + i;
+    }
+    status = n != 0 ? judge_batch(t, the_teacher, numbers, (size_t)n, &own, right) : VC_OK;
+    status = status == VC_OK ? vc_check_cancelled(t->ctx) : status;
+    {
+        const double told[6] = {(double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce,
+                                own.kd};
+
+        VC_TRY(vc_ranks_meet(t->ctx, ranks, status, told, 6, all));
+    }
+    for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
+        tally->n += (uint64_t)all[k][0];
+        tally->n_labels += (uint64_t)all[k][1];
+        tally->right += (uint64_t)all[k][2];
+        tally->agree += (uint64_t)all[k][3];
+        tally->ce += all[k][4];
+        tally->kd += all[k][5];
+    }
+    VC_TRY(ranks != NULL && right != NULL ? share_answers(t, first, right) : VC_OK);
+out:
+    return status;
+}
+
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
                                 struct vc_answers *answers)
 {
     uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.batch, sizeof *numbers);
     struct tally tally = {0};
     enum vc_status status = VC_OK;
-    uint64_t n;
 
     VC_TRY_ALLOC(numbers);
-    for (uint64_t first = 0; first < t->eval.rows.n; first += n) {
-        n = vc_min_u64(t->options.batch, t->eval.rows.n - first);
-        for (uint64_t i = 0; i < n; i++) {
-            numbers[i] = first + i;
-        }
-        VC_TRY(judge_batch(t, the_teacher, numbers, (size_t)n, &tally, answers != NULL ? answers->right : NULL));
-        VC_TRY(vc_check_cancelled(t->ctx));
+    for (uint64_t first = 0; first < t->eval.rows.n; first += vc_ranks_size(t->options.ranks) * t->options.batch) {
+        VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
     }
     *quality = (struct vc_quality){.n_rows = tally.n,
                                    .n_labels = tally.n_labels,

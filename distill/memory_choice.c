@@ -58,7 +58,7 @@ struct block {
     uint64_t bytes;
 };
 
-#define MAX_BLOCKS 16
+#define MAX_BLOCKS 20
 
 /* Beside the weights of both networks. UINT64_MAX: the size overflows. */
 static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
@@ -81,6 +81,16 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     blocks[n++] = (struct block){(void **)&t->mask, VC_TAG_SCRATCH, batch * sizeof *t->mask};
     blocks[n++] = (struct block){(void **)&t->states, VC_TAG_MISC, (t->student.weights->n + 1) * sizeof *t->states};
     blocks[n++] = (struct block){(void **)&t->blocks, VC_TAG_MISC, vc_trainer_cut_bytes(t)};
+    if (!t->judge_only && t->options.task == VC_TASK_TRAIN) {
+        const struct block sums[] = {{&t->total, VC_TAG_TILES, vc_trainer_total_bytes(t)},
+                                     {&t->received, VC_TAG_IO, vc_trainer_received_bytes(t)},
+                                     {&t->norms, VC_TAG_SCRATCH, vc_trainer_norm_bytes(t)}};
+
+        for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
+            blocks[n] = sums[k];
+            n += sums[k].bytes != 0;
+        }
+    }
     if (t->options.eval_every != 0) {
         blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
         blocks[n++] = (struct block){&t->best, VC_TAG_TILES, t->report->weight_bytes};

@@ -32,6 +32,24 @@ static inline void vc_scale(bool f64, void *x, size_t n, double by)
     }
 }
 
+static inline void vc_add(bool f64, void *to, const void *x, size_t n)
+{
+    if (f64) {
+        vc_add_f64(to, x, n);
+    } else {
+        vc_add_f32(to, x, n);
+    }
+}
+
+static inline void vc_move_statistics(bool f64, void *running, const void *of_batch, size_t n, double share)
+{
+    if (f64) {
+        vc_move_statistics_f64(running, of_batch, n, share);
+    } else {
+        vc_move_statistics_f32(running, of_batch, n, share);
+    }
+}
+
 static inline size_t vc_first_nonfinite(bool f64, const void *x, size_t n)
 {
     return f64 ? vc_first_nonfinite_f64(x, n) : vc_first_nonfinite_f32(x, n);

@@ -177,36 +177,61 @@ static bool is_number(const char *key)
             return table[k].kind == COUNT || table[k].kind == REAL_NUMBER;
         }
     }
-    return strcmp(key, "steps") == 0;
+    return strcmp(key, "steps") == 0 || strcmp(key, "version") == 0;
+}
+
+/* The first line that two texts do not have in common. */
+struct difference {
+    char key[32]; /* of both; of two keys the one that only one side has: an option that may be left out */
+    bool number;  /* both have it, and it is a number */
+    const char *theirs, *ours;
+    int n_theirs, n_ours; /* bytes */
+};
+
+static bool find_difference(const char *theirs, const char *ours, struct difference *d)
+{
+    char their_key[32] = "";
+    char our_key[32] = "";
+
+    *d = (struct difference){.theirs = "", .ours = ""};
+    for (;;) {
+        bool have_theirs = next_line(&theirs, &d->theirs, their_key, sizeof their_key, &d->n_theirs);
+        bool have_ours = next_line(&ours, &d->ours, our_key, sizeof our_key, &d->n_ours);
+        bool same_key = have_theirs == have_ours && strcmp(their_key, our_key) == 0;
+
+        if (!have_theirs && !have_ours) {
+            return false;
+        }
+        if (!same_key || d->n_theirs != d->n_ours || memcmp(d->theirs, d->ours, (size_t)d->n_ours) != 0) {
+            bool is_theirs = have_theirs && (!have_ours || strcmp(our_key, "student") == 0);
+
+            d->number = same_key && is_number(our_key);
+            memcpy(d->key, is_theirs ? their_key : our_key, sizeof d->key);
+            return true;
+        }
+    }
 }
 
 enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, const char *theirs, const char *ours)
 {
-    char their_key[32] = "";
-    char our_key[32] = "";
-    const char *their_value = "";
-    const char *our_value = "";
-    int n_theirs = 0;
-    int n_ours = 0;
+    struct difference d;
 
-    for (;;) {
-        bool have_theirs = next_line(&theirs, &their_value, their_key, sizeof their_key, &n_theirs);
-        bool have_ours = next_line(&ours, &our_value, our_key, sizeof our_key, &n_ours);
-        bool same_key = have_theirs == have_ours && strcmp(their_key, our_key) == 0;
-
-        if (!have_theirs && !have_ours) {
-            return VC_OK;
-        }
-        if (same_key && n_theirs == n_ours && memcmp(their_value, our_value, (size_t)n_ours) == 0) {
-            continue;
-        }
-        if (same_key && is_number(our_key)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: was made with %s %.*s; this run has %.*s", path,
-                           vc_option(ctx, our_key), n_theirs, their_value, n_ours, our_value);
-        }
-        /* Of two keys it is the one that only one side has: an option that may be left out. */
-        return vc_fail(
-            ctx, VC_E_ARGUMENT, "%s: was made by a run with another %s", path,
-            vc_option(ctx, have_theirs && (!have_ours || strcmp(our_key, "student") == 0) ? their_key : our_key));
+    if (!find_difference(theirs, ours, &d)) {
+        return VC_OK;
     }
+    return d.number ? vc_fail(ctx, VC_E_ARGUMENT, "%s: was made with %s %.*s; this run has %.*s", path,
+                              vc_option(ctx, d.key), d.n_theirs, d.theirs, d.n_ours, d.ours)
+                    : vc_fail(ctx, VC_E_ARGUMENT, "%s: was made by a run with another %s", path, vc_option(ctx, d.key));
+}
+
+enum vc_status vc_run_options_of_ranks(struct vc_ctx *ctx, const char *of_rank_0, const char *ours)
+{
+    struct difference d;
+
+    if (!find_difference(of_rank_0, ours, &d)) {
+        return VC_OK;
+    }
+    return d.number ? vc_fail(ctx, VC_E_ARGUMENT, "%s is %.*s; rank 0 has %.*s", vc_option(ctx, d.key), d.n_ours,
+                              d.ours, d.n_theirs, d.theirs)
+                    : vc_fail(ctx, VC_E_ARGUMENT, "%s is another one than that of rank 0", vc_option(ctx, d.key));
 }

@@ -13,4 +13,7 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text);
  * that differs. */
 enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, const char *theirs, const char *ours);
 
+/* The same of two ranks: the sentence of one whose text is another one than that of rank 0. */
+enum vc_status vc_run_options_of_ranks(struct vc_ctx *ctx, const char *of_rank_0, const char *ours);
+
 #endif

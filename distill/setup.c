@@ -215,6 +215,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
     VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
     VC_TRY(vc_trainer_fit(t));
+    VC_TRY(vc_trainer_ranks_fit(t));
 out:
     return status;
 }
@@ -277,6 +278,9 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_net_close(&t->teacher);
     vc_free(t->ctx, t->control_answers.right);
     vc_trainer_release(t);
+    vc_free(t->ctx, t->total);
+    vc_free(t->ctx, t->received);
+    vc_free(t->ctx, t->norms);
     vc_free(t->ctx, t->spare);
     vc_free(t->ctx, t->best);
     vc_free(t->ctx, t->states);

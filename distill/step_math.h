@@ -63,6 +63,11 @@ double vc_square_sum_f32(const float *x, size_t n);
 double vc_square_sum_f64(const double *x, size_t n);
 void vc_scale_f32(float *x, size_t n, double by);
 void vc_scale_f64(double *x, size_t n, double by);
+void vc_add_f32(float *to, const float *x, size_t n);
+void vc_add_f64(double *to, const double *x, size_t n);
+/* Running statistics behind one more batch, which counts for `share`, as batch normalization moves its own. */
+void vc_move_statistics_f32(float *running, const float *of_batch, size_t n, double share);
+void vc_move_statistics_f64(double *running, const double *of_batch, size_t n, double share);
 /* The first element that is NaN or infinite; n: none. */
 size_t vc_first_nonfinite_f32(const float *x, size_t n);
 size_t vc_first_nonfinite_f64(const double *x, size_t n);

@@ -16,7 +16,7 @@ struct work {
     const uint64_t *numbers;
     size_t n;
     struct vc_loss_spec spec;
-    struct vc_loss_sums sums;
+    struct vc_loss_sums sums, own; /* of the step so far; of the last batch that was computed here */
     double grad_norm;
 };
 
@@ -162,30 +162,59 @@ static void compare_terms(struct vc_trainer *t, const struct work *w, size_t n, 
 
 static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, size_t n)
 {
-    const struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
+    struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
     struct vc_teacher_rows teacher = {.logits = NULL};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
-    struct vc_loss_sums sums;
     enum vc_status status;
 
+    vc_weights_clear(t->student.weights);
     vc_trainer_gather(t, &t->data.rows, w->numbers + first, n);
     if (t->data.taught && !t->control) {
         VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse, w->numbers + first, n, &teacher));
     }
     VC_TRY(vc_net_engine(&t->student, n, true, &engine));
+    vc_trainer_before_batch(t, &pass);
     VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
     if (w->step == 0 && first == 0 && !t->control) {
         compare_terms(t, w, n, logits, &teacher);
     }
-    sums = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher, t->labels,
-                   t->mask, t->row, logits->grad);
-    w->sums.kd += sums.kd;
-    w->sums.ce += sums.ce;
-    if (!isfinite(sums.kd) || !isfinite(sums.ce)) {
+    w->own = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher,
+                     t->labels, t->mask, t->row, logits->grad);
+    if (!isfinite(w->own.kd) || !isfinite(w->own.ce)) {
         return refuse_loss(t, w, w->numbers + first, n, logits, &teacher);
     }
     VC_TRY(vc_engine_backward(engine));
+out:
+    return status;
+}
+
+/* The batches of a step, of which this rank computes its share: losses, and gradients, added up in their order. */
+static enum vc_status batches(struct vc_trainer *t, struct work *w, struct vc_engine *engine)
+{
+    struct vc_ranks *ranks = t->options.ranks;
+    uint64_t n_batches = vc_ceil_div_u64(w->n, t->options.batch);
+    uint64_t n_ranks = vc_ranks_size(ranks);
+    enum vc_status status = VC_OK;
+
+    for (uint64_t first = 0; first < n_batches; first += n_ranks) {
+        uint64_t at = (first + vc_ranks_rank(ranks)) * t->options.batch;
+        double own[2] = {0, 0};
+        double alone[1][VC_MEETING_NUMBERS];
+        double(*all)[VC_MEETING_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
+
+        if (at < w->n) {
+            status = batch(t, w, (size_t)at, (size_t)vc_min_u64(t->options.batch, w->n - at));
+            own[0] = w->own.kd;
+            own[1] = w->own.ce;
+        }
+        VC_TRY(vc_ranks_meet(t->ctx, ranks, status, own, 2, all));
+        for (uint64_t k = 0; k < n_ranks && first + k < n_batches; k++) {
+            w->sums.kd += all[k][0];
+            w->sums.ce += all[k][1];
+        }
+        VC_TRY(vc_trainer_sum(t, engine, first, n_batches));
+    }
 out:
     return status;
 }
@@ -225,12 +254,9 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     vc_rows_count(&t->data.rows, w.numbers, w.n, &w.spec.kd_rows, &w.spec.ce_rows);
     w.spec.alpha = t->control ? 0 : t->options.alpha;
     w.spec.temperature = t->options.temperature;
-    vc_weights_clear(t->student.weights);
-    for (size_t first = 0; first < w.n; first += (size_t)t->options.batch) {
-        VC_TRY(batch(t, &w, first, (size_t)vc_min_u64(t->options.batch, w.n - first)));
-    }
-    loss = w.spec.alpha * w.sums.kd + (1 - w.spec.alpha) * w.sums.ce;
     VC_TRY(vc_net_engine(&t->student, vc_min_u64(t->options.batch, w.n), true, &engine));
+    VC_TRY(batches(t, &w, engine));
+    loss = w.spec.alpha * w.sums.kd + (1 - w.spec.alpha) * w.sums.ce;
     w.grad_norm = vc_trainer_measure(t, engine);
     if (!isfinite(w.grad_norm)) {
         return refuse_gradient(t, &w);
@@ -277,5 +303,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     vc_trainer_choose(t);
     t->report->prune_end = vc_gradual_masked(t);
 out:
-    return status == VC_E_CANCELLED ? vc_checkpoint_interrupted(t) : status;
+    return status == VC_E_CANCELLED || (status != VC_OK && vc_ranks_lost(t->options.ranks))
+               ? vc_checkpoint_interrupted(t, status)
+               : status;
 }

@@ -4,6 +4,7 @@
  *     setup.c     opens data and networks, checks that they fit each other
  *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps
+ *     step_sum.c  the gradient of a step from those of its batches, also over ranks (ranks/)
  *     update.c    norms of gradients, the optimizer's step
  *     gradual.c   masks that grow on the way
  *     judge.c     answers on rows that are not trained with
@@ -15,6 +16,7 @@
 
 #include "core/base/arena.h"
 #include "distill/network.h"
+#include "distill/ranks/meeting.h"
 #include "distill/teacher_file.h"
 
 /* What rows of data look like to both networks. */
@@ -73,7 +75,10 @@ struct vc_trainer {
     size_t n_states;
     struct vc_update_block *blocks; /* of weights that are updated together: update.c */
     size_t n_blocks;
-    double *row;          /* n_classes */
+    void *total;    /* of the gradients of the step, this rank's slice of them; NULL: a step is one batch */
+    void *received; /* of other ranks; NULL: there are none */
+    void *norms;    /* running statistics, then those of the batch of each rank; NULL: one process, or none move */
+    double *row;    /* n_classes */
     void *teacher_logits; /* of one batch */
     int64_t *labels;      /* of one batch */
     uint8_t *mask;        /* of one batch */
@@ -119,6 +124,25 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows
 
 /* Writes the gradients of the student to options.gradients. */
 enum vc_status vc_trainer_dump(struct vc_trainer *t);
+
+/* The bytes of t->total, t->received and t->norms. */
+uint64_t vc_trainer_total_bytes(const struct vc_trainer *t);
+uint64_t vc_trainer_received_bytes(const struct vc_trainer *t);
+uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t);
+/* Before the forward pass of a batch that is trained with. */
+void vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass);
+/* Behind the batches from `first` on, one of each rank, and the meeting behind them: adds their gradients to those of
+ * the step, and moves running statistics. Behind the last batch of the step the gradients of the weights are those of
+ * the step, on all ranks. */
+enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, uint64_t first, uint64_t n_batches);
+/* What the ranks have to have in common, before anything is trained. */
+enum vc_status vc_trainer_ranks_check(struct vc_trainer *t);
+/* On all but rank 0: nothing is told, nor written. */
+void vc_trainer_ranks_quiet(struct vc_trainer *t);
+/* The options let the ranks share a step; before memory is taken. */
+enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t);
+/* Behind a run: all ranks have the same weights. */
+enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t);
 
 /* The bytes of t->blocks, and what is in them: the weights, cut into blocks for both functions below. */
 uint64_t vc_trainer_cut_bytes(const struct vc_trainer *t);

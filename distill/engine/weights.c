@@ -42,6 +42,25 @@ static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
     return VC_OK;
 }
 
+/* What a batch counts for in the running statistics of a node; 0: they are no weights, both of them, and stay. */
+static double norm_share(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    double momentum = (double)0.9f;
+
+    for (unsigned k = 3; k < 5; k++) {
+        if (k >= node->n_inputs || node->inputs[k] == VC_NO_VALUE ||
+            vc_graph_value(graph, node->inputs[k])->param == VC_NO_PARAM) {
+            return 0;
+        }
+    }
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        if (strcmp(node->attrs[k].name, "momentum") == 0) {
+            momentum = node->attrs[k].f;
+        }
+    }
+    return 1 - momentum;
+}
+
 /* Running means and variances: inputs 3 and 4 of BatchNormalization. */
 static void find_statistics(struct vc_weights *w)
 {
@@ -53,8 +72,11 @@ static void find_statistics(struct vc_weights *w)
             uint32_t param = v != VC_NO_VALUE ? vc_graph_value(w->graph, v)->param : VC_NO_PARAM;
 
             if (param != VC_NO_PARAM) {
-                w->items[w->of_param[param]].statistic = true;
-                w->items[w->of_param[param]].trained = false;
+                struct vc_weight *item = &w->items[w->of_param[param]];
+
+                item->norm_share = item->statistic ? -1 : norm_share(w->graph, node);
+                item->statistic = true;
+                item->trained = false;
             }
         }
     }

@@ -26,9 +26,10 @@ struct vc_weight {
     bool integers; /* codes; never trained */
     bool
         statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
-    bool trained;  /* it has a gradient */
-    void *data;    /* NULL before vc_weights_allocate */
-    void *grad;    /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
+    double norm_share; /* statistic: what a batch counts for in it; -1: several nodes move it */
+    bool trained;      /* it has a gradient */
+    void *data;        /* NULL before vc_weights_allocate */
+    void *grad;        /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
 };
 
 struct vc_weights {

@@ -27,6 +27,22 @@ void NAME(vc_scale)(REAL *x, size_t n, double by)
     }
 }
 
+void NAME(vc_add)(REAL *to, const REAL *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        to[i] += x[i];
+    }
+}
+
+void NAME(vc_move_statistics)(REAL *running, const REAL *of_batch, size_t n, double share)
+{
+    REAL s = (REAL)share;
+
+    for (size_t i = 0; i < n; i++) {
+        running[i] = running[i] * (1 - s) + of_batch[i] * s;
+    }
+}
+
 size_t NAME(vc_first_nonfinite)(const REAL *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

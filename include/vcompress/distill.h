@@ -12,6 +12,7 @@
 #include <vcompress/job.h>
 #include <vcompress/memory.h>
 #include <vcompress/prune.h>
+#include <vcompress/ranks.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -171,6 +172,7 @@ struct vc_distill_options {
      * steps, 20 times. NULL: none. */
     const struct vc_prune_options *prune;
     uint64_t prune_first, prune_last, prune_every;
+    struct vc_ranks *ranks; /* the processes that share the batches of each step, ranks.h; NULL: this one alone */
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);

@@ -56,6 +56,7 @@
 #include <vcompress/plan.h>
 #include <vcompress/prune.h>
 #include <vcompress/quantize.h>
+#include <vcompress/ranks.h>
 #include <vcompress/report.h>
 #include <vcompress/sensitivity.h>
 #include <vcompress/status.h>

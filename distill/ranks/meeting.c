@@ -1,0 +1,292 @@
+/* meeting.c - see meeting.h. */
+#include "distill/ranks/meeting.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define PATIENCE 0.3 /* seconds that an interrupted rank still waits for the others: mpirun kills after one */
+
+/* What a rank tells in a meeting. */
+struct note {
+    uint32_t number; /* of the meeting: the same on all ranks */
+    int32_t status;
+    double numbers[VC_MEETING_NUMBERS];
+    char text[VC_MESSAGE_BYTES]; /* of a failure */
+};
+
+struct vc_ranks {
+    struct vc_ctx *ctx; /* of the memory */
+    const struct vc_carrier *carrier;
+    void *handle;
+    unsigned rank, size;
+    unsigned threads;
+    uint32_t n_meetings;
+    bool over;              /* a failure is known to all ranks, or one is lost */
+    bool lost;              /* one does not answer */
+    enum vc_status failure; /* that ended it, with its sentence */
+    char text[VC_MESSAGE_BYTES];
+    struct note *notes; /* by rank */
+    struct vc_piece *pieces;
+    struct vc_piece *note_pieces;
+    double (*numbers)[VC_MEETING_NUMBERS];
+};
+
+enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_carrier *carrier, void *handle, unsigned rank,
+                               unsigned size, struct vc_ranks **out)
+{
+    struct vc_ranks *r = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *r);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(r);
+    *r = (struct vc_ranks){.ctx = ctx, .carrier = carrier, .handle = handle, .rank = rank, .size = size, .threads = 1};
+    r->notes = vc_calloc_array(ctx, VC_TAG_MISC, size, sizeof *r->notes);
+    VC_TRY_ALLOC(r->notes);
+    r->pieces = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)2 * size, sizeof *r->pieces);
+    VC_TRY_ALLOC(r->pieces);
+    r->note_pieces = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)2 * size, sizeof *r->note_pieces);
+    VC_TRY_ALLOC(r->note_pieces);
+    r->numbers = vc_calloc_array(ctx, VC_TAG_MISC, size, sizeof *r->numbers);
+    VC_TRY_ALLOC(r->numbers);
+    *out = r;
+    r = NULL;
+out:
+    if (r != NULL) {
+        r->carrier = NULL; /* it stays the caller's */
+        vc_ranks_leave(r);
+    }
+    return status;
+}
+
+void vc_ranks_leave(struct vc_ranks *r)
+{
+    if (r == NULL) {
+        return;
+    }
+    if (r->carrier != NULL) {
+        r->carrier->close(r->handle, !r->lost);
+    }
+    vc_free(r->ctx, r->notes);
+    vc_free(r->ctx, r->pieces);
+    vc_free(r->ctx, r->note_pieces);
+    vc_free(r->ctx, r->numbers);
+    vc_free(r->ctx, r);
+}
+
+unsigned vc_ranks_rank(const struct vc_ranks *r)
+{
+    return r != NULL ? r->rank : 0;
+}
+
+unsigned vc_ranks_size(const struct vc_ranks *r)
+{
+    return r != NULL ? r->size : 1;
+}
+
+unsigned vc_ranks_threads(const struct vc_ranks *r)
+{
+    return r != NULL ? r->threads : 0;
+}
+
+void vc_ranks_set_threads(struct vc_ranks *r, unsigned n)
+{
+    r->threads = n;
+}
+
+const char *vc_ranks_name(const struct vc_ranks *r)
+{
+    return r != NULL ? r->carrier->name : NULL;
+}
+
+bool vc_ranks_lost(const struct vc_ranks *r)
+{
+    return r != NULL && r->lost;
+}
+
+struct vc_piece *vc_ranks_pieces(struct vc_ranks *r)
+{
+    return r->pieces;
+}
+
+double (*vc_ranks_numbers(struct vc_ranks *r))[VC_MEETING_NUMBERS]
+{
+    return r->numbers;
+}
+
+/* ---- an exchange ---- */
+
+static double now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Who is interrupted while it waits: the others are on their way to this meeting, unless they are gone. */
+struct wait {
+    struct vc_ctx *ctx;
+    double since; /* 0: not interrupted yet */
+};
+
+static bool gives_up(void *user)
+{
+    struct wait *wait = user;
+
+    if (atomic_load_explicit(&wait->ctx->shared->cancelled, memory_order_relaxed) == 0) {
+        return false;
+    }
+    wait->since = wait->since == 0 ? now() : wait->since;
+    return now() - wait->since > PATIENCE;
+}
+
+/* The failure that ended it, which every later call returns. */
+static enum vc_status end_with(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status failure, const char *text)
+{
+    r->over = true;
+    r->failure = failure;
+    (void)snprintf(r->text, sizeof r->text, "%s", text);
+    return vc_fail(ctx, failure, "%s", r->text);
+}
+
+static enum vc_status exchange(struct vc_ctx *ctx, struct vc_ranks *r, const struct vc_piece *out,
+                               const struct vc_piece *in)
+{
+    struct wait wait = {ctx, 0};
+    char why[VC_CARRIER_WHY] = "unknown reason";
+    char text[VC_CARRIER_WHY + 64];
+
+    if (r->carrier->exchange(r->handle, out, in, gives_up, &wait, why)) {
+        return VC_OK;
+    }
+    r->lost = true;
+    if (wait.since != 0) {
+        return end_with(ctx, r, VC_E_CANCELLED, "interrupted while another rank did not answer");
+    }
+    (void)snprintf(text, sizeof text, "rank %u: another rank does not answer: %s", r->rank, why);
+    return end_with(ctx, r, VC_E_IO, text);
+}
+
+enum vc_status vc_ranks_exchange(struct vc_ctx *ctx, struct vc_ranks *r, const struct vc_piece *out,
+                                 const struct vc_piece *in)
+{
+    return r == NULL ? VC_OK : r->over ? vc_fail(ctx, r->failure, "%s", r->text) : exchange(ctx, r, out, in);
+}
+
+/* ---- a meeting ---- */
+
+/* Where all ranks say the same it is said once, as by one process: an option that none of them can have. */
+static bool all_say(const struct vc_ranks *r)
+{
+    for (unsigned k = 1; k < r->size; k++) {
+        if (r->notes[k].status != r->notes[0].status || strcmp(r->notes[k].text, r->notes[0].text) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What the meeting came to. Somebody's failure is more than an interruption: that may be what the failure caused. */
+static enum vc_status judge(struct vc_ctx *ctx, struct vc_ranks *r)
+{
+    char text[VC_MESSAGE_BYTES];
+    unsigned worst = r->size;
+
+    for (unsigned k = 0; k < r->size; k++) {
+        r->notes[k].text[VC_MESSAGE_BYTES - 1] = '\0';
+        if (r->notes[k].status != VC_OK &&
+            (worst == r->size || (r->notes[worst].status == VC_E_CANCELLED && r->notes[k].status != VC_E_CANCELLED))) {
+            worst = k;
+        }
+    }
+    for (unsigned k = 0; worst == r->size && k < r->size; k++) {
+        if (r->notes[k].number != r->n_meetings) {
+            (void)snprintf(text, sizeof text, "rank %u is at meeting %u, rank %u at %u: they do not do the same",
+                           r->rank, (unsigned)r->n_meetings, k, (unsigned)r->notes[k].number);
+            return end_with(ctx, r, VC_E_INTERNAL, text);
+        }
+    }
+    if (worst == r->size) {
+        return VC_OK;
+    }
+    if (all_say(r) || r->notes[worst].status == VC_E_CANCELLED) {
+        return end_with(ctx, r, (enum vc_status)r->notes[worst].status, r->notes[worst].text);
+    }
+    (void)snprintf(text, sizeof text, "rank %u: %.*s", worst, (int)sizeof text - 32, r->notes[worst].text);
+    return end_with(ctx, r, (enum vc_status)r->notes[worst].status, text);
+}
+
+enum vc_status vc_ranks_meet(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status, const double *own, size_t n,
+                             double (*numbers)[VC_MEETING_NUMBERS])
+{
+    struct note *mine;
+
+    if (r == NULL || r->over) {
+        if (r != NULL && status == VC_OK) {
+            return vc_fail(ctx, r->failure, "%s", r->text);
+        }
+        if (status == VC_OK && n != 0) {
+            memcpy(numbers[0], own, n * sizeof *own);
+        }
+        return status;
+    }
+    mine = &r->notes[r->rank];
+    memset(mine, 0, sizeof *mine);
+    mine->number = ++r->n_meetings;
+    mine->status = (int32_t)status;
+    if (n != 0) {
+        memcpy(mine->numbers, own, n * sizeof *own);
+    }
+    if (status != VC_OK) {
+        (void)snprintf(mine->text, sizeof mine->text, "%s", vc_ctx_message(ctx));
+    }
+    for (unsigned k = 0; k < r->size; k++) {
+        r->note_pieces[k] = (struct vc_piece){mine, sizeof *mine};
+        r->note_pieces[r->size + k] = (struct vc_piece){&r->notes[k], sizeof *mine};
+    }
+    if (exchange(ctx, r, r->note_pieces, r->note_pieces + r->size) != VC_OK || judge(ctx, r) != VC_OK) {
+        return r->failure;
+    }
+    for (unsigned k = 0; n != 0 && k < r->size; k++) {
+        memcpy(numbers[k], r->notes[k].numbers, n * sizeof *own);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status)
+{
+    return vc_ranks_meet(ctx, r, status, NULL, 0, NULL);
+}
+
+/* ---- the same text ---- */
+
+enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char *text,
+                             enum vc_status (*differs)(struct vc_ctx *ctx, const char *theirs, const char *ours))
+{
+    double own = (double)strlen(text);
+    char *theirs = NULL;
+    size_t n;
+    enum vc_status status;
+
+    if (r == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_ranks_meet(ctx, r, VC_OK, &own, 1, r->numbers));
+    n = (size_t)r->numbers[0][0];
+    theirs = vc_alloc(ctx, VC_TAG_MISC, n + 1);
+    VC_TRY(vc_ranks_agree(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM));
+    theirs[n] = '\0';
+    memset(r->pieces, 0, (size_t)2 * r->size * sizeof *r->pieces);
+    for (unsigned k = 1; r->rank == 0 && k < r->size; k++) {
+        r->pieces[k] = (struct vc_piece){(void *)(uintptr_t)text, n};
+    }
+    if (r->rank != 0) {
+        r->pieces[r->size] = (struct vc_piece){theirs, n};
+    }
+    VC_TRY(vc_ranks_exchange(ctx, r, r->pieces, r->pieces + r->size));
+    VC_TRY(vc_ranks_agree(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK));
+out:
+    vc_free(ctx, theirs);
+    return status;
+}
