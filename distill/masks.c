@@ -50,7 +50,7 @@ enum vc_status vc_masks_check(const struct vc_trainer *t)
         if (item == NULL && !is_mask_type(mask)) {
             continue; /* weights lie beside masks */
         }
-        if (item == NULL || !item->trained) {
+        if (item == NULL || (!item->trained && !item->unread)) {
             return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %s is the mask of no tensor that is trained", masks->path,
                            mask->name);
         }
@@ -70,19 +70,31 @@ enum vc_status vc_masks_check(const struct vc_trainer *t)
                                              masks->path);
 }
 
+static bool is_zero(const struct vc_trainer *t, const struct vc_weight *item, uint64_t i)
+{
+    return t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
+}
+
+/* The index of the tensor's mask; VC_NO_TENSOR: the file has none. */
+static size_t mask_of(const struct vc_model *masks, const struct vc_weight *item)
+{
+    for (size_t i = 0; i < masks->n_tensors; i++) {
+        if (is_of(&masks->tensors[i], item)) {
+            return i;
+        }
+    }
+    return VC_NO_TENSOR;
+}
+
 /* What the file says, in state->keep; nothing where it has no mask of the tensor. */
 static enum vc_status read_mask(struct vc_trainer *t, const struct vc_weight *item, struct vc_trainer_state *state)
 {
     const struct vc_model *masks = t->options.mask;
-    const struct vc_tensor *mask = NULL;
+    size_t index = mask_of(masks, item);
+    const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
     uint8_t *bytes = NULL;
-    size_t index = 0;
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; i < masks->n_tensors && mask == NULL; i++) {
-        mask = is_of(&masks->tensors[i], item) ? &masks->tensors[i] : NULL;
-        index = i;
-    }
     if (mask == NULL) {
         return VC_OK;
     }
@@ -104,9 +116,31 @@ out:
     return status;
 }
 
-static bool is_zero(const struct vc_trainer *t, const struct vc_weight *item, uint64_t i)
+enum vc_status vc_masks_check_unread(const struct vc_trainer *t, const struct vc_weight *item)
 {
-    return t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
+    const struct vc_model *masks = t->options.mask;
+    size_t index = masks != NULL ? mask_of(masks, item) : VC_NO_TENSOR;
+    const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
+    unsigned per_byte = mask != NULL && is_whole(mask, item) ? 1 : 8;
+    uint8_t bytes[4096];
+    enum vc_status status = VC_OK;
+
+    for (uint64_t first = 0; mask != NULL && first < mask->n_elems; first += sizeof bytes) {
+        uint64_t n = vc_min_u64(mask->n_elems - first, sizeof bytes);
+
+        VC_TRY(vc_model_read(t->ctx, masks, index, first, n, bytes, (size_t)n));
+        for (uint64_t i = first * per_byte; i < vc_min_u64((first + n) * per_byte, item->n); i++) {
+            if ((bytes[i / per_byte - first] >> i % per_byte & 1) == 0 && !is_zero(t, item, i)) {
+                return vc_fail(
+                    t->ctx, VC_E_ARGUMENT,
+                    "%s: %s masks weights that are not 0, of a tensor that no logits depend on, so it is not "
+                    "trained: prune %s writes the zeros",
+                    masks->path, mask->name, vc_option(t->ctx, "mask"));
+            }
+        }
+    }
+out:
+    return status;
 }
 
 /* Where the weights of a tensor of two or more dimensions are 0. */

@@ -141,14 +141,15 @@ static void count(struct vc_trainer *t)
 {
     struct vc_distillation *r = t->report;
 
-    r->n_tensors = r->n_frozen = 0;
+    r->n_tensors = r->n_frozen = r->n_unread = 0;
     r->n_weights = r->arena_bytes = 0;
     for (size_t k = 0; k < t->student.weights->n; k++) {
         const struct vc_weight *item = &t->student.weights->items[k];
 
         r->n_tensors += item->trained;
         r->n_weights += item->trained ? item->n : 0;
-        r->n_frozen += !item->trained && !item->statistic;
+        r->n_frozen += !item->trained && !item->statistic && !item->unread;
+        r->n_unread += item->unread && !item->statistic;
     }
     vc_net_bytes(&t->student, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
     vc_net_bytes(&t->teacher, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);

@@ -96,6 +96,7 @@ static enum vc_status check_freeze(const struct vc_net *net)
 static enum vc_status make_weights(struct vc_net *net)
 {
     uint32_t n = vc_graph_param_count(net->network.graph);
+    uint32_t logits = vc_graph_output(net->network.graph, 0);
     bool *frozen = vc_calloc_array(net->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *frozen);
     enum vc_status status = VC_OK;
 
@@ -106,6 +107,7 @@ static enum vc_status make_weights(struct vc_net *net)
     VC_TRY(vc_weights_make(net->ctx, net->network.graph, net->options.precision, net->options.train, frozen,
                            &net->weights));
     VC_TRY(check_freeze(net));
+    VC_TRY(vc_weights_leave_unread(net->weights, &logits, 1));
 out:
     vc_free(net->ctx, frozen);
     return status;
@@ -160,6 +162,7 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
     const struct vc_engine_options options = {.train = train,
                                               .dropout = train,
                                               .seed = net->options.seed,
+                                              .n_outputs = 1,
                                               .frozen_norm = net->options.frozen_norm,
                                               .recompute = net->options.recompute,
                                               .recompute_every = net->options.recompute_every,

@@ -40,7 +40,7 @@ struct vc_net {
 };
 
 /* Weights without memory, and the view of the rows. The first output of the graph has to be rows of logits,
- * [batch, classes], or logits for each position, [batch, sequence, classes]. */
+ * [batch, classes], or logits for each position, [batch, sequence, classes]; other outputs are not computed. */
 enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
                            const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net);
 /* Reads the weights; memory is taken at the first call. */

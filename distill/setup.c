@@ -252,6 +252,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
             ((size_t)item->n * vc_real_bytes(t->options.precision) + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 
         if (!item->trained) {
+            VC_TRY(item->unread ? vc_masks_check_unread(t, item) : VC_OK);
             continue;
         }
         VC_TRY(check_finite(t, item));

@@ -216,7 +216,10 @@ enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct 
         return vc_item_keep_as(ctx, item, "not in the graph");
     }
     if (!is_changed(weight, statistics)) {
-        return vc_item_keep_as(ctx, item, weight->statistic ? "statistics, frozen" : "not trained");
+        return vc_item_keep_as(ctx, item,
+                               weight->statistic ? "statistics, frozen"
+                               : weight->unread  ? "no logits depend on it"
+                                                 : "not trained");
     }
     state = vc_arena_alloc(ctx, item->set->arena, sizeof *state);
     step = state != NULL ? vc_item_add_step(ctx, item, &trained_step_ops) : NULL;

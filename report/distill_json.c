@@ -117,6 +117,7 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_uint(json, "weights", d->n_weights);
     vc_json_uint(json, "masked", d->n_masked);
     vc_json_uint(json, "frozen", d->n_frozen);
+    vc_json_uint(json, "unread", d->n_unread);
     vc_json_line(json);
     if (o->dry_run) {
         vc_json_null(json, "first_loss");

@@ -86,6 +86,9 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (d->n_frozen != 0) {
         fprintf(to, "; %zu tensors are frozen", d->n_frozen);
     }
+    if (d->n_unread != 0) {
+        fprintf(to, "; %zu tensors stay as they are, since no logits depend on them", d->n_unread);
+    }
     fputs("\nteacher   ", to);
     print_clean(to, teacher != NULL ? teacher : "none: labels alone");
     if (!isnan(d->teacher_accuracy)) {

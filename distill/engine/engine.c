@@ -13,7 +13,7 @@ static void find_needed(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
 
-    for (uint32_t k = 0; k < g->n_outputs; k++) {
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
         e->values[g->outputs[k]].made = true;
     }
     for (size_t k = 0; k < e->options.n_kept; k++) {
@@ -163,7 +163,7 @@ static void hold_values(struct vc_engine *e)
     for (uint32_t v = 0; v < g->n_values; v++) {
         e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known;
     }
-    for (uint32_t k = 0; k < g->n_outputs; k++) {
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
         e->values[e->values[g->outputs[k]].root].held = true;
     }
     for (size_t k = 0; k < e->options.n_kept; k++) {
@@ -214,7 +214,8 @@ out:
 /* Outputs live up to the loss, which writes their gradients. */
 static enum vc_status make_outputs(struct vc_engine *e)
 {
-    size_t n = e->graph->n_outputs + e->options.n_kept;
+    uint32_t n_outputs = vc_plan_outputs(e);
+    size_t n = n_outputs + e->options.n_kept;
     enum vc_status status = VC_OK;
 
     e->outputs = vc_calloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *e->outputs);
@@ -223,7 +224,7 @@ static enum vc_status make_outputs(struct vc_engine *e)
     VC_TRY_ALLOC(e->output_refs);
     e->n_outputs = n;
     for (size_t k = 0; k < n; k++) {
-        uint32_t v = k < e->graph->n_outputs ? e->graph->outputs[k] : e->options.kept[k - e->graph->n_outputs];
+        uint32_t v = k < n_outputs ? e->graph->outputs[k] : e->options.kept[k - n_outputs];
         struct vc_plan_value *root = &e->values[e->values[v].root];
 
         e->outputs[k] = describe(e, v);

@@ -252,7 +252,7 @@ static bool read_elsewhere(const struct vc_engine *e, uint32_t v, uint32_t node)
 {
     const struct vc_graph *g = e->graph;
 
-    for (uint32_t k = 0; k < g->n_outputs; k++) {
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
         if (g->outputs[k] == v) {
             return true;
         }

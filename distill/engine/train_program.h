@@ -120,6 +120,12 @@ void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...) V
 
 /* ---- for the operators: what a node has (plan_values.c) ---- */
 
+/* Outputs of the graph that are computed. */
+static inline uint32_t vc_plan_outputs(const struct vc_engine *e)
+{
+    return e->options.n_outputs != 0 ? VC_AT_MOST(e->options.n_outputs, e->graph->n_outputs) : e->graph->n_outputs;
+}
+
 static inline const struct vc_graph_node *vc_plan_node(const struct vc_engine *e, uint32_t node)
 {
     return &e->graph->nodes[node];

@@ -90,8 +90,23 @@ static enum vc_status add_bytes(struct vc_weights *w, const struct vc_weight *it
         !vc_round_up_u64(bytes, VC_POOL_ALIGN, &bytes) || !vc_add_u64(w->data_bytes, bytes, &w->data_bytes)) {
         return vc_fail(w->ctx, VC_E_FORMAT, "%s: the size overflows", item->name);
     }
-    w->grad_bytes += item->trained ? bytes : 0;
     return VC_OK;
+}
+
+/* What an entry takes; add_bytes has checked that it does not overflow. */
+static uint64_t bytes_of(const struct vc_weights *w, const struct vc_weight *item)
+{
+    uint64_t bytes = item->n * (item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision));
+
+    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+}
+
+static void count_gradients(struct vc_weights *w)
+{
+    w->grad_bytes = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        w->grad_bytes += w->items[i].trained ? bytes_of(w, &w->items[i]) : 0;
+    }
 }
 
 enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
@@ -121,10 +136,51 @@ enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph,
     for (size_t i = 0; i < w->n; i++) {
         VC_TRY(add_bytes(w, &w->items[i]));
     }
+    count_gradients(w);
     *out = w;
     w = NULL;
 out:
     vc_weights_free(w);
+    return status;
+}
+
+enum vc_status vc_weights_leave_unread(struct vc_weights *w, const uint32_t *values, size_t n)
+{
+    const struct vc_graph *graph = w->graph;
+    bool *read = vc_calloc_array(w->ctx, VC_TAG_MISC, vc_graph_value_count(graph) + (size_t)1, sizeof *read);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(read);
+    for (size_t k = 0; k < n; k++) {
+        read[values[k]] = true;
+    }
+    for (uint32_t k = vc_graph_node_count(graph); k-- > 0;) {
+        const struct vc_graph_node *node = vc_graph_node(graph, k);
+        bool needed = false;
+
+        for (unsigned i = 0; i < node->n_outputs; i++) {
+            needed = needed || (node->outputs[i] != VC_NO_VALUE && read[node->outputs[i]]);
+        }
+        for (unsigned i = 0; needed && i < node->n_inputs; i++) {
+            if (node->inputs[i] != VC_NO_VALUE) {
+                read[node->inputs[i]] = true;
+            }
+        }
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->items[i].unread = true;
+    }
+    for (uint32_t k = 0; k < vc_graph_param_count(graph); k++) {
+        struct vc_weight *item = &w->items[w->of_param[k]];
+
+        item->unread = item->unread && !read[vc_graph_param(graph, k)->value];
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->items[i].trained = w->items[i].trained && !w->items[i].unread;
+    }
+    count_gradients(w);
+out:
+    vc_free(w->ctx, read);
     return status;
 }
 
@@ -140,9 +196,8 @@ enum vc_status vc_weights_allocate(struct vc_weights *w)
     VC_TRY_ALLOC(w->grad_block);
     for (size_t i = 0; i < w->n; i++) {
         struct vc_weight *item = &w->items[i];
-        uint64_t bytes = item->n * (item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision));
+        uint64_t bytes = bytes_of(w, item);
 
-        bytes = (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
         item->data = (char *)w->data_block + data;
         data += bytes;
         if (item->trained) {

@@ -28,6 +28,7 @@ struct vc_weight {
         statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
     double norm_share; /* statistic: what a batch counts for in it; -1: several nodes move it */
     bool trained;      /* it has a gradient */
+    bool unread;       /* no value that counts depends on it: not trained */
     void *data;        /* NULL before vc_weights_allocate */
     void *grad;        /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
 };
@@ -48,6 +49,8 @@ struct vc_weights {
  * of its tensor; NULL: all floats are, but for statistics. train false: nothing is. */
 enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
                                bool train, const bool *frozen, struct vc_weights **out);
+/* Leaves out of the training what none of these values of the graph depends on: it would never have a gradient. */
+enum vc_status vc_weights_leave_unread(struct vc_weights *weights, const uint32_t *values, size_t n);
 /* Two blocks of the pool, of data_bytes and grad_bytes. Elements are undefined, gradients 0. */
 enum vc_status vc_weights_allocate(struct vc_weights *weights);
 /* Reads the elements: from `model`, and those that are in vc_graph_options.weights from `other`, which may be NULL. */

@@ -205,7 +205,7 @@ struct vc_distillation {
     size_t n_tensors;   /* that are trained */
     uint64_t n_weights; /* of them */
     uint64_t n_masked;  /* of them, that stay 0 */
-    size_t n_frozen;    /* tensors of the graph that are not trained */
+    size_t n_frozen;    /* tensors of the graph that the options, or its own file, keep from being trained */
     /* Bytes: of the arena that the programs of student and teacher take turns in, the least that any arrangement would
      * take, and that without reuse; of the student's weights, gradients and optimizer states; of the teacher's weights.
      */
@@ -253,6 +253,7 @@ struct vc_distillation {
      * and those that stay 0 in the end; the schedule. */
     uint64_t prune_weights, prune_begin, prune_end;
     uint64_t prune_first, prune_last, prune_every;
+    size_t n_unread; /* tensors of the graph that are not trained because no logits depend on them */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

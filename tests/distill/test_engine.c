@@ -196,6 +196,43 @@ static void parts_of_a_batch_add_up(void **state)
     net_end(&whole);
 }
 
+/* ---- outputs that nobody wants ---- */
+
+/* The program of the first output has no instruction of the second one, which would want a gradient; and the weights
+ * that only the second one depends on have none. */
+static void first_output_only(void **state)
+{
+    struct vc_engine_options options = {.train = true, .threads = 1, .n_outputs = 1};
+    const struct vc_engine_pass pass = {.training = true, .norm_share = -1};
+    struct net net = {.ctx = test_ctx(), .random = 5};
+    uint64_t before;
+    uint32_t y;
+
+    (void)state;
+    net_parse(&net, "(float[2, 3] x, float[3, 4] pa, float[4, 5] pb) => (float[2, 4] y, float[2, 5] z)\n"
+                    "{ y = MatMul(x, pa)  z = MatMul(y, pb) }");
+    net_weights(&net, VC_GRAPH_F64);
+    before = net.weights->grad_bytes;
+    y = vc_graph_output(net.graph, 0);
+    assert_int_equal(vc_weights_leave_unread(net.weights, &y, 1), VC_OK);
+    assert_true(net.weights->items[0].trained && !net.weights->items[0].unread);
+    assert_true(!net.weights->items[1].trained && net.weights->items[1].unread);
+    assert_int_equal(net.weights->grad_bytes, before - 192); /* 20 doubles, up to whole 64 bytes */
+    net_engine(&net, &options);
+    assert_int_equal(vc_engine_output_count(net.engine), 1);
+    net_numbers(&net);
+    net_forward(&net, &pass);
+    net_backward(&net);
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t k = 0; k < 4; k++) {
+            double wanted = net.inputs[i] * net.cotangents[k] + net.inputs[3 + i] * net.cotangents[4 + k];
+
+            assert_true(fabs(((const double *)net.weights->items[0].grad)[i * 4 + k] - wanted) < 1e-14);
+        }
+    }
+    net_end(&net);
+}
+
 /* ---- Dropout ---- */
 
 /* Graphs of ONNX files have no Dropout any more; this one is built by hand. */
@@ -558,6 +595,7 @@ int main(void)
         cmocka_unit_test(threads_change_no_bit),
         cmocka_unit_test(float_is_near_double),
         cmocka_unit_test(parts_of_a_batch_add_up),
+        cmocka_unit_test(first_output_only),
         cmocka_unit_test(dropped_elements),
         cmocka_unit_test(running_statistics),
         cmocka_unit_test(kept_values),

@@ -318,11 +318,11 @@ class Distill(Judge):
             import transformers
         except ImportError:
             self.skipTest("transformers is not installed")
-        if kind == "bert":
+        if kind in ("bert", "hidden"):
             config = transformers.BertConfig(vocab_size=31, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
                                              intermediate_size=40, max_position_embeddings=16, num_labels=5,
                                              hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-            make = transformers.BertForSequenceClassification
+            make = transformers.BertForSequenceClassification if kind == "bert" else transformers.BertModel
         else:
             config = transformers.LlamaConfig(vocab_size=31, hidden_size=24, num_hidden_layers=2, num_attention_heads=6,
                                               num_key_value_heads=2, intermediate_size=40, max_position_embeddings=32,
@@ -347,15 +347,18 @@ class Distill(Judge):
         self.types = rng.integers(0, 2, (rows, length))
         self.y = rng.integers(0, 5, rows)
         arrays = dict(input_ids=self.ids, attention_mask=self.mask)
+        if kind in ("bert", "hidden"):
+            arrays.update(token_type_ids=self.types)
         if kind == "bert":
-            arrays.update(token_type_ids=self.types, y=self.y)
+            arrays.update(y=self.y)
         np.savez(self.path("data.npz"), **arrays)
 
     def logits_of(self, module, rows):
         given = dict(input_ids=torch.from_numpy(self.ids[rows]), attention_mask=torch.from_numpy(self.mask[rows]))
         if module.config.model_type == "bert":
             given["token_type_ids"] = torch.from_numpy(self.types[rows])
-        return module(**given).logits
+        out = module(**given)
+        return out.logits if hasattr(out, "logits") else out.last_hidden_state
 
     def terms(self, rows, alpha, temperature):
         """Loss and its terms; of a decoder over positions that count, and those of them with a next token."""
@@ -405,6 +408,32 @@ class Distill(Judge):
     def test_encoder_f64(self):
         """100 steps of an encoder of two layers, with padding, token types and labels of sequences."""
         self.check_final(self.check_transformer("bert", torch.float64, 100))
+
+    def test_encoder_hidden(self):
+        """An encoder without a head: its answers are the hidden states, and its pooler, a second output, is left alone."""
+        self.tokens("hidden", 40, 9, torch.float64)
+        before = self.student.pooler.dense.weight.detach().numpy().copy()
+        optimizer, wanted = torch.optim.Adam(self.student.parameters(), lr=1e-3), []
+        for k in range(10):
+            at, mask = slice(k % 5 * 8, k % 5 * 8 + 8), torch.from_numpy(self.mask[k % 5 * 8:k % 5 * 8 + 8]) != 0
+            optimizer.zero_grad()
+            with torch.no_grad():
+                t = self.logits_of(self.teacher, at)
+            loss = ((self.logits_of(self.student, at) - t) ** 2)[mask].mean()
+            loss.backward()
+            optimizer.step()
+            wanted.append(float(loss.detach()))
+        said = self.vc("distill", "--student", self.path("student"), "--teacher", self.path("teacher"), "--loss", "mse",
+                       "--data", self.path("data.npz"), "-o", self.path("out"), "--steps", 10, "--batch", 8, "--order",
+                       "file", "--optimizer", "adam", "--lr", "1e-3", "--precision", "f64", "--log", self.path("log"))
+        self.assertIn(b"2 tensors stay as they are, since no logits depend on them", said.out)
+        with open(self.path("log")) as f:
+            found = [json.loads(line)["loss"] for line in f]
+        self.assertLess(np.abs(np.array(found) - wanted).max(), 1e-12)
+        from safetensors.numpy import load_file
+        out = load_file(self.path("out/model.safetensors"))
+        self.check_final(out)
+        np.testing.assert_array_equal(out["pooler.dense.weight"], before)
 
     def test_encoder_f32(self):
         self.check_transformer("bert", torch.float32, 10)
