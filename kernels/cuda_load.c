@@ -6,22 +6,14 @@
  * thread. */
 #include "kernels/cuda_load.h"
 
-#include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-/* <libdir> of the installation, set by the build. */
-#ifndef VC_CUDA_LIBDIR
-#define VC_CUDA_LIBDIR "/usr/local/lib"
-#endif
 
 #define MIN_DEVICE_BYTES ((uint64_t)8 << 20) /* room for one thread's slot, whatever the memory limit */
 #define RESULT_NOMEM     2                   /* cudaErrorMemoryAllocation */
+
+static const struct vc_plugin_kind cuda_plugin = {"VCOMPRESS_BACKEND_PATH", VC_BACKEND_FILE, VC_BACKEND_SYMBOL, false};
 
 /* A context that uses the device, known by its pool. What the device takes is counted in the pool of the first one. */
 struct user {
@@ -41,74 +33,6 @@ static struct {
     struct user *users;
     int64_t bytes; /* device and pinned memory that is held now */
 } plugin = {.mutex = PTHREAD_MUTEX_INITIALIZER, .account_mutex = PTHREAD_MUTEX_INITIALIZER};
-
-/* ---- search ---- */
-
-/* Appends folder/file; not a second time, where the program lies in the folder it was installed to. */
-static void add_place(struct vc_cuda_search *search, const char *folder, const char *file)
-{
-    unsigned n = search->n_places;
-    int length = snprintf(search->places[n].path, sizeof search->places[n].path, "%s%s%s", folder,
-                          file[0] != '\0' ? "/" : "", file);
-
-    if (length < 0 || (size_t)length >= sizeof search->places[n].path) {
-        return; /* longer than any path the system opens */
-    }
-    if (n > 0 && strcmp(search->places[0].path, search->places[n].path) == 0) {
-        return;
-    }
-    search->places[n].outcome[0] = '\0';
-    search->n_places = n + 1;
-}
-
-/* Fills in where to look (cuda_load.h has the list), without looking. */
-static void list_places(struct vc_cuda_search *search)
-{
-    const char *wanted = getenv("VCOMPRESS_BACKEND_PATH");
-    struct stat info;
-    char program[4096];
-    ssize_t length;
-    int up;
-
-    search->n_places = 0;
-    if (wanted != NULL && wanted[0] != '\0') {
-        add_place(search, wanted, stat(wanted, &info) == 0 && S_ISDIR(info.st_mode) ? VC_BACKEND_FILE : "");
-        return;
-    }
-    add_place(search, VC_CUDA_LIBDIR "/vcompress", VC_BACKEND_FILE);
-    length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (length <= 0) {
-        return;
-    }
-    program[length] = '\0';
-    for (up = 0; up < 2; up++) { /* the program, then its folder */
-        char *slash = strrchr(program, '/');
-
-        if (slash == NULL) {
-            return;
-        }
-        *slash = '\0';
-    }
-    add_place(search, program, "lib/vcompress/" VC_BACKEND_FILE);
-}
-
-/* Stores a reason without line breaks. dlerror repeats the path in front, which the reader of the sentence has
- * already. */
-static void set_outcome(char outcome[256], const char *path, const char *text)
-{
-    size_t n = strlen(path);
-    size_t i;
-
-    if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0) {
-        text += n + 2;
-    }
-    (void)snprintf(outcome, 256, "%.255s", text);
-    for (i = 0; outcome[i] != '\0'; i++) {
-        if ((unsigned char)outcome[i] < 0x20) {
-            outcome[i] = ' ';
-        }
-    }
-}
 
 /* ---- does it fit? ---- */
 
@@ -166,9 +90,9 @@ static bool backend_fits(const struct vc_backend *backend, char outcome[256])
     } else if (!kernels_size_fits(backend->kernels_size)) {
         (void)snprintf(outcome, 256, "it is damaged: a table of kernels of %zu bytes", backend->kernels_size);
     } else if (!members_set(backend)) {
-        set_outcome(outcome, "", "it is damaged: a function is missing");
+        vc_plugin_outcome(outcome, "", "it is damaged: a function is missing");
     } else if (take_kernels(backend, &unused) == 0) {
-        set_outcome(outcome, "", "it has none of the kernels that this program uses");
+        vc_plugin_outcome(outcome, "", "it has none of the kernels that this program uses");
     } else {
         return true;
     }
@@ -182,54 +106,29 @@ static void set_loaded(char outcome[256], const struct vc_backend *backend)
     unsigned n = take_kernels(backend, &unused);
 
     if (n == VC_KERNEL_ID_COUNT) {
-        set_outcome(outcome, "", "loaded");
+        vc_plugin_outcome(outcome, "", "loaded");
     } else {
         (void)snprintf(outcome, 256, "loaded; it lacks %u of %u kernels, which run on the CPU", VC_KERNEL_ID_COUNT - n,
                        VC_KERNEL_ID_COUNT);
     }
 }
 
-/* What the loaded file offers, if this library can use it; else NULL with the reason. */
-static const struct vc_backend *check_entry(void *library, char outcome[256])
+/* What the file at path offers, if this library can use it; else NULL with the reason in outcome, and it is unloaded
+ * again. */
+static const struct vc_backend *try_place(const char *path, char outcome[256])
 {
     const struct vc_backend *backend;
     vc_backend_entry_fn *entry;
-    void *symbol = dlsym(library, VC_BACKEND_SYMBOL);
+    void *symbol;
+    void *library = vc_plugin_load(&cuda_plugin, path, &symbol, outcome);
 
-    if (symbol == NULL) {
-        set_outcome(outcome, "", "it has no function " VC_BACKEND_SYMBOL);
+    if (library == NULL) {
         return NULL;
     }
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
     backend = entry();
-    return backend_fits(backend, outcome) ? backend : NULL;
-}
-
-/* Loads the file at path; NULL with the reason in outcome. A relative path is refused: nothing is ever loaded from
- * the current folder. A file that does not fit is unloaded again. */
-static const struct vc_backend *try_place(const char *path, char outcome[256])
-{
-    const struct vc_backend *backend;
-    const char *reason;
-    void *library;
-
-    if (path[0] != '/') {
-        set_outcome(outcome, path, "VCOMPRESS_BACKEND_PATH must be an absolute path");
-        return NULL;
-    }
-    if (access(path, F_OK) != 0) {
-        set_outcome(outcome, path, errno == ENOENT ? "no such file" : strerror(errno));
-        return NULL;
-    }
-    library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL) {
-        reason = dlerror();
-        set_outcome(outcome, path, reason != NULL ? reason : "it cannot be loaded");
-        return NULL;
-    }
-    backend = check_entry(library, outcome);
-    if (backend == NULL) {
-        (void)dlclose(library);
+    if (!backend_fits(backend, outcome)) {
+        vc_plugin_unload(library);
         return NULL;
     }
     set_loaded(outcome, backend);
@@ -238,17 +137,17 @@ static const struct vc_backend *try_place(const char *path, char outcome[256])
 
 /* The plug-in, loaded now or before; NULL when no place has one that fits. *search tells what was found where. With
  * the mutex held. */
-static const struct vc_backend *find_plugin(struct vc_cuda_search *search)
+static const struct vc_backend *find_plugin(struct vc_plugin_search *search)
 {
     unsigned i;
 
     if (plugin.backend != NULL) {
         search->n_places = 0;
-        add_place(search, plugin.path, "");
+        vc_plugin_add_place(search, plugin.path, "");
         set_loaded(search->places[0].outcome, plugin.backend);
         return plugin.backend;
     }
-    list_places(search);
+    vc_plugin_list(&cuda_plugin, search);
     for (i = 0; i < search->n_places; i++) {
         plugin.backend = try_place(search->places[i].path, search->places[i].outcome);
         if (plugin.backend != NULL) {
@@ -260,7 +159,7 @@ static const struct vc_backend *find_plugin(struct vc_cuda_search *search)
     return NULL;
 }
 
-const struct vc_backend *vc_cuda_plugin(struct vc_cuda_search *search)
+const struct vc_backend *vc_cuda_plugin(struct vc_plugin_search *search)
 {
     const struct vc_backend *backend;
 
@@ -271,7 +170,7 @@ const struct vc_backend *vc_cuda_plugin(struct vc_cuda_search *search)
 }
 
 /* The sentence for a plug-in that was not found: every place with its outcome. */
-static enum vc_status fail_search(struct vc_ctx *ctx, const struct vc_cuda_search *search)
+static enum vc_status fail_search(struct vc_ctx *ctx, const struct vc_plugin_search *search)
 {
     unsigned n = search->n_places;
 
@@ -365,7 +264,7 @@ static enum vc_status open_device(struct vc_ctx *ctx, int device, const struct v
 
 enum vc_status vc_cuda_load(struct vc_ctx *ctx, int device, struct vc_kernels *table, unsigned *n_kernels)
 {
-    struct vc_cuda_search *search = vc_alloc(ctx, VC_TAG_MISC, sizeof *search);
+    struct vc_plugin_search *search = vc_alloc(ctx, VC_TAG_MISC, sizeof *search);
     struct user *user = vc_alloc(ctx, VC_TAG_MISC, sizeof *user);
     const struct vc_backend *backend;
     enum vc_status status = VC_OK;

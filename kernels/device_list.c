@@ -13,8 +13,8 @@
 struct list {
     struct vc_devices devices; /* first: it is what the caller holds */
     struct vc_ctx *ctx;
-    struct vc_cuda_search search;
-    struct vc_device_search searched[VC_CUDA_MAX_PLACES];
+    struct vc_plugin_search search;
+    struct vc_device_search searched[VC_PLUGIN_PLACES];
     struct vc_device_info info[MAX_DEVICES];
     struct vc_backend_device raw[MAX_DEVICES];
     char reasons[MAX_DEVICES][256];

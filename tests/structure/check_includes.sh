@@ -19,7 +19,7 @@ list_edges | awk -v sq="'" '
     # What the kernels may see of the library: types, status and memory, but no model, format, pass or engine.
     function kernels_may(t) {
         return t ~ /^kernels\// || t ~ /^vcompress\/(dtype|status|context|device)\.h$/ ||
-               t ~ /^core\/base\/(tile|ctx|cpu|pool|checked|compiler)\.h$/
+               t ~ /^core\/base\/(tile|ctx|cpu|pool|checked|compiler|plugin)\.h$/
     }
     function is_pass(d) { return d ~ /^(passes|prune|quantize|distill|measure)$/ }
 
