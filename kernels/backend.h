@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "kernels/kernels.h"
+#include "kernels/train_backend.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -71,6 +72,8 @@ struct vc_backend {
     const char *(*label)(const void *handle); /* "cuda:0 NAME"; valid until another device is opened */
     const char *(*error)(int result);         /* sentence for a kernel's nonzero result */
     /* ABI 3 ends here. */
+
+    const struct vc_train_backend *train; /* train_backend.h; NULL: it does not train */
 };
 
 /* What a plug-in of this ABI has at least. Stays as it is when members are added. */

@@ -293,6 +293,35 @@ out:
     return status;
 }
 
+/* All that this library calls is there. */
+static bool trains(const struct vc_train_backend *t)
+{
+    return t != NULL && t->abi == VC_TRAIN_BACKEND_ABI && t->struct_size >= sizeof *t &&
+           t->struct_size <= VC_BACKEND_MAX_BYTES;
+}
+
+enum vc_status vc_cuda_train(struct vc_ctx *ctx, const struct vc_train_backend **out)
+{
+    const struct vc_backend *backend;
+    bool has;
+
+    *out = NULL;
+    if (strncmp(ctx->shared->device, "cuda", 4) != 0) {
+        return VC_OK;
+    }
+    (void)pthread_mutex_lock(&plugin.mutex);
+    backend = plugin.backend;
+    has = backend != NULL && backend->struct_size >= offsetof(struct vc_backend, train) + sizeof backend->train &&
+          trains(backend->train);
+    *out = has ? backend->train : NULL;
+    (void)pthread_mutex_unlock(&plugin.mutex);
+    return has ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED,
+                         "%s: the plug-in " VC_BACKEND_FILE " is of a build that does not train on a device, or does "
+                         "so in another way than this program",
+                         ctx->shared->device);
+}
+
 void vc_cuda_unload(struct vc_ctx *ctx)
 {
     struct user *user;

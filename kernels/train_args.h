@@ -182,6 +182,7 @@ struct vc_args_conv {
     uint64_t channels_per_block; /* of conv_weights */
     uint64_t scratch;            /* reals for each worker: for products ... */
     uint64_t unrolled;           /* ... and, from here on, for unrolled windows */
+    uint64_t images;             /* of a device: whose windows are unrolled at a time, in all of scratch */
 };
 
 /* conv_forward  p: x, weights, bias, y, scratch      blocks: image, group
@@ -294,6 +295,7 @@ struct vc_args_attention {
     double scale, softcap;
     uint64_t tile;
     uint64_t scratch, scores; /* reals for each worker; where its scores begin, behind what products need */
+    uint64_t kv_per_part;     /* of a device: heads of keys whose scores are made at a time, in all of scratch */
 };
 
 /* rotary  p: x, cosines, sines, positions (int64_t) or NULL, y      y may be x; `back`: turned the other way round */

@@ -135,6 +135,7 @@ static enum vc_status load_constants(struct vc_engine *e)
             bytes += (e->values[v].n * 8 + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
         }
     }
+    e->constant_bytes = bytes;
     e->constants = vc_alloc(e->ctx, VC_TAG_TILES, (size_t)bytes);
     VC_TRY_ALLOC(e->constants);
     for (uint32_t v = 0; v < g->n_values; v++) {
@@ -362,6 +363,7 @@ static enum vc_status make_program(struct vc_engine *e)
         VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problems[0]));
     }
     VC_TRY(pack(e));
+    VC_TRY(e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK);
 out:
     return status;
 }
@@ -379,7 +381,9 @@ static enum vc_status allocate(struct vc_engine *e)
     VC_TRY_ALLOC(e->parts);
     e->reached = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->reached);
     VC_TRY_ALLOC(e->reached);
-    e->n_workers = e->options.threads != 0 ? e->options.threads : vc_ctx_threads(e->ctx);
+    e->n_workers = e->options.device != NULL ? 1
+                   : e->options.threads != 0 ? e->options.threads
+                                             : vc_ctx_threads(e->ctx);
     if (!e->options.plan_only) {
         VC_TRY(vc_crew_create(e->ctx, e->n_workers, &e->crew));
         e->n_workers = vc_crew_size(e->crew);
@@ -527,6 +531,7 @@ void vc_engine_free(struct vc_engine *e)
     if (e == NULL) {
         return;
     }
+    vc_engine_detach_device(e);
     vc_crew_free(e->crew);
     vc_arena_release(e->ctx, &e->arena);
     vc_free(e->ctx, e->instructions);

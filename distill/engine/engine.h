@@ -21,7 +21,7 @@
 #include <vcompress/memory.h>
 
 #include "distill/engine/weights.h"
-#include "kernels/train_args.h"
+#include "kernels/train_device.h"
 
 struct vc_engine;
 
@@ -40,8 +40,9 @@ struct vc_engine_options {
     enum vc_recompute recompute;
     uint32_t recompute_every;
     uint64_t budget_bytes;
-    uint32_t first_parts; /* sqrt, every, layer: only the first so many parts; 0: all */
-    bool plan_only;       /* it can be asked for its figures and nothing else: there are no threads */
+    uint32_t first_parts;           /* sqrt, every, layer: only the first so many parts; 0: all */
+    struct vc_train_device *device; /* what computes; NULL: the processor. Floats only */
+    bool plan_only;                 /* it can be asked for its figures and nothing else: there are no threads */
 };
 
 /* A value as the loss sees it. */
@@ -54,6 +55,10 @@ struct vc_engine_value {
     void *data;    /* an output: valid from forward to backward; an input: to be filled before every forward */
     void *grad;    /* an output: to be written between forward and backward, all of it; an input: read behind backward;
                       NULL: there is none, because nothing that is trained is before it */
+    /* On a device: the same there, of which `data` and `grad` are copies, and where those are in the memory of the
+     * host. */
+    void *device_data, *device_grad;
+    uint64_t staged, staged_grad;
 };
 
 /* graph: all its symbols are bound, and it outlives the engine, as the weights do. VC_E_UNSUPPORTED: there are nodes
@@ -83,6 +88,12 @@ bool vc_engine_reaches(const struct vc_engine *engine, size_t weight);
  * that take turns may share it. */
 void vc_engine_attach(struct vc_engine *engine, void *memory);
 
+/* With options.device: the arena is in its memory, and `staging`, of vc_engine_host_bytes, in the host's. Beside the
+ * arena the engine takes vc_engine_own_bytes of the device for itself, at the first call. */
+enum vc_status vc_engine_attach_device(struct vc_engine *engine, void *staging, void *arena);
+uint64_t vc_engine_host_bytes(const struct vc_engine *engine); /* 0 without a device */
+uint64_t vc_engine_own_bytes(const struct vc_engine *engine);  /* the same */
+
 /* Inputs, and outputs followed by the kept values, in the order of the graph and of the options. Pointers are those of
  * the attached memory. */
 size_t vc_engine_input_count(const struct vc_engine *engine);
@@ -91,10 +102,16 @@ size_t vc_engine_output_count(const struct vc_engine *engine);
 const struct vc_engine_value *vc_engine_output(const struct vc_engine *engine, size_t k);
 
 /* VC_E_CANCELLED; VC_E_ARGUMENT: an index among the inputs is out of range; VC_E_FORMAT: integers that the graph cannot
- * compute with. Nothing else fails. */
+ * compute with; what a device fails with. Nothing else fails. */
 enum vc_status vc_engine_forward(struct vc_engine *engine, const struct vc_engine_pass *pass);
 /* Of the last forward pass. Adds to weights->items[].grad. */
 enum vc_status vc_engine_backward(struct vc_engine *engine);
+
+/* On a device: outputs stay there behind a forward pass, and their gradients, which the caller computes there, are not
+ * sent before a backward pass. Without a device nothing changes. */
+void vc_engine_keep_outputs(struct vc_engine *engine, bool stay);
+/* Brings one that stayed to .data. */
+enum vc_status vc_engine_fetch(struct vc_engine *engine, size_t output);
 
 /* fn(user, worker, block) for all blocks from 0 to n - 1, on the threads of the engine: for optimizers and losses. Each
  * block once, in any order; worker < vc_engine_workers. */

@@ -154,13 +154,24 @@ enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pas
     e->fault.set = false;
     e->define_status = VC_OK;
     vc_clear_error(&e->define_ctx);
-    status = run(e, 0, e->n_forward);
+    status = e->options.device != NULL ? vc_check_cancelled(e->ctx) : run(e, 0, e->n_forward);
+    if (e->options.device != NULL && status == VC_OK) {
+        status = vc_engine_forward_device(e);
+    }
     return status != VC_OK ? status : check_data(e);
 }
 
 enum vc_status vc_engine_backward(struct vc_engine *e)
 {
-    return run(e, e->n_forward, e->n);
+    enum vc_status status = VC_OK;
+
+    if (e->options.device == NULL) {
+        return run(e, e->n_forward, e->n);
+    }
+    VC_TRY(vc_check_cancelled(e->ctx));
+    VC_TRY(vc_engine_backward_device(e));
+out:
+    return status;
 }
 
 unsigned vc_engine_workers(const struct vc_engine *engine)

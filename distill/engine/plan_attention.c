@@ -4,7 +4,8 @@
 
 #include "distill/engine/plan_ops.h"
 
-#define TILE 96 /* queries whose scores are computed at a time: as many rows as a product packs */
+#define TILE          96         /* queries whose scores are computed at a time: as many rows as a product packs */
+#define DEVICE_SCORES (1u << 25) /* of a part of the heads, on a device */
 
 /* ---- where heads lie ---- */
 
@@ -115,6 +116,12 @@ static struct vc_args_attention *attention_args(struct vc_engine *e, uint32_t no
         args->scores = most(args->scores, vc_product_scratch(tile, q.size, k.length));
     }
     args->scratch = args->scores + tile * k.length * (!backward ? 1 : args->softcap > 0 ? 3 : 2);
+    if (e->options.device != NULL) {
+        uint64_t scores = q.heads / k.heads * q.length * k.length;
+
+        args->kv_per_part = most(VC_AT_MOST(DEVICE_SCORES / scores, k.heads), 1);
+        args->scratch = most(args->scratch, args->kv_per_part * scores * (!backward ? 1 : args->softcap > 0 ? 3 : 2));
+    }
     return args;
 }
 

@@ -128,5 +128,5 @@ void vc_plan_define(struct vc_engine *e, uint32_t node)
         d->out[k] = y != NULL ? describe(y) : (struct vc_run_value){0};
         refs[n_refs++] = y != NULL && y->made ? vc_plan_make(e, node, k, false) : (struct vc_ref){0};
     }
-    vc_plan_emit_run(e, node, run_define, 1, d, false, refs, n_refs);
+    vc_plan_emit_run(e, node, run_define, d, refs, n_refs, d->n_out);
 }

@@ -438,28 +438,59 @@ void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
     }
 }
 
-void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
-                  bool add, const struct vc_ref *refs, unsigned n_refs)
-{
-    vc_plan_emit_run(e, node, e->loops[loop], n_blocks, args, add, refs, n_refs);
-}
-
-void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, size_t n_blocks, const void *args,
-                      bool add, const struct vc_ref *refs, unsigned n_refs)
+static void add_instruction(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs)
 {
     struct vc_instruction *in;
 
-    if (e->status != VC_OK || args == NULL || !grow(e)) {
+    if (e->status != VC_OK || instruction->call.args == NULL || !grow(e)) {
         return;
     }
     in = &e->instructions[e->n++];
-    *in = (struct vc_instruction){.run = run, .node = node, .n_blocks = n_blocks, .n_refs = n_refs};
-    in->call.args = args;
-    in->call.add = add;
-    for (unsigned k = 0; k < n_refs; k++) {
+    *in = *instruction;
+    for (unsigned k = 0; k < in->n_refs; k++) {
         in->refs[k] = refs[k];
         vc_plan_touch(e, refs[k], vc_plan_step(e, e->n - 1));
     }
+}
+
+void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
+                  bool add, const struct vc_ref *refs, unsigned n_refs)
+{
+    static const char *const names[] = {
+#define LOOP(id) #id,
+#include "distill/engine/train_loops.inc"
+#undef LOOP
+    };
+    struct vc_train_device *device = e->options.device;
+    int found = device != NULL ? device->table->find(names[loop]) : 0;
+
+    if (found < 0) {
+        vc_plan_fail(e, node, "the plug-in for the device has no instruction '%s'", names[loop]);
+        return;
+    }
+    add_instruction(e,
+                    &(struct vc_instruction){.run = e->loops[loop],
+                                             .loop = (int)loop,
+                                             .node = node,
+                                             .n_blocks = n_blocks,
+                                             .call = {.args = args, .add = add},
+                                             .n_refs = n_refs,
+                                             .device_loop = found},
+                    refs);
+}
+
+void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
+                      const struct vc_ref *refs, unsigned n_refs, unsigned n_written)
+{
+    add_instruction(e,
+                    &(struct vc_instruction){.run = run,
+                                             .loop = -1,
+                                             .node = node,
+                                             .n_blocks = 1,
+                                             .call = {.args = args},
+                                             .n_refs = n_refs,
+                                             .n_written = n_written},
+                    refs);
 }
 
 /* ---- walks with strides ---- */

@@ -4,8 +4,9 @@
 #include "distill/engine/plan_ops.h"
 #include "graph/ops/window.h"
 
-#define UNROLLED_ELEMENTS 65536 /* of windows that are unrolled at a time */
-#define CHUNKS            16    /* sums of gradients of weights that are made side by side, where they are small */
+#define UNROLLED_ELEMENTS 65536      /* of windows that are unrolled at a time */
+#define DEVICE_ELEMENTS   (1u << 24) /* the same on a device, which takes whole images */
+#define CHUNKS            16         /* sums of gradients of weights that are made side by side, where they are small */
 
 /* What the attributes say, worked out by graph/ from a value with the shape of input 0. Padding that follows from the
  * size is in before and behind. */
@@ -97,6 +98,13 @@ static struct vc_args_conv *conv_args(struct vc_engine *e, uint32_t node)
         args->unrolled = vc_product_scratch(args->filters, inputs, n);
     }
     args->scratch = args->unrolled + inputs * n;
+    if (e->options.device != NULL) {
+        uint64_t image = args->groups * inputs * volume(args->out);
+
+        args->images = VC_AT_MOST(DEVICE_ELEMENTS / image, args->batch);
+        args->images = args->images < 1 ? 1 : args->images;
+        args->scratch = args->scratch > args->images * image ? args->scratch : args->images * image;
+    }
     return args;
 }
 
@@ -138,7 +146,7 @@ static struct vc_args_direct *direct_args(struct vc_engine *e, const struct vc_a
     struct vc_args_direct *args = vc_plan_args(e, sizeof *args);
     uint64_t panels;
 
-    if (args == NULL || conv->in[0] != 1 || conv->kernel[0] != 1 || conv->out[0] != 1) {
+    if (args == NULL || e->options.device != NULL || conv->in[0] != 1 || conv->kernel[0] != 1 || conv->out[0] != 1) {
         return NULL;
     }
     args->batch = conv->batch;

@@ -31,11 +31,17 @@ struct vc_ref {
 
 struct vc_instruction {
     vc_train_loop run;
+    int loop; /* enum vc_train_loop_id; -1: a definition of graph/, whose last n_written refs are what it makes */
     uint32_t node;
     size_t n_blocks;
     struct vc_train_call call; /* pointers are set by vc_engine_attach */
     unsigned n_refs;
     struct vc_ref refs[VC_REFS];
+    unsigned n_written;
+    /* On a device: */
+    int device_loop;
+    void *device_args;        /* arguments whose arrays are there */
+    uint64_t staged[VC_REFS]; /* of a definition: where in the staging memory its copies are */
 };
 
 /* A value of the graph while the program is made. */
@@ -84,6 +90,7 @@ struct vc_engine {
     uint64_t naive_bytes;
     uint64_t macs, macs_again; /* of the forward pass; of what is computed again */
     void *constants;           /* elements of the graph's constants */
+    uint64_t constant_bytes;
     size_t n_inputs, n_outputs;
     struct vc_engine_value *inputs, *outputs;
     struct vc_ref *input_refs, *output_refs; /* data and gradient of each */
@@ -98,7 +105,21 @@ struct vc_engine {
 
     atomic_size_t *next; /* by instruction: the next block that nobody has taken */
     struct vc_engine_pass pass;
+
+    /* With options.device (engine_device.c): */
+    char *staging; /* host memory */
+    void *device_arena, *own;
+    uint64_t staging_bytes, own_bytes;
+    bool has_indices;  /* instructions may find an index out of range */
+    bool outputs_stay; /* on the device, with their gradients */
 };
+
+/* What the instructions need beside the arena: engine_device.c. */
+enum vc_status vc_engine_plan_device(struct vc_engine *e);
+void vc_engine_detach_device(struct vc_engine *e);
+enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t end);
+enum vc_status vc_engine_forward_device(struct vc_engine *e);
+enum vc_status vc_engine_backward_device(struct vc_engine *e);
 
 /* An operator. */
 struct vc_train_op {
@@ -186,9 +207,9 @@ void *vc_plan_args(struct vc_engine *e, size_t bytes);
 void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
                   bool add, const struct vc_ref *refs, unsigned n_refs);
 
-/* The same with a loop that is none of the tables. */
-void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, size_t n_blocks, const void *args,
-                      bool add, const struct vc_ref *refs, unsigned n_refs);
+/* The same with a loop that is none of the tables, and writes to the last n_written refs; one block. */
+void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
+                      const struct vc_ref *refs, unsigned n_refs, unsigned n_written);
 
 /* The step of instruction k: the loss comes between forward and backward. */
 static inline uint64_t vc_plan_step(const struct vc_engine *e, size_t k)

@@ -205,7 +205,7 @@ enum vc_status vc_weights_allocate(struct vc_weights *w)
             grad += bytes;
         }
     }
-    vc_weights_clear(w);
+    VC_TRY(vc_weights_clear(w));
 out:
     return status;
 }
@@ -239,20 +239,82 @@ enum vc_status vc_weights_load(struct vc_weights *w, const struct vc_model *mode
         status = vc_model_unchanged(w->ctx, other, status);
     }
 out:
+    vc_weights_changed(w);
     return status;
 }
 
-void vc_weights_clear(struct vc_weights *w)
+enum vc_status vc_weights_clear(struct vc_weights *w)
 {
     if (w->grad_block != NULL && w->grad_bytes != 0) {
         memset(w->grad_block, 0, (size_t)w->grad_bytes);
     }
+    w->grads_on_device = false;
+    return w->device_grad != NULL ? vc_train_clear(w->device, w->device_grad, w->grad_bytes) : VC_OK;
+}
+
+/* ---- copies on a device ---- */
+
+enum vc_status vc_weights_use(struct vc_weights *w, struct vc_train_device *device)
+{
+    enum vc_status status = VC_OK;
+
+    if (w->device != NULL) {
+        return VC_OK;
+    }
+    w->device = device;
+    VC_TRY(vc_train_alloc(device, w->data_bytes, &w->device_data));
+    VC_TRY(vc_train_alloc(device, w->grad_bytes, &w->device_grad));
+    VC_TRY(vc_train_clear(device, w->device_grad, w->grad_bytes));
+    w->newer_on_host = true;
+out:
+    return status;
+}
+
+void vc_weights_changed(struct vc_weights *w)
+{
+    w->newer_on_host = true;
+    w->newer_on_device = false;
+}
+
+enum vc_status vc_weights_to_host(struct vc_weights *w)
+{
+    enum vc_status status = VC_OK;
+
+    if (w->device != NULL && w->newer_on_device) {
+        VC_TRY(vc_train_to_host(w->device, w->data_block, w->device_data, w->data_bytes));
+        w->newer_on_device = false;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_weights_grads_to_host(struct vc_weights *w)
+{
+    return w->device != NULL && w->grads_on_device
+               ? vc_train_to_host(w->device, w->grad_block, w->device_grad, w->grad_bytes)
+               : VC_OK;
+}
+
+enum vc_status vc_weights_to_device(struct vc_weights *w)
+{
+    enum vc_status status = VC_OK;
+
+    if (w->device != NULL && w->newer_on_host) {
+        VC_TRY(vc_train_to_device(w->device, w->device_data, w->data_block, w->data_bytes));
+        w->newer_on_host = false;
+    }
+out:
+    return status;
 }
 
 void vc_weights_free(struct vc_weights *w)
 {
     if (w == NULL) {
         return;
+    }
+    if (w->device != NULL) {
+        vc_train_free(w->device, w->device_data, w->data_bytes);
+        vc_train_free(w->device, w->device_grad, w->grad_bytes);
     }
     vc_free(w->ctx, w->data_block);
     vc_free(w->ctx, w->grad_block);

@@ -15,6 +15,7 @@
 #include <vcompress/graph.h>
 
 #include "core/base/ctx.h"
+#include "kernels/train_device.h"
 
 struct vc_weight {
     const char *name;  /* of the tensor in the checkpoint */
@@ -43,6 +44,11 @@ struct vc_weights {
     uint64_t data_bytes;     /* of all values, each rounded up to 64 */
     uint64_t grad_bytes;     /* the same for gradients */
     void *data_block, *grad_block;
+    /* Copies of both blocks on a device, which passes read and write there. */
+    struct vc_train_device *device; /* NULL: there are none */
+    void *device_data, *device_grad;
+    bool newer_on_host, newer_on_device; /* values */
+    bool grads_on_device;                /* gradients */
 };
 
 /* The entries, without memory for elements. frozen[k]: parameter k of the graph is not trained, and no other parameter
@@ -55,8 +61,17 @@ enum vc_status vc_weights_leave_unread(struct vc_weights *weights, const uint32_
 enum vc_status vc_weights_allocate(struct vc_weights *weights);
 /* Reads the elements: from `model`, and those that are in vc_graph_options.weights from `other`, which may be NULL. */
 enum vc_status vc_weights_load(struct vc_weights *weights, const struct vc_model *model, const struct vc_model *other);
-/* All gradients are 0. */
-void vc_weights_clear(struct vc_weights *weights);
+/* All gradients are 0. Only a device can fail. */
+enum vc_status vc_weights_clear(struct vc_weights *weights);
+
+/* Takes memory of the device for copies; does nothing the second time. */
+enum vc_status vc_weights_use(struct vc_weights *weights, struct vc_train_device *device);
+/* Who has written to values of the host says so; who will read them there, or gradients, brings them there first.
+ * Without a device these do nothing. */
+void vc_weights_changed(struct vc_weights *weights);
+enum vc_status vc_weights_to_host(struct vc_weights *weights);
+enum vc_status vc_weights_grads_to_host(struct vc_weights *weights);
+enum vc_status vc_weights_to_device(struct vc_weights *weights);
 void vc_weights_free(struct vc_weights *weights); /* accepts NULL */
 
 static inline size_t vc_real_bytes(enum vc_graph_precision precision)

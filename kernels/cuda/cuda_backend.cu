@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_kernels.h"
+#include "kernels/cuda/cuda_train_table.h"
 
 static char runtime[64];
 
@@ -27,6 +28,7 @@ static const struct vc_backend backend = {
     vc_cuda_close,
     vc_cuda_device_label,
     vc_cuda_error,
+    &vc_cuda_train_table,
 };
 
 extern "C" VC_API const struct vc_backend *vc_backend_entry(void)

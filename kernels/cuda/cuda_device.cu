@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernels/cuda/cuda_train.h"
+
 #define SLOT_BYTES (VC_CUDA_LANES * VC_CUDA_ARENA_BYTES) /* of device memory, and of pinned memory */
 
 /* backend.h: one handle is open at a time per process, so it needs no heap. */
@@ -316,4 +318,32 @@ void vc_cuda_slot_give(struct vc_cuda_slot *slot)
     slot->taken = false;
     (void)pthread_cond_signal(&device->given);
     (void)pthread_mutex_unlock(&device->mutex);
+}
+
+/* ---- memory of training (cuda_train.h) ---- */
+
+int vc_cuda_memory_take(uint64_t bytes, void **out)
+{
+    int result;
+
+    *out = NULL;
+    if (!the_device.open) {
+        return VC_CUDA_NO_DEVICE;
+    }
+    VC_CUDA_TRY(cudaSetDevice(the_device.index));
+    VC_CUDA_TRY(cudaMalloc(out, bytes == 0 ? 1 : bytes));
+    the_device.account(the_device.user, (int64_t)bytes);
+out:
+    if (result != cudaSuccess) {
+        (void)cudaGetLastError();
+        *out = NULL;
+    }
+    return result;
+}
+
+void vc_cuda_memory_give(void *p, uint64_t bytes)
+{
+    if (p != NULL && cudaFree(p) == cudaSuccess) {
+        the_device.account(the_device.user, -(int64_t)bytes);
+    }
 }

@@ -83,6 +83,13 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaGetLastError(void);
 const char *cudaGetErrorString(cudaError_t error);
 
+/* cuBLAS, as cuda_train_products.cu looks for it; in emu_cublas.cpp. */
+void *vc_emu_cublas_open(const char *name);
+void *vc_emu_cublas_find(void *file, const char *symbol);
+#define VC_CUDA_CUBLAS_OPEN(name)         vc_emu_cublas_open(name)
+#define VC_CUDA_CUBLAS_FIND(file, symbol) vc_emu_cublas_find(file, symbol)
+#define VC_CUDA_CUBLAS_CLOSE(file)        (0)
+
 /* ---- inside of a kernel ---- */
 
 /* threadIdx and the others; y and z are always 0 or 1. */

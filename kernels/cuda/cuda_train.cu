@@ -1,0 +1,189 @@
+/* cuda_train.cu - training on the device: sessions, memory, and the table that the library sees (train_backend.h). */
+#include "kernels/cuda/cuda_train.h"
+
+#include <string.h>
+
+#include "kernels/cuda/cuda_train_table.h"
+
+#define FAULT_BYTES  256
+#define PINNED_BYTES ((uint64_t)1 << 20)
+
+/* One session is open at a time per process, as one device is; so it needs no heap. */
+static struct vc_cuda_session the_session;
+static bool is_open;
+
+static void train_end(void *session)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+
+    if (s == NULL) {
+        return;
+    }
+    if (s->stream != NULL) {
+        (void)cudaStreamSynchronize(s->stream);
+    }
+    vc_cuda_products_end(s);
+    if (s->fault != NULL) {
+        vc_cuda_memory_give(s->fault, FAULT_BYTES);
+    }
+    if (s->pinned != NULL) {
+        (void)cudaFreeHost(s->pinned);
+    }
+    if (s->stream != NULL) {
+        (void)cudaStreamDestroy(s->stream);
+    }
+    (void)cudaGetLastError();
+    memset(s, 0, sizeof *s);
+    is_open = false;
+}
+
+static int train_begin(void **session)
+{
+    struct vc_cuda_session *s = &the_session;
+    void *fault = NULL;
+    int result;
+
+    *session = NULL;
+    if (is_open) {
+        return cudaErrorInvalidValue;
+    }
+    memset(s, 0, sizeof *s);
+    is_open = true;
+    VC_CUDA_TRY(vc_cuda_memory_take(FAULT_BYTES, &fault)); /* makes the device current */
+    s->fault = (unsigned long long *)fault;
+    VC_CUDA_TRY(cudaMallocHost((void **)&s->pinned, PINNED_BYTES));
+    VC_CUDA_TRY(cudaStreamCreateWithFlags(&s->stream, cudaStreamNonBlocking));
+    VC_CUDA_TRY(cudaMemsetAsync(s->fault, 0, FAULT_BYTES, s->stream));
+    vc_cuda_products_begin(s);
+    *session = s;
+out:
+    if (result != cudaSuccess) {
+        train_end(s);
+    }
+    return result;
+}
+
+static uint64_t train_own_bytes(void)
+{
+    return FAULT_BYTES + vc_cuda_products_bytes();
+}
+
+static int train_alloc(void *session, uint64_t bytes, void **out)
+{
+    (void)session;
+    return vc_cuda_memory_take(bytes, out);
+}
+
+/* Nothing that was asked for before may still use it. */
+static void train_release(void *session, void *p, uint64_t bytes)
+{
+    (void)cudaStreamSynchronize(((struct vc_cuda_session *)session)->stream);
+    vc_cuda_memory_give(p, bytes);
+}
+
+static int train_to_device(void *session, void *to, const void *from, uint64_t bytes)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    int result = cudaSuccess;
+
+    for (uint64_t at = 0; at < bytes; at += PINNED_BYTES) {
+        uint64_t n = VC_AT_MOST(bytes - at, PINNED_BYTES);
+
+        memcpy(s->pinned, (const char *)from + at, n);
+        VC_CUDA_TRY(cudaMemcpyAsync((char *)to + at, s->pinned, n, cudaMemcpyHostToDevice, s->stream));
+        VC_CUDA_TRY(cudaStreamSynchronize(s->stream));
+    }
+out:
+    return result;
+}
+
+int vc_cuda_train_to_host(void *session, void *to, const void *from, uint64_t bytes)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    int result = cudaSuccess;
+
+    for (uint64_t at = 0; at < bytes; at += PINNED_BYTES) {
+        uint64_t n = VC_AT_MOST(bytes - at, PINNED_BYTES);
+
+        VC_CUDA_TRY(cudaMemcpyAsync(s->pinned, (const char *)from + at, n, cudaMemcpyDeviceToHost, s->stream));
+        VC_CUDA_TRY(cudaStreamSynchronize(s->stream));
+        memcpy((char *)to + at, s->pinned, n);
+    }
+out:
+    return result;
+}
+
+static int train_clear(void *session, void *p, uint64_t bytes)
+{
+    return bytes == 0 ? (int)cudaSuccess
+                      : (int)cudaMemsetAsync(p, 0, bytes, ((struct vc_cuda_session *)session)->stream);
+}
+
+/* ---- instructions ---- */
+
+static const struct {
+    const char *name;
+    vc_cuda_loop *run;
+} loops[] = {
+#define LOOP(id) {#id, vc_cuda_train_##id},
+#include "kernels/cuda/cuda_train.inc"
+#undef LOOP
+};
+
+static int train_find(const char *loop)
+{
+    for (size_t k = 0; k < sizeof loops / sizeof *loops; k++) {
+        if (strcmp(loops[k].name, loop) == 0) {
+            return (int)k;
+        }
+    }
+    return -1;
+}
+
+static int train_run(void *session, const struct vc_train_work *work)
+{
+    return loops[work->loop].run((struct vc_cuda_session *)session, work);
+}
+
+static int train_fault(void *session, struct vc_train_fault *fault)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    unsigned long long noted = 0;
+    int result;
+
+    memset(fault, 0, sizeof *fault);
+    VC_CUDA_TRY(vc_cuda_train_to_host(session, &noted, s->fault, sizeof noted));
+    if (noted != 0) {
+        fault->set = true;
+        fault->node = (uint32_t)(~noted >> 40);
+        fault->at = ~noted & (((uint64_t)1 << 40) - 1);
+        VC_CUDA_TRY(cudaMemsetAsync(s->fault, 0, FAULT_BYTES, s->stream));
+    }
+out:
+    return result;
+}
+
+static const char *train_products(void *session)
+{
+    return ((struct vc_cuda_session *)session)->products;
+}
+
+const struct vc_train_backend vc_cuda_train_table = {
+    VC_TRAIN_BACKEND_ABI,
+    (uint32_t)sizeof(struct vc_train_backend),
+    train_begin,
+    train_end,
+    train_own_bytes,
+    train_alloc,
+    train_release,
+    train_to_device,
+    vc_cuda_train_to_host,
+    train_clear,
+    train_find,
+    train_run,
+    train_fault,
+    vc_cuda_train_loss,
+    vc_cuda_train_measure,
+    vc_cuda_train_update,
+    train_products,
+};

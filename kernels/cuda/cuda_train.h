@@ -1,0 +1,157 @@
+/* cuda_train.h - inside of training on the device: a session, and what the files cuda_train*.cu have in common.
+ *
+ * Kernels for floats only, and with the sums of the CPU's loops (distill/engine/loops/) in the CPU's order, so that an
+ * instruction without a product of matrices gives the same bits. Where the CPU adds in 16 lanes, a team of 16 threads
+ * does; where it adds one by one, one thread does. */
+#ifndef VC_CUDA_TRAIN_H
+#define VC_CUDA_TRAIN_H
+
+#include <math.h>
+
+#include "kernels/cuda/cuda_common.h"
+#include "kernels/train_backend.h"
+
+#define VC_CUDA_LANES_OF_SUM 16
+#define VC_CUDA_TEAMS        (VC_CUDA_THREADS / VC_CUDA_LANES_OF_SUM) /* of a block */
+
+struct vc_cuda_cublas; /* cuda_train_products.cu */
+
+struct vc_cuda_session {
+    cudaStream_t stream;
+    unsigned long long *fault;     /* device memory: 0, or the complement of node (24 bits) and place (40 bits) */
+    struct vc_cuda_cublas *cublas; /* NULL: products are made by a kernel of our own */
+    char products[64];
+    unsigned char *pinned; /* host memory that copies go through, a part at a time */
+};
+
+/* As to_host of train_backend.h. */
+int vc_cuda_train_to_host(void *session, void *to, const void *from, uint64_t bytes);
+
+typedef int vc_cuda_loop(struct vc_cuda_session *session, const struct vc_train_work *work);
+
+#define LOOP(id) vc_cuda_loop vc_cuda_train_##id;
+#include "kernels/cuda/cuda_train.inc"
+#undef LOOP
+
+/* cuda_train_step.cu; contracts in train_backend.h. */
+int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss);
+int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, uint64_t n, double *scratch,
+                          double *squares);
+int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uint64_t n,
+                         const struct vc_train_update *update);
+
+/* A product of matrices for each of n_batch: c = alpha a b, or c += alpha a b. Element (i, j) of a is at
+ * i * a_row + j * a_column; those of a row of c are side by side. */
+struct vc_cuda_product {
+    uint64_t m, n, k;
+    const float *a, *b;
+    float *c;
+    int64_t a_row, a_column, b_row, b_column, c_row;
+    uint64_t n_batch;
+    int64_t a_step, b_step, c_step; /* from one of the batch to the next */
+    float alpha;
+    bool add;
+};
+
+int vc_cuda_multiply(struct vc_cuda_session *session, const struct vc_cuda_product *product);
+void vc_cuda_products_begin(struct vc_cuda_session *session); /* cuBLAS, where it can be loaded */
+void vc_cuda_products_end(struct vc_cuda_session *session);
+uint64_t vc_cuda_products_bytes(void); /* device memory that cuBLAS works in */
+
+/* device memory of the open device, counted by the library (cuda_device.cu) */
+int vc_cuda_memory_take(uint64_t bytes, void **out);
+void vc_cuda_memory_give(void *p, uint64_t bytes);
+
+/* Blocks for n pieces of work that are taken in turns. */
+static inline unsigned vc_cuda_train_grid(uint64_t n)
+{
+    return n < VC_CUDA_MAX_GRID ? (n == 0 ? 1u : (unsigned)n) : VC_CUDA_MAX_GRID;
+}
+
+/* Threads of a block for n elements. */
+static inline unsigned vc_cuda_train_threads(uint64_t n)
+{
+    return n >= VC_CUDA_THREADS ? VC_CUDA_THREADS : ((unsigned)n + 31) / 32 * 32;
+}
+
+/* for every element i of n, over all threads of the launch */
+#define VC_CUDA_EACH(i, n)                                                                       \
+    for (uint64_t i = blockIdx.x * (uint64_t)blockDim.x + threadIdx.x, vc_end = (n); i < vc_end; \
+         i += (uint64_t)gridDim.x * blockDim.x)
+
+/* Starts a kernel with a thread for each of n elements. */
+#define VC_CUDA_ELEMENTS(session, kernel, n, ...)                                                       \
+    VC_CUDA_LAUNCH(kernel, vc_cuda_train_grid(((uint64_t)(n) + VC_CUDA_THREADS - 1) / VC_CUDA_THREADS), \
+                   vc_cuda_train_threads(n), (session)->stream, __VA_ARGS__)
+
+/* Starts a kernel with a team of 16 threads for each of n rows. */
+#define VC_CUDA_ROWS(session, kernel, n, ...)                                                                        \
+    VC_CUDA_LAUNCH(kernel, vc_cuda_train_grid(((uint64_t)(n) + VC_CUDA_TEAMS - 1) / VC_CUDA_TEAMS), VC_CUDA_THREADS, \
+                   (session)->stream, __VA_ARGS__)
+
+/* Rows of a kernel with teams: the same number of turns for all threads of a block, since sums have barriers. `row` may
+ * be beyond the last one, for which nothing is read or written. */
+#define VC_CUDA_EACH_ROW(row, n)                                                                                      \
+    for (uint64_t vc_base = blockIdx.x * (uint64_t)VC_CUDA_TEAMS, row = vc_base + threadIdx.x / VC_CUDA_LANES_OF_SUM; \
+         vc_base < (n); vc_base += (uint64_t)gridDim.x * VC_CUDA_TEAMS, row += (uint64_t)gridDim.x * VC_CUDA_TEAMS)
+
+#define VC_CUDA_LANE (threadIdx.x % VC_CUDA_LANES_OF_SUM)
+
+/* The sum of the lanes of the team, in their order, for all of its threads. `lanes`: VC_CUDA_THREADS floats of shared
+ * memory. */
+static __device__ __forceinline__ float vc_cuda_add_lanes(float lane, float *lanes)
+{
+    unsigned first = threadIdx.x - VC_CUDA_LANE;
+    float sum = 0;
+
+    __syncthreads();
+    lanes[threadIdx.x] = lane;
+    __syncthreads();
+    for (unsigned l = 0; l < VC_CUDA_LANES_OF_SUM; l++) {
+        sum += lanes[first + l];
+    }
+    return sum;
+}
+
+/* Sum of x (train_norm.h, norm_sum), for all threads of the team; n 0 where the team has no row. */
+static __device__ __forceinline__ float vc_cuda_norm_sum(const float *x, uint64_t n, float *lanes)
+{
+    uint64_t whole = n / VC_CUDA_LANES_OF_SUM * VC_CUDA_LANES_OF_SUM;
+    float lane = 0;
+    float sum;
+
+    for (uint64_t i = VC_CUDA_LANE; i < whole; i += VC_CUDA_LANES_OF_SUM) {
+        lane += x[i];
+    }
+    sum = vc_cuda_add_lanes(lane, lanes);
+    for (uint64_t i = whole; i < n; i++) {
+        sum += x[i];
+    }
+    return sum;
+}
+
+/* Sum of (x - mean) * (y - shift). */
+static __device__ __forceinline__ float vc_cuda_norm_dot(const float *x, float mean, const float *y, float shift,
+                                                         uint64_t n, float *lanes)
+{
+    uint64_t whole = n / VC_CUDA_LANES_OF_SUM * VC_CUDA_LANES_OF_SUM;
+    float lane = 0;
+    float sum;
+
+    for (uint64_t i = VC_CUDA_LANE; i < whole; i += VC_CUDA_LANES_OF_SUM) {
+        lane += (x[i] - mean) * (y[i] - shift);
+    }
+    sum = vc_cuda_add_lanes(lane, lanes);
+    for (uint64_t i = whole; i < n; i++) {
+        sum += (x[i] - mean) * (y[i] - shift);
+    }
+    return sum;
+}
+
+/* Whether the last launches could be started. */
+static inline int vc_cuda_launched(void)
+{
+    return (int)cudaGetLastError();
+}
+
+#endif

@@ -1,0 +1,361 @@
+/* cuda_train_math.cu - training on the device: one element at a time, Dropout, Softmax, choices. Formulas as in
+ * distill/engine/loops/train_math.h, whose bits these kernels give. */
+#include "kernels/cuda/cuda_train.h"
+#include "kernels/functions.h"
+#include "kernels/philox.h"
+
+#define ROOT_HALF 0.70710678118654752440f
+
+static __device__ __forceinline__ float gelu_slope(float x)
+{
+    return 0.5f * (1 + vc_erf_f32(x * ROOT_HALF)) + x * 0.39894228040143267794f * vc_exp_f32(-0.5f * x * x);
+}
+
+static __device__ __forceinline__ float gelu_tanh(float x)
+{
+    return 0.79788456080286535588f * (x + 0.044715f * x * x * x);
+}
+
+static __device__ __forceinline__ float gelu_tanh_slope(float x)
+{
+    float t = vc_tanh_f32(gelu_tanh(x));
+
+    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286535588f * (1 + 0.134145f * x * x);
+}
+
+static __device__ __forceinline__ float swish_slope(float x)
+{
+    float s = vc_sigmoid_f32(x);
+
+    return s * (1 + x * (1 - s));
+}
+
+static __device__ __forceinline__ float power_of(float x, float a)
+{
+    float n = a < 0 ? -a : a;
+    float y = 1;
+
+    if (n <= 16 && n == (float)(int)n) {
+        for (int k = 0; k < (int)n; k++) {
+            y *= x;
+        }
+        return a < 0 ? 1 / y : y;
+    }
+    return vc_exp_f32(a * vc_log_f32(x));
+}
+
+static __device__ __forceinline__ float unary_of(enum vc_unary kind, float v, float a, float b)
+{
+    switch (kind) {
+    case VC_UNARY_COPY:
+        return a * v;
+    case VC_UNARY_RELU:
+        return v > 0 ? v : v == v ? 0 : v;
+    case VC_UNARY_LEAKY_RELU:
+        return v < 0 ? a * v : v;
+    case VC_UNARY_CLIP:
+        return (v < a ? a : v) > b ? b : (v < a ? a : v);
+    case VC_UNARY_SIGMOID:
+        return vc_sigmoid_f32(v);
+    case VC_UNARY_TANH:
+        return vc_tanh_f32(v);
+    case VC_UNARY_HARD_SIGMOID:
+        return a * v + b < 0 ? 0 : a * v + b > 1 ? 1 : a * v + b;
+    case VC_UNARY_HARD_SWISH:
+        return v * (v < -3 ? 0 : v > 3 ? 1 : v / 6 + 0.5f);
+    case VC_UNARY_EXP:
+        return vc_exp_f32(v);
+    case VC_UNARY_LOG:
+        return vc_log_f32(v);
+    case VC_UNARY_SQRT:
+        return (float)sqrt((double)v);
+    case VC_UNARY_RECIPROCAL:
+        return 1 / v;
+    case VC_UNARY_ABS:
+        return v < 0 ? -v : v;
+    case VC_UNARY_GELU:
+        return 0.5f * v * (1 + vc_erf_f32(v * ROOT_HALF));
+    case VC_UNARY_GELU_TANH:
+        return 0.5f * v * (1 + vc_tanh_f32(gelu_tanh(v)));
+    case VC_UNARY_ERF:
+        return vc_erf_f32(v);
+    case VC_UNARY_POWER:
+        return power_of(v, a);
+    case VC_UNARY_SWISH:
+        return v * vc_sigmoid_f32(v);
+    }
+    return v;
+}
+
+/* f'(x) d; v is what was saved, x or y. */
+static __device__ __forceinline__ float unary_slope(enum vc_unary kind, float v, float d, float a, float b)
+{
+    switch (kind) {
+    case VC_UNARY_COPY:
+        return a * d;
+    case VC_UNARY_RELU:
+        return v > 0 ? d : 0;
+    case VC_UNARY_LEAKY_RELU:
+        return v < 0 ? a * d : d;
+    case VC_UNARY_CLIP:
+        return v >= a && v <= b ? d : 0;
+    case VC_UNARY_SIGMOID:
+        return v * (1 - v) * d;
+    case VC_UNARY_TANH:
+        return (1 - v * v) * d;
+    case VC_UNARY_HARD_SIGMOID:
+        return v > 0 && v < 1 ? a * d : 0;
+    case VC_UNARY_HARD_SWISH:
+        return v < -3 ? 0 : v > 3 ? d : (v / 3 + 0.5f) * d;
+    case VC_UNARY_EXP:
+        return v * d;
+    case VC_UNARY_LOG:
+        return d / v;
+    case VC_UNARY_SQRT:
+        return d / (2 * v);
+    case VC_UNARY_RECIPROCAL:
+        return -v * v * d;
+    case VC_UNARY_ABS:
+        return v > 0 ? d : v < 0 ? -d : 0;
+    case VC_UNARY_GELU:
+        return d * gelu_slope(v);
+    case VC_UNARY_GELU_TANH:
+        return d * gelu_tanh_slope(v);
+    case VC_UNARY_ERF:
+        return d * 1.12837916709551257390f * vc_exp_f32(-v * v);
+    case VC_UNARY_POWER:
+        return d * a * power_of(v, a - 1);
+    case VC_UNARY_SWISH:
+        return d * swish_slope(v);
+    }
+    return d;
+}
+
+static __global__ void unary_kernel(enum vc_unary kind, float a, float b, uint64_t n, const float *x, float *y)
+{
+    VC_CUDA_EACH(i, n)
+    {
+        y[i] = unary_of(kind, x[i], a, b);
+    }
+}
+
+int vc_cuda_train_unary(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_unary *args = (const struct vc_args_unary *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, unary_kernel, args->n, args->kind, (float)args->a, (float)args->b, args->n,
+                     (const float *)w->call->p[0], (float *)w->call->p[1]);
+    return vc_cuda_launched();
+}
+
+static __global__ void unary_backward_kernel(enum vc_unary kind, float a, float b, bool add, uint64_t n, const float *v,
+                                             const float *dy, float *dx)
+{
+    VC_CUDA_EACH(i, n)
+    {
+        float d = unary_slope(kind, v[i], dy[i], a, b);
+
+        dx[i] = add ? dx[i] + d : d;
+    }
+}
+
+int vc_cuda_train_unary_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_unary *args = (const struct vc_args_unary *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, unary_backward_kernel, args->n, args->kind, (float)args->a, (float)args->b, w->call->add,
+                     args->n, (const float *)w->call->p[0], (const float *)w->call->p[1], (float *)w->call->p[2]);
+    return vc_cuda_launched();
+}
+
+static __global__ void fill_kernel(float value, uint64_t n, float *y)
+{
+    VC_CUDA_EACH(i, n)
+    {
+        y[i] = value;
+    }
+}
+
+int vc_cuda_train_fill(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_unary *args = (const struct vc_args_unary *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, fill_kernel, args->n, (float)args->a, args->n, (float *)w->call->p[0]);
+    return vc_cuda_launched();
+}
+
+/* ---- Dropout ---- */
+
+struct drop {
+    uint64_t n, first; /* number of the first element */
+    uint64_t step;
+    uint32_t node, least, key[2];
+    float scale;
+    bool drops, add;
+};
+
+static __global__ void dropout_kernel(struct drop drop, const float *x, float *y)
+{
+    VC_CUDA_EACH(i, drop.n)
+    {
+        float v = x[i];
+
+        if (drop.drops) {
+            uint64_t element = drop.first + i;
+            const uint32_t counter[4] = {(uint32_t)(element / 4), (uint32_t)(element / 4 >> 32), (uint32_t)drop.step,
+                                         drop.node ^ (uint32_t)(drop.step >> 32) << 24};
+            uint32_t c[4];
+
+            vc_philox_numbers(counter, drop.key, c);
+            v = c[element % 4] >= drop.least ? v * drop.scale : 0;
+        }
+        y[i] = drop.add ? y[i] + v : v;
+    }
+}
+
+int vc_cuda_train_dropout(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_dropout *args = (const struct vc_args_dropout *)w->call->args;
+    struct drop drop = {};
+
+    drop.n = args->n;
+    drop.first = w->pass->row * args->per_row;
+    drop.step = w->pass->step;
+    drop.node = args->node;
+    drop.least = (uint32_t)(args->ratio * 4294967296.0);
+    drop.key[0] = (uint32_t)args->seed;
+    drop.key[1] = (uint32_t)(args->seed >> 32);
+    drop.scale = (float)(1 / (1 - args->ratio));
+    drop.drops = w->pass->training;
+    drop.add = w->call->add;
+    VC_CUDA_ELEMENTS(s, dropout_kernel, args->n, drop, (const float *)w->call->p[0], (float *)w->call->p[1]);
+    return vc_cuda_launched();
+}
+
+/* ---- Softmax: a thread for a row, since its sum runs in one order ---- */
+
+static __global__ void softmax_kernel(struct vc_args_softmax args, const float *from, float *to)
+{
+    VC_CUDA_EACH(row, args.rows)
+    {
+        uint64_t at = row / args.inner * args.inner * args.size + row % args.inner;
+        const float *x = from + at;
+        float *y = to + at;
+        float most = x[0];
+        float sum = 0;
+
+        for (uint64_t k = 1; k < args.size; k++) {
+            most = x[k * args.inner] > most ? x[k * args.inner] : most;
+        }
+        for (uint64_t k = 0; k < args.size; k++) {
+            float e = vc_exp_f32(x[k * args.inner] - most);
+
+            sum += e;
+            y[k * args.inner] = args.logarithm ? x[k * args.inner] - most : e;
+        }
+        if (args.logarithm) {
+            sum = vc_log_f32(sum);
+        }
+        for (uint64_t k = 0; k < args.size; k++) {
+            y[k * args.inner] = args.logarithm ? y[k * args.inner] - sum : y[k * args.inner] / sum;
+        }
+    }
+}
+
+int vc_cuda_train_softmax(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_softmax *args = (const struct vc_args_softmax *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, softmax_kernel, args->rows, *args, (const float *)w->call->p[0], (float *)w->call->p[1]);
+    return vc_cuda_launched();
+}
+
+static __global__ void softmax_backward_kernel(struct vc_args_softmax args, bool add, const float *of,
+                                               const float *from, float *to)
+{
+    VC_CUDA_EACH(row, args.rows)
+    {
+        uint64_t at = row / args.inner * args.inner * args.size + row % args.inner;
+        const float *y = of + at;
+        const float *dy = from + at;
+        float *dx = to + at;
+        float sum = 0;
+
+        for (uint64_t k = 0; k < args.size; k++) {
+            sum += args.logarithm ? dy[k * args.inner] : y[k * args.inner] * dy[k * args.inner];
+        }
+        for (uint64_t k = 0; k < args.size; k++) {
+            uint64_t i = k * args.inner;
+            float d = args.logarithm ? dy[i] - vc_exp_f32(y[i]) * sum : y[i] * (dy[i] - sum);
+
+            dx[i] = add ? dx[i] + d : d;
+        }
+    }
+}
+
+int vc_cuda_train_softmax_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_softmax *args = (const struct vc_args_softmax *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, softmax_backward_kernel, args->rows, *args, w->call->add, (const float *)w->call->p[0],
+                     (const float *)w->call->p[1], (float *)w->call->p[2]);
+    return vc_cuda_launched();
+}
+
+/* ---- Where ---- */
+
+static __global__ void where_kernel(struct vc_args_where args, const int64_t *condition, const float *a, const float *b,
+                                    float *y)
+{
+    VC_CUDA_EACH(i, args.n)
+    {
+        uint64_t rest = i;
+        int64_t at[3] = {0, 0, 0};
+
+        for (unsigned k = args.n_dims; k-- > 0;) {
+            int64_t index = (int64_t)(rest % (uint64_t)args.shape[k]);
+
+            rest /= (uint64_t)args.shape[k];
+            for (unsigned v = 0; v < 3; v++) {
+                at[v] += index * args.step[v][k];
+            }
+        }
+        y[i] = condition[at[0]] != 0 ? a[at[1]] : b[at[2]];
+    }
+}
+
+int vc_cuda_train_where(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_where *args = (const struct vc_args_where *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, where_kernel, args->n, *args, (const int64_t *)w->call->p[0], (const float *)w->call->p[1],
+                     (const float *)w->call->p[2], (float *)w->call->p[3]);
+    return vc_cuda_launched();
+}
+
+static __global__ void where_backward_kernel(struct vc_args_where args, bool add, const int64_t *condition,
+                                             const float *dy, float *d)
+{
+    VC_CUDA_EACH(i, args.n)
+    {
+        uint64_t rest = i;
+        int64_t at = 0;
+        float v;
+
+        for (unsigned k = args.n_dims; k-- > 0;) {
+            at += (int64_t)(rest % (uint64_t)args.shape[k]) * args.step[0][k];
+            rest /= (uint64_t)args.shape[k];
+        }
+        v = (condition[at] != 0) == args.which ? dy[i] : 0;
+        d[i] = add ? d[i] + v : v;
+    }
+}
+
+int vc_cuda_train_where_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_where *args = (const struct vc_args_where *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, where_backward_kernel, args->n, *args, w->call->add, (const int64_t *)w->call->p[0],
+                     (const float *)w->call->p[1], (float *)w->call->p[2]);
+    return vc_cuda_launched();
+}

@@ -1,0 +1,236 @@
+/* cuda_train_step.cu - training on the device: losses of rows of logits, norms of gradients, updates of weights. As in
+ * distill/loops/loss_loops.h and update_loops.h, whose bits these kernels give. */
+#include "kernels/cuda/cuda_train.h"
+#include "kernels/functions.h"
+
+/* ---- losses: a thread takes a row, whose sums run in one order ---- */
+
+/* log of the sum of exp(x / t), and the parts that it is made of. */
+struct soft {
+    double max, log_sum;
+};
+
+static __device__ __forceinline__ struct soft soft_of(const float *x, uint64_t n, double t)
+{
+    struct soft s = {-vc_bits_f64(0x7ff0000000000000u), 0};
+    double sum = 0;
+
+    for (uint64_t c = 0; c < n; c++) {
+        double v = (double)x[c] / t;
+
+        s.max = v > s.max || v != v ? v : s.max;
+    }
+    for (uint64_t c = 0; c < n; c++) {
+        sum += vc_exp_f64((double)x[c] / t - s.max);
+    }
+    s.log_sum = vc_log_f64(sum);
+    return s;
+}
+
+static __device__ __forceinline__ double log_p(const struct soft *s, float x, double t)
+{
+    return (double)x / t - s->max - s->log_sum;
+}
+
+static __global__ void loss_kernel(struct vc_train_loss l)
+{
+    VC_CUDA_EACH(row, l.n_rows)
+    {
+        const float *z = l.logits + row * l.n_classes;
+        const float *teacher = l.teacher != NULL ? l.teacher + row * l.n_classes : NULL;
+        float *gradient = l.gradient != NULL ? l.gradient + row * l.n_classes : NULL;
+        bool counts = l.mask[row] != 0;
+        bool taught = counts && teacher != NULL;
+        bool labelled = counts && l.labels[row] >= 0;
+        double kd_by = l.alpha * l.kd_by;
+        double ce_by = (1 - l.alpha) * l.ce_by;
+        double t = l.temperature;
+        double kd = 0;
+        struct soft q = {0, 0};
+        struct soft p = {0, 0};
+        struct soft one = {0, 0};
+
+        if (taught && !l.mse) {
+            q = soft_of(z, l.n_classes, t);
+            p = soft_of(teacher, l.n_classes, t);
+        }
+        if (labelled) {
+            one = soft_of(z, l.n_classes, 1);
+        }
+        for (uint64_t c = 0; c < l.n_classes; c++) {
+            double g = 0;
+
+            if (taught && l.mse) {
+                double d = (double)z[c] - (double)teacher[c];
+
+                kd += d * d;
+                g += kd_by * 2 * d / (double)l.n_classes;
+            } else if (taught) {
+                double of_p = log_p(&p, teacher[c], t);
+                double of_q = log_p(&q, z[c], t);
+                double e = vc_exp_f64(of_p);
+
+                kd += e == 0 ? 0 : e * (of_p - of_q);
+                g += kd_by * t * (vc_exp_f64(of_q) - e);
+            }
+            if (labelled) {
+                g += ce_by * vc_exp_f64(log_p(&one, z[c], 1));
+                g = c == (uint64_t)l.labels[row] ? g - ce_by : g;
+            }
+            if (gradient != NULL) {
+                gradient[c] = (float)g;
+            }
+        }
+        l.sums[2 * row] = taught ? l.kd_by * (l.mse ? kd / (double)l.n_classes : t * t * kd) : 0;
+        l.sums[2 * row + 1] = labelled ? l.ce_by * -log_p(&one, z[l.labels[row]], 1) : 0;
+    }
+}
+
+int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+
+    VC_CUDA_ELEMENTS(s, loss_kernel, loss->n_rows, *loss);
+    return vc_cuda_launched();
+}
+
+/* ---- norms: eight lanes of doubles for each block of weights ---- */
+
+#define LANES 8
+
+static __global__ void measure_kernel(const struct vc_train_block *blocks, uint64_t n, double *squares)
+{
+    VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
+    unsigned teams = blockDim.x / LANES;
+    unsigned k = threadIdx.x % LANES;
+
+    for (uint64_t base = blockIdx.x * (uint64_t)teams; base < n; base += (uint64_t)gridDim.x * teams) {
+        uint64_t block = base + threadIdx.x / LANES;
+        double sum = 0;
+
+        if (block < n) {
+            const struct vc_train_block *b = &blocks[block];
+
+            for (uint64_t i = k; i < b->n; i += LANES) {
+                float x = b->keep == NULL || b->keep[i] != 0 ? b->g[i] : 0;
+
+                if (b->keep != NULL && b->keep[i] == 0) {
+                    b->g[i] = 0;
+                }
+                sum += (double)x * (double)x;
+            }
+        }
+        __syncthreads();
+        lanes[threadIdx.x] = sum;
+        __syncthreads();
+        if (block < n && k == 0) {
+            const double *l = lanes + threadIdx.x;
+
+            squares[block] = ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
+        }
+    }
+}
+
+int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, uint64_t n, double *scratch,
+                          double *squares)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    int result = cudaSuccess;
+
+    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_train_grid((n + VC_CUDA_THREADS / LANES - 1) / (VC_CUDA_THREADS / LANES)),
+                   VC_CUDA_THREADS, s->stream, blocks, n, scratch);
+    VC_CUDA_TRY(vc_cuda_launched());
+    result = vc_cuda_train_to_host(session, squares, scratch, n * sizeof *squares);
+out:
+    return result;
+}
+
+/* ---- updates ---- */
+
+/* What is the same for all weights, in floats as the CPU rounds it. */
+struct update {
+    int kind;
+    bool nesterov, scales;
+    float by, lr, momentum, b1, b2, not_b1, not_b2, step, root, eps;
+    double lr_f64;
+};
+
+static __device__ __forceinline__ void update_one(const struct update *u, const struct vc_train_block *b, uint64_t i)
+{
+    bool keep = b->keep == NULL || b->keep[i] != 0;
+    float g = u->scales ? b->g[i] * u->by : b->g[i];
+    float w = keep ? b->w[i] : 0;
+    float m = b->m != NULL ? b->m[i] : 0;
+    float v = b->v != NULL ? b->v[i] : 0;
+
+    g = keep ? g : 0;
+    if (u->kind == VC_TRAIN_SGD) {
+        float d = g + (float)b->decay * w;
+
+        if (b->m != NULL) {
+            m = u->momentum * m + d;
+            d = u->nesterov ? d + u->momentum * m : m;
+        }
+        w -= u->lr * d;
+    } else {
+        float decay = u->kind == VC_TRAIN_ADAM ? (float)b->decay : 0;
+        float shrink = u->kind == VC_TRAIN_ADAMW ? (float)(1 - u->lr_f64 * b->decay) : 1;
+        float d = g + decay * w;
+
+        m = u->b1 * m + u->not_b1 * d;
+        v = u->b2 * v + u->not_b2 * d * d;
+        w = shrink * w - u->step * m / ((float)sqrt((double)v) / u->root + u->eps);
+    }
+    b->g[i] = g;
+    b->w[i] = keep ? w : 0;
+    if (b->m != NULL) {
+        b->m[i] = keep ? m : 0;
+    }
+    if (b->v != NULL) {
+        b->v[i] = keep ? v : 0;
+    }
+}
+
+static __global__ void update_kernel(const struct vc_train_block *blocks, uint64_t n, struct update u)
+{
+    for (uint64_t block = blockIdx.x; block < n; block += gridDim.x) {
+        for (uint64_t i = threadIdx.x; i < blocks[block].n; i += blockDim.x) {
+            update_one(&u, &blocks[block], i);
+        }
+    }
+}
+
+/* beta to the power of t, by squares, as on the CPU. */
+static double power_of(double beta, uint64_t t)
+{
+    double power = 1;
+
+    for (; t != 0; t >>= 1, beta *= beta) {
+        power = (t & 1) != 0 ? power * beta : power;
+    }
+    return power;
+}
+
+int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uint64_t n,
+                         const struct vc_train_update *update)
+{
+    struct vc_cuda_session *s = (struct vc_cuda_session *)session;
+    struct update u = {};
+
+    u.kind = update->kind;
+    u.nesterov = update->nesterov;
+    u.scales = update->by != 1;
+    u.by = (float)update->by;
+    u.lr = (float)update->lr;
+    u.lr_f64 = update->lr;
+    u.momentum = (float)update->momentum;
+    u.b1 = (float)update->beta1;
+    u.b2 = (float)update->beta2;
+    u.not_b1 = (float)(1 - update->beta1);
+    u.not_b2 = (float)(1 - update->beta2);
+    u.step = (float)(update->lr / (1 - power_of(update->beta1, update->t)));
+    u.root = (float)sqrt(1 - power_of(update->beta2, update->t));
+    u.eps = (float)update->eps;
+    VC_CUDA_LAUNCH(update_kernel, vc_cuda_train_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, u);
+    return vc_cuda_launched();
+}

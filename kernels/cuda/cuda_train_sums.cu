@@ -1,0 +1,437 @@
+/* cuda_train_sums.cu - training on the device: sums over arrays with strides, and normalization. The order of every sum
+ * is that of distill/engine/loops/train_strided.h, train_norm.h and train_row_norm.h. */
+#include "kernels/cuda/cuda_train.h"
+
+/* ---- strided_sum ---- */
+
+static __device__ __forceinline__ float sum_term(enum vc_sum_kind kind, float a, float b, float c)
+{
+    switch (kind) {
+    case VC_SUM_A_PLUS_B:
+        return a + b;
+    case VC_SUM_A_MINUS_B:
+        return a - b;
+    case VC_SUM_A_TIMES_B:
+        return a * b;
+    case VC_SUM_A_OVER_B:
+        return a / b;
+    case VC_SUM_QUOTIENT_D2:
+        return -a * b / (c * c);
+    default:
+        return a;
+    }
+}
+
+struct operands {
+    float *out;
+    const float *a, *b, *c; /* NULL where there is none */
+};
+
+static __device__ __forceinline__ float term_at(const struct vc_args_strided *args, const struct operands *of,
+                                                const int64_t *place)
+{
+    float a = of->a[place[1]];
+
+    return sum_term(args->kind, a, of->b != NULL ? of->b[place[2]] : a, of->c != NULL ? of->c[place[3]] : a);
+}
+
+/* Adds the steps of number `index` of the first n dimensions to the places of the four arrays. */
+static __device__ __forceinline__ void strided_place(uint64_t index, unsigned n, const int64_t *size,
+                                                     const int64_t step[4][VC_TRAIN_DIMS], int64_t *place)
+{
+    for (unsigned k = n; k-- > 0;) {
+        int64_t at = (int64_t)(index % (uint64_t)size[k]);
+
+        index /= (uint64_t)size[k];
+        for (unsigned v = 0; v < 4; v++) {
+            place[v] += at * step[v][k];
+        }
+    }
+}
+
+/* A thread for each result: one term, or all of them one after the other. */
+static __global__ void strided_results_kernel(struct vc_args_strided args, bool add, uint64_t terms, struct operands of)
+{
+    VC_CUDA_EACH(i, args.n)
+    {
+        int64_t place[4] = {args.base[0], args.base[1], args.base[2], args.base[3]};
+        float sum = 0;
+        float v;
+
+        strided_place(i, args.n_kept, args.kept, args.kept_step, place);
+        if (args.n_reduced == 0) {
+            v = (float)args.scale * term_at(&args, &of, place);
+        } else {
+            for (uint64_t j = 0; j < terms; j++) {
+                int64_t at[4] = {place[0], place[1], place[2], place[3]};
+
+                strided_place(j, args.n_reduced, args.reduced, args.reduced_step, at);
+                sum += term_at(&args, &of, at);
+            }
+            v = (float)args.scale * sum;
+        }
+        of.out[place[0]] = add ? of.out[place[0]] + v : v;
+    }
+}
+
+/* A team for each result: its terms lie along the last of the dimensions that are summed up. */
+static __global__ void strided_rows_kernel(struct vc_args_strided args, bool add, uint64_t rows, struct operands of)
+{
+    VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
+    unsigned last = args.n_reduced - 1;
+    int64_t n = args.reduced[last];
+
+    VC_CUDA_EACH_ROW(result, args.n)
+    {
+        int64_t place[4] = {args.base[0], args.base[1], args.base[2], args.base[3]};
+        float lane = 0;
+        float v;
+
+        if (result < args.n) {
+            strided_place(result, args.n_kept, args.kept, args.kept_step, place);
+            for (uint64_t j = 0; j < rows; j++) {
+                int64_t row[4] = {place[0], place[1], place[2], place[3]};
+
+                strided_place(j, last, args.reduced, args.reduced_step, row);
+                for (int64_t i = VC_CUDA_LANE; i < n; i += VC_CUDA_LANES_OF_SUM) {
+                    int64_t at[4] = {0, 0, 0, 0};
+
+                    for (unsigned k = 1; k < 4; k++) {
+                        at[k] = row[k] + i * args.reduced_step[k][last];
+                    }
+                    lane += term_at(&args, &of, at);
+                }
+            }
+        }
+        v = (float)args.scale * vc_cuda_add_lanes(lane, lanes);
+        if (result < args.n && VC_CUDA_LANE == 0) {
+            of.out[place[0]] = add ? of.out[place[0]] + v : v;
+        }
+    }
+}
+
+int vc_cuda_train_strided_sum(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_strided *args = (const struct vc_args_strided *)w->call->args;
+    struct operands of = {(float *)w->call->p[0], (const float *)w->call->p[1], (const float *)w->call->p[2],
+                          (const float *)w->call->p[3]};
+    uint64_t terms = 1;
+
+    for (unsigned k = 0; k < args->n_reduced; k++) {
+        terms *= (uint64_t)args->reduced[k];
+    }
+    if (args->n_reduced == 0 || args->kept_step[1][args->n_kept - 1] == 1) {
+        VC_CUDA_ELEMENTS(s, strided_results_kernel, args->n, *args, w->call->add, terms, of);
+    } else {
+        uint64_t rows = terms / (uint64_t)args->reduced[args->n_reduced - 1];
+
+        VC_CUDA_ROWS(s, strided_rows_kernel, args->n, *args, w->call->add, rows, of);
+    }
+    return vc_cuda_launched();
+}
+
+static __global__ void add_chunks_kernel(struct vc_args_chunks args, bool add, const float *chunks, float *sum)
+{
+    VC_CUDA_EACH(i, args.n)
+    {
+        float v = add ? sum[i] + chunks[i] : chunks[i];
+
+        for (uint64_t c = 1; c < args.n_chunks; c++) {
+            v += chunks[c * args.n + i];
+        }
+        sum[i] = v;
+    }
+}
+
+int vc_cuda_train_add_chunks(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_chunks *args = (const struct vc_args_chunks *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, add_chunks_kernel, args->n, *args, w->call->add, (const float *)w->call->p[0],
+                     (float *)w->call->p[1]);
+    return vc_cuda_launched();
+}
+
+/* ---- BatchNormalization: a block takes a channel, its teams the images by turns ---- */
+
+/* Sums over the images of a channel, in the order of images: each team makes that of one image, then every thread adds
+ * those of the turn. y NULL: the sum of x; else of (x - mean) * (y - shift), times `by`. */
+static __device__ __forceinline__ float norm_images(const struct vc_args_norm *args, const float *x, float mean,
+                                                    const float *y, float shift, float by, float *lanes, float *images)
+{
+    uint64_t step = args->channels * args->inner;
+    float sum = 0;
+
+    for (uint64_t first = 0; first < args->batch; first += VC_CUDA_TEAMS) {
+        uint64_t image = first + threadIdx.x / VC_CUDA_LANES_OF_SUM;
+        uint64_t n = image < args->batch ? args->inner : 0;
+        float one = y == NULL ? vc_cuda_norm_sum(x + image * step, n, lanes)
+                              : vc_cuda_norm_dot(x + image * step, mean, y + image * step, shift, n, lanes) * by;
+
+        __syncthreads();
+        if (VC_CUDA_LANE == 0) {
+            images[threadIdx.x / VC_CUDA_LANES_OF_SUM] = one;
+        }
+        __syncthreads();
+        for (uint64_t i = 0; i < VC_CUDA_TEAMS && first + i < args->batch; i++) {
+            sum += images[i];
+        }
+    }
+    return sum;
+}
+
+/* Where the elements of a channel are: number i of batch * inner. */
+static __device__ __forceinline__ uint64_t norm_place(const struct vc_args_norm *args, uint64_t channel, uint64_t i)
+{
+    return (i / args->inner * args->channels + channel) * args->inner + i % args->inner;
+}
+
+struct norm_arrays {
+    const float *x, *dy, *scale, *bias, *from; /* from: what the forward pass saved */
+    float *y, *running[2], *saved, *dx, *dscale, *dbias;
+};
+
+static __global__ void batch_norm_kernel(struct vc_args_norm args, bool by_batch, float share, struct norm_arrays p)
+{
+    VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
+    VC_CUDA_SHARED(float, images, VC_CUDA_TEAMS);
+    float n = (float)(args.batch * args.inner);
+
+    for (uint64_t channel = blockIdx.x; channel < args.channels; channel += gridDim.x) {
+        const float *x = p.x + channel * args.inner;
+        float mean = p.running[0][channel];
+        float variance = p.running[1][channel];
+        float scale = p.scale[channel];
+        float bias = p.bias[channel];
+        float inverse;
+
+        if (by_batch) {
+            float was[2] = {mean, variance};
+            float sum;
+
+            mean = norm_images(&args, x, 0, NULL, 0, 1, lanes, images) / n;
+            sum = norm_images(&args, x, mean, x, mean, 1, lanes, images);
+            variance = sum / n;
+            if (!args.fixed && threadIdx.x == 0) {
+                p.running[0][channel] = was[0] * (1 - share) + mean * share;
+                p.running[1][channel] = was[1] * (1 - share) + (n > 1 ? sum / (n - 1) : variance) * share;
+            }
+        }
+        inverse = 1 / (float)sqrt((double)(variance + (float)args.epsilon));
+        if (p.saved != NULL && threadIdx.x == 0) {
+            p.saved[2 * channel] = mean;
+            p.saved[2 * channel + 1] = inverse;
+        }
+        for (uint64_t i = threadIdx.x; i < args.batch * args.inner; i += blockDim.x) {
+            uint64_t at = norm_place(&args, channel, i);
+
+            p.y[at] = (p.x[at] - mean) * inverse * scale + bias;
+        }
+        __syncthreads(); /* y may be x, and running statistics are read by all */
+    }
+}
+
+static bool norm_by_batch(const struct vc_train_work *w)
+{
+    return w->pass->training && !((const struct vc_args_norm *)w->call->args)->frozen;
+}
+
+int vc_cuda_train_batch_norm(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_norm *args = (const struct vc_args_norm *)w->call->args;
+    float share = (float)(w->pass->norm_share >= 0 ? w->pass->norm_share : 1 - args->momentum);
+    struct norm_arrays p = {};
+
+    p.x = (const float *)w->call->p[0];
+    p.y = (float *)w->call->p[1];
+    p.scale = (const float *)w->call->p[2];
+    p.bias = (const float *)w->call->p[3];
+    p.running[0] = (float *)w->call->p[4];
+    p.running[1] = (float *)w->call->p[5];
+    p.saved = (float *)w->call->p[6];
+    VC_CUDA_LAUNCH(batch_norm_kernel, vc_cuda_train_grid(args->channels), VC_CUDA_THREADS, s->stream, *args,
+                   norm_by_batch(w), share, p);
+    return vc_cuda_launched();
+}
+
+static __global__ void batch_norm_backward_kernel(struct vc_args_norm args, bool by_batch, bool add,
+                                                  struct norm_arrays p)
+{
+    VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
+    VC_CUDA_SHARED(float, images, VC_CUDA_TEAMS);
+    float n = (float)(args.batch * args.inner);
+
+    for (uint64_t channel = blockIdx.x; channel < args.channels; channel += gridDim.x) {
+        const float *x = p.x + channel * args.inner;
+        const float *dy = p.dy + channel * args.inner;
+        float mean = p.from[2 * channel];
+        float inverse = p.from[2 * channel + 1];
+        float scale = p.scale[channel];
+        float dbias = norm_images(&args, dy, 0, NULL, 0, 1, lanes, images);
+        float dscale = norm_images(&args, x, mean, dy, 0, inverse, lanes, images);
+        float shift = by_batch ? dbias / n : 0;
+        float slope = by_batch ? dscale / n * inverse : 0;
+
+        if (threadIdx.x == 0 && p.dscale != NULL) {
+            p.dscale[channel] += dscale;
+        }
+        if (threadIdx.x == 0 && p.dbias != NULL) {
+            p.dbias[channel] += dbias;
+        }
+        for (uint64_t i = threadIdx.x; p.dx != NULL && i < args.batch * args.inner; i += blockDim.x) {
+            uint64_t at = norm_place(&args, channel, i);
+            float d = scale * inverse * (p.dy[at] - shift - (p.x[at] - mean) * slope);
+
+            p.dx[at] = add ? p.dx[at] + d : d;
+        }
+        __syncthreads();
+    }
+}
+
+int vc_cuda_train_batch_norm_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_norm *args = (const struct vc_args_norm *)w->call->args;
+    struct norm_arrays p = {};
+
+    p.x = (const float *)w->call->p[0];
+    p.dy = (const float *)w->call->p[1];
+    p.dx = (float *)w->call->p[2];
+    p.scale = (const float *)w->call->p[3];
+    p.from = (const float *)w->call->p[4];
+    p.dscale = (float *)w->call->p[5];
+    p.dbias = (float *)w->call->p[6];
+    VC_CUDA_LAUNCH(batch_norm_backward_kernel, vc_cuda_train_grid(args->channels), VC_CUDA_THREADS, s->stream, *args,
+                   norm_by_batch(w), w->call->add, p);
+    return vc_cuda_launched();
+}
+
+/* ---- LayerNormalization, RMSNormalization: a team takes a row ---- */
+
+static __global__ void row_norm_kernel(struct vc_args_row_norm args, const float *from, float *to, const float *scale,
+                                       const float *bias, float *saved)
+{
+    VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
+
+    VC_CUDA_EACH_ROW(row, args.rows)
+    {
+        uint64_t n = row < args.rows ? args.n : 0;
+        const float *x = from + (n != 0 ? row * args.n : 0);
+        float *y = to + (n != 0 ? row * args.n : 0);
+        float mean = args.centred ? vc_cuda_norm_sum(x, n, lanes) / (float)args.n : 0;
+        float variance = vc_cuda_norm_dot(x, mean, x, mean, n, lanes) / (float)args.n;
+        float inverse = 1 / (float)sqrt((double)(variance + (float)args.epsilon));
+
+        if (saved != NULL && n != 0 && VC_CUDA_LANE == 0) {
+            if (args.centred) {
+                saved[2 * row] = mean;
+                saved[2 * row + 1] = inverse;
+            } else {
+                saved[row] = inverse;
+            }
+        }
+        __syncthreads(); /* y may be x */
+        for (uint64_t i = VC_CUDA_LANE; i < n; i += VC_CUDA_LANES_OF_SUM) {
+            float v = (x[i] - mean) * inverse * scale[i];
+
+            y[i] = bias != NULL ? v + bias[i] : v;
+        }
+    }
+}
+
+int vc_cuda_train_row_norm(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_row_norm *args = (const struct vc_args_row_norm *)w->call->args;
+
+    VC_CUDA_ROWS(s, row_norm_kernel, args->rows, *args, (const float *)w->call->p[0], (float *)w->call->p[1],
+                 (const float *)w->call->p[2], (const float *)w->call->p[3], (float *)w->call->p[4]);
+    return vc_cuda_launched();
+}
+
+/* What rows add to the gradients of scale and bias: a thread for each column of a part of the rows. */
+static __global__ void row_norm_parameters_kernel(struct vc_args_row_norm args, uint64_t parts, const float *x,
+                                                  const float *dy, const float *saved, float *dscale, float *dbias)
+{
+    VC_CUDA_EACH(i, parts * args.n)
+    {
+        uint64_t first = i / args.n * args.rows_per_block;
+        uint64_t end = VC_AT_MOST(first + args.rows_per_block, args.rows);
+        uint64_t column = i % args.n;
+        float sums[2] = {0, 0};
+
+        for (uint64_t row = first; row < end; row++) {
+            uint64_t at = row * args.n + column;
+            float mean = args.centred ? saved[2 * row] : 0;
+            float inverse = saved[args.centred ? 2 * row + 1 : row];
+
+            sums[0] += dy[at] * (x[at] - mean) * inverse;
+            sums[1] += dy[at];
+        }
+        if (dscale != NULL) {
+            dscale[i] = sums[0];
+        }
+        if (dbias != NULL) {
+            dbias[i] = sums[1];
+        }
+    }
+}
+
+static __global__ void row_norm_backward_kernel(struct vc_args_row_norm args, bool add, const float *from,
+                                                const float *grad, float *to, const float *scale, const float *saved)
+{
+    VC_CUDA_SHARED(float, lanes, VC_CUDA_THREADS);
+
+    VC_CUDA_EACH_ROW(row, args.rows)
+    {
+        uint64_t n = row < args.rows ? args.n : 0;
+        uint64_t at = n != 0 ? row * args.n : 0;
+        uint64_t whole = n / VC_CUDA_LANES_OF_SUM * VC_CUDA_LANES_OF_SUM;
+        const float *x = from + at;
+        const float *dy = grad + at;
+        float *dx = to + at;
+        float mean = n != 0 && args.centred ? saved[2 * row] : 0;
+        float inverse = n != 0 ? saved[args.centred ? 2 * row + 1 : row] : 0;
+        float lane[2] = {0, 0};
+        float sums[2];
+
+        for (uint64_t i = VC_CUDA_LANE; i < whole; i += VC_CUDA_LANES_OF_SUM) {
+            float g = dy[i] * scale[i];
+
+            lane[0] += g * (x[i] - mean);
+            lane[1] += g;
+        }
+        sums[0] = vc_cuda_add_lanes(lane[0], lanes);
+        sums[1] = vc_cuda_add_lanes(lane[1], lanes);
+        for (uint64_t i = whole; i < n; i++) {
+            sums[0] += dy[i] * scale[i] * (x[i] - mean);
+            sums[1] += dy[i] * scale[i];
+        }
+        sums[0] *= inverse;
+        sums[0] = sums[0] / (float)args.n * inverse;
+        sums[1] = args.centred ? sums[1] / (float)args.n : 0;
+        __syncthreads(); /* dx may be dy */
+        for (uint64_t i = VC_CUDA_LANE; i < n; i += VC_CUDA_LANES_OF_SUM) {
+            float d = inverse * (dy[i] * scale[i] - sums[1] - (x[i] - mean) * sums[0]);
+
+            dx[i] = add ? dx[i] + d : d;
+        }
+    }
+}
+
+int vc_cuda_train_row_norm_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_row_norm *args = (const struct vc_args_row_norm *)w->call->args;
+    const float *x = (const float *)w->call->p[0];
+    const float *dy = (const float *)w->call->p[1];
+    const float *saved = (const float *)w->call->p[4];
+    uint64_t parts = (args->rows + args->rows_per_block - 1) / args->rows_per_block;
+
+    if (w->call->p[5] != NULL || w->call->p[6] != NULL) {
+        VC_CUDA_ELEMENTS(s, row_norm_parameters_kernel, parts * args->n, *args, parts, x, dy, saved,
+                         (float *)w->call->p[5], (float *)w->call->p[6]);
+    }
+    if (w->call->p[2] != NULL) {
+        VC_CUDA_ROWS(s, row_norm_backward_kernel, args->rows, *args, w->call->add, x, dy, (float *)w->call->p[2],
+                     (const float *)w->call->p[3], saved);
+    }
+    return vc_cuda_launched();
+}

@@ -1,0 +1,522 @@
+/* cuda_train_window.cu - training on the device: pools, and convolutions as products of unrolled windows. A thread
+ * makes one result: where windows overlap, one thread adds up what goes to an element, in the order of the windows, as
+ * the loops of distill/engine/loops/train_pool.h do. */
+#include "kernels/arith.h"
+#include "kernels/cuda/cuda_train.h"
+
+static __host__ __device__ __forceinline__ uint64_t volume(const int64_t *size)
+{
+    return (uint64_t)(size[0] * size[1] * size[2]);
+}
+
+static __device__ __forceinline__ void place_in(uint64_t at, const int64_t *size, int64_t *place)
+{
+    place[2] = (int64_t)(at % (uint64_t)size[2]);
+    place[1] = (int64_t)(at / (uint64_t)size[2] % (uint64_t)size[1]);
+    place[0] = (int64_t)(at / (uint64_t)size[2] / (uint64_t)size[1]);
+}
+
+/* The elements of window `o` along dimension k that are in the input: from *first to before *end; returns where element
+ * 0 would be. */
+static __device__ __forceinline__ int64_t pool_inside(const struct vc_args_window *w, unsigned k, int64_t o,
+                                                      int64_t *first, int64_t *end)
+{
+    int64_t begin = o * w->stride[k] - w->before[k];
+    int64_t room = w->in[k] - begin;
+
+    *first = begin >= 0 ? 0 : (-begin - 1) / w->dilation[k] + 1;
+    *end = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
+    *end = *end > w->kernel[k] ? w->kernel[k] : *end;
+    return begin;
+}
+
+/* The windows along dimension k that may have element i in them: from *first to before *end. */
+static __device__ __forceinline__ void pool_windows(const struct vc_args_window *w, unsigned k, int64_t i,
+                                                    int64_t *first, int64_t *end)
+{
+    int64_t last = i + w->before[k]; /* o * stride is at most this, and at least so much less */
+    int64_t least = last - (w->kernel[k] - 1) * w->dilation[k];
+
+    *first = least <= 0 ? 0 : (least - 1) / w->stride[k] + 1;
+    *end = last < 0 ? 0 : last / w->stride[k] + 1;
+    *end = *end > w->out[k] ? w->out[k] : *end;
+}
+
+/* Which element of window o is element i, along dimension k; -1: none. */
+static __device__ __forceinline__ int64_t pool_element(const struct vc_args_window *w, unsigned k, int64_t o, int64_t i)
+{
+    int64_t from = i + w->before[k] - o * w->stride[k];
+
+    return from >= 0 && from % w->dilation[k] == 0 && from / w->dilation[k] < w->kernel[k] ? from / w->dilation[k] : -1;
+}
+
+static __host__ __device__ __forceinline__ bool places_are_bytes(const struct vc_args_window *w)
+{
+    return volume(w->kernel) <= 255;
+}
+
+/* Windows of 2 x 2 side by side without padding, of which the CPU computes choices in place of sums: the sign of a zero
+ * is another one. */
+static bool pool_by_four(const struct vc_args_window *w)
+{
+    return w->kernel[0] == 1 && w->in[0] == 1 && w->kernel[1] == 2 && w->kernel[2] == 2 && w->stride[1] == 2 &&
+           w->stride[2] == 2 && w->dilation[1] == 1 && w->dilation[2] == 1 && w->before[1] == 0 && w->before[2] == 0 &&
+           2 * w->out[1] <= w->in[1] && 2 * w->out[2] <= w->in[2];
+}
+
+static __global__ void max_pool_kernel(struct vc_args_window w, const float *from, float *y, void *places)
+{
+    uint64_t out = volume(w.out);
+
+    VC_CUDA_EACH(at, w.planes * out)
+    {
+        const float *x = from + at / out * volume(w.in);
+        int64_t o[3], first[3], end[3], begin[3];
+        float most = -vc_bits_f32(VC_F32_INF_BITS);
+        uint32_t which = UINT32_MAX;
+
+        place_in(at % out, w.out, o);
+        for (unsigned k = 0; k < 3; k++) {
+            begin[k] = pool_inside(&w, k, o[k], &first[k], &end[k]);
+        }
+        for (int64_t d = first[0]; d < end[0]; d++) {
+            for (int64_t h = first[1]; h < end[1]; h++) {
+                for (int64_t v = first[2]; v < end[2]; v++) {
+                    float e = x[((begin[0] + d * w.dilation[0]) * w.in[1] + begin[1] + h * w.dilation[1]) * w.in[2] +
+                                begin[2] + v * w.dilation[2]];
+
+                    if (which == UINT32_MAX || e > most || e != e) {
+                        most = e;
+                        which = (uint32_t)((d * w.kernel[1] + h) * w.kernel[2] + v);
+                    }
+                }
+            }
+        }
+        y[at] = most;
+        if (places != NULL && places_are_bytes(&w)) {
+            ((uint8_t *)places)[at] = (uint8_t)which;
+        } else if (places != NULL) {
+            ((uint32_t *)places)[at] = which;
+        }
+    }
+}
+
+int vc_cuda_train_max_pool(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, max_pool_kernel, args->planes * volume(args->out), *args, (const float *)w->call->p[0],
+                     (float *)w->call->p[1], w->call->p[2]);
+    return vc_cuda_launched();
+}
+
+static __global__ void max_pool_backward_kernel(struct vc_args_window w, bool by_four, bool add, const float *grad,
+                                                float *dx, const void *places)
+{
+    uint64_t in = volume(w.in);
+    uint64_t out = volume(w.out);
+
+    VC_CUDA_EACH(at, w.planes * in)
+    {
+        uint64_t plane = at / in * out;
+        int64_t i[3], first[3], end[3], o[3];
+        float sum = add ? dx[at] : 0;
+
+        place_in(at % in, w.in, i);
+        for (unsigned k = 0; k < 3; k++) {
+            pool_windows(&w, k, i[k], &first[k], &end[k]);
+        }
+        for (o[0] = first[0]; o[0] < end[0]; o[0]++) {
+            for (o[1] = first[1]; o[1] < end[1]; o[1]++) {
+                for (o[2] = first[2]; o[2] < end[2]; o[2]++) {
+                    uint64_t window = plane + (uint64_t)((o[0] * w.out[1] + o[1]) * w.out[2] + o[2]);
+                    int64_t d = pool_element(&w, 0, o[0], i[0]);
+                    int64_t h = pool_element(&w, 1, o[1], i[1]);
+                    int64_t v = pool_element(&w, 2, o[2], i[2]);
+                    int64_t which = places_are_bytes(&w) ? (int64_t)((const uint8_t *)places)[window]
+                                                         : (int64_t)((const uint32_t *)places)[window];
+                    bool is = d >= 0 && h >= 0 && v >= 0 && which == (d * w.kernel[1] + h) * w.kernel[2] + v;
+
+                    if (by_four && !add) {
+                        sum = is ? grad[window] : 0;
+                    } else if (by_four) {
+                        sum += is ? grad[window] : 0;
+                    } else if (is) {
+                        sum += grad[window];
+                    }
+                }
+            }
+        }
+        dx[at] = sum;
+    }
+}
+
+int vc_cuda_train_max_pool_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, max_pool_backward_kernel, args->planes * volume(args->in), *args, pool_by_four(args),
+                     w->call->add, (const float *)w->call->p[0], (float *)w->call->p[1], (const void *)w->call->p[2]);
+    return vc_cuda_launched();
+}
+
+/* How many elements an average is of. */
+static __device__ __forceinline__ float pool_count(const struct vc_args_window *w, const int64_t *o)
+{
+    double inside = 1;
+    double padded = 1;
+
+    for (unsigned k = 0; k < 3; k++) {
+        int64_t first;
+        int64_t end;
+        int64_t begin = pool_inside(w, k, o[k], &first, &end);
+        int64_t room = w->in[k] + w->behind[k] - begin;
+        int64_t with_padding = room <= 0 ? 0 : (room - 1) / w->dilation[k] + 1;
+
+        inside *= (double)(end - first);
+        padded *= (double)(with_padding < w->kernel[k] ? with_padding : w->kernel[k]);
+    }
+    return (float)(w->with_pads ? padded : inside);
+}
+
+static __global__ void average_pool_kernel(struct vc_args_window w, const float *from, float *y)
+{
+    uint64_t out = volume(w.out);
+
+    VC_CUDA_EACH(at, w.planes * out)
+    {
+        const float *x = from + at / out * volume(w.in);
+        int64_t o[3], first[3], end[3], begin[3];
+        float sum = 0;
+
+        place_in(at % out, w.out, o);
+        for (unsigned k = 0; k < 3; k++) {
+            begin[k] = pool_inside(&w, k, o[k], &first[k], &end[k]);
+        }
+        for (int64_t d = first[0]; d < end[0]; d++) {
+            for (int64_t h = first[1]; h < end[1]; h++) {
+                for (int64_t v = first[2]; v < end[2]; v++) {
+                    sum += x[((begin[0] + d * w.dilation[0]) * w.in[1] + begin[1] + h * w.dilation[1]) * w.in[2] +
+                             begin[2] + v * w.dilation[2]];
+                }
+            }
+        }
+        y[at] = sum / pool_count(&w, o);
+    }
+}
+
+int vc_cuda_train_average_pool(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, average_pool_kernel, args->planes * volume(args->out), *args, (const float *)w->call->p[0],
+                     (float *)w->call->p[1]);
+    return vc_cuda_launched();
+}
+
+static __global__ void average_pool_backward_kernel(struct vc_args_window w, bool add, const float *grad, float *dx)
+{
+    uint64_t in = volume(w.in);
+    uint64_t out = volume(w.out);
+
+    VC_CUDA_EACH(at, w.planes * in)
+    {
+        const float *dy = grad + at / in * out;
+        int64_t i[3], first[3], end[3], o[3];
+        float sum = add ? dx[at] : 0;
+
+        place_in(at % in, w.in, i);
+        for (unsigned k = 0; k < 3; k++) {
+            pool_windows(&w, k, i[k], &first[k], &end[k]);
+        }
+        for (o[0] = first[0]; o[0] < end[0]; o[0]++) {
+            for (o[1] = first[1]; o[1] < end[1]; o[1]++) {
+                for (o[2] = first[2]; o[2] < end[2]; o[2]++) {
+                    if (pool_element(&w, 0, o[0], i[0]) >= 0 && pool_element(&w, 1, o[1], i[1]) >= 0 &&
+                        pool_element(&w, 2, o[2], i[2]) >= 0) {
+                        sum += dy[(o[0] * w.out[1] + o[1]) * w.out[2] + o[2]] / pool_count(&w, o);
+                    }
+                }
+            }
+        }
+        dx[at] = sum;
+    }
+}
+
+int vc_cuda_train_average_pool_backward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    const struct vc_args_window *args = (const struct vc_args_window *)w->call->args;
+
+    VC_CUDA_ELEMENTS(s, average_pool_backward_kernel, args->planes * volume(args->in), *args, w->call->add,
+                     (const float *)w->call->p[0], (float *)w->call->p[1]);
+    return vc_cuda_launched();
+}
+
+/* ---- convolutions ----
+ *
+ * The windows of some images at a time become matrices in scratch:
+ *
+ *     [image, group and channel and element of the window, place of the window] */
+
+/* Images whose windows are unrolled together: `first`, first + step, ... */
+struct images {
+    uint64_t first, step, n;
+};
+
+static __device__ __forceinline__ void unrolled_at(const struct vc_args_conv *args, uint64_t at, uint64_t *image,
+                                                   uint64_t *channel, int64_t *element, int64_t *place)
+{
+    uint64_t positions = volume(args->out);
+    uint64_t window = volume(args->kernel);
+
+    place_in(at % positions, args->out, place);
+    place_in(at / positions % window, args->kernel, element);
+    *channel = at / positions / window % (args->groups * args->channels);
+    *image = at / positions / window / (args->groups * args->channels);
+}
+
+static __global__ void unroll_kernel(struct vc_args_conv args, struct images images, const float *x, float *unrolled)
+{
+    uint64_t channels = args.groups * args.channels;
+
+    VC_CUDA_EACH(at, images.n * channels * volume(args.kernel) * volume(args.out))
+    {
+        uint64_t image;
+        uint64_t channel;
+        int64_t element[3], place[3];
+        int64_t from = 0;
+        bool inside = true;
+
+        unrolled_at(&args, at, &image, &channel, element, place);
+        for (unsigned k = 0; k < 3; k++) {
+            int64_t i = place[k] * args.stride[k] - args.before[k] + element[k] * args.dilation[k];
+
+            inside = inside && i >= 0 && i < args.in[k];
+            from = from * args.in[k] + i;
+        }
+        image = images.first + image * images.step;
+        unrolled[at] = inside ? x[(image * channels + channel) * volume(args.in) + (uint64_t)from] : 0;
+    }
+}
+
+/* The other way: a thread adds up all places of an element of the input. */
+static __global__ void roll_kernel(struct vc_args_conv args, struct images images, bool add, const float *unrolled,
+                                   float *dx)
+{
+    uint64_t channels = args.groups * args.channels;
+    uint64_t in = volume(args.in);
+
+    VC_CUDA_EACH(at, images.n * channels * in)
+    {
+        float *to = dx + images.first * channels * in + at; /* images are side by side */
+        const float *from = unrolled + at / in * volume(args.kernel) * volume(args.out);
+        float sum = add ? *to : 0;
+        int64_t i[3], e[3];
+
+        place_in(at % in, args.in, i);
+        for (e[0] = 0; e[0] < args.kernel[0]; e[0]++) {
+            for (e[1] = 0; e[1] < args.kernel[1]; e[1]++) {
+                for (e[2] = 0; e[2] < args.kernel[2]; e[2]++) {
+                    int64_t place = 0;
+                    bool inside = true;
+
+                    for (unsigned k = 0; k < 3; k++) {
+                        int64_t o = i[k] + args.before[k] - e[k] * args.dilation[k];
+
+                        inside = inside && o >= 0 && o % args.stride[k] == 0 && o / args.stride[k] < args.out[k];
+                        place = place * args.out[k] + o / args.stride[k];
+                    }
+                    if (inside) {
+                        sum +=
+                            from[(uint64_t)((e[0] * args.kernel[1] + e[1]) * args.kernel[2] + e[2]) * volume(args.out) +
+                                 (uint64_t)place];
+                    }
+                }
+            }
+        }
+        *to = sum;
+    }
+}
+
+static __global__ void bias_kernel(uint64_t n, uint64_t positions, uint64_t filters, const float *bias, float *y)
+{
+    VC_CUDA_EACH(i, n)
+    {
+        y[i] += bias[i / positions % filters];
+    }
+}
+
+/* Sizes in elements. */
+struct conv {
+    const struct vc_args_conv *args;
+    uint64_t inputs, positions; /* of a group's matrix of windows */
+    uint64_t x_image, y_image, unrolled_image;
+    uint64_t n; /* images that scratch has room for */
+    bool plain; /* windows of one element, side by side: x is its own matrix */
+};
+
+static struct conv conv_of(const struct vc_train_work *w)
+{
+    struct conv c = {};
+
+    c.args = (const struct vc_args_conv *)w->call->args;
+    c.inputs = c.args->channels * volume(c.args->kernel);
+    c.positions = volume(c.args->out);
+    c.x_image = c.args->groups * c.args->channels * volume(c.args->in);
+    c.y_image = c.args->groups * c.args->filters * c.positions;
+    c.unrolled_image = c.args->groups * c.inputs * c.positions;
+    c.n = c.args->images;
+    c.plain = volume(c.args->kernel) == 1;
+    for (unsigned k = 0; k < 3; k++) {
+        c.plain = c.plain && c.args->stride[k] == 1 && c.args->before[k] == 0 && c.args->in[k] == c.args->out[k];
+    }
+    return c;
+}
+
+/* The product for all groups of n images; a, b, c step from group to group and from image to image. The longer of both
+ * is the batch. */
+static int multiply_all(struct vc_cuda_session *s, struct vc_cuda_product product, uint64_t groups, uint64_t images,
+                        const int64_t *group_step, const int64_t *image_step)
+{
+    bool by_image = images >= groups;
+    const int64_t *inner = by_image ? image_step : group_step;
+    const int64_t *outer = by_image ? group_step : image_step;
+    int result = cudaSuccess;
+
+    product.n_batch = by_image ? images : groups;
+    product.a_step = inner[0];
+    product.b_step = inner[1];
+    product.c_step = inner[2];
+    for (uint64_t k = 0; k < (by_image ? groups : images) && result == cudaSuccess; k++) {
+        result = vc_cuda_multiply(s, &product);
+        product.a += outer[0];
+        product.b += outer[1];
+        product.c += outer[2];
+    }
+    return result;
+}
+
+static int unroll(struct vc_cuda_session *s, const struct conv *c, struct images images, const float *x,
+                  float *unrolled)
+{
+    VC_CUDA_ELEMENTS(s, unroll_kernel, images.n * c->unrolled_image, *c->args, images, x, unrolled);
+    return vc_cuda_launched();
+}
+
+int vc_cuda_train_conv_forward(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    struct conv c = conv_of(w);
+    const float *x = (const float *)w->call->p[0];
+    float *unrolled = (float *)w->call->p[4];
+    float *y = (float *)w->call->p[3];
+    struct vc_cuda_product product = {};
+    int result = cudaSuccess;
+
+    product.m = c.args->filters;
+    product.n = c.positions;
+    product.k = c.inputs;
+    product.a_row = (int64_t)c.inputs;
+    product.a_column = 1;
+    product.b_row = product.c_row = (int64_t)c.positions;
+    product.b_column = 1;
+    product.alpha = 1;
+    for (uint64_t first = 0; first < c.args->batch; first += c.n) {
+        struct images images = {first, 1, VC_AT_MOST(c.n, c.args->batch - first)};
+        const int64_t group[3] = {(int64_t)(c.args->filters * c.inputs), (int64_t)(c.inputs * c.positions),
+                                  (int64_t)(c.args->filters * c.positions)};
+        const int64_t image[3] = {0, (int64_t)c.unrolled_image, (int64_t)c.y_image};
+
+        if (!c.plain) {
+            VC_CUDA_TRY(unroll(s, &c, images, x, unrolled));
+        }
+        product.a = (const float *)w->call->p[1];
+        product.b = c.plain ? x + first * c.x_image : unrolled;
+        product.c = y + first * c.y_image;
+        VC_CUDA_TRY(multiply_all(s, product, c.args->groups, images.n, group, image));
+    }
+    if (c.args->has_bias) {
+        VC_CUDA_ELEMENTS(s, bias_kernel, c.args->batch * c.y_image, c.args->batch * c.y_image, c.positions,
+                         c.args->groups * c.args->filters, (const float *)w->call->p[2], y);
+        result = vc_cuda_launched();
+    }
+out:
+    return result;
+}
+
+int vc_cuda_train_conv_input(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    struct conv c = conv_of(w);
+    float *unrolled = (float *)w->call->p[3];
+    float *dx = (float *)w->call->p[2];
+    struct vc_cuda_product product = {};
+    int result = cudaSuccess;
+
+    product.m = c.inputs;
+    product.n = c.positions;
+    product.k = c.args->filters;
+    product.a_row = 1;
+    product.a_column = (int64_t)c.inputs;
+    product.b_row = product.c_row = (int64_t)c.positions;
+    product.b_column = 1;
+    product.alpha = 1;
+    for (uint64_t first = 0; first < c.args->batch; first += c.n) {
+        struct images images = {first, 1, VC_AT_MOST(c.n, c.args->batch - first)};
+        const int64_t group[3] = {(int64_t)(c.args->filters * c.inputs), (int64_t)(c.args->filters * c.positions),
+                                  (int64_t)(c.inputs * c.positions)};
+        const int64_t image[3] = {0, (int64_t)c.y_image, (int64_t)c.unrolled_image};
+
+        product.a = (const float *)w->call->p[1];
+        product.b = (const float *)w->call->p[0] + first * c.y_image;
+        product.c = unrolled;
+        VC_CUDA_TRY(multiply_all(s, product, c.args->groups, images.n, group, image));
+        VC_CUDA_ELEMENTS(s, roll_kernel, images.n * c.x_image, *c.args, images, w->call->add, unrolled, dx);
+        VC_CUDA_TRY(vc_cuda_launched());
+    }
+out:
+    return result;
+}
+
+/* The gradients of the weights of each chunk of images: image r of all chunks together, then the next one. */
+int vc_cuda_train_conv_weights(struct vc_cuda_session *s, const struct vc_train_work *w)
+{
+    struct conv c = conv_of(w);
+    const struct vc_args_conv *args = c.args;
+    const float *x = (const float *)w->call->p[0];
+    float *unrolled = (float *)w->call->p[3];
+    uint64_t group_weights = args->filters * c.inputs;
+    struct vc_cuda_product product = {};
+    int result = cudaSuccess;
+
+    product.m = args->filters;
+    product.n = c.inputs;
+    product.k = c.positions;
+    product.a_row = (int64_t)c.positions;
+    product.a_column = 1;
+    product.b_row = 1;
+    product.b_column = (int64_t)c.positions;
+    product.c_row = (int64_t)c.inputs;
+    product.alpha = 1;
+    for (uint64_t r = 0; r < args->chunk; r++) {
+        uint64_t chunks = (args->batch - r + args->chunk - 1) / args->chunk; /* that have an image r */
+
+        for (uint64_t first = 0; first < chunks; first += c.n) {
+            struct images images = {first * args->chunk + r, args->chunk, VC_AT_MOST(c.n, chunks - first)};
+            const int64_t group[3] = {(int64_t)(args->filters * c.positions), (int64_t)(c.inputs * c.positions),
+                                      (int64_t)group_weights};
+            const int64_t image[3] = {(int64_t)(args->chunk * c.y_image),
+                                      (int64_t)(c.plain ? args->chunk * c.x_image : c.unrolled_image),
+                                      (int64_t)(args->groups * group_weights)};
+
+            if (!c.plain) {
+                VC_CUDA_TRY(unroll(s, &c, images, x, unrolled));
+            }
+            product.a = (const float *)w->call->p[1] + images.first * c.y_image;
+            product.b = c.plain ? x + images.first * c.x_image : unrolled;
+            product.c = (float *)w->call->p[2] + first * args->groups * group_weights;
+            product.add = r > 0 || w->call->add;
+            VC_CUDA_TRY(multiply_all(s, product, args->groups, images.n, group, image));
+        }
+    }
+out:
+    return result;
+}

@@ -1,0 +1,102 @@
+/* train_backend.h - the plug-in's second table: training on a device. Memory that stays there, one stream, the
+ * instructions of train_args.h for floats, losses and updates. struct vc_backend (backend.h) has a pointer to it; a
+ * plug-in of before has none, and then training on a device is refused.
+ *
+ *     begin                                 a session: stream, library of products
+ *     alloc, to_device                      weights, gradients, what instructions read
+ *     per step: to_device (inputs), run, run, ..., loss or to_host (outputs), run, ..., measure, update
+ *     to_host                               weights, for a file or a checkpoint
+ *     release, end
+ *
+ * Everything of a session happens in the order of its calls; to_host, fault and measure wait for what was asked for
+ * before. One thread at a time calls. Results: 0, or a code for vc_backend.error. */
+#ifndef VC_KERNELS_TRAIN_BACKEND_H
+#define VC_KERNELS_TRAIN_BACKEND_H
+
+#include "kernels/train_args.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raised when a member, an instruction or a struct of train_args.h changes its meaning or its layout. */
+#define VC_TRAIN_BACKEND_ABI 1
+
+/* One instruction. */
+struct vc_train_work {
+    int loop;                         /* what `find` said */
+    const struct vc_train_call *call; /* p: device memory; args: of host memory */
+    const void *device_args;          /* the same arguments, whose arrays are in device memory; of `mapped...` only */
+    const struct vc_engine_pass *pass;
+};
+
+/* The losses of step_math.h with all logits of the teacher, or without a teacher. */
+struct vc_train_loss {
+    uint64_t n_rows, n_classes;
+    double alpha, temperature;
+    double kd_by, ce_by; /* 1 / rows of the step; 0: a term without rows */
+    bool mse;
+    /* Device memory: */
+    const float *logits, *teacher; /* teacher may be NULL */
+    const int64_t *labels;
+    const uint8_t *mask;
+    float *gradient;
+    double *sums; /* of each row: what it adds to kd and to ce, 0 where it does not */
+};
+
+/* Some weights of one tensor, in device memory. m, v, keep: NULL where there are none. */
+struct vc_train_block {
+    float *w, *g, *m, *v;
+    const uint8_t *keep;
+    uint64_t n;
+    double decay;
+};
+
+enum { VC_TRAIN_SGD, VC_TRAIN_ADAM, VC_TRAIN_ADAMW };
+
+struct vc_train_update {
+    int kind;
+    bool nesterov;
+    double lr, momentum, beta1, beta2, eps;
+    uint64_t t; /* number of the step, from 1 */
+    double by;  /* gradients are multiplied by it; 1: not at all */
+};
+
+/* Of several indices out of range the first one of the first node. */
+struct vc_train_fault {
+    bool set;
+    uint32_t node;
+    uint64_t at;
+};
+
+struct vc_train_backend {
+    uint32_t abi;         /* VC_TRAIN_BACKEND_ABI of the plug-in */
+    uint32_t struct_size; /* sizeof(struct vc_train_backend) of the plug-in; new members go to its end */
+
+    int (*begin)(void **session); /* on the device that is open */
+    void (*end)(void *session);   /* accepts NULL; memory has been released */
+    uint64_t (*own_bytes)(void);  /* device memory of a session itself */
+
+    int (*alloc)(void *session, uint64_t bytes, void **out); /* aligned to 256 */
+    void (*release)(void *session, void *p, uint64_t bytes);
+    int (*to_device)(void *session, void *to, const void *from, uint64_t bytes); /* `from` may be reused afterwards */
+    int (*to_host)(void *session, void *to, const void *from, uint64_t bytes);
+    int (*clear)(void *session, void *p, uint64_t bytes); /* zeros */
+
+    int (*find)(const char *loop); /* "unary": its number; -1: there is no such instruction here */
+    int (*run)(void *session, const struct vc_train_work *work);
+    int (*fault)(void *session, struct vc_train_fault *fault); /* since the last call */
+
+    int (*loss)(void *session, const struct vc_train_loss *loss);
+    /* squares, host memory: the sum of squares of the gradients of each block, with masked ones set to 0 first;
+     * scratch: n doubles of device memory. */
+    int (*measure)(void *session, const struct vc_train_block *blocks, uint64_t n, double *scratch, double *squares);
+    int (*update)(void *session, const struct vc_train_block *blocks, uint64_t n, const struct vc_train_update *update);
+
+    const char *(*products)(void *session); /* "cuBLAS 13.0", "own kernel" */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,90 @@
+/* train_device.c - see train_device.h. */
+#include "kernels/train_device.h"
+
+#include "core/base/checked.h"
+#include "kernels/cuda_load.h"
+#include "kernels/kernels.h"
+
+enum vc_status vc_train_device_open(struct vc_ctx *ctx, struct vc_train_device **out)
+{
+    struct vc_train_device *device = NULL;
+    const struct vc_train_backend *table = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (vc_kernels_get(ctx) == NULL) { /* opens the device */
+        return ctx->status;
+    }
+    VC_TRY(vc_cuda_train(ctx, &table));
+    if (table == NULL) {
+        return VC_OK;
+    }
+    device = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *device);
+    VC_TRY_ALLOC(device);
+    device->ctx = ctx;
+    device->table = table;
+    VC_TRY(vc_train_result(device, table->begin(&device->session)));
+    device->bytes = device->peak_bytes = table->own_bytes();
+    *out = device;
+    device = NULL;
+out:
+    vc_free(ctx, device);
+    return status;
+}
+
+void vc_train_device_close(struct vc_train_device *device)
+{
+    if (device != NULL) {
+        device->table->end(device->session);
+        vc_free(device->ctx, device);
+    }
+}
+
+enum vc_status vc_train_result(struct vc_train_device *device, int result)
+{
+    return result == 0 ? VC_OK : vc_kernels_error(device->ctx, result);
+}
+
+enum vc_status vc_train_alloc(struct vc_train_device *device, uint64_t bytes, void **out)
+{
+    uint64_t block = vc_train_block_bytes(bytes);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (bytes == 0) {
+        return VC_OK;
+    }
+    if (device->limit_bytes != 0 && block > device->limit_bytes - vc_min_u64(device->bytes, device->limit_bytes)) {
+        return vc_fail(device->ctx, VC_E_NOMEM, "%llu bytes more of device memory, %llu are taken, the limit is %llu",
+                       (unsigned long long)block, (unsigned long long)device->bytes,
+                       (unsigned long long)device->limit_bytes);
+    }
+    VC_TRY(vc_train_result(device, device->table->alloc(device->session, block, out)));
+    device->bytes += block;
+    device->peak_bytes = vc_max_u64(device->peak_bytes, device->bytes);
+out:
+    return status;
+}
+
+void vc_train_free(struct vc_train_device *device, void *p, uint64_t bytes)
+{
+    if (p != NULL) {
+        device->table->release(device->session, p, vc_train_block_bytes(bytes));
+        device->bytes -= vc_train_block_bytes(bytes);
+    }
+}
+
+enum vc_status vc_train_to_device(struct vc_train_device *device, void *to, const void *from, uint64_t bytes)
+{
+    return vc_train_result(device, device->table->to_device(device->session, to, from, bytes));
+}
+
+enum vc_status vc_train_to_host(struct vc_train_device *device, void *to, const void *from, uint64_t bytes)
+{
+    return vc_train_result(device, device->table->to_host(device->session, to, from, bytes));
+}
+
+enum vc_status vc_train_clear(struct vc_train_device *device, void *p, uint64_t bytes)
+{
+    return vc_train_result(device, device->table->clear(device->session, p, bytes));
+}

@@ -1,0 +1,39 @@
+/* train_device.h - a device that trains, as the library uses it: the plug-in's second table (train_backend.h) with
+ * statuses and sentences, and with its memory counted.
+ *
+ * One is open at a time per process. One thread at a time calls. */
+#ifndef VC_KERNELS_TRAIN_DEVICE_H
+#define VC_KERNELS_TRAIN_DEVICE_H
+
+#include "core/base/ctx.h"
+#include "kernels/train_backend.h"
+
+struct vc_train_device {
+    struct vc_ctx *ctx;
+    const struct vc_train_backend *table;
+    void *session;
+    uint64_t bytes, peak_bytes; /* of device memory, with that of the session */
+    uint64_t limit_bytes;       /* 0: none */
+};
+
+/* *out is NULL where the context computes on the CPU. VC_E_DEVICE, VC_E_NOMEM, or VC_E_UNSUPPORTED: its plug-in does
+ * not train. */
+enum vc_status vc_train_device_open(struct vc_ctx *ctx, struct vc_train_device **out);
+void vc_train_device_close(struct vc_train_device *device); /* accepts NULL; its memory has been freed */
+
+/* What a block takes: device memory is given out in units of 256 bytes. */
+static inline uint64_t vc_train_block_bytes(uint64_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+enum vc_status vc_train_alloc(struct vc_train_device *device, uint64_t bytes, void **out); /* 0 bytes: NULL */
+void vc_train_free(struct vc_train_device *device, void *p, uint64_t bytes);               /* accepts NULL */
+enum vc_status vc_train_to_device(struct vc_train_device *device, void *to, const void *from, uint64_t bytes);
+enum vc_status vc_train_to_host(struct vc_train_device *device, void *to, const void *from, uint64_t bytes);
+enum vc_status vc_train_clear(struct vc_train_device *device, void *p, uint64_t bytes);
+
+/* Turns a result of the table into a status with its sentence. */
+enum vc_status vc_train_result(struct vc_train_device *device, int result);
+
+#endif
