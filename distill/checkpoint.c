@@ -10,6 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "distill/grid.h"
 #include "distill/run_options.h"
 
 #define VERSION 1
@@ -75,7 +76,7 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
     if (name == NULL) {
         return VC_E_NOMEM;
     }
-    add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, item->data, item->n);
+    add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_trainer_master(t, k), item->n);
     list->items[list->n - 1].n_dims = item->n_dims;
     list->items[list->n - 1].shape = item->shape;
     if (t->counts.best_step != 0 && t->best != NULL) {
@@ -308,6 +309,7 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
     VC_TRY(make_list(t, &list));
     VC_TRY(list_state(t, &list));
     VC_TRY(read_list(t, &list));
+    VC_TRY(t->counts.step != 0 ? vc_grid_apply(t) : VC_OK);
     count_masked(t);
     if (!t->control) {
         t->report->first_loss = t->figures.first_loss;

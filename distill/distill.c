@@ -7,6 +7,7 @@
 #include "distill/checkpoint.h"
 #include "distill/derive.h"
 #include "distill/distill_pass.h"
+#include "distill/grid.h"
 #include "distill/identity.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
@@ -399,6 +400,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     vc_trainer_release(t); /* what reads and writes tensors has its place */
     VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? VC_OK : check_changed(t));
     VC_TRY(check_gates(t, arena));
+    vc_grid_finish(t);
 out:
     vc_free(t->ctx, with.right);
     return status;

@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
+#include "distill/grid.h"
 #include "kernels/kernels.h"
 #include "passes/fraction.h"
 #include "passes/keys.h"
@@ -238,25 +239,25 @@ static bool is_zero(const struct vc_trainer *t, const struct vc_weight *item, ui
     return t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
 }
 
-static void set_zero(const struct vc_trainer *t, const struct vc_weight *item, uint64_t i)
+static void set_zero(const struct vc_trainer *t, void *weights, uint64_t i)
 {
     if (t->f64) {
-        ((double *)item->data)[i] = 0;
+        ((double *)weights)[i] = 0;
     } else {
-        ((float *)item->data)[i] = 0;
+        ((float *)weights)[i] = 0;
     }
 }
 
-static uint64_t key_of(const struct vc_trainer *t, const struct vc_weight *item, uint64_t i)
+static uint64_t key_of(const struct vc_trainer *t, const void *weights, uint64_t i)
 {
     uint64_t wide;
     uint32_t bits;
 
     if (t->f64) {
-        memcpy(&wide, (const double *)item->data + i, sizeof wide);
+        memcpy(&wide, (const double *)weights + i, sizeof wide);
         return wide & (UINT64_MAX >> 1);
     }
-    memcpy(&bits, (const float *)item->data + i, sizeof bits);
+    memcpy(&bits, (const float *)weights + i, sizeof bits);
     return bits & (UINT32_MAX >> 1);
 }
 
@@ -309,6 +310,7 @@ static enum vc_status look(struct vc_trainer *t, const struct part *p, struct vc
     struct vc_ctx *ctx = t->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     const struct vc_weight *item = &t->student.weights->items[p->entry];
+    const void *weights = vc_trainer_master(t, p->entry);
     enum vc_status status = VC_OK;
 
     if (k == NULL) {
@@ -319,8 +321,8 @@ static enum vc_status look(struct vc_trainer *t, const struct part *p, struct vc
         size_t n = (size_t)vc_min_u64(VC_TILE_ELEMS, item->n - first);
 
         memset(counts, 0, keys->range.n_bins * sizeof *counts);
-        VC_KERNEL_TRY(t->f64 ? k->magnitude_bins_f64((const double *)item->data + first, n, &keys->range, counts)
-                             : k->magnitude_bins_f32((const float *)item->data + first, n, &keys->range, counts));
+        VC_KERNEL_TRY(t->f64 ? k->magnitude_bins_f64((const double *)weights + first, n, &keys->range, counts)
+                             : k->magnitude_bins_f32((const float *)weights + first, n, &keys->range, counts));
         vc_keys_add(keys, counts);
     }
     if (keys->range.first == 0) {
@@ -385,9 +387,10 @@ static void apply(struct vc_trainer *t, struct part *p)
     const struct vc_weight *item = &t->student.weights->items[p->entry];
     struct vc_trainer_state *state = &t->states[p->entry];
     struct vc_mask_cut cut = p->keys.cut;
+    void *weights = vc_trainer_master(t, p->entry);
 
     for (uint64_t i = 0; i < item->n; i++) {
-        uint64_t key = key_of(t, item, i);
+        uint64_t key = key_of(t, weights, i);
         bool tie = key == cut.threshold && cut.n_ties != 0;
 
         if (state->keep[i] == 0 || (key >= cut.threshold && !tie)) {
@@ -397,7 +400,7 @@ static void apply(struct vc_trainer *t, struct part *p)
         state->keep[i] = 0;
         state->n_masked++;
         t->report->n_masked++;
-        set_zero(t, item, i);
+        set_zero(t, weights, i);
     }
     vc_keys_release(t->ctx, &p->keys);
 }
@@ -450,6 +453,7 @@ enum vc_status vc_gradual_grow(struct vc_trainer *t)
     counts = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *counts);
     VC_TRY_ALLOC(counts);
     VC_TRY(grow(t, t->counts.step, counts));
+    VC_TRY(vc_grid_apply(t));
 out:
     vc_free(t->ctx, counts);
     for (size_t i = 0; i < g->n; i++) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "distill/gradual.h"
+#include "distill/grid.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
 
@@ -114,6 +115,7 @@ enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop)
         t->figures.best_figure = figure;
         t->figures.best_loss = loss;
         memcpy(t->best, t->spare, (size_t)t->student.weights->data_bytes);
+        vc_grid_copy_masters(t, t->best);
     }
     VC_TRY(note(t, &quality));
     *stop = is_over(t);
@@ -121,13 +123,18 @@ out:
     return status;
 }
 
-void vc_trainer_choose(struct vc_trainer *t)
+enum vc_status vc_trainer_choose(struct vc_trainer *t)
 {
+    enum vc_status status = VC_OK;
+
     if (t->options.eval_every != 0 && t->options.keep == VC_KEEP_BEST && t->counts.best_step != 0) {
         memcpy(t->student.weights->data_block, t->best, (size_t)t->student.weights->data_bytes);
+        vc_grid_take_masters(t);
+        status = vc_grid_apply(t);
     }
     if (!t->control) {
         t->report->best_step = t->counts.best_step;
         t->report->stopped = t->counts.step < t->n_steps;
     }
+    return status;
 }

@@ -12,6 +12,7 @@
 
 #include "core/base/checked.h"
 #include "distill/gradual.h"
+#include "distill/grid.h"
 
 /* ---- programs ---- */
 
@@ -94,6 +95,9 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (t->options.eval_every != 0) {
         blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
         blocks[n++] = (struct block){&t->best, VC_TAG_TILES, t->report->weight_bytes};
+    }
+    if (t->grids != NULL) {
+        blocks[n++] = (struct block){vc_grid_room(t), VC_TAG_TILES, vc_grid_bytes(t)};
     }
     if (t->gradual != NULL) {
         blocks[n++] = (struct block){vc_gradual_room(t), VC_TAG_SCRATCH, vc_gradual_bytes(t)};

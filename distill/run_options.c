@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "distill/gradual.h"
+#include "distill/grid.h"
 #include "distill/identity.h"
 
 struct row {
@@ -136,6 +137,7 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
         vc_text_add(text, "freeze %s\n", o->freeze[k]);
     }
     vc_gradual_text(t, text);
+    vc_grid_text(t, text);
     VC_TRY(vc_identity_net(&t->student, hex));
     vc_text_add(text, "student %s\n", hex);
     if (t->runs_teacher) {

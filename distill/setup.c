@@ -9,6 +9,7 @@
 #include "core/model/memory_model.h"
 #include "distill/checkpoint.h"
 #include "distill/gradual.h"
+#include "distill/grid.h"
 #include "distill/masks.h"
 #include "distill/real.h"
 #include "distill/trained.h"
@@ -123,6 +124,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
     enum vc_status status;
 
     VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
+    VC_TRY(t->judge_only ? VC_OK : vc_grid_open(t));
     VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
     if (t->runs_teacher) {
         VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
@@ -256,6 +258,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
             continue;
         }
         VC_TRY(check_finite(t, item));
+        t->states[k].master = NULL;
         t->states[k].m = n_states > 0 ? at : NULL;
         at += n_states > 0 ? bytes : 0;
         t->states[k].v = n_states > 1 ? at : NULL;
@@ -263,6 +266,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         VC_TRY(vc_masks_make(t, item, &t->states[k]));
     }
     VC_TRY(vc_gradual_begin(t));
+    VC_TRY(vc_grid_begin(t));
     vc_pool_trim(t->ctx->shared->pool);
 out:
     return status;
@@ -275,6 +279,7 @@ void vc_trainer_close(struct vc_trainer *t)
     }
     vc_checkpoint_close(t);
     vc_gradual_close(t);
+    vc_grid_close(t);
     vc_net_close(&t->student);
     vc_net_close(&t->teacher);
     vc_free(t->ctx, t->control_answers.right);

@@ -5,6 +5,7 @@
 #include "core/base/checked.h"
 #include "distill/checkpoint.h"
 #include "distill/gradual.h"
+#include "distill/grid.h"
 #include "distill/random.h"
 #include "distill/real.h"
 #include "distill/schedule.h"
@@ -266,6 +267,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
         VC_TRY(vc_trainer_dump(t));
     }
     vc_trainer_update(t, engine, number, w.grad_norm, lr);
+    VC_TRY(vc_grid_apply(t));
     t->counts.step = number + 1;
     if (!t->control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
@@ -300,7 +302,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
         VC_TRY(vc_checkpoint_step(t));
         VC_TRY(vc_check_cancelled(t->ctx));
     }
-    vc_trainer_choose(t);
+    VC_TRY(vc_trainer_choose(t));
     t->report->prune_end = vc_gradual_masked(t);
 out:
     return status == VC_E_CANCELLED || (status != VC_OK && vc_ranks_lost(t->options.ranks))

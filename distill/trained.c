@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/chain/ways.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
+#include "passes/decode.h"
 
 /* ---- values in the type of a file ---- */
 
@@ -51,11 +53,11 @@ enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *wei
         size_t tensor = vc_model_find(model, item->name);
         const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &model->tensors[tensor] : NULL;
 
-        if (item->trained && (t == NULL || t->quant != NULL || !is_plain(t->dtype))) {
+        if (item->trained && !item->coded && (t == NULL || t->quant != NULL || !is_plain(t->dtype))) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            t == NULL ? "%s: there is no tensor %s, which the graph computes with"
-                                     : "%s: %s is quantized; only plain floats are trained (vcompress dequantize makes "
-                                       "floats of it, %s leaves it as it is)",
+                                     : "%s: %s is quantized; only plain floats, int8 with f32 scales and Q8_0 are "
+                                       "trained (vcompress dequantize makes floats of it, %s leaves it as it is)",
                            model->path, item->name, vc_option(ctx, "freeze"));
         }
     }
@@ -77,7 +79,7 @@ enum vc_status vc_weights_round(struct vc_ctx *ctx, const struct vc_weights *wei
         size_t tensor = vc_model_find(model, item->name);
         enum vc_dtype dtype;
 
-        if (!is_changed(item, statistics) || tensor == VC_NO_TENSOR) {
+        if (!is_changed(item, statistics) || item->coded || tensor == VC_NO_TENSOR) {
             continue;
         }
         dtype = model->tensors[tensor].dtype;
@@ -205,12 +207,56 @@ static size_t scratch_bytes(const struct vc_desc *desc)
     return (2 * (size_t)tile.n_elems + 4 * vc_tile_chunks(&tile)) * sizeof(double);
 }
 
+static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_weight *weight, bool f64,
+                               bool rehearsal)
+{
+    struct trained *state = vc_arena_alloc(ctx, item->set->arena, sizeof *state);
+    struct vc_step *step = state != NULL ? vc_item_add_step(ctx, item, &trained_step_ops) : NULL;
+
+    if (step == NULL) {
+        return VC_E_NOMEM;
+    }
+    *state = (struct trained){weight, f64, rehearsal};
+    step->state = state;
+    step->action = VC_ACTION_TRAINED;
+    step->scheme = weight->statistic ? "statistics" : "trained";
+    step->lossy = true;
+    step->scratch_bytes = scratch_bytes(&step->in);
+    vc_item_replan(item);
+    return VC_OK;
+}
+
+/* Floats of the codes, what was trained in their place, and codes of that as the student has them. */
+static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const struct vc_weight *weight, bool f64,
+                                bool rehearsal)
+{
+    enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
+    struct vc_way way;
+    const struct vc_desc *desc;
+    enum vc_status status;
+
+    VC_TRY(vc_way_of_codes(ctx, item->set->arena, item->desc, &way));
+    VC_TRY(vc_decode_add(ctx, item, true));
+    VC_TRY(add_step(ctx, item, weight, f64, rehearsal));
+    VC_TRY(way.add(ctx, item, &way, weights));
+    desc = item->desc;
+    for (size_t k = 0; k < desc->n_parts; k++) {
+        if (desc->parts[k].role == VC_PART_ABSMAX ||
+            (desc->parts[k].role == VC_PART_SCALE && desc->parts[k].dtype != VC_DTYPE_F32)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: the layout of the output has other scales than f32, which it was trained with",
+                           weight->name);
+        }
+    }
+out:
+    return status;
+}
+
 enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,
                                bool rehearsal)
 {
     const struct vc_weight *weight = find_entry(weights, item->set->model->tensors[item->source].name);
-    struct trained *state;
-    struct vc_step *step;
+    bool f64 = weights->precision == VC_GRAPH_F64;
 
     if (weight == NULL) {
         return vc_item_keep_as(ctx, item, "not in the graph");
@@ -221,17 +267,5 @@ enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct 
                                : weight->unread  ? "no logits depend on it"
                                                  : "not trained");
     }
-    state = vc_arena_alloc(ctx, item->set->arena, sizeof *state);
-    step = state != NULL ? vc_item_add_step(ctx, item, &trained_step_ops) : NULL;
-    if (step == NULL) {
-        return VC_E_NOMEM;
-    }
-    *state = (struct trained){weight, weights->precision == VC_GRAPH_F64, rehearsal};
-    step->state = state;
-    step->action = VC_ACTION_TRAINED;
-    step->scheme = weight->statistic ? "statistics" : "trained";
-    step->lossy = true;
-    step->scratch_bytes = scratch_bytes(&step->in);
-    vc_item_replan(item);
-    return VC_OK;
+    return weight->coded ? add_coded(ctx, item, weight, f64, rehearsal) : add_step(ctx, item, weight, f64, rehearsal);
 }

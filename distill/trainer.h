@@ -7,6 +7,7 @@
  *     step_sum.c  the gradient of a step from those of its batches, also over ranks (ranks/)
  *     update.c    norms of gradients, the optimizer's step
  *     gradual.c   masks that grow on the way
+ *     grid.c      weights that are rounded to what codes can say
  *     judge.c     answers on rows that are not trained with
  *     recalibrate.c  statistics without training
  *     looks.c     the same while it trains: the best weights, and when to stop
@@ -69,6 +70,7 @@ struct vc_trainer {
     void *state_block;
     struct vc_trainer_state {
         void *m, *v;
+        void *master;  /* what the optimizer moves, where the network computes with what is made of it; else NULL */
         uint8_t *keep; /* NULL: nothing is masked */
         uint64_t n_masked;
     } * states; /* by entry of the student's weights */
@@ -93,6 +95,7 @@ struct vc_trainer {
     uint64_t evals_room;
     struct vc_arena *texts;     /* the report's */
     struct vc_gradual *gradual; /* gradual.h; NULL: masks stay as they begin */
+    struct vc_grids *grids;     /* grid.h; NULL: the network computes with the weights that the optimizer moves */
 };
 
 double vc_seconds(void);
@@ -165,7 +168,13 @@ enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop);
 /* Room for n evaluations in the report. */
 enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n);
 /* After the last step: the weights become those that options.keep asks for. */
-void vc_trainer_choose(struct vc_trainer *t);
+enum vc_status vc_trainer_choose(struct vc_trainer *t);
+
+/* What the optimizer moves: of entry k of the student's weights. */
+static inline void *vc_trainer_master(const struct vc_trainer *t, size_t k)
+{
+    return t->states[k].master != NULL ? t->states[k].master : t->student.weights->items[k].data;
+}
 
 /* The figure that a student is called better or worse by. */
 static inline double vc_figure_of(const struct vc_quality *q)

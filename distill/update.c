@@ -96,8 +96,8 @@ static void move(void *user, unsigned worker, size_t block)
         vc_scale(t->f64, grad, b->n, task->by);
     }
     u.decay = item->n_dims > 1 || t->options.decay_1d ? t->options.weight_decay : 0;
-    vc_update(t->f64, &u, b->n, at(t, item->data, b->first), grad, at(t, s->m, b->first), at(t, s->v, b->first),
-              s->keep != NULL ? s->keep + b->first : NULL);
+    vc_update(t->f64, &u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, at(t, s->m, b->first),
+              at(t, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
 }
 
 void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm, double lr)

@@ -79,3 +79,29 @@ enum vc_status vc_ways_of_quantize(struct vc_ctx *ctx, struct vc_arena *arena, s
 out:
     return status;
 }
+
+enum vc_status vc_way_of_codes(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
+                               struct vc_way *way)
+{
+    const struct vc_quant *quant = desc->quant;
+    struct scheme_way *w = vc_arena_alloc(ctx, arena, sizeof *w);
+
+    if (w == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (desc->dtype != VC_DTYPE_Q8_0 && (quant == NULL || quant->scheme != VC_SCHEME_INT8)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes of the type %s", vc_dtype_name(desc->dtype));
+    }
+    w->row = desc->dtype == VC_DTYPE_Q8_0 ? &vc_scheme_q8_0 : &vc_scheme_int8;
+    vc_quantize_defaults(&w->options);
+    w->options.target = w->row->target;
+    if (quant != NULL) {
+        w->options.granularity = quant->granularity;
+        w->options.granularity_given = true;
+        w->options.axis = quant->granularity == VC_GRANULARITY_CHANNEL ? (int)quant->axis : VC_AXIS_OUTPUT;
+        w->options.group_size = quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : w->options.group_size;
+        w->options.asymmetric = !quant->symmetric;
+    }
+    *way = (struct vc_way){.name = w->row->name, .self = w, .reason = reason, .add = add};
+    return VC_OK;
+}

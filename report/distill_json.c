@@ -133,6 +133,14 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_uint(json, "resumed", d->resumed);
     vc_json_uint(json, "unsaved_checkpoints", d->n_unsaved);
     vc_json_end(json, '}');
+    if (d->grid != NULL) {
+        vc_json_begin(json, "grid", '{', true);
+        vc_json_string(json, "scheme", d->grid);
+        vc_json_uint(json, "tensors", d->n_grid_tensors);
+        vc_json_uint(json, "weights", d->n_grid_weights);
+        vc_json_uint(json, "bytes", d->grid_bytes);
+        vc_json_end(json, '}');
+    }
     if (d->prune_weights != 0) {
         write_pruning(json, o, d);
     }

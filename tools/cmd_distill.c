@@ -36,7 +36,9 @@ struct distill_cli {
     const char *eval_arrays[MAX_NET_ARRAYS];
     struct vc_data_options eval_data;
     struct vc_distill_options distill;
-    struct vc_prune_options prune; /* of --sparsity */
+    struct vc_prune_options prune;   /* of --sparsity */
+    struct vc_quantize_options grid; /* of --fake-quant */
+    bool has_grid;
     const char *freeze[MAX_FREEZE];
     FILE *log_to;
     struct curve curve;
@@ -75,6 +77,34 @@ static bool take_betas(void *group, const char *value)
     char end;
 
     return sscanf(value, "%lf,%lf%c", &o->beta1, &o->beta2, &end) == 2;
+}
+
+/* "int8", "int8/tensor", "int8/channel", "int8/group:64", "fp16", "bf16" */
+static bool take_grid(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+    struct vc_quantize_options *o = &cli->grid;
+    unsigned long long size = 0;
+    char end;
+
+    cli->has_grid = true;
+    o->target = strcmp(value, "fp16") == 0   ? VC_TARGET_F16
+                : strcmp(value, "bf16") == 0 ? VC_TARGET_BF16
+                                             : VC_TARGET_INT8;
+    if (o->target != VC_TARGET_INT8 || strcmp(value, "int8") == 0) {
+        return true;
+    }
+    o->granularity_given = true;
+    o->granularity = strcmp(value, "int8/tensor") == 0    ? VC_GRANULARITY_TENSOR
+                     : strcmp(value, "int8/channel") == 0 ? VC_GRANULARITY_CHANNEL
+                                                          : VC_GRANULARITY_GROUP;
+    if (o->granularity == VC_GRANULARITY_GROUP) {
+        if (sscanf(value, "int8/group:%9llu%c", &size, &end) != 1 || strspn(value + 11, "0123456789") == 0) {
+            return false;
+        }
+        o->group_size = size;
+    }
+    return o->granularity != VC_GRANULARITY_GROUP || size != 0;
 }
 
 static bool take_schedule(void *group, const char *value)
@@ -190,7 +220,12 @@ static const struct opt training_opts[] = {
     {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
      .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
-     .help = "--sparsity: not of tensors with fewer elements (default 0)"},
+     .help = "--sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)"},
+    {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_grid, .option = "grid",
+     .wanted = "int8, int8/tensor, int8/channel, int8/group:N, fp16 or bf16",
+     .help = "train with weights rounded as quantize would leave them, of the tensors that it works on: int8 (per output "
+             "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. A student that is int8 "
+             "already is trained so anyway, and stays int8"},
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(control),
      .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
 };
@@ -430,6 +465,7 @@ static void set_eval(struct distill_cli *cli)
 /* What a command and a line of a recipe have in common. GO_ON or a status. */
 static int check_both(struct app *app, const struct distill_cli *cli)
 {
+    enum { N_OF_PRUNING = 3 }; /* the others belong to --fake-quant, too */
     static const char *const of_pruning[] = {"prune-steps", "scope", "min-keep", "min-elements", "include", "exclude"};
 
     if ((options_seen(&app->parsed, "steps") && cli->distill.steps == 0) ||
@@ -441,16 +477,23 @@ static int check_both(struct app *app, const struct distill_cli *cli)
         return app_usage(app, "--eval-array needs --eval FILE");
     }
     for (size_t i = 0; cli->prune.sparsity == NULL && i < sizeof(of_pruning) / sizeof(of_pruning[0]); i++) {
-        if (options_seen(&app->parsed, of_pruning[i])) {
-            return app_usage(app, "--%s belongs to --sparsity SHARE", of_pruning[i]);
+        bool both = i >= N_OF_PRUNING;
+
+        if (options_seen(&app->parsed, of_pruning[i]) && !(both && cli->has_grid)) {
+            return app_usage(app, "--%s belongs to --sparsity SHARE%s", of_pruning[i],
+                             both ? " or --fake-quant SCHEME" : "");
         }
     }
     return GO_ON;
 }
 
-/* Gradual pruning, where it is asked for. */
-static void set_pruning(struct distill_cli *cli)
+/* Gradual pruning and a grid, where they are asked for. */
+static void set_passes(struct app *app, struct distill_cli *cli)
 {
+    cli->grid.rules = cli->nets.convert.rules;
+    cli->grid.n_rules = cli->nets.convert.n_rules;
+    cli->grid.min_elems = options_seen(&app->parsed, "min-elements") ? cli->prune.min_elems : cli->grid.min_elems;
+    cli->distill.grid = cli->has_grid ? &cli->grid : NULL;
     cli->prune.rules = cli->nets.convert.rules;
     cli->prune.n_rules = cli->nets.convert.n_rules;
     cli->distill.prune = cli->prune.sparsity != NULL ? &cli->prune : NULL;
@@ -549,6 +592,7 @@ static void begin(void *options)
 
     vc_distill_defaults(&cli->distill);
     vc_prune_defaults(&cli->prune);
+    vc_quantize_defaults(&cli->grid);
     vc_data_defaults(&cli->nets.data);
     cli->curve.every = 1;
 }
@@ -583,7 +627,7 @@ static int run_distill(struct app *app, int n_args, char **args)
         return rc;
     }
     set_eval(&cli);
-    set_pruning(&cli);
+    set_passes(app, &cli);
     app->output = cli.nets.convert.write.path;
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
@@ -611,7 +655,7 @@ static int ready(struct app *app, void *options, struct conversion *what)
         return app_usage(app, "distill needs --data FILE");
     }
     set_eval(cli);
-    set_pruning(cli);
+    set_passes(app, cli);
     what->tag = "distilled";
     return check_both(app, cli) != GO_ON ? EXIT_USAGE : answers_check(app, cli->nets.teacher);
 }

@@ -108,6 +108,13 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
     fputc('\n', to);
     print_memory(app, d);
+    if (d->grid != NULL) {
+        fprintf(to, "grid      %s: %s weights", d->grid, fmt_count(buf, d->n_grid_weights));
+        fprintf(to, " of %s tensor%s are what codes say, in every step", fmt_count(buf, d->n_grid_tensors),
+                d->n_grid_tensors == 1 ? "" : "s");
+        print_size(app, "; in floats and with scales", d->grid_bytes);
+        fputc('\n', to);
+    }
     if (d->prune_weights != 0) {
         print_pruning(app, o, d);
     }

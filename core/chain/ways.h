@@ -33,6 +33,11 @@ struct vc_way_list {
 /* Every scheme that there is, with each granularity that aims try. What the ways point to lives in the arena. */
 enum vc_status vc_ways_of_quantize(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list);
 
+/* The way to codes like those of a quantized tensor: the same scheme, with scales of the same elements. *way lives in
+ * the arena. VC_E_UNSUPPORTED: no scheme makes such codes. */
+enum vc_status vc_way_of_codes(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
+                               struct vc_way *way);
+
 /* Patterns that need no figure of how much: 2:4. */
 enum vc_status vc_ways_of_prune(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list);
 

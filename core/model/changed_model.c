@@ -75,6 +75,7 @@ enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *
                                       .stream_read = base->ops->stream_read,
                                       .stream_close = base->ops->stream_close,
                                       .stream_bytes = changed_stream_bytes};
+    model->format = NULL; /* whose code would take `self` for its own */
     model->ops = &own->ops;
     model->self = &own->self;
     model->tensors = vc_alloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *model->tensors);

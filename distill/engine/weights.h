@@ -29,6 +29,7 @@ struct vc_weight {
         statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
     double norm_share; /* statistic: what a batch counts for in it; -1: several nodes move it */
     bool trained;      /* it has a gradient */
+    bool coded;        /* its file has codes for it, which are made anew of what was trained (distill/grid.h) */
     bool unread;       /* no value that counts depends on it: not trained */
     void *data;        /* NULL before vc_weights_allocate */
     void *grad;        /* the sum of all backward passes since vc_weights_clear; NULL: not trained */

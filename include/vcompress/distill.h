@@ -173,6 +173,11 @@ struct vc_distill_options {
     const struct vc_prune_options *prune;
     uint64_t prune_first, prune_last, prune_every;
     struct vc_ranks *ranks; /* the processes that share the batches of each step, ranks.h; NULL: this one alone */
+    /* The network computes with weights that are rounded as a quantize pass with these options would leave them, in
+     * every step: of the tensors that it works on, symmetric, without aims. The output has these values, so that
+     * quantizing it changes none. Tensors that are quantized in the student's file are trained so, too, without this
+     * option, and written as codes again. NULL: none. */
+    const struct vc_quantize_options *grid;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -254,6 +259,10 @@ struct vc_distillation {
     uint64_t prune_weights, prune_begin, prune_end;
     uint64_t prune_first, prune_last, prune_every;
     size_t n_unread; /* tensors of the graph that are not trained because no logits depend on them */
+    /* Weights on the grid of a quantization: tensors and their weights; what is kept of them in floats, with scales, in
+     * bytes; the scheme of the first, "int8/channel". 0 and NULL: there are none. */
+    uint64_t n_grid_tensors, n_grid_weights, grid_bytes;
+    const char *grid;
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -1,0 +1,38 @@
+/* grid.h - weights that lie on the grid of a quantization while they are trained: those of a student that is quantized,
+ * and those that options.grid (--fake-quant) asks for.
+ *
+ *     master weights, plain floats --- quantize, dequantize ---> the weights that the network computes with
+ *            ^                                                        |
+ *            +------------- optimizer's step --- gradient ------------+      straight through: the same array
+ *
+ * Scales are made of the masters before every step, by the kernels and formulas of the quantize pass; so what it makes
+ * of these weights are exactly these values. Zeros are on every grid, so masks hold. */
+#ifndef VC_DISTILL_GRID_H
+#define VC_DISTILL_GRID_H
+
+#include "core/base/text.h"
+#include "distill/trainer.h"
+
+/* Finds the tensors: t->grids; NULL: there are none. Sets vc_weight.coded of those whose file has codes. After the
+ * student is open. */
+enum vc_status vc_grid_open(struct vc_trainer *t);
+/* The block of a run that masters and scales lie in. */
+uint64_t vc_grid_bytes(const struct vc_trainer *t);
+void **vc_grid_room(struct vc_trainer *t);
+
+/* A run begins: the weights, as they were read and masked, become masters. */
+enum vc_status vc_grid_begin(struct vc_trainer *t);
+/* The weights of the network become those of the masters as they are now. */
+enum vc_status vc_grid_apply(struct vc_trainer *t);
+/* Of `copy`, one of all weights as they lie in weights->data_block: the masters in place of what was made of them; and
+ * back, from the weights themselves. */
+void vc_grid_copy_masters(const struct vc_trainer *t, void *copy);
+void vc_grid_take_masters(struct vc_trainer *t);
+/* After the last evaluation: where codes are written, the weights become the masters, of which the codes are made. */
+void vc_grid_finish(struct vc_trainer *t);
+void vc_grid_close(struct vc_trainer *t);
+
+/* What of it changes the result, for checkpoints. */
+void vc_grid_text(const struct vc_trainer *t, struct vc_text *text);
+
+#endif

@@ -1,0 +1,515 @@
+/* test_grid.c - weights that lie on the grid of a quantization while they are trained: quantizing what was written
+ * changes no value, what is judged is what the written file answers, a student with codes stays one with codes; masks
+ * and grids together, interrupted runs, memory, refusals. */
+#include "distill_test.h"
+
+#include <math.h>
+
+#include "core/base/pool.h"
+
+#define N_A 40
+#define N_B 24
+
+static const char *const kept_names[] = {"a.weight", "b.weight"};
+static const size_t kept_sizes[] = {N_A, N_B};
+
+/* What one case asks for. */
+struct scheme {
+    enum vc_target target;
+    enum vc_granularity granularity;
+    uint64_t group;
+    int axis;
+    bool asymmetric;
+};
+
+static const struct scheme schemes[] = {
+    {VC_TARGET_INT8, VC_GRANULARITY_TENSOR, 0, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_INT8, VC_GRANULARITY_CHANNEL, 0, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_INT8, VC_GRANULARITY_CHANNEL, 0, 1, false},
+    {VC_TARGET_INT8, VC_GRANULARITY_GROUP, 4, VC_AXIS_OUTPUT, false}, /* rows of 5 have a short last group */
+    {VC_TARGET_INT8, VC_GRANULARITY_GROUP, 1, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_F16, VC_GRANULARITY_CHANNEL, 0, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_BF16, VC_GRANULARITY_CHANNEL, 0, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_INT8, VC_GRANULARITY_TENSOR, 0, VC_AXIS_OUTPUT, true},
+    {VC_TARGET_INT8, VC_GRANULARITY_CHANNEL, 0, 1, true},
+    {VC_TARGET_INT8, VC_GRANULARITY_GROUP, 3, VC_AXIS_OUTPUT, true},
+};
+#define N_SCHEMES   (sizeof schemes / sizeof schemes[0])
+#define N_SYMMETRIC 7
+
+static const struct vc_rule weights_only[] = {{"*", false}, {"*.weight", true}};
+
+static void set_quantize(const struct scheme *scheme, struct vc_quantize_options *o)
+{
+    vc_quantize_defaults(o);
+    o->target = scheme->target;
+    o->granularity = scheme->granularity;
+    o->group_size = scheme->group != 0 ? scheme->group : o->group_size;
+    o->axis = scheme->axis;
+    o->asymmetric = scheme->asymmetric;
+    o->rules = weights_only;
+    o->n_rules = 2;
+}
+
+/* Quantizes one file of the folder into another one. */
+static void quantize(const char *from, const char *to, const struct vc_quantize_options *options)
+{
+    struct vc_write_options write;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+
+    vc_write_defaults(&write);
+    write.path = in_folder(to);
+    write.force = true;
+    assert_int_equal(vc_model_open(ctx, in_folder(from), NULL, &model), VC_OK);
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, options), VC_OK);
+    if (vc_job_plan(ctx, job, &write) != VC_OK || vc_job_run(ctx, job) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    vc_job_free(job);
+    vc_model_close(model);
+}
+
+static void read_floats(const char *file, const char *name, float *out, size_t n)
+{
+    struct vc_model *model = NULL;
+
+    assert_int_equal(vc_model_open(ctx, in_folder(file), NULL, &model), VC_OK);
+    assert_int_equal(vc_tensor_read_f32(ctx, model, vc_model_find(model, name), out, n), VC_OK);
+    vc_model_close(model);
+}
+
+/* Two files have the same values of both weights, as floats. */
+static void expect_same_values(const char *one, const char *other)
+{
+    float x[N_A];
+    float y[N_A];
+
+    for (unsigned i = 0; i < 2; i++) {
+        read_floats(one, kept_names[i], x, kept_sizes[i]);
+        read_floats(other, kept_names[i], y, kept_sizes[i]);
+        assert_memory_equal(x, y, kept_sizes[i] * sizeof *x);
+    }
+}
+
+/* The student in single precision: files that a program of today would have. */
+static void write_f32(const char *name, uint32_t seed, enum vc_dtype dtype)
+{
+    double values[N_A + 8 + N_B + 3];
+    float floats[N_A + 8 + N_B + 3];
+    uint16_t halves[N_A + 8 + N_B + 3];
+    bool f32 = dtype == VC_DTYPE_F32;
+    const struct vc_memory_tensor tensors[] = {
+        {"a.weight", dtype, 2, shape_a, f32 ? (void *)floats : halves},
+        {"a.bias", VC_DTYPE_F32, 1, shape_a, floats + N_A},
+        {"b.weight", dtype, 2, shape_b, f32 ? (void *)(floats + N_A + 8) : halves + N_A + 8},
+        {"b.bias", VC_DTYPE_F32, 1, shape_b, floats + N_A + 8 + N_B},
+    };
+
+    numbers(seed, N_A + 8 + N_B + 3, values);
+    for (size_t i = 0; i < N_A + 8 + N_B + 3; i++) {
+        floats[i] = (float)values[i];
+        halves[i] = (uint16_t)(0x3c00u + i);
+    }
+    write_file(name, tensors, 4);
+}
+
+static void open_grid(struct run *run, const struct scheme *scheme, struct vc_quantize_options *grid)
+{
+    double x[ROWS * 5];
+    const struct vc_memory_tensor data[] = {{"x", VC_DTYPE_F64, 2, shape_x, x}};
+
+    numbers(7, (size_t)ROWS * 5, x);
+    write_file("rows.npz", data, 1); /* without labels */
+    open_run(run);
+    set_quantize(scheme, grid);
+    run->options.grid = grid;
+    run->options.eval = &run->data;
+    run->options.lr = 0.02;
+    run->options.tell = NULL;
+}
+
+static void distill(struct run *run, struct vc_distillation **d)
+{
+    if (vc_distill(ctx, &run->options, d) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+}
+
+/* What a file answers is what the run has told of its student, to the last bit. */
+static void expect_judged(const struct run *run, const char *file, const struct vc_quality *told)
+{
+    struct vc_evaluate_options options;
+    struct vc_network net = {.graph = NULL};
+    struct vc_quality q;
+
+    open_net(file, &net);
+    vc_evaluate_defaults(&options);
+    options.network = net;
+    options.teacher = run->options.teacher;
+    options.data = &run->data;
+    options.batch = run->options.batch;
+    options.precision = run->options.precision;
+    assert_int_equal(vc_evaluate(ctx, &options, &q), VC_OK);
+    assert_true(q.kd == told->kd && q.agreement == told->agreement && !isnan(q.kd));
+    close_net(&net);
+}
+
+/* ---- a float student ---- */
+
+static void test_float_student(void **unused)
+{
+    (void)unused;
+    for (size_t k = 0; k < 2 * N_SYMMETRIC; k++) {
+        struct vc_quantize_options grid;
+        struct vc_distillation *d = NULL;
+        struct run run;
+
+        write_f32("student.npz", 200, VC_DTYPE_F32);
+        open_grid(&run, &schemes[k / 2], &grid);
+        run.options.precision = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
+        quantize("student.npz", "begun.npz", &grid);
+        distill(&run, &d);
+        assert_true(d->n_grid_tensors == 2 && d->n_grid_weights == N_A + N_B && d->grid != NULL);
+        assert_int_equal(d->peak_bytes, d->planned_bytes);
+        quantize("out.npz", "codes.npz", &grid);
+        expect_same_values("out.npz", "codes.npz");
+        expect_judged(&run, "out.npz", &d->after);
+        expect_judged(&run, "codes.npz", &d->after);
+        expect_judged(&run, "begun.npz", &d->before); /* it begins as quantize alone would leave it */
+        vc_distillation_free(d);
+        close_run(&run);
+    }
+    write_net("student.npz", 200);
+}
+
+/* ---- a student with codes ---- */
+
+static void expect_quant(const char *file, const struct scheme *scheme)
+{
+    struct vc_model *model = NULL;
+    const struct vc_quant *quant;
+
+    assert_int_equal(vc_model_open(ctx, in_folder(file), NULL, &model), VC_OK);
+    quant = model->tensors[vc_model_find(model, "a.weight")].quant;
+    assert_non_null(quant);
+    assert_true(quant->granularity == scheme->granularity && quant->symmetric == !scheme->asymmetric);
+    assert_true(scheme->granularity != VC_GRANULARITY_GROUP || quant->group_size == scheme->group);
+    assert_true(scheme->granularity != VC_GRANULARITY_CHANNEL || quant->axis == (scheme->axis == 1 ? 1 : 0));
+    vc_model_close(model);
+}
+
+static void test_coded_student(void **unused)
+{
+    (void)unused;
+    for (size_t k = 0; k < 2 * N_SCHEMES; k++) {
+        const struct scheme *scheme = &schemes[k / 2];
+        struct vc_quantize_options grid;
+        struct vc_distillation *d = NULL;
+        struct run run;
+
+        if (scheme->target != VC_TARGET_INT8) {
+            continue;
+        }
+        write_f32("plain.npz", 200, VC_DTYPE_F32);
+        set_quantize(scheme, &grid);
+        quantize("plain.npz", "student.npz", &grid);
+        open_grid(&run, scheme, &grid);
+        run.options.grid = NULL; /* its file says it */
+        run.options.precision = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
+        run.options.eval_every = k % 4 < 2 ? 3 : 0;
+        distill(&run, &d);
+        assert_true(d->n_grid_tensors == 2 && d->last_loss < d->first_loss);
+        assert_int_equal(d->peak_bytes, d->planned_bytes);
+        expect_judged(&run, "student.npz", &d->before);
+        expect_judged(&run, "out.npz", &d->after);
+        expect_quant("out.npz", scheme);
+        vc_distillation_free(d);
+        close_run(&run);
+    }
+    write_net("student.npz", 200);
+}
+
+/* Blocks of GGUF files, whose scales are f16. */
+static void test_blocks(void **unused)
+{
+    static const uint64_t shape[2] = {3, 32}, rows[2] = {ROWS, 32};
+    double values[3 * 32], x[ROWS * 32];
+    float floats[3 * 32], bias[3] = {0};
+    const struct vc_memory_tensor tensors[] = {{"b.weight", VC_DTYPE_F32, 2, shape, floats},
+                                               {"b.bias", VC_DTYPE_F32, 1, shape, bias}};
+    const struct vc_memory_tensor data[] = {{"x", VC_DTYPE_F64, 2, rows, x}};
+    struct vc_quantize_options options;
+    struct vc_distillation *d = NULL;
+    struct vc_model *model = NULL;
+    struct run run;
+
+    (void)unused;
+    numbers(9, (size_t)ROWS * 32, x);
+    write_file("rows.npz", data, 1);
+    (void)save_text("net.txt", "input x [batch, 32]\nlinear b 3\n");
+    for (uint32_t seed = 1; seed < 3; seed++) {
+        numbers(seed, (size_t)3 * 32, values);
+        for (size_t i = 0; i < (size_t)3 * 32; i++) {
+            floats[i] = (float)values[i];
+        }
+        write_file(seed == 1 ? "teacher.npz" : "student.npz", tensors, 2);
+    }
+    vc_quantize_defaults(&options);
+    options.rules = weights_only;
+    options.n_rules = 2;
+    quantize("student.npz", "student.gguf", &options);
+    open_run(&run);
+    close_net(&run.student);
+    open_net("student.gguf", &run.student);
+    run.options.student = run.student;
+    run.options.precision = VC_GRAPH_F32;
+    run.options.eval = &run.data;
+    run.options.lr = 0.02;
+    (void)snprintf(run.out, sizeof run.out, "%s", in_folder("out.gguf"));
+    distill(&run, &d);
+    assert_true(d->n_grid_tensors == 1 && strcmp(d->grid, "q8_0") == 0);
+    expect_judged(&run, "student.gguf", &d->before);
+    expect_judged(&run, "out.gguf", &d->after);
+    assert_int_equal(vc_model_open(ctx, run.out, NULL, &model), VC_OK);
+    assert_int_equal(model->tensors[vc_model_find(model, "b.weight")].dtype, VC_DTYPE_Q8_0);
+    vc_model_close(model);
+    vc_distillation_free(d);
+    close_run(&run);
+
+    write_net("teacher.npz", 100);
+    write_net("student.npz", 200);
+    (void)save_text("net.txt", layers);
+}
+
+/* ---- chains and masks ---- */
+
+/* prune, distill on the grid, quantize as one job: zeros stay, and the codes say what was judged. */
+static void test_chain(void **unused)
+{
+    struct vc_prune_options prune;
+    struct vc_quantize_options grid;
+    struct vc_write_options write;
+    struct vc_job *job = NULL;
+    const struct vc_report *report;
+    struct run run;
+    float before[N_A], after[N_A];
+
+    (void)unused;
+    write_f32("student.npz", 200, VC_DTYPE_F32);
+    open_grid(&run, &schemes[0], &grid);
+    run.options.precision = VC_GRAPH_F32;
+    run.options.keep_sparsity = true;
+    run.options.write = NULL;
+    run.options.graph = run.layers;
+    run.options.student = (struct vc_network){.graph = NULL};
+    vc_prune_defaults(&prune);
+    prune.sparsity = "0.5";
+    vc_write_defaults(&write);
+    write.path = run.chain;
+    write.force = true;
+    assert_int_equal(vc_job_create(ctx, run.student.weights, &job), VC_OK);
+    assert_int_equal(vc_job_add_prune(ctx, job, &prune), VC_OK);
+    assert_int_equal(vc_job_add_distill(ctx, job, &run.options), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, &grid), VC_OK);
+    if (vc_job_plan(ctx, job, &write) != VC_OK || vc_job_run(ctx, job) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    report = vc_job_report(job);
+    assert_int_equal(report->n_distillations, 1);
+    expect_judged(&run, "chain.npz", &report->distillations[0]->after);
+    vc_job_free(job);
+    read_floats("chain.npz", "a.weight", after, N_A);
+    read_floats("student.npz", "a.weight", before, N_A);
+    for (unsigned i = 0, n = 0; i < N_A; i++) { /* the 20 smallest of the student are 0 */
+        unsigned smaller = 0;
+
+        for (unsigned j = 0; j < N_A; j++) {
+            smaller += fabsf(before[j]) < fabsf(before[i]);
+        }
+        assert_true(smaller >= N_A / 2 || after[i] == 0);
+        n += after[i] == 0;
+        assert_true(i != N_A - 1 || n >= N_A / 2);
+    }
+    close_run(&run);
+    write_net("student.npz", 200);
+}
+
+/* Masks that grow on a student with codes: exactly the share asked for, and codes of that. */
+static void test_gradual(void **unused)
+{
+    (void)unused;
+    for (size_t k = 0; k < N_SCHEMES; k++) {
+        struct vc_prune_options prune;
+        struct vc_quantize_options grid;
+        struct vc_distillation *d = NULL;
+        struct run run;
+        float a[N_A];
+        size_t zeros = 0;
+
+        if (schemes[k].target != VC_TARGET_INT8) {
+            continue;
+        }
+        write_f32("plain.npz", 200, VC_DTYPE_F32);
+        set_quantize(&schemes[k], &grid);
+        quantize("plain.npz", "student.npz", &grid);
+        open_grid(&run, &schemes[k], &grid);
+        run.options.grid = NULL;
+        run.options.precision = VC_GRAPH_F32;
+        vc_prune_defaults(&prune);
+        prune.sparsity = "0.6";
+        run.options.prune = &prune;
+        run.options.prune_last = 8;
+        run.options.prune_every = 2;
+        distill(&run, &d);
+        expect_judged(&run, "out.npz", &d->after);
+        assert_true(d->prune_end == 24 + 14);
+        assert_int_equal(d->peak_bytes, d->planned_bytes);
+        read_floats("out.npz", "a.weight", a, N_A);
+        for (size_t i = 0; i < N_A; i++) {
+            zeros += a[i] == 0;
+        }
+        assert_true(zeros >= 24);
+        vc_distillation_free(d);
+        close_run(&run);
+    }
+    write_net("student.npz", 200);
+}
+
+/* ---- interruptions and memory ---- */
+
+static void cancel(void *user, const struct vc_distill_step *step)
+{
+    (void)user;
+    if (step->eval == NULL && step->step == 5) {
+        vc_ctx_cancel(ctx);
+    }
+}
+
+static void test_resumed(void **unused)
+{
+    static char full[256], again[256], file[256];
+
+    (void)unused;
+    (void)snprintf(full, sizeof full, "%s", in_folder("full.npz"));
+    (void)snprintf(again, sizeof again, "%s", in_folder("again.npz"));
+    (void)snprintf(file, sizeof file, "%s", in_folder("run.npz"));
+    for (size_t k = 0; k < N_SCHEMES; k++) {
+        bool coded = schemes[k].target == VC_TARGET_INT8;
+        struct vc_quantize_options grid;
+        struct vc_distillation *d = NULL;
+        struct run run;
+
+        write_f32(coded ? "plain.npz" : "student.npz", 200, VC_DTYPE_F32);
+        set_quantize(&schemes[k], &grid);
+        if (coded) {
+            quantize("plain.npz", "student.npz", &grid);
+        }
+        open_grid(&run, &schemes[k], &grid);
+        run.options.grid = coded ? NULL : &grid;
+        run.options.precision = VC_GRAPH_F32;
+        run.options.eval_every = k % 2 == 0 ? 2 : 0;
+        run.options.tell = NULL;
+        run.write.path = full;
+        distill(&run, &d);
+        vc_distillation_free(d);
+        remove_path("run.npz");
+        run.options.tell = cancel;
+        run.options.checkpoint = file;
+        run.write.path = again;
+        assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
+        run.options.tell = NULL;
+        run.options.resume = file;
+        distill(&run, &d);
+        assert_int_equal(d->resumed, 5);
+        vc_distillation_free(d);
+        expect_same("full.npz", "again.npz");
+        close_run(&run);
+    }
+    write_net("student.npz", 200);
+}
+
+static void test_no_memory(void **unused)
+{
+    struct vc_quantize_options grid;
+    struct vc_distillation *d = NULL;
+    struct run run;
+    uint64_t n;
+
+    (void)unused;
+    write_f32("student.npz", 200, VC_DTYPE_F32);
+    for (unsigned k = 0; k < 2; k++) {
+        set_quantize(&schemes[k], &grid);
+        if (k == 1) {
+            quantize("student.npz", "codes.npz", &grid);
+            write_f32("student.npz", 200, VC_DTYPE_F32);
+        }
+        open_grid(&run, &schemes[k], &grid);
+        if (k == 1) {
+            close_net(&run.student);
+            open_net("codes.npz", &run.student);
+            run.options.student = run.student;
+            run.options.grid = NULL;
+        }
+        run.options.steps = 1;
+        run.options.tell = NULL;
+        remove_path("out.npz");
+        for (n = 1; n < 100000; n++) {
+            enum vc_status status;
+
+            vc_pool_fail_at(ctx->shared->pool, n, 0);
+            status = vc_distill(ctx, &run.options, &d);
+            if (status == VC_OK || status == VC_E_GATE) {
+                break;
+            }
+            if (status != VC_E_NOMEM) {
+                fail_msg("allocation %llu: %s", (unsigned long long)n, vc_ctx_message(ctx));
+            }
+            assert_null(d);
+            assert_false(exists("out.npz"));
+        }
+        vc_pool_fail_at(ctx->shared->pool, 0, 0);
+        assert_true(n > 50 && n < 100000);
+        vc_distillation_free(d);
+        close_run(&run);
+    }
+    write_net("student.npz", 200);
+}
+
+/* ---- refusals ---- */
+
+static void test_refused(void **unused)
+{
+    struct vc_quantize_options grid;
+    struct run run;
+
+    (void)unused;
+    write_f32("student.npz", 200, VC_DTYPE_F32);
+    open_grid(&run, &schemes[0], &grid);
+    grid.n_rules = 0; /* all are small */
+    expect_refused(&run, VC_E_ARGUMENT, "grid: quantize would work on no tensor that is trained");
+    grid.n_rules = 2;
+    grid.asymmetric = true;
+    expect_refused(&run, VC_E_UNSUPPORTED, "grid: values on an asymmetric grid");
+    grid.asymmetric = false;
+    grid.rest = "fp16";
+    expect_refused(&run, VC_E_UNSUPPORTED, "grid: what is trained lies on the grid of one scheme");
+    close_run(&run);
+    write_f32("student.npz", 200, VC_DTYPE_F16);
+    open_grid(&run, &schemes[0], &grid);
+    expect_refused(&run, VC_E_UNSUPPORTED, "a.weight: is f16 in the student's file");
+    close_run(&run);
+    write_net("student.npz", 200);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_float_student), cmocka_unit_test(test_coded_student), cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_chain),         cmocka_unit_test(test_gradual),       cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_refused),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}

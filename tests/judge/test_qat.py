@@ -1,0 +1,181 @@
+"""test_qat.py - training with weights on the grid of a quantization, and with masks that grow, step by step against PyTorch:
+a straight-through function with NumPy's definition of the scheme, and torch.topk for what is pruned. In float64 all losses and weights
+agree to 1e-10, in float32 ten losses to 1e-5. Codes are NumPy's, one by one.
+"""
+import json
+import math
+
+from judge_support import Judge, main, np
+
+try:
+    import torch
+    import torch.nn as nn
+    import torch.nn.functional as F
+except ImportError:
+    import sys
+    print("SKIPPED: PyTorch is not installed for %s (Debian: python3-torch)" % sys.executable)
+    sys.exit(77)
+
+NET = "input x [batch, 20]\nlinear a 32\nrelu\nlinear b 24\nrelu\nlinear c 6\n"
+NAMES = ("a", "b", "c")
+
+
+def int8(w, axis, group, asymmetric):
+    """What int8 codes of an array say, by docs/numerics.md: one scale for all, per row, or per group of a row. Also the codes."""
+    x = w.astype("f4")
+    group = group or x.shape[1]
+    parts = [x.reshape(1, -1)] if axis is None else [x[:, i:i + group] for i in range(0, x.shape[1], group)]
+    values, codes = [], []
+    for p in parts:
+        if asymmetric:
+            pos, neg = np.maximum(p.max(1, keepdims=True), 0), np.maximum(-p.min(1, keepdims=True), 0)
+            s = (pos + neg).astype("f4") / np.float32(255)
+            z = np.clip(np.rint(np.float32(-128) + neg / s), -128, 127)
+            q = np.clip(np.rint(p / s) + z, -128, 127)
+        else:
+            s = np.abs(p).max(1, keepdims=True) / np.float32(127)
+            s, z = np.where(s == 0, np.float32(1), s), np.float32(0)
+            q = np.clip(np.rint(p / s), -127, 127)
+        values.append((q - z).astype("f4") * s)
+        codes.append(q.astype("i1"))
+    return np.concatenate(values, 1).reshape(w.shape), np.concatenate(codes, 1).reshape(w.shape)
+
+
+def cast(w, to):
+    mantissa, exponent = np.frexp(w)
+    return (w.astype("f2") if to == "fp16" else np.ldexp(np.rint(mantissa * 256) / 256, exponent)).astype("f4")
+
+
+class Through(torch.autograd.Function):
+    """The rounded weights forward, the gradient as it is backward."""
+    @staticmethod
+    def forward(ctx, w, on_grid):
+        return torch.from_numpy(on_grid(w.detach().numpy())).to(w.dtype)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+class Qat(Judge):
+    def setUp(self):
+        super().setUp()
+        torch.manual_seed(5)
+        torch.set_num_threads(2)
+
+    def make(self, dtype):
+        shapes = ((32, 20), (24, 32), (6, 24))
+        rng = np.random.default_rng(3)
+        nets = [{n + end: rng.uniform(-0.3, 0.3, s if end == ".weight" else s[:1]).astype("f4")
+                 for n, s in zip(NAMES, shapes) for end in (".weight", ".bias")} for _ in range(2)]
+        self.x = rng.standard_normal((64, 20)).astype("f8" if dtype is torch.float64 else "f4")
+        np.savez(self.path("data.npz"), x=self.x)
+        with open(self.path("net.txt"), "w") as f:
+            f.write(NET)
+        for name, net in zip(("teacher.npz", "student.npz"), nets):
+            np.savez(self.path(name), **net)
+        self.teacher, self.student = [{n: torch.from_numpy(w).to(dtype) for n, w in net.items()} for net in nets]
+
+    def answers(self, net, x, on_grid=None):
+        for n in NAMES:
+            w = net[n + ".weight"]
+            x = F.linear(x, Through.apply(w, on_grid) if on_grid else w, net[n + ".bias"])
+            x = F.relu(x) if n != "c" else x
+        return x
+
+    def train(self, steps, on_grid, sparsity=None, schedule=None):
+        """PyTorch's losses; self.student becomes the masters."""
+        net = {n: w.clone().requires_grad_() for n, w in self.student.items()}
+        optimizer = torch.optim.Adam(net.values(), lr=0.01)
+        x, said, keep = torch.from_numpy(self.x), [], {}
+        for k in range(steps):
+            if schedule and schedule[0] <= k <= schedule[1] and (k == schedule[1] or (k - schedule[0]) % schedule[2] == 0):
+                left = 0 if k == schedule[1] else 1 - (k - schedule[0]) / (schedule[1] - schedule[0])
+                for n in NAMES:
+                    w = net[n + ".weight"].detach().view(-1)
+                    end = int(sparsity * len(w) + 1e-9)
+                    go = torch.topk(w.abs(), end - math.ceil(end * left ** 3), largest=False).indices
+                    keep[n] = torch.ones(len(w), dtype=w.dtype).index_fill_(0, go, 0)
+                    w.mul_(keep[n])
+            rows = x[k * 16 % 64:][:16]
+            optimizer.zero_grad()
+            t, z = self.answers(self.teacher, rows), self.answers(net, rows, on_grid)
+            loss = F.kl_div(F.log_softmax(z / 2, 1), F.softmax(t / 2, 1), reduction="batchmean") * 4
+            loss.backward()
+            for n, mask in keep.items():
+                net[n + ".weight"].grad.view(-1).mul_(mask)
+            optimizer.step()
+            for n, mask in keep.items():  # momentum would revive it
+                net[n + ".weight"].detach().view(-1).mul_(mask)
+                for state in ("exp_avg", "exp_avg_sq"):
+                    optimizer.state[net[n + ".weight"]][state].view(-1).mul_(mask)
+            said.append(float(loss.detach()))
+        self.student = {n: w.detach() for n, w in net.items()}
+        return np.array(said)
+
+    def ours(self, *options, steps, student="student.npz"):
+        self.vc("distill", "--teacher", self.path("teacher.npz"), "--student", self.path(student), "--graph",
+                self.path("net.txt"), "--data", self.path("data.npz"), "-o", self.path("out.npz"), "--steps", steps, "--batch", 16,
+                "--order", "file", "--optimizer", "adam", "--lr", 0.01, "--log", self.path("log"), "-q", "--force", *options)
+        with open(self.path("log")) as f:
+            return np.array([json.loads(line)["loss"] for line in f])
+
+    def check(self, option, on_grid, more=(), **kwargs):
+        for dtype, steps, bound in ((torch.float64, 40, 1e-10), (torch.float32, 10, 1e-5)):
+            self.make(dtype)
+            theirs = self.train(steps, on_grid, **kwargs)
+            ours = self.ours("--fake-quant", option, "--include", "*.weight", "--exclude", "*.bias", "--precision",
+                             "f64" if dtype is torch.float64 else "f32", *more, steps=steps)
+            self.assertLess(np.abs(ours - theirs).max(), bound)
+            if dtype is torch.float64:
+                found = self.load(self.path("out.npz"))
+                for n in NAMES:
+                    wanted = on_grid(self.student[n + ".weight"].numpy())
+                    np.testing.assert_array_equal(found[n + ".weight"], wanted)  # nothing but what codes can say
+
+    def test_tensor(self):
+        self.check("int8/tensor", lambda w: int8(w, None, None, False)[0])
+
+    def test_channel(self):
+        self.check("int8", lambda w: int8(w, 0, None, False)[0])
+
+    def test_group(self):
+        self.check("int8/group:9", lambda w: int8(w, 0, 9, False)[0])
+
+    def test_casts(self):
+        for to in ("fp16", "bf16"):
+            self.check(to, lambda w: cast(w, to))
+
+    def test_masks_that_grow(self):
+        self.check("int8/tensor", lambda w: int8(w, None, None, False)[0], sparsity=0.7, schedule=(1, 8, 3),
+                   more=("--sparsity", "0.7", "--prune-steps", "1:8:3"))
+
+    def test_student_with_codes(self):
+        for granularity, axis, group in (("tensor", None, None), ("channel", 0, None), ("group:9", 0, 9)):
+            for asymmetric in (False, True):
+                self.make(torch.float64)
+                self.vc("quantize", "--int8", "--granularity", granularity, *["--asymmetric"] * asymmetric, "--include", "*.weight",
+                        self.path("student.npz"), "-o", self.path("codes.npz"), "--force", "-q")
+                for n in NAMES:  # masters begin as what the codes say
+                    w = self.student[n + ".weight"]
+                    w.copy_(torch.from_numpy(int8(w.numpy(), axis, group, asymmetric)[0]))
+                begun, first = {n: self.student[n + ".weight"].clone() for n in NAMES}, [True] * 3
+
+                def on_grid(w):  # in the first step the student is what its file says
+                    for i, n in enumerate(NAMES):
+                        if first[i] and w.shape == begun[n].shape:
+                            first[i] = False
+                            return w.astype("f4")
+                    return int8(w, axis, group, asymmetric)[0]
+
+                theirs = self.train(40, on_grid)
+                ours = self.ours("--precision", "f64", student="codes.npz", steps=40)
+                self.assertLess(np.abs(ours - theirs).max(), 1e-10)
+                found = self.load(self.path("out.npz"))
+                for n in NAMES:
+                    np.testing.assert_array_equal(found[n + ".weight"],
+                                                  int8(self.student[n + ".weight"].numpy(), axis, group, asymmetric)[1])
+
+
+if __name__ == "__main__":
+    main()
