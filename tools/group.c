@@ -1,8 +1,7 @@
-/* group.c - grouping by name pattern: layers.0.w and layers.1.w are layers.*.w. A hash table of "pattern\nkind" finds
+/* group.c - grouping by name pattern: layers.0.w and layers.1.w are layers.*.w. A hash table of pattern and kind finds
  * the group of a name, so that ten thousand tensors take no time. */
 #include "tools/group.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,12 +24,42 @@ void groups_release(struct groups *groups)
     groups_init(groups);
 }
 
+/* ---- kinds ---- */
+
+static void add_bytes(struct group_kind *kind, const void *bytes, size_t n)
+{
+    size_t room = sizeof(kind->bytes) - kind->n;
+
+    n = n < room ? n : room;
+    memcpy(kind->bytes + kind->n, bytes, n);
+    kind->n += n;
+}
+
+void group_kind_begin(struct group_kind *kind)
+{
+    kind->n = 0;
+}
+
+void group_kind_number(struct group_kind *kind, uint64_t number)
+{
+    add_bytes(kind, &number, sizeof(number));
+}
+
+void group_kind_text(struct group_kind *kind, const char *text)
+{
+    add_bytes(kind, text, strlen(text) + 1);
+}
+
+/* ---- groups ---- */
+
 /* The key of a group: the pattern, a NUL, the kind. Made in scratch memory, since most names have a group already.
  * NULL: no memory. */
-static char *make_key(struct groups *groups, const char *name, const char *kind, bool apart, size_t *n_pattern)
+static char *make_key(struct groups *groups, const char *name, const struct group_kind *kind, bool apart, size_t *n_key)
 {
-    size_t n_kind = strlen(kind);
-    size_t need = strlen(name) + n_kind + 2;
+    size_t n_kind = kind != NULL ? kind->n : 0;
+    size_t n_name = strlen(name);
+    size_t need = n_name + 1 + n_kind;
+    size_t n_pattern = n_name;
 
     if (need > groups->n_scratch) {
         char *grown = realloc(groups->scratch, 2 * need);
@@ -42,37 +71,47 @@ static char *make_key(struct groups *groups, const char *name, const char *kind,
         groups->n_scratch = 2 * need;
     }
     if (apart) {
-        *n_pattern = strlen(name);
-        memcpy(groups->scratch, name, *n_pattern + 1);
+        memcpy(groups->scratch, name, n_name + 1);
     } else {
-        *n_pattern = vc_name_pattern(name, groups->scratch, groups->n_scratch);
+        n_pattern = vc_name_pattern(name, groups->scratch, groups->n_scratch);
     }
-    memcpy(groups->scratch + *n_pattern + 1, kind, n_kind + 1);
+    if (n_kind != 0) {
+        memcpy(groups->scratch + n_pattern + 1, kind->bytes, n_kind);
+    }
+    *n_key = n_pattern + 1 + n_kind;
     return groups->scratch;
 }
 
-static uint64_t add_text(uint64_t h, const char *text)
+/* Eight bytes at a time: every tensor's key is hashed. */
+static uint64_t hash_key(const char *key, size_t n)
 {
-    for (; *text != '\0'; text++) {
-        h = (h ^ (unsigned char)*text) * 0x100000001b3u; /* FNV-1a */
-    }
-    return h * 0x100000001b3u;
-}
+    uint64_t h = n;
 
-static bool same_key(const char *a, const char *b)
-{
-    return strcmp(a, b) == 0 && strcmp(a + strlen(a) + 1, b + strlen(b) + 1) == 0;
+    for (; n != 0;) {
+        uint64_t word = 0;
+        size_t step = n < sizeof(word) ? n : sizeof(word);
+
+        memcpy(&word, key, step);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+        key += step;
+        n -= step;
+    }
+    return h ^ h >> 32;
 }
 
 /* The slot where key is, or would be. */
-static size_t find_slot(const struct groups *groups, const char *key)
+static size_t find_slot(const struct groups *groups, const char *key, size_t n_key)
 {
-    uint64_t h = add_text(add_text(0xcbf29ce484222325u, key), key + strlen(key) + 1);
     size_t mask = groups->n_slots - 1;
-    size_t at = (size_t)(h ^ h >> 32) & mask;
+    size_t at = (size_t)hash_key(key, n_key) & mask;
 
-    while (groups->slots[at] != 0 && !same_key(groups->list[groups->slots[at] - 1].key, key)) {
-        at = (at + 1) & mask;
+    for (; groups->slots[at] != 0; at = (at + 1) & mask) {
+        const struct group *group = &groups->list[groups->slots[at] - 1];
+
+        if (group->n_key == n_key && memcmp(group->key, key, n_key) == 0) {
+            break;
+        }
     }
     return at;
 }
@@ -98,29 +137,27 @@ static bool grow(struct groups *groups)
     groups->capacity = capacity;
     for (size_t i = 0; i < groups->n; i++) {
         if (list[i].key != NULL) {
-            slots[find_slot(groups, list[i].key)] = i + 1;
+            slots[find_slot(groups, list[i].key, list[i].n_key)] = i + 1;
         }
     }
     return true;
 }
 
-size_t groups_add(struct groups *groups, size_t index, const char *name, const char *kind, bool apart)
+size_t groups_add(struct groups *groups, size_t index, const char *name, const struct group_kind *kind, bool apart)
 {
-    size_t n_pattern;
-    char *key = make_key(groups, name, kind, apart, &n_pattern);
     size_t n_key;
+    char *key = make_key(groups, name, kind, apart, &n_key);
     size_t at;
     char *copy;
 
     if (key == NULL || (groups->n == groups->capacity && !grow(groups))) {
         return NO_GROUP;
     }
-    at = find_slot(groups, key);
+    at = find_slot(groups, key, n_key);
     if (groups->slots[at] != 0) {
         groups->list[groups->slots[at] - 1].count++;
         return groups->slots[at] - 1;
     }
-    n_key = n_pattern + 1 + strlen(key + n_pattern + 1) + 1;
     copy = malloc(n_key);
     if (copy == NULL) {
         return NO_GROUP;
@@ -128,7 +165,7 @@ size_t groups_add(struct groups *groups, size_t index, const char *name, const c
     memcpy(copy, key, n_key);
     groups->slots[at] = ++groups->n;
     groups->list[groups->n - 1] =
-        (struct group){.key = copy, .pattern = copy, .name = name, .first = index, .count = 1};
+        (struct group){.key = copy, .n_key = n_key, .pattern = copy, .name = name, .first = index, .count = 1};
     return groups->n - 1;
 }
 

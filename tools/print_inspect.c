@@ -509,6 +509,20 @@ static bool print_every(const struct out *out, const struct vc_inspection *in)
     return ok;
 }
 
+/* What tensors must have in common, besides the pattern of their names, to share a line. */
+static void kind_of(const struct vc_tensor *tensor, struct group_kind *kind)
+{
+    char scheme[CELL_BYTES];
+
+    group_kind_begin(kind);
+    group_kind_number(kind, (uint64_t)tensor->dtype);
+    group_kind_text(kind, tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "");
+    group_kind_text(kind, tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : "");
+    for (unsigned d = 0; d < tensor->n_dims; d++) {
+        group_kind_number(kind, tensor->shape[d]);
+    }
+}
+
 /* Scales and zero points go with their tensor. */
 static bool print_groups(struct app *app, const struct vc_inspection *in)
 {
@@ -519,22 +533,15 @@ static bool print_groups(struct app *app, const struct vc_inspection *in)
     groups_init(&groups);
     for (size_t i = 0; ok && i < in->n_tensors; i++) {
         const struct vc_tensor *tensor = vc_model_tensor(in->model, i);
-        char scheme[CELL_BYTES] = "";
-        char kind[2048];
-        size_t n;
+        struct group_kind kind;
         size_t g;
 
         if ((tensor->companion_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
              (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
             continue; /* -v lists them, and the table of parts has what is beside the weights */
         }
-        n = (size_t)snprintf(kind, sizeof(kind), "%d %s%s", (int)tensor->dtype,
-                             tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "",
-                             tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : "");
-        for (unsigned d = 0; d < tensor->n_dims && n < sizeof(kind); d++) {
-            n += (size_t)snprintf(kind + n, sizeof(kind) - n, ",%llu", (unsigned long long)tensor->shape[d]);
-        }
-        g = groups_add(&groups, i, tensor->name, kind, false);
+        kind_of(tensor, &kind);
+        g = groups_add(&groups, i, tensor->name, &kind, false);
         ok = g != NO_GROUP;
         if (ok) {
             lines[g].index = groups.list[g].first;

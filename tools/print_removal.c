@@ -124,7 +124,11 @@ static bool print_kept(const struct out *out, const struct vc_report_removal *re
     groups_init(&reasons);
     for (size_t i = 0; ok && i < removal->n_groups; i++) {
         if (!is_cut(&removal->groups[i])) {
-            ok = groups_add(&reasons, i, removal->groups[i].reason, removal->groups[i].kind, true) != NO_GROUP;
+            struct group_kind kind;
+
+            group_kind_begin(&kind);
+            group_kind_text(&kind, removal->groups[i].kind);
+            ok = groups_add(&reasons, i, removal->groups[i].reason, &kind, true) != NO_GROUP;
         }
     }
     for (size_t r = 0; ok && r < reasons.n; r++) {
@@ -203,15 +207,17 @@ bool print_removal(struct app *app, const struct vc_report *report)
     groups_init(&groups);
     for (size_t i = 0; ok && i < removal->n_groups; i++) {
         const struct vc_report_group *group = &removal->groups[i];
-        char kind[CELL_BYTES];
+        struct group_kind kind;
         size_t g;
 
         if (!is_cut(group)) {
             continue;
         }
-        (void)snprintf(kind, sizeof(kind), "%s %llu %llu", group->kind, (unsigned long long)group->n_before,
-                       (unsigned long long)group->n_after);
-        g = groups_add(&groups, i, group->name, kind, each);
+        group_kind_begin(&kind);
+        group_kind_text(&kind, group->kind);
+        group_kind_number(&kind, group->n_before);
+        group_kind_number(&kind, group->n_after);
+        g = groups_add(&groups, i, group->name, &kind, each);
         ok = g != NO_GROUP;
         if (ok) {
             add_to(&lines[g], i, group);

@@ -31,16 +31,18 @@ static struct vc_report_row row_at(const struct vc_report *report, size_t index)
 
 /* What tensors must have in common, besides the pattern of their names, to share a line: action, types, scheme, shape.
  */
-static void kind_of(const struct vc_report_row *row, char *buf, size_t n)
+static void kind_of(const struct vc_report_row *row, struct group_kind *kind)
 {
-    size_t k = (size_t)snprintf(buf, n, "%d %d %d %s", (int)row->action, (int)row->dtype_before, (int)row->dtype_after,
-                                row->scheme);
-
-    for (size_t i = 0; i + 1 < row->n_steps && k < n; i++) {
-        k += (size_t)snprintf(buf + k, n - k, " %s", row->steps[i].scheme);
+    group_kind_begin(kind);
+    group_kind_number(kind, (uint64_t)row->action);
+    group_kind_number(kind, (uint64_t)row->dtype_before);
+    group_kind_number(kind, (uint64_t)row->dtype_after);
+    group_kind_text(kind, row->scheme);
+    for (size_t i = 0; i + 1 < row->n_steps; i++) {
+        group_kind_text(kind, row->steps[i].scheme);
     }
-    for (unsigned i = 0; i < row->n_dims && k < n; i++) {
-        k += (size_t)snprintf(buf + k, n - k, ",%llu", (unsigned long long)row->shape[i]);
+    for (unsigned i = 0; i < row->n_dims; i++) {
+        group_kind_number(kind, row->shape[i]);
     }
 }
 
@@ -343,14 +345,14 @@ static bool print_changed(struct app *app, const struct vc_report *report)
     groups_init(&groups);
     for (size_t i = 0; ok && report->totals.n_changed > 0 && i < report->n_rows; i++) {
         const struct vc_report_row row = row_at(report, i);
-        char kind[2048];
+        struct group_kind kind;
         size_t g;
 
         if (!changed(&row)) {
             continue;
         }
-        kind_of(&row, kind, sizeof(kind));
-        g = view.verbose ? groups_add_alone(&groups, i, row.name) : groups_add(&groups, i, row.name, kind, false);
+        kind_of(&row, &kind);
+        g = view.verbose ? groups_add_alone(&groups, i, row.name) : groups_add(&groups, i, row.name, &kind, false);
         if (g == NO_GROUP) {
             ok = false;
             break;
@@ -380,7 +382,7 @@ static bool print_names(const struct out *out, const struct vc_report *report, c
         const struct vc_report_row row = row_at(report, i);
 
         if (same_fate(&row, like)) {
-            ok = groups_add(&groups, i, row.name, "", false) != NO_GROUP;
+            ok = groups_add(&groups, i, row.name, NULL, false) != NO_GROUP;
         }
     }
     for (size_t i = 0; ok && i < groups.n; i++) {
@@ -465,8 +467,12 @@ static bool print_reasons(struct app *app, const struct vc_report *report, bool 
         const struct vc_report_row row = row_at(report, i);
 
         if (is_listed(&row, of_changed)) {
-            size_t g = groups_add(&reasons, i, row.reason, fate(&row), true);
+            struct group_kind kind;
+            size_t g;
 
+            group_kind_begin(&kind);
+            group_kind_text(&kind, fate(&row));
+            g = groups_add(&reasons, i, row.reason, &kind, true);
             ok = g != NO_GROUP;
             if (ok) {
                 add_row(&lines[g], i, &row);

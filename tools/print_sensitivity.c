@@ -82,7 +82,7 @@ static bool make_lines(struct view *view)
         if (s->rows[i].errors == NULL) {
             continue;
         }
-        g = groups_add(&view->groups, i, s->rows[i].name, "", apart);
+        g = groups_add(&view->groups, i, s->rows[i].name, NULL, apart);
         if (g == NO_GROUP || !add_member(&view->lines[g], i)) {
             return false;
         }
@@ -398,7 +398,7 @@ static bool print_kept(const struct view *view)
 
     groups_init(&reasons);
     for (size_t i = 0; ok && i < s->n_rows; i++) {
-        ok = s->rows[i].reason == NULL || groups_add(&reasons, i, s->rows[i].reason, "", true) != NO_GROUP;
+        ok = s->rows[i].reason == NULL || groups_add(&reasons, i, s->rows[i].reason, NULL, true) != NO_GROUP;
     }
     fputs(reasons.n > 0 ? "\n  not measured: " : "", out->to);
     for (size_t i = 0; ok && i < reasons.n; i++) {

@@ -117,9 +117,18 @@ bool vc_glob_match(const char *glob, const char *s)
 
 /* ---- sets ---- */
 
-static unsigned char pair_of(const char *s)
+static uint32_t read_four(const char *s)
 {
-    return (unsigned char)((unsigned)(unsigned char)s[0] * 37 + (unsigned char)s[1]);
+    uint32_t four;
+
+    memcpy(&four, s, sizeof four);
+    return four;
+}
+
+/* Its place in `first`, below VC_GLOB_FOURS. */
+static size_t place_of(uint32_t four)
+{
+    return (size_t)(four * UINT32_C(0x9e3779b1) >> 22);
 }
 
 static bool is_plain(char c)
@@ -127,21 +136,23 @@ static bool is_plain(char c)
     return c != '\0' && strchr("*?[]\\", c) == NULL;
 }
 
-/* Adds the pairs that stand in the glob itself: those of ".weight", which most names have, or all others. Characters
- * behind a '[' may be in a set. */
-static void add_pairs(struct vc_glob_set *set, size_t index, bool usual)
+/* Four characters that stand in the glob itself, such as few names have: the last ones that are no part of ".weight",
+ * which most names end in, where there are any. Characters behind a '[' may be in a set. NULL: there are none. */
+static const char *choose_four(const char *glob)
 {
-    const char *glob = set->globs[index];
     size_t end = strcspn(glob, "[");
+    const char *usual = NULL;
+    const char *best = NULL;
     size_t k;
 
-    for (k = 0; k + 1 < end && set->n_pairs[index] < VC_GLOB_PAIRS; k++) {
-        const char pair[3] = {glob[k], glob[k + 1], '\0'};
+    for (k = 0; k + 4 <= end; k++) {
+        const char four[5] = {glob[k], glob[k + 1], glob[k + 2], glob[k + 3], '\0'};
 
-        if (is_plain(pair[0]) && is_plain(pair[1]) && (strstr(".weight", pair) != NULL) == usual) {
-            set->pairs[index][set->n_pairs[index]++] = pair_of(pair);
+        if (is_plain(four[0]) && is_plain(four[1]) && is_plain(four[2]) && is_plain(four[3])) {
+            *(strstr(".weight", four) != NULL ? &usual : &best) = glob + k;
         }
     }
+    return best != NULL ? best : usual;
 }
 
 static void prepare(struct vc_glob_set *set)
@@ -149,17 +160,26 @@ static void prepare(struct vc_glob_set *set)
     size_t i;
 
     for (i = 0; i < set->n; i++) {
-        add_pairs(set, i, false);
-        add_pairs(set, i, true);
+        const char *four = choose_four(set->globs[i]);
+        size_t place;
+
+        if (four == NULL) {
+            set->always |= UINT32_C(1) << i;
+            continue;
+        }
+        set->fours[i] = read_four(four);
+        place = place_of(set->fours[i]);
+        set->next[i] = set->first[place];
+        set->first[place] = (uint8_t)(i + 1);
     }
 }
 
 size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    bool has[256] = {false};
+    size_t n = strlen(name);
+    uint32_t maybe;
     size_t i;
-    size_t k;
 
     if (!atomic_load_explicit(&set->ready, memory_order_acquire)) {
         (void)pthread_mutex_lock(&mutex);
@@ -169,13 +189,17 @@ size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
         }
         (void)pthread_mutex_unlock(&mutex);
     }
-    for (i = 0; name[0] != '\0' && name[i + 1] != '\0'; i++) {
-        has[pair_of(name + i)] = true;
-    }
-    for (i = 0; i < set->n; i++) {
-        for (k = 0; k < set->n_pairs[i] && has[set->pairs[i][k]]; k++) {
+    maybe = set->always;
+    for (i = 0; i + 4 <= n; i++) {
+        uint32_t four = read_four(name + i);
+        size_t of;
+
+        for (of = set->first[place_of(four)]; of != 0; of = set->next[of - 1]) {
+            maybe |= set->fours[of - 1] == four ? UINT32_C(1) << (of - 1) : 0;
         }
-        if (k == set->n_pairs[i] && vc_glob_match(set->globs[i], name)) {
+    }
+    for (i = 0; maybe != 0; i++, maybe >>= 1) { /* of several that match the first one counts */
+        if ((maybe & 1) != 0 && vc_glob_match(set->globs[i], name)) {
             return i;
         }
     }

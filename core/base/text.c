@@ -64,16 +64,24 @@ void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n)
 }
 
 /* Entries of a million tensors have four numbers each, and printf takes ten times as long. */
-void vc_text_add_uint(struct vc_text *text, uint64_t v)
+size_t vc_put_uint(char *to, uint64_t v)
 {
-    char digits[20];
+    char digits[VC_UINT_DIGITS];
     size_t at = sizeof digits;
 
     do {
         digits[--at] = (char)('0' + v % 10);
         v /= 10;
     } while (v != 0);
-    vc_text_add_bytes(text, digits + at, sizeof digits - at);
+    memcpy(to, digits + at, sizeof digits - at);
+    return sizeof digits - at;
+}
+
+void vc_text_add_uint(struct vc_text *text, uint64_t v)
+{
+    char digits[VC_UINT_DIGITS];
+
+    vc_text_add_bytes(text, digits, vc_put_uint(digits, v));
 }
 
 void vc_text_add(struct vc_text *text, const char *format, ...)
@@ -132,16 +140,40 @@ bool vc_utf8_valid(const char *s, size_t n)
     return true;
 }
 
-/* ASCII at the front that needs no escape. It is added in one piece: a call per character is what a long report would
- * spend its time on. */
-static size_t plain_bytes(const char *s)
+/* The bits of each byte that are set where the byte of x is zero; bits above the first such byte say nothing. */
+static uint64_t zero_bytes(uint64_t x)
 {
-    size_t n = 0;
+    return (x - UINT64_C(0x0101010101010101)) & ~x & UINT64_C(0x8080808080808080);
+}
 
-    while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\') {
-        n++;
+/* Some of the eight bytes need an escape or are no ASCII. */
+static bool has_special(uint64_t eight)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    const uint64_t tops = UINT64_C(0x8080808080808080);
+
+    return ((eight | (eight - 0x20 * ones)) & tops) != 0 || /* above 0x7f, or below a space */
+           zero_bytes(eight ^ '"' * ones) != 0 || zero_bytes(eight ^ '\\' * ones) != 0 ||
+           zero_bytes(eight ^ 0x7f * ones) != 0;
+}
+
+/* Eight at a time: names of a million tensors are read and written. */
+size_t vc_json_plain_bytes(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        uint64_t eight;
+
+        memcpy(&eight, s + i, sizeof eight);
+        if (has_special(eight)) {
+            break;
+        }
     }
-    return n;
+    while (i < n && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\') {
+        i++;
+    }
+    return i;
 }
 
 void vc_text_add_json_string(struct vc_text *text, const char *s)
@@ -151,7 +183,7 @@ void vc_text_add_json_string(struct vc_text *text, const char *s)
 
     vc_text_add_bytes(text, "\"", 1);
     while (i < n) {
-        size_t run = plain_bytes(s + i);
+        size_t run = vc_json_plain_bytes(s + i, n - i);
         size_t len = run != 0 ? run : utf8_length((const unsigned char *)s + i, n - i);
 
         if (len == 0) {

@@ -18,6 +18,14 @@ void vc_text_add(struct vc_text *text, const char *format, ...) VC_PRINTF(2, 3);
 void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n);
 void vc_text_add_uint(struct vc_text *text, uint64_t v);
 
+#define VC_UINT_DIGITS 20
+
+/* Writes the digits of v to `to`, without a NUL; tells how many. */
+size_t vc_put_uint(char *to, uint64_t v);
+
+/* How many of the n bytes at s, from the first on, are ASCII that stands in a JSON string as it is. */
+size_t vc_json_plain_bytes(const char *s, size_t n);
+
 /* "..." with JSON escapes; bytes that are no UTF-8 become U+FFFD. */
 void vc_text_add_json_string(struct vc_text *text, const char *s);
 

@@ -125,8 +125,9 @@ static enum vc_dtype source_dtype(const struct vc_job *job, const struct vc_item
     return before->quant != NULL ? before->quant->source_dtype : before->dtype;
 }
 
-/* The main output, but for how its codes become values. root: the item, or the one that it is a second name of. */
-static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root)
+/* The main output. root: the item, or the one that it is a second name of. quant: how its codes become values. */
+static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_item *item, const struct vc_item *root,
+                                     const struct vc_quant *quant)
 {
     const struct vc_tensor *t = &job->plan.model->tensors[item->source];
     bool kept = root->chain->n_steps == 0;
@@ -145,6 +146,7 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                   .role = VC_PART_CODES,
                                   .alias = item->tied,
                                   .alias_of = job->first_out[root->source],
+                                  .quant = quant,
                                   .source_dtype = source_dtype(job, item, root)};
 }
 
@@ -168,17 +170,16 @@ static struct vc_out_tensor part_out(const struct vc_job *job, const struct vc_i
                                   .source_dtype = part->dtype};
 }
 
+/* Every output of a million is asked for several times: the structure is made where the caller has it. */
 struct vc_out_tensor vc_job_out(const struct vc_job *job, size_t index)
 {
     const struct vc_item *item = &job->plan.items[job->out_item[index]];
     const struct vc_item *root = vc_job_root(job, item->source);
+    const struct vc_item_outs *outs = item->chain->outs;
     size_t main = job->first_out[item->source];
-    struct vc_out_tensor out = index == main ? main_out(job, item, root) : part_out(job, item, root, index - main - 1);
 
-    if (index == main && item->chain->outs != NULL) {
-        out.quant = item->chain->outs->quant;
-    }
-    return out;
+    return index == main ? main_out(job, item, root, outs != NULL ? outs->quant : NULL)
+                         : part_out(job, item, root, index - main - 1);
 }
 
 /* The way in which another worker's codes become values, without parts. */
@@ -209,15 +210,16 @@ static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job)
     job->outs.elsewhere = to;
     for (i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
+        const struct vc_quant *quant = NULL;
 
         if (!item->elsewhere || item->dropped || job->model->tensors[i].companion_of != VC_NO_TENSOR) {
             continue;
         }
-        *to = main_out(job, item, item);
         if (item->desc->quant != NULL) {
-            to->quant = quant_elsewhere(ctx, job, item->desc->quant);
-            VC_TRY_ALLOC(to->quant);
+            quant = quant_elsewhere(ctx, job, item->desc->quant);
+            VC_TRY_ALLOC(quant);
         }
+        *to = main_out(job, item, item, quant);
         job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_look_step(item) < item->chain->n_steps;
         job->outs.n_elsewhere++;
         to++;

@@ -54,7 +54,7 @@ struct word {
 
 static bool ends_word(char c)
 {
-    return c != '\0' && strchr("/.:[]()'\"", c) != NULL;
+    return c == '.' || c == '/' || c == ':' || c == '[' || c == ']' || c == '(' || c == ')' || c == '\'' || c == '"';
 }
 
 /* The last word before `end`; n is 0 where there is none. */
@@ -195,7 +195,7 @@ size_t vc_name_pattern(const char *name, char *to, size_t room)
     size_t n = 0;
 
     while (*name != '\0' && n + 1 < room) {
-        size_t digits = is_joint(before) ? strspn(name, "0123456789") : 0;
+        size_t digits = *name >= '0' && *name <= '9' && is_joint(before) ? strspn(name, "0123456789") : 0;
 
         if (digits > 0 && is_joint(name[digits])) {
             before = '*';

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/text.h"
+
 struct vc_json_cursor {
     const char *text;
     size_t n, at;
@@ -44,10 +46,7 @@ static inline bool vc_json_take_string(struct vc_json_cursor *c, const char **s,
         return false;
     }
     begin = ++c->at;
-    while (c->at < c->n && c->text[c->at] >= 0x20 && c->text[c->at] < 0x7f && c->text[c->at] != '"' &&
-           c->text[c->at] != '\\') {
-        c->at++;
-    }
+    c->at += vc_json_plain_bytes(c->text + c->at, c->n - c->at);
     *s = c->text + begin;
     *n = c->at - begin;
     if (c->at >= c->n || c->text[c->at] != '"') {

@@ -365,9 +365,23 @@ out:
     return status;
 }
 
-static void add_words(struct vc_text *text, const char *words)
+/* A piece of an entry, put together before it is added. */
+struct piece {
+    char text[160 + (VC_MAX_DIMS + 2) * (VC_UINT_DIGITS + 1)];
+    size_t n;
+};
+
+static void put_words(struct piece *piece, const char *words)
 {
-    vc_text_add_bytes(text, words, strlen(words));
+    size_t n = strlen(words);
+
+    memcpy(piece->text + piece->n, words, n);
+    piece->n += n;
+}
+
+static void put_number(struct piece *piece, uint64_t number)
+{
+    piece->n += vc_put_uint(piece->text + piece->n, number);
 }
 
 /* One tensor; offset: of its first byte in the data.
@@ -375,22 +389,25 @@ static void add_words(struct vc_text *text, const char *words)
  *     ,"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]} */
 static void add_entry(struct vc_text *text, const struct safetensors_entry *entry, uint64_t offset)
 {
+    struct piece piece;
     unsigned d;
 
-    add_words(text, ",");
+    piece.n = 0;
+    vc_text_add_bytes(text, ",", 1);
     vc_text_add_json_string(text, entry->name);
-    add_words(text, ":{\"dtype\":\"");
-    add_words(text, vc_safetensors_dtypes[entry->type].name);
-    add_words(text, "\",\"shape\":[");
+    put_words(&piece, ":{\"dtype\":\"");
+    put_words(&piece, vc_safetensors_dtypes[entry->type].name);
+    put_words(&piece, "\",\"shape\":[");
     for (d = 0; d < entry->n_dims; d++) {
-        add_words(text, d == 0 ? "" : ",");
-        vc_text_add_uint(text, entry->shape[d]);
+        put_words(&piece, d == 0 ? "" : ",");
+        put_number(&piece, entry->shape[d]);
     }
-    add_words(text, "],\"data_offsets\":[");
-    vc_text_add_uint(text, offset);
-    add_words(text, ",");
-    vc_text_add_uint(text, offset + entry->n_bytes);
-    add_words(text, "]}");
+    put_words(&piece, "],\"data_offsets\":[");
+    put_number(&piece, offset);
+    put_words(&piece, ",");
+    put_number(&piece, offset + entry->n_bytes);
+    put_words(&piece, "]}");
+    vc_text_add_bytes(text, piece.text, piece.n);
 }
 
 /* Closes the header, adds the blanks and puts the length in front. */

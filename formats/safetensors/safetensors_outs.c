@@ -71,26 +71,28 @@ static bool is_copy(const struct safetensors *source, const struct vc_out_tensor
 }
 
 /* What the header calls it, with what passes changed about its name. */
-static const char *name_of_copy(const struct making *m, const struct vc_out_tensor *out)
+static const char *name_of_copy(const struct making *m, const struct vc_out_tensor *out, bool renamed)
 {
-    return vc_name_follow(m->ctx, &m->to->arena, vc_safetensors_entry(m->source, out->source).name,
-                          m->model->tensors[out->source].name, out->name);
+    const char *name = vc_safetensors_entry(m->source, out->source).name;
+
+    return renamed ? vc_name_follow(m->ctx, &m->to->arena, name, m->model->tensors[out->source].name, out->name) : name;
 }
 
 static enum vc_status add_as_is(struct making *m, size_t index, const struct vc_out_tensor *out)
 {
     struct safetensors_record *record = add_record(m, (uint32_t)index);
     bool named = m->to->told[index] || out->quant == NULL;
+    bool copy = is_copy(m->source, out);
+    bool renamed = strcmp(out->name, m->model->tensors[out->source].name) != 0;
 
-    record->name = named && is_copy(m->source, out) ? name_of_copy(m, out)
-                   : named                          ? out->name
-                           : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
+    record->name = named && copy ? name_of_copy(m, out, renamed)
+                   : named       ? out->name
+                                 : vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
     if (record->name == NULL) {
         return VC_E_NOMEM;
     }
-    m->any_new_name = m->any_new_name || !named || !is_copy(m->source, out) ||
-                      strcmp(out->name, m->model->tensors[out->source].name) != 0;
-    return is_copy(m->source, out) ? VC_OK : check_type(m, out->dtype, out->name);
+    m->any_new_name = m->any_new_name || !named || !copy || renamed;
+    return copy ? VC_OK : check_type(m, out->dtype, out->name);
 }
 
 struct safetensors_entry vc_safetensors_record_entry(const struct safetensors_records *records,

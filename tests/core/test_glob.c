@@ -80,11 +80,31 @@ static void test_no_blowup(void **unused)
     assert_false(vc_glob_match(glob, name));
 }
 
+/* The first of several that match, with and without four characters in a row, of names that are shorter. */
+static void test_set_order(void **unused)
+{
+    static struct vc_glob_set set = {.n = 6,
+                                     .globs = {"*.gate.weight", "*norm*", "*weight", "a?b", "*[n]orms", "*.gate.*"}};
+
+    (void)unused;
+    assert_int_equal(vc_glob_set_find(&set, "h.0.gate.weight"), 0);
+    assert_int_equal(vc_glob_set_find(&set, "h.norm.gate.weight"), 0);
+    assert_int_equal(vc_glob_set_find(&set, "h.norms"), 1);
+    assert_int_equal(vc_glob_set_find(&set, "weight"), 2);
+    assert_int_equal(vc_glob_set_find(&set, "h.gate_proj.weight"), 2);
+    assert_int_equal(vc_glob_set_find(&set, "axb"), 3);
+    assert_int_equal(vc_glob_set_find(&set, "h.gate.bias"), 5);
+    assert_int_equal(vc_glob_set_find(&set, "h.gates"), SIZE_MAX);
+    assert_int_equal(vc_glob_set_find(&set, "abc"), SIZE_MAX);
+    assert_int_equal(vc_glob_set_find(&set, ""), SIZE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_matches),
         cmocka_unit_test(test_no_blowup),
+        cmocka_unit_test(test_set_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,24 @@ static void test_utf8(void **unused)
     assert_true(vc_utf8_valid("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\xed\x9f\xbf", 17));
 }
 
+/* Every byte, at every place of a string that is longer than what is looked at at once. */
+static void test_plain_bytes(void **unused)
+{
+    char s[20];
+
+    (void)unused;
+    for (int byte = 0; byte < 256; byte++) {
+        bool plain = byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+
+        for (size_t at = 0; at < sizeof s; at++) {
+            memset(s, at % 2 == 0 ? ' ' : '~', sizeof s);
+            s[at] = (char)byte;
+            assert_int_equal(vc_json_plain_bytes(s, sizeof s), plain ? sizeof s : at);
+            assert_int_equal(vc_json_plain_bytes(s, at), at);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +238,7 @@ int main(void)
         cmocka_unit_test(test_numbers_read_back), cmocka_unit_test(test_locale),
         cmocka_unit_test(test_growth_and_detach), cmocka_unit_test(test_counting),
         cmocka_unit_test(test_no_memory),         cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_plain_bytes),
     };
 
     return cmocka_run_group_tests(tests, make, unmake);
