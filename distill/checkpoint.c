@@ -10,6 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "distill/device_step.h"
 #include "distill/grid.h"
 #include "distill/run_options.h"
 
@@ -147,6 +148,7 @@ static enum vc_status write_file(struct vc_trainer *t)
     enum vc_status status;
 
     VC_TRY(make_list(t, &list));
+    VC_TRY(vc_device_to_host(t));
     t->counts.saved = t->counts.step;
     t->counts.control = t->control;
     add(&list, "version", VC_DTYPE_I64, &version, 1);
@@ -309,6 +311,8 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
     VC_TRY(make_list(t, &list));
     VC_TRY(list_state(t, &list));
     VC_TRY(read_list(t, &list));
+    vc_weights_changed(t->student.weights);
+    vc_device_changed(t);
     VC_TRY(t->counts.step != 0 ? vc_grid_apply(t) : VC_OK);
     count_masked(t);
     if (!t->control) {
@@ -452,11 +456,20 @@ static void copy_statistics(struct vc_trainer *t, bool back)
     }
 }
 
-void vc_checkpoint_mark(struct vc_trainer *t)
+enum vc_status vc_checkpoint_mark(struct vc_trainer *t)
 {
-    if (t->checkpoint != NULL) {
+    bool has = false;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; t->checkpoint != NULL && k < t->student.weights->n; k++) {
+        has = has || t->student.weights->items[k].statistic;
+    }
+    if (has) {
+        VC_TRY(vc_weights_to_host(t->student.weights));
         copy_statistics(t, false);
     }
+out:
+    return status;
 }
 
 static void take_figures(struct vc_trainer *t)
@@ -501,6 +514,12 @@ enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status wh
         return why;
     }
     memcpy(text, vc_ctx_message(t->ctx), sizeof text);
+    vc_clear_error(t->ctx);
+    status = vc_device_to_host(t);
+    if (status != VC_OK) {
+        return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
+                          (unsigned long long)t->counts.step);
+    }
     copy_statistics(t, true);
     take_figures(t);
     atomic_store(&t->ctx->shared->cancelled, 0); /* granted; the file has to be written */

@@ -26,7 +26,7 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded);
 bool vc_checkpoint_has_control(const struct vc_trainer *t);
 
 /* Before a step: remembers what a step that is broken off has changed already. */
-void vc_checkpoint_mark(struct vc_trainer *t);
+enum vc_status vc_checkpoint_mark(struct vc_trainer *t);
 /* After a step: writes the file when it is time to. One that cannot be written is told in the report, and the run goes
  * on. */
 enum vc_status vc_checkpoint_step(struct vc_trainer *t);

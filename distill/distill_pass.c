@@ -74,6 +74,9 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     VC_TRY(tell_lineage(ctx, d, &t));
     pass->gate_missed = d->report.missed;
     pass->distillation = &d->report;
+    if (t.student.weights != NULL) {
+        vc_weights_leave(t.student.weights);
+    }
     d->weights = t.student.weights;
     t.student.weights = NULL;
 out:

@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
+#include "distill/device_step.h"
 #include "distill/grid.h"
 #include "kernels/kernels.h"
 #include "passes/fraction.h"
@@ -447,6 +448,7 @@ enum vc_status vc_gradual_grow(struct vc_trainer *t)
     if (g == NULL || !is_due(g, t->counts.step)) {
         return VC_OK;
     }
+    VC_TRY(vc_device_to_host(t));
     vc_free(t->ctx, g->room); /* its place is taken by what finding thresholds takes, so that no step takes more */
     g->room = NULL;
     vc_pool_trim(t->ctx->shared->pool);
@@ -454,6 +456,8 @@ enum vc_status vc_gradual_grow(struct vc_trainer *t)
     VC_TRY_ALLOC(counts);
     VC_TRY(grow(t, t->counts.step, counts));
     VC_TRY(vc_grid_apply(t));
+    vc_weights_changed(t->student.weights);
+    vc_device_changed(t);
 out:
     vc_free(t->ctx, counts);
     for (size_t i = 0; i < g->n; i++) {

@@ -53,11 +53,16 @@ static enum vc_status judge(struct vc_trainer *t, struct vc_quality *quality)
     struct vc_weights *w = t->student.weights;
     enum vc_status status;
 
+    status = vc_weights_to_host(w);
+    if (status != VC_OK) {
+        return status;
+    }
     memcpy(t->spare, w->data_block, (size_t)w->data_bytes);
     VC_TRY(vc_weights_round(t->ctx, w, t->options.student.weights, !t->options.frozen_norm));
     VC_TRY(vc_trainer_judge(t, false, quality, NULL));
 out:
     memcpy(w->data_block, t->spare, (size_t)w->data_bytes);
+    vc_weights_changed(w);
     return status;
 }
 
@@ -74,6 +79,7 @@ static enum vc_status note(struct vc_trainer *t, const struct vc_quality *qualit
                                          .scale = (double)NAN,
                                          .sparsity = vc_gradual_sparsity(t),
                                          .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
+                                         .device_bytes = t->device != NULL ? t->device->bytes : 0,
                                          .seconds = vc_seconds() - t->began,
                                          .eval = quality};
     enum vc_status status = VC_OK;
@@ -131,6 +137,7 @@ enum vc_status vc_trainer_choose(struct vc_trainer *t)
         memcpy(t->student.weights->data_block, t->best, (size_t)t->student.weights->data_bytes);
         vc_grid_take_masters(t);
         status = vc_grid_apply(t);
+        vc_weights_changed(t->student.weights);
     }
     if (!t->control) {
         t->report->best_step = t->counts.best_step;

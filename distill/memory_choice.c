@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/device_step.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
 
@@ -61,6 +62,13 @@ struct block {
 
 #define MAX_BLOCKS 20
 
+/* Of the host: all programs, or what it reads and writes of those on a device. */
+static uint64_t arena_bytes(const struct vc_trainer *t)
+{
+    return t->device == NULL ? t->report->arena_bytes
+                             : vc_max_u64(vc_net_host_bytes(&t->student), vc_net_host_bytes(&t->teacher));
+}
+
 /* Beside the weights of both networks. UINT64_MAX: the size overflows. */
 static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
 {
@@ -74,7 +82,7 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (!vc_mul_u64(batch, (uint64_t)t->student.n_classes * sizeof(double), &n_logits)) {
         n_logits = UINT64_MAX;
     }
-    blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, t->report->arena_bytes};
+    blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, arena_bytes(t)};
     blocks[n++] = (struct block){&t->state_block, VC_TAG_TILES, t->report->state_bytes};
     blocks[n++] = (struct block){(void **)&t->order, VC_TAG_MISC, (t->data.rows.n + 1) * sizeof *t->order};
     blocks[n++] = (struct block){(void **)&t->row, VC_TAG_SCRATCH, t->student.n_classes * sizeof *t->row};
@@ -91,6 +99,9 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
             blocks[n] = sums[k];
             n += sums[k].bytes != 0;
         }
+    }
+    if (vc_device_room_bytes(t) != 0) {
+        blocks[n++] = (struct block){&t->device_room, VC_TAG_SCRATCH, vc_device_room_bytes(t)};
     }
     if (t->options.eval_every != 0) {
         blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
@@ -254,6 +265,17 @@ out:
 
 /* ---- the memory ---- */
 
+static enum vc_status attach(struct vc_trainer *t)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_device_prepare(t));
+    VC_TRY(vc_net_attach(&t->student, t->arena, t->device_arena));
+    VC_TRY(vc_net_attach(&t->teacher, t->arena, t->device_arena));
+out:
+    return status;
+}
+
 enum vc_status vc_trainer_prepare(struct vc_trainer *t)
 {
     struct block blocks[MAX_BLOCKS];
@@ -274,8 +296,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     }
     t->n_states = t->student.weights->n;
     memset(t->states, 0, (t->student.weights->n + 1) * sizeof *t->states);
-    vc_net_attach(&t->student, t->arena); /* programs find the weights, too, so these come first */
-    vc_net_attach(&t->teacher, t->arena);
+    VC_TRY(attach(t)); /* programs find the weights, too, so these come first */
 out:
     return status;
 }
@@ -288,18 +309,18 @@ enum vc_status vc_trainer_reload(struct vc_trainer *t)
     vc_pool_trim(t->ctx->shared->pool);
     VC_TRY(vc_net_load(&t->student));
     vc_pool_trim(t->ctx->shared->pool);
-    t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->arena_bytes);
+    t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)arena_bytes(t));
     VC_TRY_ALLOC(t->arena);
     t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
     VC_TRY_ALLOC(t->state_block);
-    vc_net_attach(&t->student, t->arena);
-    vc_net_attach(&t->teacher, t->arena);
+    VC_TRY(attach(t));
 out:
     return status;
 }
 
 void vc_trainer_release(struct vc_trainer *t)
 {
+    vc_device_release(t);
     vc_free(t->ctx, t->arena);
     vc_free(t->ctx, t->state_block);
     t->arena = NULL;

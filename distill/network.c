@@ -166,7 +166,8 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
                                               .frozen_norm = net->options.frozen_norm,
                                               .recompute = net->options.recompute,
                                               .recompute_every = net->options.recompute_every,
-                                              .budget_bytes = net->options.budget_bytes};
+                                              .budget_bytes = net->options.budget_bytes,
+                                              .device = net->options.device};
     enum vc_status status = VC_OK;
 
     if (net->batch == NULL && net->fixed != (int64_t)rows) {
@@ -255,11 +256,39 @@ bool vc_net_has_batch_norm(const struct vc_net *net)
     return has && !net->options.frozen_norm;
 }
 
-void vc_net_attach(struct vc_net *net, void *memory)
+enum vc_status vc_net_attach(struct vc_net *net, void *memory, void *arena)
 {
+    enum vc_status status = VC_OK;
+
     for (size_t k = 0; k < net->n_engines; k++) {
-        vc_engine_attach(net->engines[k].engine, memory);
+        if (net->options.device != NULL) {
+            VC_TRY(vc_engine_attach_device(net->engines[k].engine, memory, arena));
+        } else {
+            vc_engine_attach(net->engines[k].engine, memory);
+        }
     }
+out:
+    return status;
+}
+
+uint64_t vc_net_host_bytes(const struct vc_net *net)
+{
+    uint64_t most = 0;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        most = vc_max_u64(most, vc_engine_host_bytes(net->engines[k].engine));
+    }
+    return most;
+}
+
+uint64_t vc_net_own_bytes(const struct vc_net *net)
+{
+    uint64_t sum = 0;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        sum += vc_engine_own_bytes(net->engines[k].engine);
+    }
+    return sum;
 }
 
 /* The input of the engine for that value of the graph; NULL: it needs none. */

@@ -19,6 +19,7 @@ struct vc_net_options {
     enum vc_recompute recompute; /* of programs that train, as in struct vc_engine_options */
     uint32_t recompute_every;
     uint64_t budget_bytes;
+    struct vc_train_device *device; /* NULL: the CPU computes */
 };
 
 struct vc_net {
@@ -60,8 +61,11 @@ void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, ui
 void vc_net_macs(const struct vc_net *net, uint64_t *again, uint64_t *forward);
 /* Of the programs without a backward pass alone. */
 uint64_t vc_net_forward_bytes(const struct vc_net *net);
-/* The memory of all of its programs, which take turns. */
-void vc_net_attach(struct vc_net *net, void *memory);
+/* The memory of all of its programs, which take turns. With a device it is that of the host, vc_net_host_bytes or more;
+ * arena is the device's. */
+enum vc_status vc_net_attach(struct vc_net *net, void *memory, void *arena);
+uint64_t vc_net_host_bytes(const struct vc_net *net); /* 0 without a device */
+uint64_t vc_net_own_bytes(const struct vc_net *net);  /* what programs take of the device beside the arena */
 
 /* Fills the inputs with rows by their numbers and computes. *logits: [n, positions, n_classes], those of the engine,
  * valid until its next pass or that of an engine that has the same memory. */

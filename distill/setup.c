@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
 #include "distill/checkpoint.h"
+#include "distill/device_step.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
 #include "distill/masks.h"
@@ -119,12 +120,14 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
                                            .seed = o->seed,
                                            .recompute = o->recompute,
                                            .recompute_every = o->recompute_every,
-                                           .budget_bytes = o->recompute_budget};
-    const struct vc_net_options teacher = {.role = "teacher", .precision = o->precision};
+                                           .budget_bytes = o->recompute_budget,
+                                           .device = t->device};
+    const struct vc_net_options teacher = {.role = "teacher", .precision = o->precision, .device = t->device};
     enum vc_status status;
 
     VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
     VC_TRY(t->judge_only ? VC_OK : vc_grid_open(t));
+    VC_TRY(vc_device_check(t));
     VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
     if (t->runs_teacher) {
         VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
@@ -204,6 +207,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
     }
     VC_TRY(vc_kernels_get(t->ctx) != NULL ? VC_OK : t->ctx->status);
+    VC_TRY(vc_device_open(t));
     VC_TRY(open_rows(t, t->options.data, rows));
     VC_TRY(open_networks(t, rows));
     if (t->options.eval != NULL) {
@@ -267,6 +271,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     }
     VC_TRY(vc_gradual_begin(t));
     VC_TRY(vc_grid_begin(t));
+    vc_device_changed(t);
     vc_pool_trim(t->ctx->shared->pool);
 out:
     return status;
@@ -282,6 +287,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_grid_close(t);
     vc_net_close(&t->student);
     vc_net_close(&t->teacher);
+    vc_device_close(t);
     vc_free(t->ctx, t->control_answers.right);
     vc_trainer_release(t);
     vc_free(t->ctx, t->total);
@@ -292,6 +298,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_free(t->ctx, t->states);
     vc_free(t->ctx, t->order);
     vc_free(t->ctx, t->blocks);
+    vc_free(t->ctx, t->device_room);
     vc_free(t->ctx, t->row);
     vc_free(t->ctx, t->labels);
     vc_free(t->ctx, t->mask);

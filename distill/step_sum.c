@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/device_step.h"
 #include "distill/real.h"
 #include "distill/trainer.h"
 
@@ -57,7 +58,7 @@ static uint64_t n_statistics(const struct vc_trainer *t)
 
 uint64_t vc_trainer_total_bytes(const struct vc_trainer *t)
 {
-    return t->options.accum > 1 ? slice_elems(t) * real_bytes(t) : 0;
+    return t->options.accum > 1 && t->device == NULL ? slice_elems(t) * real_bytes(t) : 0;
 }
 
 uint64_t vc_trainer_received_bytes(const struct vc_trainer *t)
@@ -237,6 +238,9 @@ enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, ui
     unsigned n_parts = (unsigned)vc_min_u64(vc_ranks_size(t->options.ranks), n_batches - first);
     enum vc_status status = VC_OK;
 
+    if (t->device != NULL) {
+        return vc_device_sum(t, first, n_batches);
+    }
     if (t->options.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }

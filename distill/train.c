@@ -4,6 +4,7 @@
 
 #include "core/base/checked.h"
 #include "distill/checkpoint.h"
+#include "distill/device_step.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
 #include "distill/random.h"
@@ -169,20 +170,29 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     struct vc_engine *engine;
     enum vc_status status;
 
-    vc_weights_clear(t->student.weights);
+    bool stays;
+
+    VC_TRY(vc_weights_clear(t->student.weights));
     vc_trainer_gather(t, &t->data.rows, w->numbers + first, n);
     if (t->data.taught && !t->control) {
         VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse, w->numbers + first, n, &teacher));
     }
     VC_TRY(vc_net_engine(&t->student, n, true, &engine));
     vc_trainer_before_batch(t, &pass);
+    stays = vc_device_has_loss(t, &teacher) && !(w->step == 0 && first == 0 && !t->control);
+    vc_engine_keep_outputs(engine, stays);
     VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
     if (w->step == 0 && first == 0 && !t->control) {
         compare_terms(t, w, n, logits, &teacher);
     }
-    w->own = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher,
-                     t->labels, t->mask, t->row, logits->grad);
+    if (stays) {
+        VC_TRY(vc_device_loss(t, engine, &w->spec, n, &teacher, &w->own));
+    } else {
+        w->own = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher,
+                         t->labels, t->mask, t->row, logits->grad);
+    }
     if (!isfinite(w->own.kd) || !isfinite(w->own.ce)) {
+        VC_TRY(vc_engine_fetch(engine, 0));
         return refuse_loss(t, w, w->numbers + first, n, logits, &teacher);
     }
     VC_TRY(vc_engine_backward(engine));
@@ -232,6 +242,7 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .lr = lr,
                                    .scale = 1,
                                    .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
+                                   .device_bytes = t->device != NULL ? t->device->bytes : 0,
                                    .seconds = vc_seconds() - t->began,
                                    .reserved_bytes = vc_pool_reserved(t->ctx->shared->pool),
                                    .peak_bytes = vc_pool_peak(t->ctx->shared->pool),
@@ -258,7 +269,10 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     VC_TRY(vc_net_engine(&t->student, vc_min_u64(t->options.batch, w.n), true, &engine));
     VC_TRY(batches(t, &w, engine));
     loss = w.spec.alpha * w.sums.kd + (1 - w.spec.alpha) * w.sums.ce;
-    w.grad_norm = vc_trainer_measure(t, engine);
+    VC_TRY(vc_trainer_measure(t, engine, &w.grad_norm));
+    if (number == 0 || !isfinite(w.grad_norm)) { /* they are looked at */
+        VC_TRY(vc_weights_grads_to_host(t->student.weights));
+    }
     if (!isfinite(w.grad_norm)) {
         return refuse_gradient(t, &w);
     }
@@ -266,7 +280,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     if (number == 0 && !t->control && t->options.gradients != NULL) {
         VC_TRY(vc_trainer_dump(t));
     }
-    vc_trainer_update(t, engine, number, w.grad_norm, lr);
+    VC_TRY(vc_trainer_update(t, engine, number, w.grad_norm, lr));
     VC_TRY(vc_grid_apply(t));
     t->counts.step = number + 1;
     if (!t->control) {
@@ -292,12 +306,12 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
 
     t->epoch = UINT64_MAX;
     vc_trainer_cut(t);
-    vc_checkpoint_mark(t);
+    VC_TRY(vc_checkpoint_mark(t));
     VC_TRY(vc_trainer_look(t, &stop)); /* of a run that was interrupted in it */
     while (!stop && t->counts.step < t->n_steps) {
         VC_TRY(vc_gradual_grow(t));
         VC_TRY(step(t, &rates, t->counts.step));
-        vc_checkpoint_mark(t);
+        VC_TRY(vc_checkpoint_mark(t));
         VC_TRY(vc_trainer_look(t, &stop));
         VC_TRY(vc_checkpoint_step(t));
         VC_TRY(vc_check_cancelled(t->ctx));

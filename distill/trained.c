@@ -69,12 +69,13 @@ static bool is_changed(const struct vc_weight *item, bool statistics)
     return item->trained || (statistics && item->statistic);
 }
 
-enum vc_status vc_weights_round(struct vc_ctx *ctx, const struct vc_weights *weights, const struct vc_model *model,
+enum vc_status vc_weights_round(struct vc_ctx *ctx, struct vc_weights *weights, const struct vc_model *model,
                                 bool statistics)
 {
     bool f64 = weights->precision == VC_GRAPH_F64;
+    enum vc_status status = vc_weights_to_host(weights);
 
-    for (size_t k = 0; k < weights->n; k++) {
+    for (size_t k = 0; status == VC_OK && k < weights->n; k++) {
         const struct vc_weight *item = &weights->items[k];
         size_t tensor = vc_model_find(model, item->name);
         enum vc_dtype dtype;
@@ -98,7 +99,8 @@ enum vc_status vc_weights_round(struct vc_ctx *ctx, const struct vc_weights *wei
             }
         }
     }
-    return VC_OK;
+    vc_weights_changed(weights);
+    return status;
 }
 
 /* ---- the step ---- */

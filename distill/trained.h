@@ -14,7 +14,7 @@ enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct 
 
 /* Rounds the weights to the types that the model has them in, so that they are what is written. VC_E_UNSUPPORTED: one
  * of them is no plain float in the file, so it cannot be trained. */
-enum vc_status vc_weights_round(struct vc_ctx *ctx, const struct vc_weights *weights, const struct vc_model *model,
+enum vc_status vc_weights_round(struct vc_ctx *ctx, struct vc_weights *weights, const struct vc_model *model,
                                 bool statistics);
 /* The same check without rounding, before any training. */
 enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *weights, const struct vc_model *model);

@@ -10,6 +10,7 @@
  *     grid.c      weights that are rounded to what codes can say
  *     judge.c     answers on rows that are not trained with
  *     recalibrate.c  statistics without training
+ *     device_step.c  losses, norms and updates on a device
  *     looks.c     the same while it trains: the best weights, and when to stop
  *     logits.c    answers into a file, which teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
@@ -53,6 +54,13 @@ struct vc_trainer_figures {
     double best_figure, best_loss;
 };
 
+/* Weights that are updated together (update.c). */
+struct vc_update_block {
+    size_t weight; /* entry of the student's weights */
+    size_t first, n;
+    double squares; /* of its gradients */
+};
+
 struct vc_trainer {
     struct vc_ctx *ctx;
     struct vc_distill_options options;
@@ -80,7 +88,11 @@ struct vc_trainer {
     void *total;    /* of the gradients of the step, this rank's slice of them; NULL: a step is one batch */
     void *received; /* of other ranks; NULL: there are none */
     void *norms;    /* running statistics, then those of the batch of each rank; NULL: one process, or none move */
-    double *row;    /* n_classes */
+    struct vc_train_device *device;   /* NULL: the CPU computes */
+    struct vc_device_step *on_device; /* device_step.h */
+    void *device_arena;   /* all programs take turns in it; then `arena` has what the host reads and writes */
+    void *device_room;    /* host memory of device_step.c */
+    double *row;          /* n_classes */
     void *teacher_logits; /* of one batch */
     int64_t *labels;      /* of one batch */
     uint8_t *mask;        /* of one batch */
@@ -151,9 +163,10 @@ enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t);
 uint64_t vc_trainer_cut_bytes(const struct vc_trainer *t);
 void vc_trainer_cut(struct vc_trainer *t);
 /* The norm of all gradients; those of masked weights become 0. */
-double vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine);
+enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine, double *norm);
 /* Clips, then moves the weights: step number `step`, from 0. */
-void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm, double lr);
+enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm,
+                                 double lr);
 
 /* All steps of a run, with the teacher or, for the control, without. */
 enum vc_status vc_trainer_run(struct vc_trainer *t);

@@ -2,16 +2,11 @@
  * tensors fix. So neither a weight nor the norm depends on the number of threads. */
 #include <math.h>
 
+#include "distill/device_step.h"
 #include "distill/real.h"
 #include "distill/trainer.h"
 
 #define PER_BLOCK 32768 /* weights */
-
-struct vc_update_block {
-    size_t weight; /* entry of the student's weights */
-    size_t first, n;
-    double squares; /* of its gradients */
-};
 
 /* One call of vc_engine_each. */
 struct task {
@@ -69,16 +64,20 @@ static void measure(void *user, unsigned worker, size_t block)
     b->squares = vc_square_sum(task->t->f64, grad, b->n);
 }
 
-double vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine)
+enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine, double *norm)
 {
     struct task task = {.t = t};
     double sum = 0;
 
+    if (t->device != NULL) {
+        return vc_device_measure(t, norm);
+    }
     vc_engine_each(engine, t->n_blocks, measure, &task);
     for (size_t k = 0; k < t->n_blocks; k++) {
         sum += t->blocks[k].squares;
     }
-    return sqrt(sum);
+    *norm = sqrt(sum);
+    return VC_OK;
 }
 
 static void move(void *user, unsigned worker, size_t block)
@@ -100,7 +99,8 @@ static void move(void *user, unsigned worker, size_t block)
               at(t, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
 }
 
-void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm, double lr)
+enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm,
+                                 double lr)
 {
     const struct vc_distill_options *o = &t->options;
     const struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM    ? VC_UPDATE_ADAM
@@ -116,5 +116,9 @@ void vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t 
     struct task task = {
         .t = t, .update = &u, .by = o->clip > 0 && grad_norm > o->clip ? o->clip / (grad_norm + 1e-6) : 1};
 
+    if (t->device != NULL) {
+        return vc_device_update(t, &u, task.by);
+    }
     vc_engine_each(engine, t->n_blocks, move, &task);
+    return VC_OK;
 }

@@ -22,7 +22,8 @@ static bool take_json(void *group, const char *value)
 /* clang-format off */
 static const struct opt run_opts[] = {
     {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, COMMON(device),
-     .help = "where to compute; the output does not depend on it (default auto)"},
+     .help = "where to compute; the output does not depend on it, but for the last digits of what is trained and of a "
+             "network's answers (default auto)"},
     {.name = "threads", .value = "N", .kind = OPT_COUNT, COMMON(threads),
      .help = "threads to use (default, and 0: every processor this process may use)"},
     {.name = "max-memory", .value = "SIZE", .kind = OPT_SIZE, COMMON(max_memory),

@@ -270,6 +270,19 @@ out:
     return status;
 }
 
+void vc_weights_leave(struct vc_weights *w)
+{
+    if (w->device != NULL) {
+        vc_train_free(w->device, w->device_data, w->data_bytes);
+        vc_train_free(w->device, w->device_grad, w->grad_bytes);
+    }
+    w->device = NULL;
+    w->device_data = NULL;
+    w->device_grad = NULL;
+    w->newer_on_device = false;
+    w->grads_on_device = false;
+}
+
 void vc_weights_changed(struct vc_weights *w)
 {
     w->newer_on_host = true;
@@ -312,10 +325,7 @@ void vc_weights_free(struct vc_weights *w)
     if (w == NULL) {
         return;
     }
-    if (w->device != NULL) {
-        vc_train_free(w->device, w->device_data, w->data_bytes);
-        vc_train_free(w->device, w->device_grad, w->grad_bytes);
-    }
+    vc_weights_leave(w);
     vc_free(w->ctx, w->data_block);
     vc_free(w->ctx, w->grad_block);
     vc_free(w->ctx, w->items);

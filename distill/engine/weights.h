@@ -67,6 +67,8 @@ enum vc_status vc_weights_clear(struct vc_weights *weights);
 
 /* Takes memory of the device for copies; does nothing the second time. */
 enum vc_status vc_weights_use(struct vc_weights *weights, struct vc_train_device *device);
+/* Gives that memory back, before the device is closed; what is only there is lost. */
+void vc_weights_leave(struct vc_weights *weights);
 /* Who has written to values of the host says so; who will read them there, or gradients, brings them there first.
  * Without a device these do nothing. */
 void vc_weights_changed(struct vc_weights *weights);

@@ -96,11 +96,11 @@ if [ -n "$deps" ]; then
 fi
 if [ "$emulated" -eq 1 ]; then
     set -- "$@" -DVCOMPRESS_CUDA=OFF -DVCOMPRESS_TESTS=ON
-    targets="vcompress_program kernelcheck vcompress_cuda_emu"
+    targets="vcompress_program kernelcheck vcompress_cuda_emu test_engine_device"
 else
     capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d '.')
     set -- "$@" -DVCOMPRESS_CUDA=ON -DVCOMPRESS_TESTS=ON "-DCMAKE_CUDA_ARCHITECTURES=${capability:-native}"
-    targets="vcompress_program kernelcheck vcompress_cuda"
+    targets="vcompress_program kernelcheck vcompress_cuda test_engine_device"
 fi
 part "configure" cmake "$@"
 # shellcheck disable=SC2086
@@ -112,6 +112,7 @@ fi
 
 program=$(find "$build" -type f -name vcompress -perm -u+x | head -n 1)
 kernelcheck=$(find "$build" -type f -name kernelcheck -perm -u+x | head -n 1)
+engine=$(find "$build" -type f -name test_engine_device -perm -u+x | head -n 1)
 if [ "$emulated" -eq 1 ]; then
     VCOMPRESS_BACKEND_PATH=$(find "$build" -name vcompress_cuda_emu.so | head -n 1)
     limits="--max-elems 1100"
@@ -141,6 +142,12 @@ else
     skip "inputs of many shapes: no NumPy"
 fi
 part "the same bytes and figures from CPU and CUDA" sh "$root/tests/cuda_emu/same_on_cuda.sh" "$program" "$@"
+
+part "training: every step as on the CPU, resumed to the last bit" sh "$root/tests/cuda_emu/train_on_cuda.sh" "$program" \
+    "$root/examples/digits"
+if [ -n "$engine" ]; then
+    part "training: every instruction as on the CPU" "$engine"
+fi
 
 # ---- sanitizers ----
 
@@ -179,6 +186,22 @@ else
     say '```'
     "$kernelcheck" --level cuda --bench >>"$summary" 2>&1 || failed=1
     say '```'
+    say ""
+    say "Steps of distillation, the digits network as its own teacher, batches of 64 (44 steps less 4 steps, over 40):"
+    say ""
+    say "| device | per step |"
+    say "|---|---:|"
+    for device in cpu cuda; do
+        for steps in 4 44; do
+            begin=$(date +%s%N)
+            "$program" distill -q --device "$device" --teacher "$root/examples/digits/digits.npz" \
+                --student "$root/examples/digits/digits.npz" --graph "$root/examples/digits/digits.layers.txt" \
+                --data "$root/examples/digits/images.npz" --array test_images=train_images --steps "$steps" --force \
+                -o "$work/steps.npz" || failed=1
+            [ "$steps" -eq 4 ] && few=$(($(date +%s%N) - begin))
+        done
+        say "| $device | $((($(date +%s%N) - begin - few) / 40000)) us |"
+    done
     if [ -f "$work/big.npz" ]; then
         say ""
         say "Whole program, $(du -m "$work/big.npz" | cut -f 1) MiB npz in the page cache, best of three:"

@@ -1,0 +1,99 @@
+#!/bin/sh
+# train_on_cuda.sh - distill, evaluate and logits on the CPU and on CUDA (a device, or the emulated card through
+# VCOMPRESS_BACKEND_PATH): losses of every step within 1e-5, answers and figures as near; on the device an interrupted
+# run and one that is not have the same bits. Prints a line per comparison; status 1 if any fails.
+#
+#     train_on_cuda.sh VCOMPRESS EXAMPLES/digits
+set -eu
+program=$1
+digits=$2
+folder=$(mktemp -d "${TMPDIR:-/tmp}/vcompress-train.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+failed=0
+
+say() { # SAYS CONDITION-STATUS
+    if [ "$2" -eq 0 ]; then
+        echo "passed: $1"
+    else
+        echo "FAILED: $1"
+        failed=1
+    fi
+}
+
+# near A B FIELD...: the fields of both logs, line by line
+near() {
+    awk -v a="$1" -v b="$2" -v fields="$3" '
+        function value(line, field) {
+            if (!match(line, field "\"?:? [-+0-9][-+0-9.e]*")) { return "none" }
+            line = substr(line, RSTART, RLENGTH)
+            sub(/.* /, "", line)
+            return line
+        }
+        BEGIN {
+            n_fields = split(fields, field, " ")
+            while ((getline x < a) > 0) {
+                if ((getline y < b) <= 0) { print "lines are missing"; exit 1 }
+                for (k = 1; k <= n_fields; k++) {
+                    p = value(x, field[k]); q = value(y, field[k])
+                    d = p - q; d = d < 0 ? -d : d
+                    if ((p == "none") != (q == "none") || d > 1e-5 * (p < 0 ? -p : p)) {
+                        print field[k] ": " p " and " q; exit 1
+                    }
+                    n += p != "none"
+                }
+            }
+            exit n == 0
+        }' </dev/null
+}
+
+# train DEVICE NAME OPTION...
+train() {
+    device=$1 name=$2
+    shift 2
+    "$program" distill -q --device "$device" --teacher "$digits/digits.npz" --student "$folder/pruned.npz" \
+        --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images \
+        --log "$folder/$name.log" -o "$folder/$name.npz" --force "$@" >"$folder/$name.out" 2>&1 || {
+        cat "$folder/$name.out"
+        return 1
+    }
+}
+
+# both LABEL OPTION...: the same run on both
+both() {
+    label=$1
+    shift
+    outcome=0
+    train cpu cpu "$@" && train cuda cuda "$@" &&
+        near "$folder/cpu.log" "$folder/cuda.log" "loss kd ce grad_norm" || outcome=1
+    say "$label" "$outcome"
+}
+
+"$program" prune -q --sparsity 0.9 "$digits/digits.npz" -o "$folder/pruned.npz"
+both "Adam, with masks" --steps 2 --batch 4 --keep-sparsity
+both "momentum, labels, two batches a step, clipped" --steps 2 --batch 3 --accum 2 --optimizer momentum --nesterov \
+    --lr 0.01 --clip 1 --alpha 0.5 --array y=train_labels
+both "squared error, recomputation" --steps 2 --batch 4 --loss mse --optimizer momentum --lr 0.0001 --recompute every:1
+
+# A run in two parts, on the device: the checkpoint is that behind step 2 of 3.
+outcome=0
+train cuda whole --steps 3 --batch 2 && train cuda first --steps 3 --batch 2 --checkpoint "$folder/run.ckpt" \
+    --checkpoint-every 2 && mv "$folder/run.ckpt" "$folder/at.ckpt" &&
+    train cuda second --steps 3 --batch 2 --resume "$folder/at.ckpt" && cmp "$folder/whole.npz" "$folder/first.npz" &&
+    cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
+say "a run that was resumed" "$outcome"
+
+# Answers: figures of four digits, and logits.
+for device in cpu cuda; do
+    "$program" evaluate --device "$device" "$folder/pruned.npz" --teacher "$digits/digits.npz" \
+        --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images \
+        --array y=train_labels --rows 12 >"$folder/$device.out" 2>&1 || cat "$folder/$device.out"
+    "$program" logits -q --device "$device" "$digits/digits.npz" --graph "$digits/digits.layers.txt" \
+        --data "$digits/images.npz" --array test_images=train_images --rows 12 -o "$folder/$device.logits.npz" || failed=1
+done
+outcome=0
+near "$folder/cpu.out" "$folder/cuda.out" "accuracy cross-entropy teacher divergence" || outcome=1
+say "evaluate" "$outcome"
+outcome=0
+"$program" diff -q --min-sqnr 100 "$folder/cpu.logits.npz" "$folder/cuda.logits.npz" >"$folder/diff.out" 2>&1 || outcome=1
+say "logits" "$outcome"
+exit $failed
