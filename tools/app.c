@@ -80,12 +80,25 @@ const struct opt_group group_help = GROUP("Help", help_opts);
 /* Every failure is one line on stderr. Names in it come from files, so control characters become '?'. */
 static void print_line(struct app *app, const char *text)
 {
-    char *clean = text_clean(text);
+    char *clean = app->silent ? NULL : text_clean(text);
 
+    if (app->silent) {
+        return;
+    }
     out_flush(&app->out); /* lines come in their order, also where both streams are one terminal */
     app->said = true;
     fprintf(stderr, "vcompress: %s\n", clean != NULL ? clean : text);
     free(clean);
+}
+
+/* Keeps a failure that other ranks have to hear of first; false: there are none. */
+static bool hold(struct app *app, enum vc_status status, const char *text)
+{
+    if (app->holds && app->held_status == VC_OK) {
+        app->held_status = status;
+        snprintf(app->held, sizeof(app->held), "%s", text);
+    }
+    return app->holds;
 }
 
 static int exit_status(enum vc_status status)
@@ -136,6 +149,9 @@ static int fail_with(struct app *app, enum vc_status status, const char *sentenc
     char text[LINE_BYTES];
 
     name_subject(app, sentence, text);
+    if (hold(app, status, text)) {
+        return exit_status(status);
+    }
     if (status == VC_E_CANCELLED && caught_signal() != 0) {
         return EXIT_SYSTEM; /* main ends by that signal, without a word */
     }
@@ -181,8 +197,10 @@ int app_usage(struct app *app, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text + n, sizeof(text) - n, format, args);
     va_end(args);
-    print_line(app, text);
-    json_failure(app, VC_E_ARGUMENT, text);
+    if (!hold(app, VC_E_ARGUMENT, text)) {
+        print_line(app, text);
+        json_failure(app, VC_E_ARGUMENT, text);
+    }
     return EXIT_USAGE;
 }
 

@@ -67,6 +67,10 @@ struct app {
     bool written;        /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed;  /* it was, when we started */
     bool said;           /* a line was printed on stderr: there is never a second one */
+    bool silent;         /* another process says it: ranks_app.h */
+    bool holds;          /* a failure is kept, not said, until other ranks know of it */
+    enum vc_status held_status;
+    char held[2048]; /* its sentence */
 };
 
 /* Every command's structure starts with this, so that its groups can refer to the shared fields. */

@@ -9,6 +9,7 @@
 #include "tools/html_pages.h"
 #include "tools/passes.h"
 #include "tools/print_distill.h"
+#include "tools/ranks_app.h"
 #include "tools/recompute_word.h"
 
 #define MAX_FREEZE 64
@@ -36,6 +37,7 @@ struct distill_cli {
     const char *eval_arrays[MAX_NET_ARRAYS];
     struct vc_data_options eval_data;
     struct vc_distill_options distill;
+    enum vc_ranks_kind ranks;
     struct vc_prune_options prune;   /* of --sparsity */
     struct vc_quantize_options grid; /* of --fake-quant */
     bool has_grid;
@@ -230,6 +232,12 @@ static const struct opt training_opts[] = {
      .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
 };
 
+static const struct opt ranks_opts[] = {
+    {.name = "ranks", .value = "auto|none|mpi", .kind = OPT_CHOICE, CLI(ranks), .option = "ranks",
+     .help = "processes that mpirun or srun started share the batches of each step, with the bits of one process; --accum says how many "
+             "there are (default auto: where there are several; none: each trains by itself)"},
+};
+
 static const struct opt output_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
      .help = "where to write, in the student's format or that of the extension"},
@@ -267,10 +275,12 @@ static const struct opt_group group_training = {"Training", training_opts,
                                                 sizeof(training_opts) / sizeof(training_opts[0]), 0};
 static const struct opt_group group_watch = {"Logs and gates", watch_opts, sizeof(watch_opts) / sizeof(watch_opts[0]),
                                              0};
+static const struct opt_group group_ranks = {"Ranks", ranks_opts, sizeof(ranks_opts) / sizeof(ranks_opts[0]), 0};
 const struct opt_group group_distill_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,   &group_training,
-                                                 &group_select,  &group_distill_output, &group_watch,  &group_run,
-                                                 &group_json,    &group_page,           &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,  &group_training,
+                                                 &group_select,  &group_distill_output, &group_watch, &group_ranks,
+                                                 &group_run,     &group_json,           &group_page,  &group_report,
+                                                 &group_help};
 
 /* ---- steps ---- */
 
@@ -422,19 +432,23 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
         cli->distill.keep_batch = options_seen(&app->parsed, "batch") || options_seen(&app->parsed, "accum");
     }
     app->subject = NULL; /* sentences name the file that they are about */
-    rc = cli->distill.dry_run ? GO_ON : open_log(app, cli);
+    rc = cli->distill.dry_run || app->silent ? GO_ON : open_log(app, cli);
     if (rc != GO_ON) {
         return rc;
     }
-    progress_begin(app);
+    if (!app->silent) {
+        progress_begin(app);
+    }
     status = vc_distill(app->ctx, &cli->distill, &d);
     progress_end();
-    if (status == VC_E_CANCELLED && cli->distill.checkpoint != NULL) { /* what a signal ends says where it goes on */
+    status = ranks_agree(app, cli->distill.ranks, status);
+    if (status == VC_E_CANCELLED && caught_signal() != 0 && cli->distill.checkpoint != NULL &&
+        !app->silent) { /* what a signal ends says where it goes on */
         fprintf(stderr, "vcompress: ");
         print_clean(stderr, vc_ctx_message(app->ctx));
         fputc('\n', stderr);
     }
-    rc = d != NULL ? tell(app, cli, d) : rc;
+    rc = (status == VC_OK || status == VC_E_GATE) && !app->silent ? tell(app, cli, d) : rc;
     rc = close_log(app, cli, rc);
     if (rc == GO_ON && status == VC_E_GATE) {
         app->subject = is_derived(cli) ? cli->nets.teacher : cli->student;
@@ -621,6 +635,7 @@ static int run_distill(struct app *app, int n_args, char **args)
     memset(&cli, 0, sizeof cli);
     convert_defaults(&cli.nets.convert);
     begin(&cli);
+    ranks_begin(app);
     rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
     if (rc != GO_ON) {
@@ -630,9 +645,11 @@ static int run_distill(struct app *app, int n_args, char **args)
     set_passes(app, &cli);
     app->output = cli.nets.convert.write.path;
     rc = app_open(app);
-    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? ranks_join(app, cli.ranks, &cli.distill.ranks) : rc;
+    rc = rc == GO_ON && !app->silent ? json_check(app) : rc;
     rc = rc == GO_ON ? open_all(app, &cli) : rc;
     rc = rc == GO_ON ? distill(app, &cli, &cli.opened.student, &cli.opened.teacher) : rc;
+    rc = ranks_settle(app, cli.distill.ranks, rc);
     end(&cli);
     return rc;
 }
@@ -657,6 +674,9 @@ static int ready(struct app *app, void *options, struct conversion *what)
     set_eval(cli);
     set_passes(app, cli);
     what->tag = "distilled";
+    if (ranks_refuse(app, cli->ranks, "distill in a recipe") != GO_ON) {
+        return EXIT_USAGE;
+    }
     return check_both(app, cli) != GO_ON ? EXIT_USAGE : answers_check(app, cli->nets.teacher);
 }
 

@@ -324,7 +324,7 @@ void json_failure(struct app *app, enum vc_status status, const char *message)
     const struct destination where = json_destination(app);
     char *text = NULL;
 
-    if (!app->json.on || app->command == NULL || app->command->schema == NULL ||
+    if (!app->json.on || app->silent || app->command == NULL || app->command->schema == NULL ||
         (where.path != NULL && is_foreign(&where))) {
         return;
     }

@@ -102,6 +102,9 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (d->accum != 1) {
         fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
     }
+    if (o->ranks != NULL) {
+        fprintf(to, " on each of %u ranks (%s)", vc_ranks_size(o->ranks), vc_ranks_name(o->ranks));
+    }
     fprintf(to, ", %.4g epochs", d->epochs);
     if (d->resumed != 0) {
         fprintf(to, "; resumed after %s", fmt_count(buf, d->resumed));

@@ -120,15 +120,27 @@ static unsigned cgroup_quota(void)
     return (unsigned)((quota + period - 1) / period);
 }
 
-unsigned vc_cpu_threads(void)
+unsigned vc_cpu_allowed(unsigned *first)
 {
     cpu_set_t set;
-    unsigned n;
+
+    *first = 0;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) {
+        return 0;
+    }
+    while (*first < CPU_SETSIZE && !CPU_ISSET(*first, &set)) {
+        ++*first;
+    }
+    return (unsigned)CPU_COUNT(&set);
+}
+
+unsigned vc_cpu_threads(void)
+{
+    unsigned first;
+    unsigned n = vc_cpu_allowed(&first);
     unsigned quota = cgroup_quota();
 
-    if (sched_getaffinity(0, sizeof set, &set) == 0) {
-        n = (unsigned)CPU_COUNT(&set);
-    } else {
+    if (n == 0) {
         long online = sysconf(_SC_NPROCESSORS_ONLN);
 
         n = online > 0 ? (unsigned)online : 1;

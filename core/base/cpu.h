@@ -9,6 +9,8 @@ bool vc_cpu_has(enum vc_cpu_level level);
 const char *vc_cpu_level_name(enum vc_cpu_level level);
 bool vc_cpu_level_parse(const char *name, enum vc_cpu_level *out); /* "all" is vc_cpu_best() */
 
+/* Processors by affinity mask; *first: the number of the lowest one. 0: not known. */
+unsigned vc_cpu_allowed(unsigned *first);
 /* Processors by affinity mask and cgroup quota; at least 1. */
 unsigned vc_cpu_threads(void);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#define PATIENCE 0.3 /* seconds that an interrupted rank still waits for the others: mpirun kills after one */
+#define PATIENCE 0.1 /* seconds that an interrupted rank still waits for the others: mpirun kills after one */
 
 /* What a rank tells in a meeting. */
 struct note {
@@ -162,7 +162,8 @@ static enum vc_status exchange(struct vc_ctx *ctx, struct vc_ranks *r, const str
     }
     r->lost = true;
     if (wait.since != 0) {
-        return end_with(ctx, r, VC_E_CANCELLED, "interrupted while another rank did not answer");
+        (void)snprintf(text, sizeof text, "rank %u: interrupted while another rank did not answer", r->rank);
+        return end_with(ctx, r, VC_E_CANCELLED, text);
     }
     (void)snprintf(text, sizeof text, "rank %u: another rank does not answer: %s", r->rank, why);
     return end_with(ctx, r, VC_E_IO, text);
@@ -254,8 +255,11 @@ enum vc_status vc_ranks_meet(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_sta
     return VC_OK;
 }
 
-enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status)
+enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status, const char *sentence)
 {
+    if (status != VC_OK && sentence != NULL) {
+        (void)vc_fail(ctx, status, "%s", sentence);
+    }
     return vc_ranks_meet(ctx, r, status, NULL, 0, NULL);
 }
 
@@ -275,7 +279,7 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
     VC_TRY(vc_ranks_meet(ctx, r, VC_OK, &own, 1, r->numbers));
     n = (size_t)r->numbers[0][0];
     theirs = vc_alloc(ctx, VC_TAG_MISC, n + 1);
-    VC_TRY(vc_ranks_agree(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM));
+    VC_TRY(vc_ranks_meet(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM, NULL, 0, NULL));
     theirs[n] = '\0';
     memset(r->pieces, 0, (size_t)2 * r->size * sizeof *r->pieces);
     for (unsigned k = 1; r->rank == 0 && k < r->size; k++) {
@@ -285,7 +289,8 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
         r->pieces[r->size] = (struct vc_piece){theirs, n};
     }
     VC_TRY(vc_ranks_exchange(ctx, r, r->pieces, r->pieces + r->size));
-    VC_TRY(vc_ranks_agree(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK));
+    VC_TRY(vc_ranks_meet(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK, NULL,
+                         0, NULL));
 out:
     vc_free(ctx, theirs);
     return status;

@@ -1,5 +1,6 @@
 /* ranks.h - several processes that train one student together: started by mpirun or srun, each with the same options.
  *
+ *     vc_ranks_join                  they find each other
  *     vc_distill_options.ranks       each trains with its share of the rows; the bits are those of one process
  *     vc_ranks_agree                 did it work on all of them?
  *     vc_ranks_leave
@@ -18,6 +19,16 @@ extern "C" {
 
 struct vc_ranks;
 
+enum vc_ranks_kind {
+    VC_RANKS_AUTO = 0, /* by MPI where the process was started as one of several, else none */
+    VC_RANKS_NONE = 1, /* this process trains alone, whoever started it */
+    VC_RANKS_MPI = 2
+};
+
+/* The ranks that this process was started with; *out is NULL where there is one. They are found once in a process: MPI
+ * cannot begin twice. VC_E_DEVICE: the process is one of several, and there is no plug-in that brings them together. */
+VC_API enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out);
+
 /* NULL: rank 0 of 1. */
 VC_API unsigned vc_ranks_rank(const struct vc_ranks *ranks);
 VC_API unsigned vc_ranks_size(const struct vc_ranks *ranks);
@@ -27,12 +38,18 @@ VC_API unsigned vc_ranks_threads(const struct vc_ranks *ranks);
 VC_API const char *vc_ranks_name(const struct vc_ranks *ranks);
 
 /* Every rank tells what came of its work, and hears of the others: VC_OK where all of them had VC_OK, else the status
- * of the first rank that had not, with its sentence behind "rank 2: ". A rank that has failed has to call it, or the
- * others wait; it may be anywhere else in their work, which ends then. */
-VC_API enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *ranks, enum vc_status status);
+ * of the first rank that had not, with its sentence behind "rank 2: ", or, where all say the same, that. A rank that
+ * has failed has to call it, or the others wait; they may be anywhere else in their work, which ends then. sentence:
+ * of this rank's failure; NULL: that of the context. */
+VC_API enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *ranks, enum vc_status status,
+                                     const char *sentence);
 /* A rank did not answer: nobody can say more to the others. */
 VC_API bool vc_ranks_lost(const struct vc_ranks *ranks);
 VC_API void vc_ranks_leave(struct vc_ranks *ranks); /* accepts NULL */
+
+/* The rank that a launcher gave this process, as the environment says; false: it was not started as one of several.
+ * *launcher: "mpirun". Any pointer may be NULL. */
+VC_API bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher);
 
 #ifdef __cplusplus
 }

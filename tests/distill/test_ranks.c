@@ -159,7 +159,7 @@ static void train(struct vc_ctx *c, struct vc_ranks *ranks, unsigned rank, void 
     if (part->status == VC_OK) {
         part->status = vc_distill(c, &o, &d);
     }
-    part->agreed = vc_ranks_agree(c, ranks, part->status);
+    part->agreed = vc_ranks_agree(c, ranks, part->status, NULL);
     (void)snprintf(part->text, sizeof part->text, "%s", vc_ctx_message(c));
     if (d != NULL) {
         keep_figures(part, d);

@@ -1,0 +1,211 @@
+/* join.c - the ranks that this process was started with: what the environment says, the plug-in, the processors of
+ * each. See <vcompress/ranks.h>. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/cpu.h"
+#include "core/base/plugin.h"
+#include "distill/ranks/meeting.h"
+
+static const struct vc_plugin_kind mpi_plugin = {"VCOMPRESS_MPI_PATH", VC_CARRIER_FILE, VC_CARRIER_SYMBOL, true};
+
+/* ---- what the environment says ---- */
+
+/* How launchers tell a process its number. SLURM_NTASKS is no sign: the script of a job has it, too, which runs once.
+ */
+static const struct launcher {
+    const char *name, *size, *rank;
+    bool mpi; /* its processes find each other by MPI */
+} launchers[] = {
+    {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", true},
+    {"mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", true},
+    {"mpiexec", "PMI_SIZE", "PMI_RANK", true},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", true},
+    {"torchrun", "WORLD_SIZE", "RANK", false},
+};
+
+static bool read_count(const char *variable, unsigned *out)
+{
+    const char *text = getenv(variable);
+    char end;
+
+    return text != NULL && sscanf(text, "%6u%c", out, &end) == 1;
+}
+
+/* The first that says there are several; NULL: none does. */
+static const struct launcher *find_launcher(unsigned *rank, unsigned *size)
+{
+    for (size_t k = 0; k < sizeof launchers / sizeof *launchers; k++) {
+        if (read_count(launchers[k].size, size) && read_count(launchers[k].rank, rank) && *size > 1) {
+            return &launchers[k];
+        }
+    }
+    return NULL;
+}
+
+bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher)
+{
+    unsigned own_rank = 0;
+    unsigned own_size = 1;
+    const struct launcher *found = find_launcher(&own_rank, &own_size);
+
+    if (rank != NULL) {
+        *rank = found != NULL ? own_rank : 0;
+    }
+    if (size != NULL) {
+        *size = found != NULL ? own_size : 1;
+    }
+    if (launcher != NULL) {
+        *launcher = found != NULL ? found->name : NULL;
+    }
+    return found != NULL;
+}
+
+/* ---- the plug-in ---- */
+
+static const struct vc_carrier *try_place(const char *path, char outcome[VC_PLUGIN_OUTCOME])
+{
+    const struct vc_carrier *carrier;
+    vc_carrier_entry_fn *entry;
+    void *symbol;
+    void *library = vc_plugin_load(&mpi_plugin, path, &symbol, outcome);
+
+    if (library == NULL) {
+        return NULL;
+    }
+    memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
+    carrier = entry();
+    if (carrier == NULL || carrier->abi != VC_CARRIER_ABI || carrier->struct_size < sizeof *carrier) {
+        (void)snprintf(outcome, VC_PLUGIN_OUTCOME, "it was made for another version (ABI %u, this program needs %u)",
+                       carrier != NULL ? (unsigned)carrier->abi : 0, VC_CARRIER_ABI);
+        vc_plugin_unload(library);
+        return NULL;
+    }
+    return carrier;
+}
+
+static enum vc_status find_carrier(struct vc_ctx *ctx, const struct vc_carrier **carrier)
+{
+    struct vc_plugin_search *s = vc_alloc(ctx, VC_TAG_MISC, sizeof *s);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(s);
+    vc_plugin_list(&mpi_plugin, s);
+    *carrier = NULL;
+    for (unsigned k = 0; k < s->n_places && *carrier == NULL; k++) {
+        *carrier = try_place(s->places[k].path, s->places[k].outcome);
+    }
+    if (*carrier == NULL) {
+        status = vc_fail(ctx, VC_E_DEVICE, "the plug-in " VC_CARRIER_FILE " could not be loaded: %s (%s)%s%s%s%s%s",
+                         s->n_places > 0 ? s->places[0].path : mpi_plugin.variable,
+                         s->n_places > 0 ? s->places[0].outcome : "too long", s->n_places > 1 ? ", " : "",
+                         s->n_places > 1 ? s->places[1].path : "", s->n_places > 1 ? " (" : "",
+                         s->n_places > 1 ? s->places[1].outcome : "", s->n_places > 1 ? ")" : "");
+    }
+out:
+    vc_free(ctx, s);
+    return status;
+}
+
+/* ---- processors ---- */
+
+/* FNV-1a, as a number that a double holds. */
+static double host_number(void)
+{
+    char host[256] = "";
+    uint64_t hash = 0xcbf29ce484222325u;
+
+    (void)gethostname(host, sizeof host - 1);
+    for (const char *at = host; *at != '\0'; at++) {
+        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
+    }
+    return (double)(hash >> 16);
+}
+
+/* Ranks of one machine that may use the same processors share them; a launcher may also have given each its own. */
+static enum vc_status share_processors(struct vc_ctx *ctx, struct vc_ranks *ranks)
+{
+    double(*all)[VC_MEETING_NUMBERS] = vc_ranks_numbers(ranks);
+    unsigned first;
+    unsigned n = vc_cpu_allowed(&first);
+    const double own[3] = {host_number(), first, n};
+    unsigned sharing = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_ranks_meet(ctx, ranks, VC_OK, own, 3, all));
+    for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
+        sharing += memcmp(all[k], own, sizeof own) == 0;
+    }
+    n = vc_cpu_threads() / sharing;
+    vc_ranks_set_threads(ranks, n != 0 ? n : 1);
+out:
+    return status;
+}
+
+/* ---- joining ---- */
+
+static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launcher, unsigned launched,
+                               struct vc_ranks **out)
+{
+    const struct vc_carrier *carrier;
+    char why[VC_CARRIER_WHY] = "unknown reason";
+    void *handle = NULL;
+    unsigned rank = 0;
+    unsigned size = 1;
+    enum vc_status status;
+
+    VC_TRY(find_carrier(ctx, &carrier));
+    if (!carrier->open(&rank, &size, why, &handle)) {
+        return vc_fail(ctx, VC_E_DEVICE, "%s could not begin: %s", carrier->name, why);
+    }
+    if (launcher != NULL && size != launched) {
+        carrier->close(handle, true);
+        return vc_fail(ctx, VC_E_DEVICE,
+                       "%s started %u processes, and %s knows of %u: it is not the one that " VC_CARRIER_FILE
+                       " was built with",
+                       launcher->name, launched, carrier->name, size);
+    }
+    if (size == 1 || size > VC_RANKS_MOST) {
+        carrier->close(handle, true);
+        return size == 1 ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "there are %u ranks; at most %u", size, VC_RANKS_MOST);
+    }
+    VC_TRY(vc_ranks_create(ctx, carrier, handle, rank, size, out));
+    status = share_processors(ctx, *out);
+    if (status != VC_OK) {
+        vc_ranks_leave(*out);
+        *out = NULL;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out)
+{
+    unsigned rank, size;
+    const struct launcher *launcher = find_launcher(&rank, &size);
+    const char *option = vc_option(ctx, "ranks");
+    enum vc_status status;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    if (kind > VC_RANKS_MPI) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that there is", option);
+    }
+    if (kind == VC_RANKS_NONE || (kind == VC_RANKS_AUTO && launcher == NULL)) {
+        return VC_OK;
+    }
+    if (kind == VC_RANKS_AUTO && !launcher->mpi) {
+        return vc_fail(ctx, VC_E_DEVICE,
+                       "this is one of %u processes that %s started, and ranks find each other by MPI alone: mpirun or "
+                       "srun; with %s none each trains by itself",
+                       size, launcher->name, option);
+    }
+    status = join_mpi(ctx, launcher != NULL && launcher->mpi ? launcher : NULL, size, out);
+    if (status == VC_E_DEVICE && kind == VC_RANKS_AUTO) {
+        status = vc_context(ctx, "this is one of %u processes that %s started (%s none: each trains by itself)", size,
+                            launcher->name, option);
+    }
+    return status;
+}

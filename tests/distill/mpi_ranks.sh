@@ -1,0 +1,126 @@
+#!/bin/sh
+# mpi_ranks.sh PROGRAM PLUGIN MPIEXEC PYTHON - distill by ranks that mpirun starts: the bytes of one process for 1 to 4 ranks,
+# one sentence for what is refused, a rank that is killed. Status 77: mpirun starts nothing here.
+set -u
+program=$1
+mpiexec=$3
+python=$4
+here=$(cd "$(dirname "$0")" && pwd)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+VCOMPRESS_MPI_PATH=$2
+LC_ALL=C.UTF-8
+TERM=dumb
+# Of Open MPI: as root, more ranks than cores, no ssh, and no right to read the memory of another process.
+OMPI_ALLOW_RUN_AS_ROOT=1
+OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+OMPI_MCA_rmaps_base_oversubscribe=1
+PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+OMPI_MCA_plm=isolated
+OMPI_MCA_btl_vader_single_copy_mechanism=none
+export VCOMPRESS_MPI_PATH LC_ALL TERM OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+export PRTE_MCA_rmaps_default_mapping_policy OMPI_MCA_plm OMPI_MCA_btl_vader_single_copy_mechanism
+unset OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS WORLD_SIZE
+
+if ! timeout 60 "$mpiexec" -n 2 true >start.out 2>&1; then
+    echo "skipped: $mpiexec starts nothing: $(head -n 3 start.out | tr '\n' ' ')"
+    exit 77
+fi
+failed=0
+wrong() {
+    failed=1
+    printf '%s\n' "$*"
+    sed 's/^/    out| /' out | head -n 8
+    sed 's/^/    err| /' err | head -n 12
+}
+alone() { timeout 100 "$program" "$@" >out 2>err; }
+ranks() { # N ARGUMENT...
+    n=$1
+    shift
+    timeout 100 "$mpiexec" -n "$n" "$program" "$@" >out 2>err
+}
+says() { # SENTENCE: the only line of ours
+    [ "$(grep -c '^vcompress: ' err)" = 1 ] && grep -qF "$1" err || wrong "no single line says: $1"
+}
+
+"$python" "$here/../cli/make_npz.py" t.npz a.weight:f4:12x6 a.bias:f4:12 b.weight:f4:4x12 b.bias:f4:4
+"$python" "$here/../cli/make_npz.py" s.npz a.weight:f4:12x6:scaled a.bias:f4:12:zeros b.weight:f4:4x12 b.bias:f4:4
+"$python" "$here/../cli/make_npz.py" rows.npz x:f4:70x6 y:u1:70:zeros
+"$python" "$here/../cli/make_npz.py" bad.npz x:f4:70x6:nan y:u1:70:zeros
+printf 'input x [batch, 6]\nlinear a 12\nrelu\nlinear b 4\n' >net.txt
+printf 'input x [batch, 6]\nlinear a 20000\nbatchnorm n\nrelu\nlinear b 4\n' >wide.txt
+base="distill --graph net.txt --teacher t.npz --alpha 0.5 --batch 5 --accum 4 --force"
+run="$base --student s.npz --data rows.npz"
+steps() { sed 's/, "host_bytes.*//' "$1"; }
+
+# the same bytes: of a small network with everything on, and of one whose gradient is sent in several pieces
+all="$run --steps 30 --eval rows.npz --eval-every 7 --control --clip 1"
+wide="$base --student wide.txt --data rows.npz --steps 6"
+alone $all --log one.log -o one.npz --json=one.json || wrong "one process: $?"
+alone $wide -o wide.npz || wrong "one process, wide: $?"
+for n in 1 2 3 4; do
+    rm -f many.npz many.log
+    ranks "$n" $all --log many.log -o many.npz --json=many.json || wrong "$n ranks: $?"
+    cmp -s one.npz many.npz || wrong "$n ranks write other bytes"
+    [ "$(steps one.log)" = "$(steps many.log)" ] || wrong "$n ranks have other losses"
+    grep -q "\"ranks\": $n\b" many.json || wrong "$n ranks are not in the document"
+    [ "$n" = 1 ] || grep -q "on each of $n ranks (" out || wrong "$n ranks are not in the report"
+    [ "$(grep -c '^student' out)" = 1 ] || wrong "$n ranks do not speak with one voice"
+    rm -f many.npz
+    ranks "$n" $wide -q -o many.npz || wrong "$n ranks, wide: $?"
+    cmp -s wide.npz many.npz || wrong "$n ranks write other bytes of the wide network"
+done
+
+# what is refused is said once
+ranks 3 $run --steps 5 --accum 2 -o no.npz && wrong "three ranks of two batches"
+says 'vcompress: 3 ranks share the batches of a step, and --accum makes 2 of them; --accum 3'
+ranks 3 $run --steps 5 --lr 0 -o no.npz && wrong "a rate of 0"
+says 'vcompress: --lr: 0 is not above 0'
+ranks 3 $run --stepz 5 -o no.npz && wrong "an unknown option"
+says "vcompress: unknown option '--stepz'"
+ranks 3 $base --student s.npz --data none.npz --steps 5 -o no.npz && wrong "no data"
+says 'vcompress: none.npz: cannot open'
+ranks 3 $base --student s.npz --data bad.npz --order file --steps 5 -o no.npz && wrong "rows that are no numbers"
+says 'vcompress: rank 0: bad.npz: row 0 of x has a value that is no finite number'
+ranks 2 $run --steps 5 -o nowhere/no.npz && wrong "an output that cannot be"
+says 'vcompress: rank 0: nowhere/no.npz: '
+VCOMPRESS_MPI_PATH=$folder ranks 2 $run --steps 5 -o no.npz && wrong "two ranks without the plug-in"
+says 'vcompress: this is one of 2 processes that '
+ranks 2 run --pass 'distill --teacher t.npz --data rows.npz --graph net.txt --steps 5' s.npz -o no.npz && wrong "a recipe on ranks"
+says 'distill in a recipe is work for one process'
+WORLD_SIZE=4 RANK=0 alone $run --steps 5 -o no.npz && wrong "torchrun"
+says 'vcompress: this is one of 4 processes that torchrun started, and ranks find each other by MPI alone'
+[ ! -e no.npz ] || wrong "something was written"
+# each by itself, because that was asked for
+ranks 2 $run --steps 5 --ranks none -q -o one.npz || wrong "--ranks none"
+
+# a rank with other options than the others
+timeout 100 "$mpiexec" -n 1 "$program" $run --steps 5 -o no.npz : -n 1 "$program" $run --steps 5 --temperature 3 -o no.npz >out 2>err &&
+    wrong "two ranks with two temperatures"
+says 'vcompress: rank 1: --temperature is 3; rank 0 has 2'
+
+# a rank is killed: no output, and the last checkpoint goes on with any number of ranks to the bytes of one process
+cat >started.sh <<'END'
+echo $$ >"pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}"
+exec "$@"
+END
+rm -f no.npz
+timeout 100 "$mpiexec" -n 3 sh started.sh "$program" $run --steps 10000000 --checkpoint ck.npz --checkpoint-every 10 -o no.npz >out 2>err &
+job=$!
+waited=0
+while [ ! -s ck.npz ] && [ $waited -lt 300 ]; do
+    sleep 0.1
+    waited=$((waited + 1))
+done
+kill -KILL "$(cat pid.1)"
+wait $job && wrong "a run whose rank was killed"
+[ ! -e no.npz ] || wrong "a run whose rank was killed wrote its output"
+# the first of its counts is that of the steps
+n_steps=$("$python" -c 'import struct, zipfile; print(struct.unpack("<Q", zipfile.ZipFile("ck.npz").read("counts.npy")[-64:-56])[0] + 20)')
+alone $run --steps "$n_steps" -o one.npz || wrong "one process: $?"
+ranks 2 $run --steps "$n_steps" --resume ck.npz -o many.npz || wrong "resumed by two ranks: $?"
+grep -q "resumed after" out || wrong "not resumed"
+cmp -s one.npz many.npz || wrong "resumed by two ranks: other bytes"
+[ $failed = 0 ] && echo "$n_steps steps; all the same"
+exit $failed
