@@ -1,7 +1,7 @@
 #!/bin/sh
 # fashion-recovery.sh [VCOMPRESS [FOLDER [SEEDS]]] - what comes back of a network that was compressed: a convolutional network of 206,922
 # weights learns Fashion-MNIST, is damaged in several ways, and then trained on 1,000 of its images: with their labels, or
-# without labels by the teacher's answers.
+# without labels by the teacher's answers. Last, it is pruned while it is trained on them.
 #
 # FOLDER has the four idx files (Debian: apt-get install dataset-fashion-mnist). Prints a table of accuracies on the 10,000 test
 # images: mean over the seeds +- its standard error. Takes some minutes.
@@ -61,19 +61,31 @@ echo "|---|---|---|---|"
 while read -r pass; do
     # shellcheck disable=SC2086
     "$vcompress" $pass -q -f "$dir/teacher.npz" -o "$dir/small.npz"
-    printf "| \`%s\` | %s |" "$(echo "$pass" | sed "s, --graph [^ ]*,,")" "$(accuracy "$dir/small.npz")"
+    keep=--keep-sparsity
     case $pass in
-    quantize*) # codes are not trained
-        echo " - | - |"
-        continue
-        ;;
+    quantize*) keep= ;; # int8 is trained as int8
     esac
-    printf " %s |" "$(recover "$dir/small.npz" --keep-sparsity --alpha 0 --labels "$labels")"
-    printf " %s |\n" "$(recover "$dir/small.npz" --keep-sparsity --teacher "$dir/answers.npz" --temperature 1)"
+    printf "| \`%s\` | %s |" "$(echo "$pass" | sed "s, --graph [^ ]*,,")" "$(accuracy "$dir/small.npz")"
+    # shellcheck disable=SC2086
+    printf " %s |" "$(recover "$dir/small.npz" $keep --alpha 0 --labels "$labels")"
+    # shellcheck disable=SC2086
+    printf " %s |\n" "$(recover "$dir/small.npz" $keep --teacher "$dir/answers.npz" --temperature 1)"
 done <<EOF
 prune --sparsity 0.9
 prune --sparsity 0.97
+prune --sparsity 0.97 --scope global
 prune --pattern 2:4
 prune --structured 0.5 --graph $dir/cnn.layers.txt
 quantize --int8 --granularity tensor
+EOF
+
+# Not at once, but on the way: the student begins as the teacher.
+while read -r how; do
+    # shellcheck disable=SC2086
+    printf "| \`distill %s\` | - | %s |" "$how" "$(recover "$dir/teacher.npz" $how --alpha 0 --labels "$labels")"
+    # shellcheck disable=SC2086
+    printf " %s |\n" "$(recover "$dir/teacher.npz" $how --teacher "$dir/answers.npz" --temperature 1)"
+done <<EOF
+--sparsity 0.97 --prune-steps 0:150:10
+--sparsity 0.97 --prune-steps 0:150:10 --scope global
 EOF

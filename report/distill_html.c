@@ -192,6 +192,12 @@ static void add_hero(struct vc_page *page, const struct vc_distill_options *o, c
     if (d->n_masked != 0) {
         vc_page_tile(page, "weights that stay 0", vc_figure_count(d->n_masked).s, NULL);
     }
+    if (d->prune_weights != 0 && !o->dry_run) {
+        vc_page_tile(page, "sparsity at the end", share((double)d->prune_end / (double)d->prune_weights).s, NULL);
+    }
+    if (d->grid != NULL) {
+        vc_page_tile(page, "weights that codes say", vc_figure_count(d->n_grid_weights).s, d->grid);
+    }
     vc_page_tiles_end(page);
     if (d->missed != NULL) {
         vc_page_add(page, "<p class=\"note\"><span class=\"badge no\">missed</span> ");

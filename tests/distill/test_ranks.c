@@ -218,13 +218,36 @@ static void as_f32(struct vc_distill_options *o, unsigned rank)
     o->keep_sparsity = true;
 }
 
+/* Masks that grow, and weights on the grid of int8. */
+static void as_codes(struct vc_distill_options *o, unsigned rank)
+{
+    static const struct vc_rule all = {"*", true};
+    static struct vc_prune_options prune[MAX_RANKS];
+    static struct vc_quantize_options grid[MAX_RANKS];
+
+    vc_prune_defaults(&prune[rank]);
+    prune[rank].sparsity = "0.4";
+    prune[rank].scope = VC_PRUNE_GLOBAL;
+    vc_quantize_defaults(&grid[rank]);
+    grid[rank].granularity = VC_GRANULARITY_TENSOR;
+    grid[rank].rules = &all;
+    grid[rank].n_rules = 1;
+    o->precision = VC_GRAPH_F64;
+    o->prune = &prune[rank];
+    o->prune_first = 1;
+    o->prune_last = 7;
+    o->prune_every = 3;
+    o->grid = &grid[rank];
+}
+
 /* 1, 2, 3 and 4 ranks, of which three have a round that is not full, and all have steps of one batch. */
 static void test_same_bits(void **unused)
 {
     (void)unused;
     for (enum net net = PLAIN; net <= WIDE; net++) {
-        for (unsigned f64 = 0; f64 < 2; f64++) {
-            struct part like = {.net = net, .change = f64 ? as_f64 : as_f32, .out = "one.npz"};
+        for (unsigned i = 0; i < 3; i++) {
+            void (*const changes[])(struct vc_distill_options *, unsigned) = {as_f32, as_f64, as_codes};
+            struct part like = {.net = net, .change = changes[i], .out = "one.npz"};
             struct part one = like;
 
             train_alone(&one);
