@@ -4,6 +4,8 @@
 #include "thread_ranks.h"
 
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "graph/builder.h"
 
@@ -18,14 +20,22 @@ struct part {
     void (*change)(struct vc_distill_options *o, unsigned rank);
     const char *out, *checkpoint, *resume; /* names in the folder; NULL: none */
     uint64_t stop_at;                      /* steps, after which rank 0 is cancelled; 0: never */
+    uint64_t lose_at;                      /* ... the folder "disk" is gone */
     struct vc_ctx *ctx;
     enum vc_status status, agreed;
     char text[VC_MESSAGE_BYTES];
     double losses[2][STEPS + 1];
     struct vc_quality after, control;
     double gain, gain_error, best_step;
-    uint64_t resumed, planned, peak;
+    uint64_t resumed, planned, peak, n_unsaved;
 };
+
+/* in_folder is for one thread. */
+static const char *path_of(char path[256], const char *name)
+{
+    (void)snprintf(path, 256, "%s/%s", scratch_folder(), name);
+    return path;
+}
 
 static void hear(void *user, const struct vc_distill_step *step)
 {
@@ -35,6 +45,12 @@ static void hear(void *user, const struct vc_distill_step *step)
         part->losses[step->control][step->step] = step->loss;
         if (step->step == part->stop_at && !step->control) {
             vc_ctx_cancel(part->ctx);
+        }
+        if (step->step == part->lose_at && !step->control) {
+            char file[256], folder[256];
+
+            (void)unlink(path_of(file, part->checkpoint));
+            (void)rmdir(path_of(folder, "disk"));
         }
     }
 }
@@ -74,13 +90,6 @@ static enum vc_status open_on(struct vc_ctx *c, const char *file, const char *te
     return status == VC_OK ? vc_graph_read_text(c, text, &options, &net->graph) : status;
 }
 
-/* in_folder is for one thread. */
-static const char *path_of(char path[256], const char *name)
-{
-    (void)snprintf(path, 256, "%s/%s", scratch_folder(), name);
-    return path;
-}
-
 static enum vc_status open_student(struct vc_ctx *c, enum net kind, struct vc_network *net)
 {
     static const char *const files[] = {"student.npz", "sparse.npz", NULL, "drop.npz", NULL};
@@ -108,6 +117,7 @@ static void keep_figures(struct part *part, const struct vc_distillation *d)
     part->gain_error = d->gain_error;
     part->best_step = (double)d->best_step;
     part->resumed = d->resumed;
+    part->n_unsaved = d->n_unsaved;
     part->planned = d->planned_bytes;
     part->peak = d->peak_bytes;
 }
@@ -146,6 +156,7 @@ static void train(struct vc_ctx *c, struct vc_ranks *ranks, unsigned rank, void 
     o.user = part;
     o.ranks = ranks;
     o.checkpoint = part->checkpoint != NULL ? path_of(paths[2], part->checkpoint) : NULL;
+    o.checkpoint_every = part->lose_at != 0 ? 2 : 0;
     o.resume = part->resume != NULL ? path_of(paths[3], part->resume) : NULL;
     part->status = open_on(c, path_of(paths[4], "teacher.npz"), path_of(paths[5], "net.txt"), &teacher);
     if (part->status == VC_OK) {
@@ -439,6 +450,27 @@ static void test_death(void **unused)
     assert_true(n_resumed > 3 && n_resumed < sizeof at / sizeof *at);
 }
 
+/* Checkpoints that rank 0 cannot write: the run goes on, and its report counts them. */
+static void test_no_room(void **unused)
+{
+    const struct part like = {.net = NORM, .out = "many.npz", .checkpoint = "disk/run.npz", .lose_at = 5};
+    struct part whole = {.net = NORM, .out = "one.npz"};
+    struct part many[MAX_RANKS];
+
+    (void)unused;
+    train_alone(&whole);
+    fill(many, 2, &like);
+    assert_int_equal(mkdir(in_folder("disk"), 0700), 0);
+    on_ranks(2, 0, 0, train, many, sizeof many[0]);
+    for (unsigned k = 0; k < 2; k++) {
+        if (many[k].agreed != VC_OK) {
+            fail_msg("%s", many[k].text);
+        }
+    }
+    assert_int_equal(many[0].n_unsaved, 4); /* behind steps 6, 8, 10 and 12 */
+    expect_same("one.npz", "many.npz");
+}
+
 /* ---- files ---- */
 
 static int prepare(void **state)
@@ -474,10 +506,8 @@ static int prepare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_death),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_resume),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_death),     cmocka_unit_test(test_no_room),
     };
 
     return cmocka_run_group_tests(tests, prepare, end);

@@ -21,6 +21,7 @@ static struct {
     MPI_Comm comm;
     int rank, size;
     MPI_Request *requests; /* 2 * size */
+    MPI_Status *statuses;  /* of them */
     bool ours;             /* MPI was begun here */
 } state;
 
@@ -79,7 +80,8 @@ static bool mpi_open(unsigned *rank, unsigned *size, char why[VC_CARRIER_WHY], v
         return false;
     }
     state.requests = malloc(2 * (size_t)state.size * sizeof(MPI_Request));
-    if (state.requests == NULL) {
+    state.statuses = malloc(2 * (size_t)state.size * sizeof(MPI_Status));
+    if (state.requests == NULL || state.statuses == NULL) {
         (void)snprintf(why, VC_CARRIER_WHY, "not enough memory");
         return false;
     }
@@ -97,7 +99,7 @@ static bool wait_for(int n, vc_carrier_stop_fn *stop, void *user, char why[VC_CA
     int done = 0;
 
     for (unsigned k = 0;; k++) {
-        if (!worked(MPI_Testall(n, state.requests, &done, MPI_STATUSES_IGNORE), why)) {
+        if (!worked(MPI_Testall(n, state.requests, &done, state.statuses), why)) {
             return false;
         }
         if (done != 0) {
@@ -165,7 +167,9 @@ static void mpi_close(void *handle, bool whole)
         return; /* messages may be on their way into memory that is freed: MPI is not called any more */
     }
     free(state.requests);
+    free(state.statuses);
     state.requests = NULL;
+    state.statuses = NULL;
     (void)MPI_Comm_free(&state.comm);
     if (state.ours) {
         (void)MPI_Finalize();
