@@ -79,6 +79,11 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
+static bool has_optimizer(enum vc_optimizer optimizer)
+{
+    return optimizer <= VC_OPTIMIZER_ADAMW || optimizer == VC_OPTIMIZER_ADAM8BIT;
+}
+
 static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     if (o->steps != 0 && o->epochs != 0) {
@@ -92,14 +97,14 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     if (o->schedule == VC_SCHEDULE_STEP && o->step_every == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "step_every"));
     }
-    if (o->optimizer > VC_OPTIMIZER_ADAMW || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_MSE ||
+    if (!has_optimizer(o->optimizer) || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_MSE ||
         o->order > VC_ORDER_FILE || o->precision > VC_GRAPH_F64) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
-                       vc_option(ctx, o->optimizer > VC_OPTIMIZER_ADAMW ? "optimizer"
-                                      : o->schedule > VC_SCHEDULE_STEP  ? "schedule"
-                                      : o->loss > VC_TEACHER_LOSS_MSE   ? "loss"
-                                      : o->order > VC_ORDER_FILE        ? "order"
-                                                                        : "precision"));
+                       vc_option(ctx, !has_optimizer(o->optimizer)     ? "optimizer"
+                                      : o->schedule > VC_SCHEDULE_STEP ? "schedule"
+                                      : o->loss > VC_TEACHER_LOSS_MSE  ? "loss"
+                                      : o->order > VC_ORDER_FILE       ? "order"
+                                                                       : "precision"));
     }
     if ((o->eval_every != 0 && o->eval == NULL) || (o->early_stop != 0 && o->eval_every == 0)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s",

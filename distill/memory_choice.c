@@ -46,11 +46,6 @@ out:
     return status;
 }
 
-unsigned vc_trainer_states(const struct vc_distill_options *o)
-{
-    return o->optimizer == VC_OPTIMIZER_SGD ? 0 : o->optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2;
-}
-
 /* ---- what a run takes ---- */
 
 /* One block of a run. */
@@ -102,6 +97,9 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     }
     if (vc_device_room_bytes(t) != 0) {
         blocks[n++] = (struct block){&t->device_room, VC_TAG_SCRATCH, vc_device_room_bytes(t)};
+    }
+    if (t->options.optimizer == VC_OPTIMIZER_ADAM8BIT && !t->judge_only) {
+        blocks[n++] = (struct block){(void **)&t->maps, VC_TAG_SCRATCH, sizeof *t->maps};
     }
     if (t->options.eval_every != 0) {
         blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
@@ -173,7 +171,7 @@ static void count(struct vc_trainer *t)
     r->weight_bytes = t->student.weights->data_bytes;
     r->copy_bytes = t->options.eval_every != 0 ? 2 * r->weight_bytes : 0;
     r->gradient_bytes = t->student.weights->grad_bytes;
-    r->state_bytes = vc_trainer_states(&t->options) * r->gradient_bytes;
+    r->state_bytes = vc_trainer_state_bytes(t);
     r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
     r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
     r->n_rows = t->data.rows.n;

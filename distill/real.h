@@ -65,4 +65,14 @@ static inline void vc_update(bool f64, const struct vc_update *update, size_t n,
     }
 }
 
+static inline void vc_update_coded(bool f64, const struct vc_update *update, size_t n, void *w, void *g,
+                                   const struct vc_coded_states *states, const uint8_t *keep)
+{
+    if (f64) {
+        vc_update_coded_f64(update, n, w, g, states, keep);
+    } else {
+        vc_update_coded_f32(update, n, w, g, states, keep);
+    }
+}
+
 #endif

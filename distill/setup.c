@@ -238,35 +238,25 @@ static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight 
 
 enum vc_status vc_trainer_begin(struct vc_trainer *t)
 {
-    unsigned n_states = vc_trainer_states(&t->options);
-    char *at;
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_trainer_reload(t));
-    at = t->state_block;
     t->counts.step = 0;
     t->counts.saved = 0;
     t->counts.looked = 0;
     t->counts.best_step = 0;
     t->counts.waited = 0;
     t->counts.n_evals = 0;
-    memset(t->state_block, 0, (size_t)t->report->state_bytes);
+    vc_trainer_place_states(t);
     t->report->n_masked = 0;
     for (size_t k = 0; k < t->student.weights->n; k++) {
         const struct vc_weight *item = &t->student.weights->items[k];
-        size_t bytes =
-            ((size_t)item->n * vc_real_bytes(t->options.precision) + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
-
         if (!item->trained) {
             VC_TRY(item->unread ? vc_masks_check_unread(t, item) : VC_OK);
             continue;
         }
         VC_TRY(check_finite(t, item));
         t->states[k].master = NULL;
-        t->states[k].m = n_states > 0 ? at : NULL;
-        at += n_states > 0 ? bytes : 0;
-        t->states[k].v = n_states > 1 ? at : NULL;
-        at += n_states > 1 ? bytes : 0;
         VC_TRY(vc_masks_make(t, item, &t->states[k]));
     }
     VC_TRY(vc_gradual_begin(t));
@@ -296,6 +286,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_free(t->ctx, t->spare);
     vc_free(t->ctx, t->best);
     vc_free(t->ctx, t->states);
+    vc_free(t->ctx, t->maps);
     vc_free(t->ctx, t->order);
     vc_free(t->ctx, t->blocks);
     vc_free(t->ctx, t->device_room);

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "distill/dynamic_codes.h"
+
 #define VC_NO_LABEL (-1)
 
 /* ---- losses ---- */
@@ -95,5 +97,18 @@ void vc_update_f32(const struct vc_update *update, size_t n, float *w, float *g,
                    const uint8_t *keep);
 void vc_update_f64(const struct vc_update *update, size_t n, double *w, double *g, double *m, double *v,
                    const uint8_t *keep);
+
+/* States as codes, a factor for each VC_CODED_BLOCK of them: the largest magnitude. */
+struct vc_coded_states {
+    const struct vc_dynamic_maps *maps;
+    uint8_t *m, *v;
+    float *m_factors, *v_factors;
+};
+
+/* The same with coded states, which are numbers for as long as their block is updated. */
+void vc_update_coded_f32(const struct vc_update *update, size_t n, float *w, float *g,
+                         const struct vc_coded_states *states, const uint8_t *keep);
+void vc_update_coded_f64(const struct vc_update *update, size_t n, double *w, double *g,
+                         const struct vc_coded_states *states, const uint8_t *keep);
 
 #endif

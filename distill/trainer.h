@@ -5,7 +5,7 @@
  *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps
  *     step_sum.c  the gradient of a step from those of its batches, also over ranks (ranks/)
- *     update.c    norms of gradients, the optimizer's step
+ *     update.c    norms of gradients, the optimizer's step; optimizer_states.c  what it keeps for each weight
  *     gradual.c   masks that grow on the way
  *     grid.c      weights that are rounded to what codes can say
  *     judge.c     answers on rows that are not trained with
@@ -17,6 +17,7 @@
 #define VC_DISTILL_TRAINER_H
 
 #include "core/base/arena.h"
+#include "distill/dynamic_codes.h"
 #include "distill/network.h"
 #include "distill/ranks/meeting.h"
 #include "distill/teacher_file.h"
@@ -77,12 +78,14 @@ struct vc_trainer {
     void *arena;     /* all programs take turns in it */
     void *state_block;
     struct vc_trainer_state {
-        void *m, *v;
+        void *m, *v;                  /* numbers, or codes, of dynamic_codes.h ... */
+        float *m_factors, *v_factors; /* ... of each block of which this is the factor; NULL: numbers */
         void *master;  /* what the optimizer moves, where the network computes with what is made of it; else NULL */
         uint8_t *keep; /* NULL: nothing is masked */
         uint64_t n_masked;
     } * states; /* by entry of the student's weights */
     size_t n_states;
+    struct vc_dynamic_maps *maps;   /* of codes; NULL: no states are coded */
     struct vc_update_block *blocks; /* of weights that are updated together: update.c */
     size_t n_blocks;
     void *total;    /* of the gradients of the step, this rank's slice of them; NULL: a step is one batch */
@@ -127,8 +130,9 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t);
 enum vc_status vc_trainer_reload(struct vc_trainer *t);
 /* Frees what only steps and judgements need, so that the output can be written within the same memory. */
 void vc_trainer_release(struct vc_trainer *t);
-/* How many numbers the optimizer keeps for each weight. */
-unsigned vc_trainer_states(const struct vc_distill_options *o);
+/* The bytes of t->state_block, and its division between the weights: all states are 0. */
+uint64_t vc_trainer_state_bytes(const struct vc_trainer *t);
+void vc_trainer_place_states(struct vc_trainer *t);
 void vc_trainer_close(struct vc_trainer *t);
 
 /* Copies the labels and the mask of n rows to those of the trainer. */

@@ -6,7 +6,7 @@
 #include "distill/real.h"
 #include "distill/trainer.h"
 
-#define PER_BLOCK 32768 /* weights */
+#define PER_BLOCK 32768 /* weights; a multiple of VC_CODED_BLOCK */
 
 /* One call of vc_engine_each. */
 struct task {
@@ -95,6 +95,17 @@ static void move(void *user, unsigned worker, size_t block)
         vc_scale(t->f64, grad, b->n, task->by);
     }
     u.decay = item->n_dims > 1 || t->options.decay_1d ? t->options.weight_decay : 0;
+    if (s->m_factors != NULL) {
+        const struct vc_coded_states states = {.maps = t->maps,
+                                               .m = (uint8_t *)s->m + b->first,
+                                               .v = (uint8_t *)s->v + b->first,
+                                               .m_factors = s->m_factors + b->first / VC_CODED_BLOCK,
+                                               .v_factors = s->v_factors + b->first / VC_CODED_BLOCK};
+
+        vc_update_coded(t->f64, &u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, &states,
+                        s->keep != NULL ? s->keep + b->first : NULL);
+        return;
+    }
     vc_update(t->f64, &u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, at(t, s->m, b->first),
               at(t, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
 }
@@ -103,9 +114,10 @@ enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine,
                                  double lr)
 {
     const struct vc_distill_options *o = &t->options;
-    const struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM    ? VC_UPDATE_ADAM
-                                        : o->optimizer == VC_OPTIMIZER_ADAMW ? VC_UPDATE_ADAMW
-                                                                             : VC_UPDATE_SGD,
+    const struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM       ? VC_UPDATE_ADAM
+                                        : o->optimizer == VC_OPTIMIZER_ADAMW    ? VC_UPDATE_ADAMW
+                                        : o->optimizer == VC_OPTIMIZER_ADAM8BIT ? VC_UPDATE_ADAMW
+                                                                                : VC_UPDATE_SGD,
                                 .lr = lr,
                                 .momentum = o->momentum,
                                 .beta1 = o->beta1,

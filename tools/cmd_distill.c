@@ -125,6 +125,16 @@ static bool take_schedule(void *group, const char *value)
     return every != 0;
 }
 
+#define OPTIMIZERS "sgd|momentum|adam|adamw|adam8bit"
+
+static bool take_optimizer(void *group, const char *value)
+{
+    int word = options_word(OPTIMIZERS, value);
+
+    ((struct distill_cli *)group)->distill.optimizer = word == 4 ? VC_OPTIMIZER_ADAM8BIT : (enum vc_optimizer)word;
+    return word >= 0;
+}
+
 static bool take_recompute(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -165,14 +175,14 @@ static const struct opt training_opts[] = {
     {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(batch), .help = "rows computed at a time (default 64)"},
     {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(accum),
      .help = "batches of one step, whose gradients are those of one large batch (default 1)"},
-    {.name = "optimizer", .value = "sgd|momentum|adam|adamw", .kind = OPT_CHOICE, DISTILL(optimizer),
-     .help = "(default adamw)"},
+    {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer",
+     .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
     {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(lr), .help = "learning rate (default 0.001)"},
     {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(momentum), .help = "of --optimizer momentum (default 0.9)"},
     {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(nesterov), .help = "of --optimizer momentum"},
     {.name = "betas", .value = "X,Y", .kind = OPT_CALL, .call = take_betas, .option = "beta1",
-     .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam and adamw (default 0.9,0.999)"},
-    {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(eps), .help = "of adam and adamw (default 1e-8)"},
+     .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam, adamw and adam8bit (default 0.9,0.999)"},
+    {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(eps), .help = "of adam, adamw and adam8bit (default 1e-8)"},
     {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(weight_decay),
      .help = "not of tensors of one dimension (default 0.01 for adamw, else 0)"},
     {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(decay_1d), .help = "weight decay of biases and norms, too"},

@@ -1,5 +1,6 @@
 /* step_loops.h - the functions of step_math.h for one type of numbers, REAL. Included by step_f32.c and
  * step_f64.c, once each. */
+#include <float.h>
 #include <math.h>
 
 #include "distill/step_math.h"

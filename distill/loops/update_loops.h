@@ -128,3 +128,44 @@ void NAME(vc_update)(const struct vc_update *update, size_t n, REAL *w, REAL *g,
         NAME(clear_masked)(keep, n, v);
     }
 }
+
+/* One block of codes as numbers. */
+static void NAME(decode)(const struct vc_dynamic_map *map, size_t n, const uint8_t *codes, float factor, REAL *x)
+{
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (REAL)map->value[codes[i]] * (REAL)factor;
+    }
+}
+
+static float NAME(encode)(const struct vc_dynamic_map *map, size_t n, const REAL *x, uint8_t *codes)
+{
+    float factor = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        float magnitude = (float)(x[i] < 0 ? -x[i] : x[i]);
+
+        factor = magnitude > factor ? magnitude : factor;
+    }
+    factor = factor < FLT_MAX ? factor : FLT_MAX;
+    for (size_t i = 0; i < n; i++) {
+        codes[i] = vc_dynamic_code(map, factor > 0 ? (float)x[i] / factor : 0);
+    }
+    return factor;
+}
+
+void NAME(vc_update_coded)(const struct vc_update *update, size_t n, REAL *w, REAL *g,
+                           const struct vc_coded_states *states, const uint8_t *keep)
+{
+    for (size_t first = 0; first < n; first += VC_CODED_BLOCK) {
+        size_t here = n - first < VC_CODED_BLOCK ? n - first : VC_CODED_BLOCK;
+        size_t block = first / VC_CODED_BLOCK;
+        REAL m[VC_CODED_BLOCK];
+        REAL v[VC_CODED_BLOCK];
+
+        NAME(decode)(&states->maps->with_sign, here, states->m + first, states->m_factors[block], m);
+        NAME(decode)(&states->maps->without, here, states->v + first, states->v_factors[block], v);
+        NAME(vc_update)(update, here, w + first, g + first, m, v, keep != NULL ? keep + first : NULL);
+        states->m_factors[block] = NAME(encode)(&states->maps->with_sign, here, m, states->m + first);
+        states->v_factors[block] = NAME(encode)(&states->maps->without, here, v, states->v + first);
+    }
+}

@@ -101,7 +101,7 @@ struct vc_distill_options {
     uint64_t steps, epochs;      /* one of both: optimizer steps, or walks over the data */
     uint64_t batch;              /* rows computed at a time */
     uint64_t accum;              /* batches of one step, whose gradients are those of one batch of accum * batch rows */
-    enum vc_optimizer optimizer; /* sgd, momentum, adam, adamw */
+    enum vc_optimizer optimizer; /* all but adafactor */
     double lr, momentum, beta1, beta2, eps, weight_decay;
     bool nesterov;
     bool decay_1d; /* weight decay also for tensors of one dimension: biases and scales of norms */

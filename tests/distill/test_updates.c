@@ -105,6 +105,117 @@ static void test_f32(void **unused)
     assert_true(fabsf(w[0] - 0.9f) < 1e-6f && fabsf(w[1] - 2.1f) < 1e-6f);
 }
 
+/* ---- coded states ---- */
+
+static struct vc_dynamic_maps maps;
+
+/* The nearest entry, by looking at all. */
+static unsigned nearest(const struct vc_dynamic_map *map, float x)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 1; i < 256; i++) {
+        double here = fabs((double)map->value[i] - (double)x);
+        double there = fabs((double)map->value[best] - (double)x);
+
+        best = here < there || (here == there && fabsf(map->value[i]) < fabsf(map->value[best])) ? i : best;
+    }
+    return best;
+}
+
+static void expect_code(float x)
+{
+    unsigned wanted = nearest(&maps.with_sign, x);
+    float before = nextafterf(x, 0);
+
+    wanted = x < 0 && wanted == maps.with_sign.zero ? wanted - 1 : wanted;
+    /* At a border between two codes that is not a float itself, the rounded one decides. */
+    assert_true(vc_dynamic_code(&maps.with_sign, x) == wanted ||
+                vc_dynamic_code(&maps.with_sign, before) == nearest(&maps.with_sign, before));
+    if (x >= 0) {
+        wanted = nearest(&maps.without, x);
+        assert_true(vc_dynamic_code(&maps.without, x) == wanted || nearest(&maps.without, before) != wanted);
+    }
+}
+
+static void test_codes(void **unused)
+{
+    (void)unused;
+    vc_dynamic_maps_make(&maps);
+    for (unsigned k = 0; k < 2; k++) {
+        const struct vc_dynamic_map *map = k == 0 ? &maps.with_sign : &maps.without;
+
+        assert_true(map->value[map->zero] == 0 && map->value[255] == 1 && map->zero == (k == 0 ? 127 : 0));
+        for (unsigned i = 0; i < 256; i++) {
+            assert_true(i == 0 || map->value[i] > map->value[i - 1]);
+            assert_int_equal(vc_dynamic_code(map, map->value[i]), i);
+        }
+    }
+    assert_true(fabsf(maps.with_sign.value[0] + 0.992969f) < 1e-6f);
+    assert_true(fabsf(maps.with_sign.value[128] / 5.5e-7f - 1) < 1e-6f);
+    assert_true(fabsf(maps.without.value[1] / 3.25e-7f - 1) < 1e-6f);
+    for (int i = -4000; i <= 4000; i++) {
+        expect_code((float)i / 4000);
+        expect_code(ldexpf(1 + (float)(i < 0 ? -i : i) / 4096, -(i < 0 ? -i : i) % 26 - 1) * (i < 0 ? -1 : 1));
+    }
+    for (unsigned i = 0; i < 128; i++) { /* beside every border */
+        expect_code(nextafterf(maps.with_sign.border[i], 0));
+        expect_code(-nextafterf(maps.with_sign.border[i], 2));
+        expect_code(nextafterf(maps.without.border[i], 2));
+    }
+    assert_int_equal(vc_dynamic_code(&maps.with_sign, -1e-30f), 126); /* what is negative stays so */
+    assert_int_equal(vc_dynamic_code(&maps.with_sign, 1e-30f), 127);
+    assert_int_equal(vc_dynamic_code(&maps.with_sign, -0.0f), 127);
+    assert_int_equal(vc_dynamic_code(&maps.with_sign, -1), 0);
+    assert_int_equal(vc_dynamic_code(&maps.without, NAN), 255);
+}
+
+#define CODED 700 /* two blocks and a part */
+
+/* Against AdamW with plain states: the first step is the same, and what is kept of the states is near, and masks hold.
+ */
+static void test_coded(void **unused)
+{
+    const struct vc_update update = {
+        .kind = VC_UPDATE_ADAMW, .lr = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .decay = 0.1, .t = 1};
+    float w[2][CODED], g[2][CODED], m[CODED] = {0}, v[CODED] = {0};
+    uint8_t m_codes[CODED] = {0}, v_codes[CODED] = {0}, keep[CODED];
+    float m_factors[3] = {0}, v_factors[3] = {0};
+    const struct vc_coded_states states = {&maps, m_codes, v_codes, m_factors, v_factors};
+
+    (void)unused;
+    vc_dynamic_maps_make(&maps);
+    for (unsigned i = 0; i < CODED; i++) {
+        w[0][i] = w[1][i] = 1 - (float)i / 500;
+        g[0][i] = g[1][i] = ((float)(i * 37 % 101) - 50) * (i < 256 ? 1 : 1e-3f);
+        keep[i] = i % 5 != 0;
+    }
+    vc_update_f32(&update, CODED, w[0], g[0], m, v, keep);
+    vc_update_coded_f32(&update, CODED, w[1], g[1], &states, keep);
+    assert_memory_equal(w[0], w[1], sizeof w[0]);
+    assert_true(m_factors[0] == 5.0f && m_factors[1] < 0.01f && v_factors[2] > 0);
+    for (unsigned i = 0; i < CODED; i++) {
+        float m_back = maps.with_sign.value[m_codes[i]] * m_factors[i / 256];
+        float v_back = maps.without.value[v_codes[i]] * v_factors[i / 256];
+
+        assert_true(fabsf(m_back - m[i]) <= 0.01f * m_factors[i / 256] && (m[i] != 0 || m_back == 0));
+        assert_true(fabsf(v_back - v[i]) <= 0.01f * v_factors[i / 256] && (v[i] != 0 || v_back == 0));
+        assert_true(keep[i] != 0 || (w[1][i] == 0 && m_codes[i] == maps.with_sign.zero && v_codes[i] == 0));
+    }
+    for (unsigned t = 2; t < 40; t++) { /* states that overflow keep their codes in range */
+        struct vc_update next = update;
+
+        next.t = t;
+        for (unsigned i = 0; i < CODED; i++) {
+            g[1][i] = 1e25f;
+        }
+        vc_update_coded_f32(&next, CODED, w[1], g[1], &states, keep);
+    }
+    for (unsigned i = 0; i < CODED; i++) {
+        assert_true(isfinite(w[1][i]) && isfinite(v_factors[i / 256]));
+    }
+}
+
 static void expect_rate(const struct vc_lr_plan *plan, uint64_t k, double wanted)
 {
     assert_true(fabs(vc_lr_of(plan, k) - wanted) < 1e-15);
@@ -208,7 +319,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers), cmocka_unit_test(test_masks), cmocka_unit_test(test_f32),
         cmocka_unit_test(test_rates),      cmocka_unit_test(test_sums),  cmocka_unit_test(test_philox),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order),      cmocka_unit_test(test_codes), cmocka_unit_test(test_coded),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,6 +70,34 @@ def losses(z, t, y, alpha, temperature):
     return alpha * kd + (1 - alpha) * ce, kd, ce
 
 
+def dynamic_map(signed):
+    """The 256 numbers that codes of states stand for: in each decade the middles of 2^i cells of [0.1, 1], with both signs;
+    of twice as many without."""
+    numbers = [0.0, 1.0]
+    for i in range(7):
+        n = 2 ** (i if signed else i + 1)
+        k, step = np.arange(n + 1), float((np.float32(1) - np.float32(0.1)) / np.float32(n))
+        edges = np.where(k < (n + 1) // 2, float(np.float32(0.1)) + step * k, 1 - step * (n - k)).astype("f4")
+        middles = (np.float32(10 ** float(i - 6)) * ((edges[:-1] + edges[1:]) / np.float32(2))).tolist()
+        numbers += middles + ([-x for x in middles] if signed else [])
+    return np.sort(np.array(numbers, "f4"))
+
+
+def code_and_back(x, numbers, look=lambda both: None):
+    """A state as codes, in blocks of 256, and what is left of it. look((codes, factors)) sees both."""
+    flat = np.zeros(-(-x.numel() // 256) * 256)
+    flat[:x.numel()] = x.numpy().ravel()
+    factors = np.abs(flat.reshape(-1, 256)).max(1).astype("f4")[:, None]
+    safe = np.where(factors > 0, factors, np.float32(1))
+    scaled = flat.reshape(-1, 256).astype("f4") / safe
+    borders = (numbers[1:] + numbers[:-1]) / np.float32(2)
+    codes = np.where(scaled < 0, np.searchsorted(borders, scaled, "right"), np.searchsorted(borders, scaled, "left"))
+    codes = np.where((scaled < 0) & (numbers[codes] == 0), codes - 1, codes)
+    look((codes.reshape(-1)[:x.numel()], factors))
+    back = numbers[codes].astype("f8") * factors.astype("f8")
+    return torch.from_numpy(back.reshape(-1)[:x.numel()].reshape(tuple(x.shape)).copy())
+
+
 def exact(module):
     """Parts that transformers computes in float32 in every model, as double."""
     def norm(x):
@@ -196,6 +224,58 @@ class Distill(Judge):
         self.check_mlp(lambda p: torch.optim.AdamW(p, lr=0.01, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1),
                        ("--optimizer", "adamw", "--lr", "0.01", "--betas", "0.8,0.95", "--eps", "1e-6", "--weight-decay",
                         "0.1", "--decay-1d"), alpha=1.0, temperature=3.0)
+
+    def test_adam8bit(self):
+        """Adam with states of 8 bits against its formula, where every step rounds the states to codes."""
+        self.make(Cnn, (1, 28, 28), 128, 10, torch.float64)
+        maps, b1, b2, eps, lr, decay = (dynamic_map(True), dynamic_map(False)), 0.9, 0.999, 1e-8, 1e-3, 0.1
+        states = {n: [torch.zeros_like(p), torch.zeros_like(p)] for n, p in self.student.named_parameters()}
+        wanted = []
+        for step in range(1, 21):
+            rows = slice((step - 1) * 32 % 128, (step - 1) * 32 % 128 + 32)
+            x, y = torch.from_numpy(self.x[rows]), torch.from_numpy(self.y[rows])
+            self.student.zero_grad()
+            loss = losses(self.student(x), self.teacher(x).detach(), y, 0.5, 2)[0]
+            loss.backward()
+            wanted.append(loss.item())
+            with torch.no_grad():
+                for n, p in self.student.named_parameters():
+                    m, v = states[n]
+                    m.mul_(b1).add_(p.grad * (1 - b1))
+                    v.mul_(b2).add_(p.grad ** 2 * (1 - b2))
+                    p.mul_(1 - lr * (decay if p.dim() > 1 else 0))
+                    p.sub_(lr / (1 - b1 ** step) * m / (v.sqrt() / (1 - b2 ** step) ** 0.5 + eps))
+                    if p.numel() >= 4096:
+                        states[n] = [code_and_back(m, maps[0]), code_and_back(v, maps[1])]
+        found = self.ours(*self.teacher_of(0.5, 2), "--optimizer", "adam8bit", "--lr", lr, "--weight-decay", decay,
+                          "--precision", "f64", steps=20, batch=32)
+        self.assertLess(np.abs(found[:, 0] - wanted).max(), 1e-10)
+        self.compare_weights(1e-10)
+
+    def test_adam8bit_bitsandbytes(self):
+        """Maps, codes and factors are those of its functions for the CPU."""
+        try:
+            import bitsandbytes.functional as functional
+        except ImportError:
+            self.skipTest("bitsandbytes is not installed")
+        for signed in (True, False):
+            code = functional.create_dynamic_map(signed)
+            self.assertTrue(np.array_equal(code.numpy(), dynamic_map(signed)))
+            x = torch.randn(40000) ** 3
+            x = x if signed else x ** 2
+            theirs, state = functional.quantize_blockwise(x, code=code, blocksize=256)
+            codes = []
+            code_and_back(x.double(), dynamic_map(signed), codes.append)
+            ours, factors = codes[0]
+            self.assertTrue(np.array_equal(state.absmax.numpy(), factors.ravel()))
+            # Its functions for the CPU look numbers up in cells of one size, so small ones get codes that are not the nearest;
+            # and our codes keep the sign of what is below 0, as those of its optimizers do.
+            scaled = x.numpy() / np.repeat(factors.ravel(), 256)[:x.numel()]
+            numbers, ours = dynamic_map(signed), ours.ravel()
+            kept = (scaled < 0) & (numbers[theirs.numpy()] == 0)
+            far = np.abs(numbers[ours] - scaled) > np.abs(numbers[theirs.numpy()] - scaled) + 1e-7
+            self.assertEqual((far & ~kept).sum(), 0)
+            self.assertLess(((ours != theirs.numpy()) & (np.abs(scaled) > 0.01)).sum(), 200)
 
     def test_no_decay_of_biases(self):
         def groups(_):
