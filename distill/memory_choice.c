@@ -178,6 +178,7 @@ static void count(struct vc_trainer *t)
     r->batch = t->options.batch;
     r->accum = t->options.accum;
     r->planned_bytes = planned(t);
+    r->device_planned_bytes = vc_device_bytes(t);
     r->n_planned = t->judge_only ? 0 : t->n_steps;
     r->epochs = t->judge_only ? 0 : (double)t->n_steps / (double)t->steps_per_epoch;
 }
@@ -202,7 +203,10 @@ static enum vc_status try_batch(struct vc_trainer *t, uint64_t batch)
 
 static bool fits(const struct vc_trainer *t)
 {
-    return t->report->planned_bytes <= t->options.memory_bytes;
+    const struct vc_distill_options *o = &t->options;
+
+    return (o->memory_bytes == 0 || t->report->planned_bytes <= o->memory_bytes) &&
+           (o->device_memory == 0 || t->report->device_planned_bytes <= o->device_memory);
 }
 
 /* The next smaller number of rows that divides a step; 0: there is none. */
@@ -223,9 +227,24 @@ static enum vc_status refuse(struct vc_trainer *t)
                           ? "as much as possible computed again; batch normalization keeps batches from being divided"
                           : "with the smallest batches, and as much as possible computed again";
 
-    return vc_fail(t->ctx, VC_E_NOMEM, "the run takes %llu bytes at least, %s; %s is %llu",
-                   (unsigned long long)t->report->planned_bytes, why, vc_option(t->ctx, "max_memory"),
-                   (unsigned long long)t->options.memory_bytes);
+    bool there = t->options.device_memory != 0 && t->report->device_planned_bytes > t->options.device_memory;
+
+    return vc_fail(t->ctx, VC_E_NOMEM, "the run takes %llu bytes%s at least, %s; %s is %llu",
+                   (unsigned long long)(there ? t->report->device_planned_bytes : t->report->planned_bytes),
+                   there ? " of device memory" : "", why, vc_option(t->ctx, there ? "device_memory" : "max_memory"),
+                   (unsigned long long)(there ? t->options.device_memory : t->options.memory_bytes));
+}
+
+/* What the limit leaves for the arena, where that is. */
+static uint64_t budget(const struct vc_trainer *t)
+{
+    const struct vc_distillation *r = t->report;
+    bool there = t->device != NULL;
+    uint64_t limit = there ? t->options.device_memory : t->options.memory_bytes;
+    uint64_t others = there ? r->device_planned_bytes - vc_train_block_bytes(r->arena_bytes)
+                            : r->planned_bytes - block_bytes(r->arena_bytes);
+
+    return limit - vc_min_u64(limit, others);
 }
 
 enum vc_status vc_trainer_fit(struct vc_trainer *t)
@@ -235,7 +254,11 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
                    (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student);
     enum vc_status status = VC_OK;
 
-    if (t->options.memory_bytes == 0 || t->judge_only) {
+    if (t->options.device_memory != 0 && t->device == NULL) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no device computes: the run is on the CPU",
+                       vc_option(t->ctx, "device_memory"));
+    }
+    if ((t->options.memory_bytes == 0 && t->options.device_memory == 0) || t->judge_only) {
         VC_TRY(make_programs(t));
         count(t);
         return VC_OK;
@@ -250,10 +273,8 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
         }
     }
     if (t->options.recompute == VC_RECOMPUTE_NONE || chosen) {
-        uint64_t others = t->report->planned_bytes - block_bytes(t->report->arena_bytes);
-
         t->student.options.recompute = VC_RECOMPUTE_AUTO;
-        t->student.options.budget_bytes = t->options.memory_bytes - vc_min_u64(t->options.memory_bytes, others);
+        t->student.options.budget_bytes = budget(t);
         VC_TRY(try_batch(t, t->options.batch));
     }
     return fits(t) ? VC_OK : refuse(t);

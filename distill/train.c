@@ -249,6 +249,7 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .sparsity = vc_gradual_sparsity(t)};
 
     t->report->peak_bytes = vc_max_u64(t->report->peak_bytes, step.host_bytes);
+    t->report->device_peak_bytes = t->device != NULL ? t->device->peak_bytes : 0;
     if (t->options.tell != NULL) {
         t->options.tell(t->options.user, &step);
     }

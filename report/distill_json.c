@@ -83,6 +83,8 @@ static void write_memory(struct vc_json *json, const struct vc_distillation *d)
     vc_json_uint(json, "evaluation", d->eval_bytes);
     vc_json_uint(json, "macs_again", d->macs_again);
     vc_json_uint(json, "macs_forward", d->macs_forward);
+    vc_json_uint(json, "device_planned", d->device_planned_bytes);
+    vc_json_uint(json, "device_peak", d->device_peak_bytes);
     vc_json_end(json, '}');
 }
 

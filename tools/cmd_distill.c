@@ -210,6 +210,9 @@ static const struct opt training_opts[] = {
              "the same; auto: as little as lets the programs be within --budget"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, DISTILL(recompute_budget),
      .help = "with --recompute auto: what the programs of the networks may take"},
+    {.name = "device-memory", .value = "SIZE", .kind = OPT_SIZE, DISTILL(device_memory),
+     .help = "with --device cuda: most of the device's memory to take; batches and recomputation are chosen so that "
+             "the run fits (default: what there is)"},
     {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "freeze",
      .help = "leave tensors whose name matches as they are"},
     {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(frozen_norm),

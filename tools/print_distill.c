@@ -43,6 +43,9 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
         fprintf(app->out.to, "; %.0f %% of the forward pass is computed again",
                 100 * (double)d->macs_again / (double)d->macs_forward);
     }
+    if (d->device_planned_bytes != 0) {
+        print_size(app, "; on the device", d->device_planned_bytes);
+    }
     fputc('\n', app->out.to);
 }
 

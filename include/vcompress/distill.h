@@ -178,6 +178,9 @@ struct vc_distill_options {
      * quantizing it changes none. Tensors that are quantized in the student's file are trained so, too, without this
      * option, and written as codes again. NULL: none. */
     const struct vc_quantize_options *grid;
+    /* Where a device computes (vc_ctx_set_device): the most of its memory that the run takes; batches and recomputation
+     * are chosen so that it fits, as for memory_bytes. 0: no limit but the device's own. */
+    uint64_t device_memory;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -263,6 +266,8 @@ struct vc_distillation {
      * bytes; the scheme of the first, "int8/channel". 0 and NULL: there are none. */
     uint64_t n_grid_tensors, n_grid_weights, grid_bytes;
     const char *grid;
+    /* Memory of the device that computes, as planned and the most that there was; 0: none does. */
+    uint64_t device_planned_bytes, device_peak_bytes;
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -82,6 +82,15 @@ train cuda whole --steps 3 --batch 2 && train cuda first --steps 3 --batch 2 --c
     cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
 say "a run that was resumed" "$outcome"
 
+# Device memory: as planned, to the byte.
+outcome=0
+train cuda planned --steps 2 --batch 3 --accum 2 --json="$folder/planned.json" || outcome=1
+planned=$(sed -n 's/^.*"device_planned": \([0-9]*\).*$/\1/p' "$folder/planned.json")
+peak=$(sed -n 's/^.*"device_peak": \([0-9]*\).*$/\1/p' "$folder/planned.json")
+echo "device memory: $planned planned, $peak taken"
+[ "$outcome" -eq 0 ] && [ "${planned:-0}" -gt 0 ] && [ "$planned" = "$peak" ] || outcome=1
+say "planned device memory" "$outcome"
+
 # Answers: figures of four digits, and logits.
 for device in cpu cuda; do
     "$program" evaluate --device "$device" "$folder/pruned.npz" --teacher "$digits/digits.npz" \
