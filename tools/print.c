@@ -109,10 +109,25 @@ char *fmt_figure(char *buf, uint64_t n)
     return buf;
 }
 
+/* The digits of n, without a NUL; tells how many. Tables of a file's tensors have several numbers a row, and printf
+ * takes ten times as long. */
+static size_t put_digits(char *to, uint64_t n)
+{
+    char digits[20];
+    size_t at = sizeof(digits);
+
+    do {
+        digits[--at] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n != 0);
+    memcpy(to, digits + at, sizeof(digits) - at);
+    return sizeof(digits) - at;
+}
+
 char *fmt_count(char *buf, uint64_t n)
 {
     char digits[24];
-    size_t len = (size_t)snprintf(digits, sizeof(digits), "%" PRIu64, n);
+    size_t len = put_digits(digits, n);
     char *p = buf;
 
     for (size_t i = 0; i < len; i++) {
@@ -171,10 +186,10 @@ char *fmt_percent(char *buf, double part, double whole)
 {
     double p = whole > 0 ? 100 * part / whole : 0;
 
-    if (p > 0 && p < 0.05) {
-        snprintf(buf, CELL_BYTES, "< 0.1 %%");
+    if (p < 0.05) {
+        strcpy(buf, p > 0 ? "< 0.1 %" : "0 %");
     } else {
-        snprintf(buf, CELL_BYTES, p >= 99.95 || p == 0 ? "%.0f %%" : "%.1f %%", p);
+        snprintf(buf, CELL_BYTES, p >= 99.95 ? "%.0f %%" : "%.1f %%", p);
     }
     return buf;
 }
@@ -230,10 +245,13 @@ char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_
 
         if (n > room - 20 && i + 1 < n_dims) {
             snprintf(buf + n, CELL_BYTES - n, "%s%s", join, out_ellipsis(out));
-            break;
+            return buf;
         }
-        n += (size_t)snprintf(buf + n, CELL_BYTES - n, "%s%" PRIu64, join, shape[i]);
+        memcpy(buf + n, join, strlen(join));
+        n += strlen(join);
+        n += put_digits(buf + n, shape[i]);
     }
+    buf[n] = '\0';
     return buf;
 }
 
@@ -286,29 +304,42 @@ static bool is_plain(char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-char *text_clean(const char *s)
+/* In place: nothing becomes longer. */
+static void clean_in_place(char *s)
 {
-    size_t n = strlen(s);
-    char *clean = malloc(n + 1);
-    size_t k = 0;
+    size_t i = 0;
+    size_t k;
+    size_t n;
 
-    if (clean == NULL) {
-        return NULL;
+    while (is_plain(s[i])) {
+        i++;
     }
-    for (size_t i = 0; i < n;) {
+    n = i + strlen(s + i);
+    for (k = i; i < n;) {
         uint32_t c = 0;
         size_t len = decode((const unsigned char *)s + i, n - i, &c);
 
         if (len == 0 || is_unsafe(c)) {
-            clean[k++] = '?';
+            s[k++] = '?';
             i += len == 0 ? 1 : len;
         } else {
-            memcpy(clean + k, s + i, len);
+            memmove(s + k, s + i, len);
             k += len;
             i += len;
         }
     }
-    clean[k] = '\0';
+    s[k] = '\0';
+}
+
+char *text_clean(const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *clean = malloc(n);
+
+    if (clean != NULL) {
+        memcpy(clean, s, n);
+        clean_in_place(clean);
+    }
     return clean;
 }
 
@@ -520,15 +551,7 @@ static enum ink cell_ink(const struct table *table, size_t cell)
     return (enum ink)table->bytes[table->cells[cell]];
 }
 
-static bool is_clean(const char *s)
-{
-    while (is_plain(*s)) {
-        s++;
-    }
-    return *s == '\0';
-}
-
-/* The cell becomes one of the table. */
+/* The text, cleaned, becomes a cell of the table. */
 static void keep_cell(struct table *table, enum ink ink, const char *text)
 {
     size_t n = strlen(text) + 2;
@@ -542,6 +565,7 @@ static void keep_cell(struct table *table, enum ink ink, const char *text)
         cells[table->n_cells++] = table->n_bytes;
         bytes[table->n_bytes] = (char)ink;
         memcpy(bytes + table->n_bytes + 1, text, n - 1);
+        clean_in_place(bytes + table->n_bytes + 1);
         table->n_bytes += n;
     }
 }
@@ -606,7 +630,8 @@ static void print_row(const struct table *table, const struct out *out, size_t f
     for (size_t c = 0; c < last; c++) {
         const char *text = cell_text(table, first + c);
         enum ink ink = cell_ink(table, first + c);
-        size_t pad = width[c] - text_width(text);
+        size_t own = text_width(text);
+        size_t pad = width[c] - own;
 
         owed += gap_before(table, c) + (table->align[c] == 'r' ? pad : 0);
         if (text[0] != '\0') {
@@ -619,7 +644,7 @@ static void print_row(const struct table *table, const struct out *out, size_t f
                 fputs(text, out->to);
             }
             fputs(ink != INK_NONE ? out_ink(out, INK_NONE) : "", out->to);
-            at += text_width(text);
+            at += own;
             owed = 0;
         }
         owed += table->align[c] == 'r' ? 0 : pad;
@@ -704,16 +729,9 @@ static void print_any_row(const struct table *table, const struct out *out, size
 
 void table_add(struct table *table, enum ink ink, const char *text)
 {
-    char *clean = NULL;
-
-    if (!table->failed && !is_clean(text)) {
-        clean = text_clean(text);
-        table->failed = clean == NULL;
-    }
     if (!table->failed) {
-        keep_cell(table, ink, clean != NULL ? clean : text);
+        keep_cell(table, ink, text);
     }
-    free(clean);
     if (table->way == TABLE_KEEPS || table->failed || table->n_cells < table->n_cols) {
         return;
     }

@@ -199,12 +199,12 @@ static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram
                                          "\xe2\x96\x87",
                                          "\xe2\x96\x88"};
     static const char *const letters[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
-    size_t top = 0;
+    size_t top = VC_HISTOGRAM_BINS - 1;
     uint64_t most = 0;
+    char *end = buf;
 
-    buf[0] = '\0';
-    for (size_t i = 1; i < VC_HISTOGRAM_BINS; i++) { /* bin 0: zeros and subnormals */
-        top = histogram[i] != 0 ? i : top;
+    while (top > 0 && histogram[top] == 0) { /* bin 0: zeros and subnormals */
+        top--;
     }
     for (size_t i = top < BAR_CELLS ? 1 : top - BAR_CELLS + 1; i <= top; i++) {
         most = histogram[i] > most ? histogram[i] : most;
@@ -214,8 +214,9 @@ static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram
         uint64_t n = bin > 0 ? histogram[bin] : 0;
         size_t level = n == 0 ? 0 : 1 + (size_t)((double)n / (double)most * (BAR_LEVELS - 1) + 0.5);
 
-        strcat(buf, out->utf8 ? blocks[level] : letters[level]);
+        end = stpcpy(end, out->utf8 ? blocks[level] : letters[level]);
     }
+    *end = '\0';
     return buf;
 }
 
@@ -244,21 +245,26 @@ static void merge(struct vc_value_stats *sum, const struct vc_value_stats *stats
     }
 }
 
+static void add_sums(struct line *line, const struct vc_value_stats *stats)
+{
+    double n = (double)count_finite(stats);
+
+    line->sum += n > 0 ? stats->mean * n : 0;
+    line->sum2 += n > 0 ? stats->rms * stats->rms * n : 0;
+    line->nonfinite = line->nonfinite || stats->nans + stats->infs > 0;
+}
+
 /* Adds the statistics of one more tensor to its line. Those of the first are asked for again, and a copy to sum up in
- * is made with the second, because statistics are large (a histogram each) and with -v no line has a second. False: no
- * memory. */
+ * is made with the second, because statistics are large (a histogram each) and most lines may have no second. False:
+ * no memory. */
 static bool add_stats(struct line *line, const struct vc_inspection *in, size_t tensor)
 {
     struct vc_value_stats stats;
-    double n;
 
     if (!vc_inspect_get_stats(in, tensor, &stats)) {
         return true; /* without --stats */
     }
-    n = (double)count_finite(&stats);
-    line->sum += n > 0 ? stats.mean * n : 0;
-    line->sum2 += n > 0 ? stats.rms * stats.rms * n : 0;
-    line->nonfinite = line->nonfinite || stats.nans + stats.infs > 0;
+    add_sums(line, &stats);
     if (line->n_tensors == 1) {
         return true;
     }
@@ -282,23 +288,14 @@ struct view {
     bool nonfinite; /* there are NaN or Inf somewhere */
 };
 
-static void add_value_cells(struct table *table, const struct view *view, const struct vc_inspection *in,
-                            const struct line *line)
+static void add_value_cells(struct table *table, const struct view *view, const struct line *line,
+                            const struct vc_value_stats *s)
 {
-    struct vc_value_stats first;
-    const struct vc_value_stats *s = line->own != NULL ? line->own : &first;
-    uint64_t n_finite;
-    double n;
-    double figures[4];
+    uint64_t n_finite = count_finite(s);
+    double n = (double)n_finite;
+    const double figures[4] = {s->min, s->max, line->sum / n, sqrt(line->sum2 / n)};
     char buf[CELL_BYTES];
 
-    (void)vc_inspect_get_stats(in, line->index, &first);
-    n_finite = count_finite(s);
-    n = (double)n_finite;
-    figures[0] = s->min;
-    figures[1] = s->max;
-    figures[2] = line->sum / n;
-    figures[3] = sqrt(line->sum2 / n);
     for (size_t i = 0; i < 4; i++) {
         if (i != 2 || view->verbose) { /* the mean of weights is next to nothing */
             table_add(table, INK_NONE, !s->valid ? "" : n_finite == 0 ? "-" : fmt_real(buf, figures[i]));
@@ -318,8 +315,9 @@ static const char *raw_kind(const struct vc_tensor *tensor)
     return tensor->kept_as != NULL ? tensor->kept_as : vc_dtype_name(tensor->dtype);
 }
 
+/* stats: of the line; not looked at without --stats. */
 static void add_line(struct table *table, const struct view *view, const struct vc_inspection *in,
-                     const struct line *line, const char *label)
+                     const struct line *line, const struct vc_value_stats *stats, const char *label)
 {
     const struct vc_tensor *tensor = vc_model_tensor(in->model, line->index);
     char buf[CELL_BYTES];
@@ -341,7 +339,7 @@ static void add_line(struct table *table, const struct view *view, const struct 
         table_add(table, INK_NONE, fmt_size(buf, view->out, line->bytes));
         table_add(table, INK_NONE, fmt_percent(buf, (double)line->bytes, (double)in->value_bytes));
     } else {
-        add_value_cells(table, view, in, line);
+        add_value_cells(table, view, line, stats);
     }
 }
 
@@ -460,11 +458,16 @@ static bool print_lines(struct app *app, const struct vc_inspection *in, const s
     begin_table(&table, &view);
     add_titles(&table, &view);
     for (size_t i = 0; i < groups->n; i++) {
-        char *label = lines[i].shown ? group_label(&groups->list[i], out_times(out)) : NULL;
+        struct vc_value_stats first;
+        char *label;
 
-        if (lines[i].shown) {
-            add_line(&table, &view, in, &lines[i], label != NULL ? label : "?");
+        if (!lines[i].shown) {
+            continue;
         }
+        (void)vc_inspect_get_stats(in, lines[i].index, &first);
+        label = group_label(&groups->list[i], out_times(out));
+        add_line(&table, &view, in, &lines[i], lines[i].own != NULL ? lines[i].own : &first,
+                 label != NULL ? label : "?");
         free(label);
     }
     fputc('\n', out->to);
@@ -482,9 +485,12 @@ static void add_every(struct table *table, const struct view *view, const struct
     add_titles(table, view);
     for (size_t i = 0; i < in->n_tensors; i++) {
         struct line line = {.index = i, .n_tensors = 1, .bytes = vc_model_tensor(in->model, i)->size_bytes};
+        struct vc_value_stats stats;
 
-        (void)add_stats(&line, in, i); /* of one tensor it needs no memory */
-        add_line(table, view, in, &line, vc_model_tensor(in->model, i)->name);
+        if (vc_inspect_get_stats(in, i, &stats)) {
+            add_sums(&line, &stats);
+        }
+        add_line(table, view, in, &line, &stats, vc_model_tensor(in->model, i)->name);
     }
 }
 
