@@ -727,13 +727,12 @@ out:
     return status;
 }
 
-enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
-                             struct vc_model **out)
+static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                                 struct vc_model **out)
 {
     struct vc_open_options own;
 
     *out = NULL;
-    vc_clear_error(ctx);
     if (vc_options_read(ctx, &open_kind, options, &own) != VC_OK) {
         return ctx->status;
     }
@@ -744,6 +743,13 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
         return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
     }
     return own.pairs && !(*out)->format->tells_axes ? vc_pairs_join(ctx, out) : VC_OK;
+}
+
+enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                             struct vc_model **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, open_model(ctx, path, options, out));
 }
 
 void vc_model_close(struct vc_model *model)

@@ -18,23 +18,25 @@ struct owned {
     struct vc_packed_stats *packed;
 };
 
-/* Size of the file, from a plan; 0 when it cannot be planned. Nothing is written. */
-static uint64_t planned_bytes(struct vc_ctx *ctx, const struct vc_model *model, enum vc_target target)
+/* Size of the file, from a plan; 0 when it cannot be planned. Nothing is written. Fails only where it is cancelled. */
+static enum vc_status plan_bytes(struct vc_ctx *ctx, const struct vc_model *model, enum vc_target target,
+                                 uint64_t *bytes)
 {
     struct vc_write_options write;
     struct vc_quantize_options quantize;
     struct vc_job *job = NULL;
-    uint64_t bytes = 0;
+    enum vc_status status;
 
     vc_quantize_defaults(&quantize);
     quantize.target = target;
     vc_write_defaults(&write);
     write.dry_run = true;
-    if (vc_job_create(ctx, model, &job) == VC_OK && vc_job_add_quantize(ctx, job, &quantize) == VC_OK) {
-        (void)vc_job_plan_bytes(ctx, job, &write, &bytes);
-    }
+    VC_TRY(vc_job_create(ctx, model, &job));
+    VC_TRY(vc_job_add_quantize(ctx, job, &quantize));
+    VC_TRY(vc_job_plan_bytes(ctx, job, &write, bytes));
+out:
     vc_job_free(job);
-    return bytes;
+    return status == VC_E_CANCELLED ? status : VC_OK;
 }
 
 static void count(struct owned *owned, const struct vc_tensor *tensor)
@@ -82,7 +84,6 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     size_t i;
 
     *out = NULL;
-    vc_clear_error(ctx);
     owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
     VC_TRY_ALLOC(owned);
     owned->ctx = ctx;
@@ -93,8 +94,8 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     }
     list_dtypes(owned);
     if (owned->result.n_quantized == 0) {
-        owned->result.int8_bytes = planned_bytes(ctx, model, VC_TARGET_INT8);
-        owned->result.fp16_bytes = planned_bytes(ctx, model, VC_TARGET_F16);
+        VC_TRY(plan_bytes(ctx, model, VC_TARGET_INT8, &owned->result.int8_bytes));
+        VC_TRY(plan_bytes(ctx, model, VC_TARGET_F16, &owned->result.fp16_bytes));
         vc_clear_error(ctx);
     }
     owned->result.has_stats = reading != NOTHING;
@@ -116,12 +117,14 @@ out:
 
 enum vc_status vc_inspect(struct vc_ctx *ctx, const struct vc_model *model, bool stats, struct vc_inspection **out)
 {
-    return inspect(ctx, model, stats ? LIST : NOTHING, out);
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, inspect(ctx, model, stats ? LIST : NOTHING, out));
 }
 
 enum vc_status vc_inspect_values(struct vc_ctx *ctx, const struct vc_model *model, struct vc_inspection **out)
 {
-    return inspect(ctx, model, PACKED, out);
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, inspect(ctx, model, PACKED, out));
 }
 
 bool vc_inspect_get_stats(const struct vc_inspection *inspection, size_t index, struct vc_value_stats *stats)

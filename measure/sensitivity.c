@@ -133,6 +133,7 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
         const struct vc_tensor *t = &model->tensors[i];
         struct vc_sensitivity_row *row = &owned->rows[owned->result.n_rows];
 
+        VC_TRY(vc_check_cancelled(ctx));
         if (!is_row(t)) {
             continue;
         }
@@ -165,6 +166,7 @@ static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
     m->n_items = 0;
     m->set = (struct vc_item_set){.model = result->model, .arena = &m->arena};
     for (i = 0; i < result->n_rows; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         if (result->rows[i].reason == NULL) {
             m->n_items = ++n;
             VC_TRY(vc_item_make(ctx, &m->set, result->rows[i].tensor, &m->items[n - 1]));
@@ -228,6 +230,7 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
         struct vc_sensitivity_row *row = &owned->rows[i];
         struct vc_item *item = &m->items[n];
 
+        VC_TRY(vc_check_cancelled(ctx));
         if (row->reason != NULL) {
             continue;
         }

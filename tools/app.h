@@ -133,6 +133,10 @@ int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *
 int caught_signal(void);
 void watch_signals(struct vc_ctx *ctx);
 
+/* From now on the command only prints, and may be ended in the middle of that: tables of a million tensors take
+ * seconds. */
+void signals_end_printing(void);
+
 /* progress.c: one line on the terminal; does nothing where there is none. */
 void progress_begin(struct app *app);
 /* For work that is counted in steps, from a function that the library calls. */

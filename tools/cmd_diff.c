@@ -216,6 +216,7 @@ static int tell(struct app *app, struct comparison *c)
     char *text = NULL;
     int rc = GO_ON;
 
+    signals_end_printing();
     c->order = malloc((c->diff->n_rows + 1) * sizeof(*c->order));
     if (c->order == NULL) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory to compare %zu tensors", c->diff->n_rows);

@@ -48,6 +48,7 @@ static int tell(struct app *app, const struct vc_inspection *in)
 {
     int rc = GO_ON;
 
+    signals_end_printing();
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_inspection(app, in)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }

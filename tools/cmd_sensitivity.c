@@ -96,6 +96,7 @@ static int tell(struct app *app, const struct sensitivity_cli *cli, const struct
         .rules = cli->convert.rules, .n_rules = cli->convert.n_rules, .key = cli->convert.open.key};
     int rc = GO_ON;
 
+    signals_end_printing();
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_sensitivity(app, s, &request)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }

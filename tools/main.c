@@ -24,6 +24,7 @@ const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
 /* ---- signals ---- */
 
 static volatile sig_atomic_t caught;
+static volatile sig_atomic_t only_prints;
 static struct vc_ctx *volatile watched;
 
 int caught_signal(void)
@@ -32,12 +33,13 @@ int caught_signal(void)
 }
 
 /* The first signal asks the library to stop; it ends its call with VC_E_CANCELLED and leaves nothing behind. A second
- * one ends the process at once; temporary files that have a name are removed, others vanish with the process. */
+ * one ends the process at once; temporary files that have a name are removed, others vanish with the process. So does
+ * the first one where there is nothing left but to print (signals_end_printing). */
 static void on_signal(int number)
 {
     int saved = errno;
 
-    if (caught != 0) {
+    if (caught != 0 || only_prints != 0) {
         vc_job_remove_temporaries();
         (void)signal(number, SIG_DFL);
         (void)raise(number);
@@ -78,6 +80,14 @@ static void die_by(int number)
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
     (void)raise(number);
     _exit(128 + number);
+}
+
+void signals_end_printing(void)
+{
+    only_prints = 1;
+    if (caught != 0) { /* behind the library's last look */
+        die_by(caught);
+    }
 }
 
 /* ---- descriptors ---- */

@@ -272,6 +272,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
 
     VC_TRY(number_outs(ctx, job));
     for (i = 0; i < job->model->n_tensors; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         if (count_outs(job, &job->plan.items[i]) != 0) {
             VC_TRY(describe_outs(ctx, job, &job->plan.items[i]));
         }

@@ -224,6 +224,7 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct v
         VC_TRY(pass->ops->plan_begin(ctx, pass, &job->plan));
     }
     for (i = 0; i < job->plan.n_items; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(plan_item(ctx, job, pass, i));
     }
     if (pass->ops->plan_end != NULL) {
@@ -377,6 +378,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY(vc_job_list_targets(ctx, job));
     VC_TRY(make_sets(ctx, job));
     for (i = 0; i < plan->n_items; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(make_item(ctx, job, i));
     }
     VC_TRY(share_items(ctx, job));

@@ -253,6 +253,7 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignmen
         cursor->entry = i + 1;
         cursor->n_entries = sums->n_tensors;
         cursor->tensor = NULL;
+        VC_TRY(vc_check_cancelled(cursor->ctx));
         VC_TRY(take_entry(cursor, &entry));
         if (entry.broken) {
             sums->unsure = true;

@@ -264,6 +264,7 @@ static enum vc_status take_entries(struct vc_ctx *ctx, struct weight_index *inde
 
     *done = false;
     while (more) {
+        VC_TRY(vc_check_cancelled(ctx));
         c->at++;
         vc_json_skip_space(c);
         if (!vc_json_take_string(c, &entry.tensor, &entry.n_tensor) || !vc_json_take(c, ':') ||
@@ -511,6 +512,7 @@ enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_ind
     VC_TRY(each_entry(ctx, index, NULL, check_entry, &c));
     for (i = 0; i < model->n_tensors; i++) {
         bytes += model->tensors[i].size_bytes;
+        VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(check_tensor(ctx, &c, i));
     }
     VC_TRY(c.n_unknown != 0 ? each_entry(ctx, index, NULL, check_unknown, &c) : VC_OK);

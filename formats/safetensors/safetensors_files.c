@@ -442,6 +442,7 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
         const struct safetensors_entry entry = entry_of(plan, i);
         uint64_t end;
 
+        VC_TRY(vc_check_cancelled(ctx));
         record->offset = file->data_bytes;
         if (!vc_add_u64(file->data_bytes, entry.n_bytes, &end) || end > INT64_MAX - 2 * VC_SAFETENSORS_MAX_HEADER) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", record->name);

@@ -363,6 +363,7 @@ static enum vc_status read_members(struct parsing *p, char *text, size_t n)
         struct safetensors_plain_entry plain;
         size_t end;
 
+        VC_TRY(vc_check_cancelled(p->ctx));
         if (vc_safetensors_plain_entry(text, n, walk.at, &plain, &end) && !is_metadata(&plain)) {
             walk.at = end;
             VC_TRY(read_plain_entry(p, &plain));

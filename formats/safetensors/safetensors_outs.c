@@ -257,6 +257,7 @@ static enum vc_status make_records(struct making *m)
     for (i = 0; i < m->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(m->outs, i);
 
+        VC_TRY(vc_check_cancelled(m->ctx));
         if (out.alias) {
             continue; /* the other name has the bytes */
         }

@@ -71,9 +71,9 @@ VC_API void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const
  * the default. */
 VC_API void vc_ctx_set_option_names(struct vc_ctx *ctx, const char *(*name)(const char *field));
 
-/* Ends the running call with VC_E_CANCELLED at its next tile. Where no call is running, or it is over before it
- * notices, the next one that reads or writes values ends so: a signal between two calls is not lost. Calls after that
- * one are not affected. Safe in a signal handler and from any thread. */
+/* Ends the running call with VC_E_CANCELLED at its next tile or tensor. Where no call is running, or it is over before
+ * it notices, the next one that opens a model, plans, or reads or writes values ends so: a signal between two calls is
+ * not lost. Calls after that one are not affected. Safe in a signal handler and from any thread. */
 VC_API void vc_ctx_cancel(struct vc_ctx *ctx);
 
 /* Prints what the memory pool holds and held at its peak, by purpose, on host and device. */
