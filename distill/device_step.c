@@ -54,6 +54,9 @@ out:
 
 enum vc_status vc_device_check(struct vc_trainer *t)
 {
+    if (t->device != NULL && t->match != NULL) {
+        return refuse(t, vc_option(t->ctx, "matches"));
+    }
     return t->device != NULL && t->grids != NULL ? refuse(t, "a student that is trained as codes") : VC_OK;
 }
 

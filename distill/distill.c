@@ -135,6 +135,25 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     return VC_OK;
 }
 
+static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    for (size_t k = 0; k < o->n_matches; k++) {
+        const struct vc_match *m = &o->matches[k];
+
+        if (m->kind > VC_MATCH_COSINE || !(m->weight > 0 && m->weight <= 1e6)) {
+            return vc_fail(ctx, VC_E_ARGUMENT,
+                           m->kind > VC_MATCH_COSINE ? "%s: %s: there is no such kind of match"
+                                                     : "%s: %s: the weight is not above 0 and at most 1e6",
+                           vc_option(ctx, "matches"), m->teacher);
+        }
+    }
+    if (o->n_matches != 0 && o->task == VC_TASK_RECALIBRATE) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
+                       vc_option(ctx, "matches"));
+    }
+    return VC_OK;
+}
+
 static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     bool automatic = o->recompute == VC_RECOMPUTE_AUTO;
@@ -167,6 +186,7 @@ enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_opti
     }
     VC_TRY(check_ranges(ctx, o));
     VC_TRY(check_counts(ctx, o));
+    VC_TRY(check_matches(ctx, o));
     VC_TRY(check_memory(ctx, o));
     if (o->control && o->eval == NULL) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
@@ -227,7 +247,7 @@ static enum vc_status run_control(struct vc_trainer *t)
         t->report->control_reason = "the data have no labels";
         return VC_OK;
     }
-    if (!t->data.taught || t->options.alpha == 0) {
+    if (!t->data.taught || (t->options.alpha == 0 && t->match == NULL)) {
         t->report->control_reason = "the run itself learns from labels alone";
         return VC_OK;
     }
@@ -303,7 +323,7 @@ static enum vc_status check_changed(struct vc_trainer *t)
         size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision);
         void *before;
 
-        if (!item->trained) {
+        if (!item->trained || item->drawn) {
             continue;
         }
         before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);

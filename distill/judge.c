@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/match.h"
 #include "distill/real.h"
 #include "distill/trainer.h"
 
@@ -27,6 +28,9 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows
     VC_TRY(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
     memcpy(t->teacher_logits, logits->data, (size_t)logits->n * vc_real_bytes(t->options.precision));
     *out = (struct vc_teacher_rows){.logits = t->teacher_logits};
+    if (t->match != NULL && rows == &t->data) {
+        vc_match_take(t, engine, n);
+    }
 out:
     return status;
 }

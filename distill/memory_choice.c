@@ -14,6 +14,7 @@
 #include "distill/device_step.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
+#include "distill/match.h"
 
 /* ---- programs ---- */
 
@@ -111,6 +112,9 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (t->gradual != NULL) {
         blocks[n++] = (struct block){vc_gradual_room(t), VC_TAG_SCRATCH, vc_gradual_bytes(t)};
     }
+    if (t->match != NULL) {
+        blocks[n++] = (struct block){vc_match_room(t), VC_TAG_TILES, vc_match_bytes(t)};
+    }
     if (t->runs_teacher) {
         blocks[n++] = (struct block){&t->teacher_logits, VC_TAG_TILES, n_logits};
     }
@@ -142,7 +146,7 @@ static uint64_t planned(struct vc_trainer *t)
         bool masks = t->options.keep_sparsity || t->options.mask != NULL;
 
         /* a byte for each weight of tensors that have a mask */
-        sum += item->trained && (masks || vc_gradual_has(t, k)) ? block_bytes(item->n) : 0;
+        sum += item->trained && !item->drawn && (masks || vc_gradual_has(t, k)) ? block_bytes(item->n) : 0;
     }
     for (unsigned k = 0; t->eval.open && !t->judge_only && k < 2; k++) {
         sum += block_bytes(t->eval.rows.n * t->student.positions); /* which answers were right */
@@ -159,8 +163,8 @@ static void count(struct vc_trainer *t)
     for (size_t k = 0; k < t->student.weights->n; k++) {
         const struct vc_weight *item = &t->student.weights->items[k];
 
-        r->n_tensors += item->trained;
-        r->n_weights += item->trained ? item->n : 0;
+        r->n_tensors += item->trained && !item->drawn;
+        r->n_weights += item->trained && !item->drawn ? item->n : 0;
         r->n_frozen += !item->trained && !item->statistic && !item->unread;
         r->n_unread += item->unread && !item->statistic;
     }

@@ -96,19 +96,26 @@ static enum vc_status check_freeze(const struct vc_net *net)
 static enum vc_status make_weights(struct vc_net *net)
 {
     uint32_t n = vc_graph_param_count(net->network.graph);
-    uint32_t logits = vc_graph_output(net->network.graph, 0);
+    size_t n_read = net->options.n_kept + 1;
+    uint32_t *read = vc_alloc_array(net->ctx, VC_TAG_MISC, n_read, sizeof *read);
     bool *frozen = vc_calloc_array(net->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *frozen);
     enum vc_status status = VC_OK;
 
+    VC_TRY_ALLOC(read);
     VC_TRY_ALLOC(frozen);
+    read[0] = vc_graph_output(net->network.graph, 0);
+    for (size_t k = 1; k < n_read; k++) {
+        read[k] = net->options.kept[k - 1];
+    }
     for (uint32_t k = 0; k < n; k++) {
         frozen[k] = is_frozen(net, vc_graph_param(net->network.graph, k));
     }
     VC_TRY(vc_weights_make(net->ctx, net->network.graph, net->options.precision, net->options.train, frozen,
                            &net->weights));
     VC_TRY(check_freeze(net));
-    VC_TRY(vc_weights_leave_unread(net->weights, &logits, 1));
+    VC_TRY(vc_weights_leave_unread(net->weights, read, n_read));
 out:
+    vc_free(net->ctx, read);
     vc_free(net->ctx, frozen);
     return status;
 }
@@ -163,6 +170,8 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
                                               .dropout = train,
                                               .seed = net->options.seed,
                                               .n_outputs = 1,
+                                              .n_kept = train == net->options.train ? net->options.n_kept : 0,
+                                              .kept = net->options.kept,
                                               .frozen_norm = net->options.frozen_norm,
                                               .recompute = net->options.recompute,
                                               .recompute_every = net->options.recompute_every,

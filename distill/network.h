@@ -20,6 +20,9 @@ struct vc_net_options {
     uint32_t recompute_every;
     uint64_t budget_bytes;
     struct vc_train_device *device; /* NULL: the CPU computes */
+    const uint32_t *kept; /* values of the graph that the loss reads, too: of a network that is trained in its programs
+                             that train */
+    size_t n_kept;
 };
 
 struct vc_net {

@@ -6,6 +6,7 @@
 #include "distill/gradual.h"
 #include "distill/grid.h"
 #include "distill/identity.h"
+#include "distill/match.h"
 
 struct row {
     const char *field;
@@ -138,6 +139,7 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     }
     vc_gradual_text(t, text);
     vc_grid_text(t, text);
+    vc_match_text(t, text);
     VC_TRY(vc_identity_net(&t->student, hex));
     vc_text_add(text, "student %s\n", hex);
     if (t->runs_teacher) {

@@ -12,6 +12,7 @@
 #include "distill/gradual.h"
 #include "distill/grid.h"
 #include "distill/masks.h"
+#include "distill/match.h"
 #include "distill/real.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
@@ -111,20 +112,22 @@ out:
 static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows *rows)
 {
     const struct vc_distill_options *o = &t->options;
-    const struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
-                                           .precision = o->precision,
-                                           .train = !t->judge_only && o->task == VC_TASK_TRAIN,
-                                           .frozen_norm = o->frozen_norm,
-                                           .freeze = o->freeze,
-                                           .n_freeze = o->n_freeze,
-                                           .seed = o->seed,
-                                           .recompute = o->recompute,
-                                           .recompute_every = o->recompute_every,
-                                           .budget_bytes = o->recompute_budget,
-                                           .device = t->device};
-    const struct vc_net_options teacher = {.role = "teacher", .precision = o->precision, .device = t->device};
+    struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
+                                     .precision = o->precision,
+                                     .train = !t->judge_only && o->task == VC_TASK_TRAIN,
+                                     .frozen_norm = o->frozen_norm,
+                                     .freeze = o->freeze,
+                                     .n_freeze = o->n_freeze,
+                                     .seed = o->seed,
+                                     .recompute = o->recompute,
+                                     .recompute_every = o->recompute_every,
+                                     .budget_bytes = o->recompute_budget,
+                                     .device = t->device};
+    struct vc_net_options teacher = {.role = "teacher", .precision = o->precision, .device = t->device};
     enum vc_status status;
 
+    VC_TRY(vc_match_find(t));
+    vc_match_keep_values(t, &student, &teacher);
     VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
     VC_TRY(t->judge_only ? VC_OK : vc_grid_open(t));
     VC_TRY(vc_device_check(t));
@@ -142,6 +145,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
     }
     VC_TRY(vc_rows_take_positions(&rows->rows, &rows->student, t->student.positions, t->student.next));
     VC_TRY(check_labels(t, &rows->rows));
+    VC_TRY(vc_match_open(t));
 out:
     return status;
 }
@@ -221,6 +225,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
     VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
     VC_TRY(vc_trainer_fit(t));
+    VC_TRY(vc_match_check_programs(t));
     VC_TRY(vc_trainer_ranks_fit(t));
 out:
     return status;
@@ -257,7 +262,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         }
         VC_TRY(check_finite(t, item));
         t->states[k].master = NULL;
-        VC_TRY(vc_masks_make(t, item, &t->states[k]));
+        VC_TRY(item->drawn ? VC_OK : vc_masks_make(t, item, &t->states[k]));
     }
     VC_TRY(vc_gradual_begin(t));
     VC_TRY(vc_grid_begin(t));
@@ -275,6 +280,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_checkpoint_close(t);
     vc_gradual_close(t);
     vc_grid_close(t);
+    vc_match_close(t);
     vc_net_close(&t->student);
     vc_net_close(&t->teacher);
     vc_device_close(t);

@@ -7,10 +7,14 @@
 #include "distill/device_step.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
+#include "distill/match.h"
 #include "distill/random.h"
 #include "distill/real.h"
 #include "distill/schedule.h"
 #include "distill/trainer.h"
+
+/* Terms of the loss, without their shares. */
+enum { KD, CE, MATCHES, N_TERMS = MATCHES + VC_MATCH_MOST };
 
 /* One optimizer step in work. */
 struct work {
@@ -18,7 +22,8 @@ struct work {
     const uint64_t *numbers;
     size_t n;
     struct vc_loss_spec spec;
-    struct vc_loss_sums sums, own; /* of the step so far; of the last batch that was computed here */
+    struct vc_match_counts counts;
+    double sums[N_TERMS], own[N_TERMS]; /* of the step so far; of the last batch that was computed here */
     double grad_norm;
 };
 
@@ -162,16 +167,27 @@ static void compare_terms(struct vc_trainer *t, const struct work *w, size_t n, 
     t->report->ce_gradient = sqrt(vc_square_sum(t->f64, logits->grad, n_elems));
 }
 
+static bool is_finite(const double terms[N_TERMS])
+{
+    bool finite = true;
+
+    for (size_t k = 0; k < N_TERMS; k++) {
+        finite = finite && isfinite(terms[k]);
+    }
+    return finite;
+}
+
 static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, size_t n)
 {
     struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
     struct vc_teacher_rows teacher = {.logits = NULL};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
+    struct vc_loss_sums sums;
+    bool stays;
     enum vc_status status;
 
-    bool stays;
-
+    memset(w->own, 0, sizeof w->own);
     VC_TRY(vc_weights_clear(t->student.weights));
     vc_trainer_gather(t, &t->data.rows, w->numbers + first, n);
     if (t->data.taught && !t->control) {
@@ -186,12 +202,17 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
         compare_terms(t, w, n, logits, &teacher);
     }
     if (stays) {
-        VC_TRY(vc_device_loss(t, engine, &w->spec, n, &teacher, &w->own));
+        VC_TRY(vc_device_loss(t, engine, &w->spec, n, &teacher, &sums));
     } else {
-        w->own = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher,
-                         t->labels, t->mask, t->row, logits->grad);
+        sums = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher,
+                       t->labels, t->mask, t->row, logits->grad);
     }
-    if (!isfinite(w->own.kd) || !isfinite(w->own.ce)) {
+    w->own[KD] = sums.kd;
+    w->own[CE] = sums.ce;
+    if (t->match != NULL) {
+        vc_match_batch(t, engine, n, &w->counts, w->own + MATCHES);
+    }
+    if (!is_finite(w->own)) {
         VC_TRY(vc_engine_fetch(engine, 0));
         return refuse_loss(t, w, w->numbers + first, n, logits, &teacher);
     }
@@ -206,23 +227,24 @@ static enum vc_status batches(struct vc_trainer *t, struct work *w, struct vc_en
     struct vc_ranks *ranks = t->options.ranks;
     uint64_t n_batches = vc_ceil_div_u64(w->n, t->options.batch);
     uint64_t n_ranks = vc_ranks_size(ranks);
+    size_t n_terms = MATCHES + t->options.n_matches;
     enum vc_status status = VC_OK;
 
     for (uint64_t first = 0; first < n_batches; first += n_ranks) {
         uint64_t at = (first + vc_ranks_rank(ranks)) * t->options.batch;
-        double own[2] = {0, 0};
+        double own[N_TERMS] = {0};
         double alone[1][VC_MEETING_NUMBERS];
         double(*all)[VC_MEETING_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
 
         if (at < w->n) {
             status = batch(t, w, (size_t)at, (size_t)vc_min_u64(t->options.batch, w->n - at));
-            own[0] = w->own.kd;
-            own[1] = w->own.ce;
+            memcpy(own, w->own, sizeof own);
         }
-        VC_TRY(vc_ranks_meet(t->ctx, ranks, status, own, 2, all));
+        VC_TRY(vc_ranks_meet(t->ctx, ranks, status, own, n_terms, all));
         for (uint64_t k = 0; k < n_ranks && first + k < n_batches; k++) {
-            w->sums.kd += all[k][0];
-            w->sums.ce += all[k][1];
+            for (size_t i = 0; i < n_terms; i++) {
+                w->sums[i] += all[k][i];
+            }
         }
         VC_TRY(vc_trainer_sum(t, engine, first, n_batches));
     }
@@ -236,8 +258,8 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .n_steps = t->n_steps,
                                    .control = t->control,
                                    .loss = loss,
-                                   .kd = t->data.taught && !t->control ? w->sums.kd : NAN,
-                                   .ce = w->spec.ce_rows != 0 ? w->sums.ce : NAN,
+                                   .kd = t->data.taught && !t->control ? w->sums[KD] : NAN,
+                                   .ce = w->spec.ce_rows != 0 ? w->sums[CE] : NAN,
                                    .grad_norm = w->grad_norm,
                                    .lr = lr,
                                    .scale = 1,
@@ -246,12 +268,33 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .seconds = vc_seconds() - t->began,
                                    .reserved_bytes = vc_pool_reserved(t->ctx->shared->pool),
                                    .peak_bytes = vc_pool_peak(t->ctx->shared->pool),
-                                   .sparsity = vc_gradual_sparsity(t)};
+                                   .sparsity = vc_gradual_sparsity(t),
+                                   .matches = w->sums + MATCHES,
+                                   .n_matches = t->control ? 0 : t->options.n_matches};
 
     t->report->peak_bytes = vc_max_u64(t->report->peak_bytes, step.host_bytes);
     t->report->device_peak_bytes = t->device != NULL ? t->device->peak_bytes : 0;
     if (t->options.tell != NULL) {
         t->options.tell(t->options.user, &step);
+    }
+}
+
+static double total_of(const struct vc_trainer *t, const struct work *w)
+{
+    double loss = w->spec.alpha * w->sums[KD] + (1 - w->spec.alpha) * w->sums[CE];
+
+    for (size_t k = 0; !t->control && k < t->options.n_matches; k++) {
+        loss += t->options.matches[k].weight * w->sums[MATCHES + k];
+    }
+    return loss;
+}
+
+/* The terms of the first and the last step, for the report. */
+static void note_matches(struct vc_trainer *t, const struct work *w)
+{
+    for (size_t k = 0; k < t->report->n_matches; k++) {
+        t->matched[k].first = w->step == 0 ? w->sums[MATCHES + k] : t->matched[k].first;
+        t->matched[k].last = w->sums[MATCHES + k];
     }
 }
 
@@ -265,11 +308,14 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
 
     choose_rows(t, &w);
     vc_rows_count(&t->data.rows, w.numbers, w.n, &w.spec.kd_rows, &w.spec.ce_rows);
+    if (t->match != NULL) {
+        vc_match_count(t, w.numbers, w.n, &w.counts);
+    }
     w.spec.alpha = t->control ? 0 : t->options.alpha;
     w.spec.temperature = t->options.temperature;
     VC_TRY(vc_net_engine(&t->student, vc_min_u64(t->options.batch, w.n), true, &engine));
     VC_TRY(batches(t, &w, engine));
-    loss = w.spec.alpha * w.sums.kd + (1 - w.spec.alpha) * w.sums.ce;
+    loss = total_of(t, &w);
     VC_TRY(vc_trainer_measure(t, engine, &w.grad_norm));
     if (number == 0 || !isfinite(w.grad_norm)) { /* they are looked at */
         VC_TRY(vc_weights_grads_to_host(t->student.weights));
@@ -287,6 +333,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     if (!t->control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
         t->report->last_loss = loss;
+        note_matches(t, &w);
         t->report->n_steps = number + 1;
     }
     tell(t, &w, loss, lr);

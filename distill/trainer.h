@@ -8,6 +8,7 @@
  *     update.c    norms of gradients, the optimizer's step; optimizer_states.c  what it keeps for each weight
  *     gradual.c   masks that grow on the way
  *     grid.c      weights that are rounded to what codes can say
+ *     match.c     values inside both networks that are compared
  *     judge.c     answers on rows that are not trained with
  *     recalibrate.c  statistics without training
  *     device_step.c  losses, norms and updates on a device
@@ -108,9 +109,11 @@ struct vc_trainer {
     void *spare, *best;               /* weights and statistics: a copy for a moment; those of the best evaluation */
     struct vc_distill_eval *evals;    /* report->evals */
     uint64_t evals_room;
-    struct vc_arena *texts;     /* the report's */
-    struct vc_gradual *gradual; /* gradual.h; NULL: masks stay as they begin */
-    struct vc_grids *grids;     /* grid.h; NULL: the network computes with the weights that the optimizer moves */
+    struct vc_arena *texts;           /* the report's */
+    struct vc_gradual *gradual;       /* gradual.h; NULL: masks stay as they begin */
+    struct vc_grids *grids;           /* grid.h; NULL: the network computes with the weights that the optimizer moves */
+    struct vc_matches *match;         /* match.h; NULL: only answers are compared */
+    struct vc_match_figures *matched; /* report->matches */
 };
 
 double vc_seconds(void);

@@ -107,6 +107,27 @@ static void write_pruning(struct vc_json *json, const struct vc_distill_options 
     vc_json_end(json, '}');
 }
 
+static void write_matches(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    static const char *const kinds[] = {"mse", "attention", "cosine"};
+
+    vc_json_begin(json, "matches", '[', false);
+    for (size_t k = 0; k < d->n_matches; k++) {
+        const struct vc_match *m = &o->matches[k];
+
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "teacher", m->teacher);
+        vc_json_string(json, "student", m->student);
+        vc_json_string(json, "kind", kinds[m->kind]);
+        vc_json_real(json, "weight", m->weight);
+        vc_json_bool(json, "projected", d->matches[k].projected);
+        vc_json_real(json, "first", d->matches[k].first);
+        vc_json_real(json, "last", d->matches[k].last);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
 static void write_run(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     vc_json_begin(json, "run", '{', true);
@@ -146,6 +167,9 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     }
     if (d->prune_weights != 0) {
         write_pruning(json, o, d);
+    }
+    if (d->n_matches != 0) {
+        write_matches(json, o, d);
     }
 }
 

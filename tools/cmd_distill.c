@@ -7,12 +7,15 @@
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
 #include "tools/html_pages.h"
+#include "tools/log_step.h"
+#include "tools/match_word.h"
 #include "tools/passes.h"
 #include "tools/print_distill.h"
 #include "tools/ranks_app.h"
 #include "tools/recompute_word.h"
 
-#define MAX_FREEZE 64
+#define MAX_FREEZE  64
+#define MAX_MATCHES 16
 
 /* What the command opens beside its data. */
 struct opened {
@@ -42,6 +45,8 @@ struct distill_cli {
     struct vc_quantize_options grid; /* of --fake-quant */
     bool has_grid;
     const char *freeze[MAX_FREEZE];
+    struct vc_match matches[MAX_MATCHES];
+    char match_texts[MAX_MATCHES][MATCH_BYTES]; /* their names */
     FILE *log_to;
     struct curve curve;
     struct opened opened;
@@ -70,6 +75,19 @@ static bool take_freeze(void *group, const char *value)
     }
     cli->freeze[cli->distill.n_freeze++] = value;
     cli->distill.freeze = cli->freeze;
+    return true;
+}
+
+static bool take_match(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+    size_t n = cli->distill.n_matches;
+
+    if (n == MAX_MATCHES || !match_word(value, cli->match_texts[n], &cli->matches[n])) {
+        return false;
+    }
+    cli->distill.matches = cli->matches;
+    cli->distill.n_matches++;
     return true;
 }
 
@@ -200,6 +218,10 @@ static const struct opt training_opts[] = {
              "labels are needed)"},
     {.name = "loss", .value = "kd|mse", .kind = OPT_CHOICE, DISTILL(loss),
      .help = "the teacher's term: divergence of the answers, or squared error of the logits (default kd)"},
+    {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,
+     .option = "matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
+     .help = "one more term of the loss, as often as given: values inside both networks, by their names in graph --full; where the "
+             "widths differ, a linear map is trained between them, which is not written (weight: default 1)"},
     {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(seed), .help = "of the order of the rows, and of new weights (default 0)"},
     {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(order),
      .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
@@ -297,16 +319,6 @@ static const struct opt_group *const groups[] = {&group_student, &group_teacher,
 
 /* ---- steps ---- */
 
-/* A number of the log, with all digits. */
-static void log_number(FILE *to, const char *name, double x)
-{
-    if (isfinite(x)) {
-        fprintf(to, ", \"%s\": %.17g", name, x);
-    } else {
-        fprintf(to, ", \"%s\": null", name);
-    }
-}
-
 /* Keeps every step, every second, every fourth, ... so that they fit. */
 static void keep_point(struct curve *curve, const struct vc_distill_step *step)
 {
@@ -333,28 +345,7 @@ static void tell_step(void *user, const struct vc_distill_step *step)
     if (cli->log_to == NULL || step->control) {
         return;
     }
-    fprintf(cli->log_to, "{\"step\": %llu", (unsigned long long)step->step);
-    if (step->eval != NULL) {
-        log_number(cli->log_to, "accuracy", step->eval->accuracy);
-        log_number(cli->log_to, "cross_entropy", step->eval->ce);
-        log_number(cli->log_to, "agreement", step->eval->agreement);
-        log_number(cli->log_to, "divergence", step->eval->kd);
-        fputs("}\n", cli->log_to);
-        return;
-    }
-    log_number(cli->log_to, "loss", step->loss);
-    log_number(cli->log_to, "kd", step->kd);
-    log_number(cli->log_to, "ce", step->ce);
-    log_number(cli->log_to, "grad_norm", step->grad_norm);
-    log_number(cli->log_to, "lr", step->lr);
-    log_number(cli->log_to, "scale", step->scale);
-    if (!isnan(step->sparsity)) {
-        log_number(cli->log_to, "sparsity", step->sparsity);
-    }
-    fprintf(cli->log_to, ", \"host_bytes\": %llu, \"device_bytes\": %llu", (unsigned long long)step->host_bytes,
-            (unsigned long long)step->device_bytes);
-    fprintf(cli->log_to, ", \"reserved_bytes\": %llu, \"peak_bytes\": %llu}\n",
-            (unsigned long long)step->reserved_bytes, (unsigned long long)step->peak_bytes);
+    log_step(cli->log_to, step);
 }
 
 /* ---- the run ---- */

@@ -73,6 +73,27 @@ static void print_pruning(const struct app *app, const struct vc_distill_options
     }
 }
 
+/* A line for each pair of --match, with its term in the first step and in the last. */
+static void print_matches(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    static const char *const kinds[] = {"squared error", "attention", "cosine"};
+    FILE *to = app->out.to;
+
+    for (size_t k = 0; k < d->n_matches; k++) {
+        const struct vc_match *m = &o->matches[k];
+
+        fputs("match     ", to);
+        print_clean(to, m->teacher);
+        fputs(" = ", to);
+        print_clean(to, m->student);
+        fprintf(to, ": %s, weight %g%s", kinds[m->kind], m->weight, d->matches[k].projected ? ", projected" : "");
+        if (!o->dry_run && !isnan(d->matches[k].first)) {
+            fprintf(to, "; %.4g -> %.4g", d->matches[k].first, d->matches[k].last);
+        }
+        fputc('\n', to);
+    }
+}
+
 static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
                        const char *student, const struct vc_distillation *d)
 {
@@ -124,6 +145,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (d->prune_weights != 0) {
         print_pruning(app, o, d);
     }
+    print_matches(app, o, d);
     if (o->task == VC_TASK_RECALIBRATE) {
         fputs("training  none: running statistics from these rows\n", to);
     } else if (!o->dry_run) {

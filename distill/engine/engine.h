@@ -84,6 +84,9 @@ void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint6
  * change. */
 bool vc_engine_reaches(const struct vc_engine *engine, size_t weight);
 
+/* Whether output k has a gradient, .grad, once the engine has memory. */
+bool vc_engine_has_grad(const struct vc_engine *engine, size_t k);
+
 /* memory: vc_engine_bytes or more, aligned to VC_POOL_ALIGN, the caller's. It holds nothing between passes, so engines
  * that take turns may share it. */
 void vc_engine_attach(struct vc_engine *engine, void *memory);

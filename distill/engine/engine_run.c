@@ -27,6 +27,11 @@ void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint6
     *forward = engine->macs;
 }
 
+bool vc_engine_has_grad(const struct vc_engine *engine, size_t k)
+{
+    return engine->output_refs[2 * k + 1].kind != VC_REF_NONE;
+}
+
 bool vc_engine_reaches(const struct vc_engine *engine, size_t weight)
 {
     return engine->reached[weight];

@@ -1,13 +1,16 @@
 /* weights.c - see weights.h. */
 #include "distill/engine/weights.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/random.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
 
 #define NOT_YET ((uint32_t)-1)
+#define DRAWN   ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */
 
 /* The entry of the same tensor, or NOT_YET. */
 static uint32_t find_entry(const struct vc_weights *w, const struct vc_graph_param *param)
@@ -184,6 +187,72 @@ out:
     return status;
 }
 
+/* One more entry. bound: of its numbers. */
+static enum vc_status add_drawn(struct vc_weights *w, const char *name, unsigned n_dims, const uint64_t shape[2],
+                                double bound)
+{
+    uint64_t *own = vc_arena_alloc(w->ctx, &w->added, n_dims * sizeof *own);
+    struct vc_weight *item = &w->items[w->n];
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(name);
+    VC_TRY_ALLOC(own);
+    memcpy(own, shape, n_dims * sizeof *own);
+    *item = (struct vc_weight){.name = name,
+                               .param = NOT_YET,
+                               .n_dims = n_dims,
+                               .shape = own,
+                               .n = shape[0],
+                               .trained = true,
+                               .drawn = true,
+                               .bound = bound};
+    if (n_dims == 2 && !vc_mul_u64(item->n, shape[1], &item->n)) {
+        return vc_fail(w->ctx, VC_E_ARGUMENT, "%s: the size overflows", name);
+    }
+    VC_TRY(add_bytes(w, item));
+    w->n++;
+out:
+    return status;
+}
+
+enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64_t inputs, uint64_t outputs,
+                                  uint64_t seed, size_t *first)
+{
+    struct vc_weight *items = vc_calloc_array(w->ctx, VC_TAG_MISC, w->n + 3, sizeof *items);
+    double bound = 1 / sqrt((double)inputs);
+    const uint64_t shape[2] = {outputs, inputs};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(items);
+    memcpy(items, w->items, w->n * sizeof *items);
+    vc_free(w->ctx, w->items);
+    w->items = items;
+    w->seed = seed;
+    *first = w->n;
+    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "%s.weight", name), 2, shape, bound));
+    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "%s.bias", name), 1, shape, bound));
+    count_gradients(w);
+out:
+    return status;
+}
+
+/* Even numbers between -bound and bound; a stream for each entry, which other entries do not move. */
+static void draw(const struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+
+    for (uint64_t i = 0; i < item->n; i++) { /* 53 bits: a number of [0, 1) */
+        double u = (double)(vc_random_bits(w->seed, DRAWN + entry, i) >> 11) * 0x1p-53;
+        double x = item->bound * (2 * u - 1);
+
+        if (w->precision == VC_GRAPH_F64) {
+            ((double *)item->data)[i] = x;
+        } else {
+            ((float *)item->data)[i] = (float)x;
+        }
+    }
+}
+
 enum vc_status vc_weights_allocate(struct vc_weights *w)
 {
     uint64_t data = 0;
@@ -223,6 +292,10 @@ enum vc_status vc_weights_load(struct vc_weights *w, const struct vc_model *mode
         const struct vc_model *from = item->from_weights ? other : model;
         size_t tensor = VC_NO_TENSOR;
 
+        if (item->drawn) {
+            draw(w, i);
+            continue;
+        }
         VC_TRY(vc_param_find(w->ctx, from, vc_graph_param(w->graph, item->param), &tensor));
         status = item->integers
                      ? vc_place_integers(w->ctx, from, tensor, &place, item->data)
@@ -330,5 +403,6 @@ void vc_weights_free(struct vc_weights *w)
     vc_free(w->ctx, w->grad_block);
     vc_free(w->ctx, w->items);
     vc_free(w->ctx, w->of_param);
+    vc_arena_release(w->ctx, &w->added);
     vc_free(w->ctx, w);
 }

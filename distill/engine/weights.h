@@ -14,6 +14,7 @@
 
 #include <vcompress/graph.h>
 
+#include "core/base/arena.h"
 #include "core/base/ctx.h"
 #include "kernels/train_device.h"
 
@@ -31,8 +32,10 @@ struct vc_weight {
     bool trained;      /* it has a gradient */
     bool coded;        /* its file has codes for it, which are made anew of what was trained (distill/grid.h) */
     bool unread;       /* no value that counts depends on it: not trained */
-    void *data;        /* NULL before vc_weights_allocate */
-    void *grad;        /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
+    bool drawn;        /* in no file: numbers are drawn between -bound and bound; `param` is none */
+    double bound;
+    void *data; /* NULL before vc_weights_allocate */
+    void *grad; /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
 };
 
 struct vc_weights {
@@ -42,6 +45,8 @@ struct vc_weights {
     size_t n;
     struct vc_weight *items; /* in the order of their first parameters */
     uint32_t *of_param;      /* by parameter of the graph: its entry */
+    uint64_t seed;           /* of entries that are drawn */
+    struct vc_arena added;   /* names and shapes of these */
     uint64_t data_bytes;     /* of all values, each rounded up to 64 */
     uint64_t grad_bytes;     /* the same for gradients */
     void *data_block, *grad_block;
@@ -58,6 +63,11 @@ enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph,
                                bool train, const bool *frozen, struct vc_weights **out);
 /* Leaves out of the training what none of these values of the graph depends on: it would never have a gradient. */
 enum vc_status vc_weights_leave_unread(struct vc_weights *weights, const uint32_t *values, size_t n);
+/* Two more entries that are trained, in no file and used by no graph: a map of `inputs` to `outputs` numbers, weight
+ * [outputs, inputs] and bias [outputs]. *first: the weight, behind which the bias is. Before vc_weights_allocate and
+ * before engines are made. Loading draws their numbers from `seed`. */
+enum vc_status vc_weights_add_map(struct vc_weights *weights, const char *name, uint64_t inputs, uint64_t outputs,
+                                  uint64_t seed, size_t *first);
 /* Two blocks of the pool, of data_bytes and grad_bytes. Elements are undefined, gradients 0. */
 enum vc_status vc_weights_allocate(struct vc_weights *weights);
 /* Reads the elements: from `model`, and those that are in vc_graph_options.weights from `other`, which may be NULL. */

@@ -19,7 +19,7 @@
 #include "distill/ranks/carrier.h"
 
 #define VC_RANKS_MOST      1024
-#define VC_MEETING_NUMBERS 8
+#define VC_MEETING_NUMBERS 24
 
 /* Ranks over a carrier that is open. */
 enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_carrier *carrier, void *handle, unsigned rank,

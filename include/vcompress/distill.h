@@ -63,6 +63,17 @@ enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1 };
 /* Rows of an epoch: in an order drawn from the seed, a new one for each epoch; or as they lie in the file. */
 enum vc_row_order { VC_ORDER_SHUFFLED = 0, VC_ORDER_FILE = 1 };
 
+/* How a value inside the student is compared with one inside the teacher: the squared error; the difference of
+ * attention maps, sums of squares over the channels; 1 - cosine. docs/distillation.md has the formulas. */
+enum vc_match_kind { VC_MATCH_MSE = 0, VC_MATCH_ATTENTION = 1, VC_MATCH_COSINE = 2 };
+
+/* One more term of the loss: values by their names in the graphs (vc_graph_value.name). */
+struct vc_match {
+    const char *teacher, *student;
+    enum vc_match_kind kind;
+    double weight;
+};
+
 /* What is done with the student. VC_TASK_RECALIBRATE: only the running statistics of batch normalization, which become
  * those of the rows of `data`; no teacher and no labels are needed. */
 enum vc_distill_task { VC_TASK_TRAIN = 0, VC_TASK_RECALIBRATE = 1 };
@@ -87,7 +98,9 @@ struct vc_distill_step {
     uint64_t peak_bytes;
     /* NULL: a step. Else an evaluation behind step number `step` (eval_every), and what belongs to a step is NaN. */
     const struct vc_quality *eval;
-    double sparsity; /* of the tensors that gradual pruning works on, in this step; NaN: there is none */
+    double sparsity;       /* of the tensors that gradual pruning works on, in this step; NaN: there is none */
+    const double *matches; /* the term of each of options.matches, without its weight; loss has weight times it */
+    size_t n_matches;
 };
 
 struct vc_distill_options {
@@ -181,6 +194,11 @@ struct vc_distill_options {
     /* Where a device computes (vc_ctx_set_device): the most of its memory that the run takes; batches and recomputation
      * are chosen so that it fits, as for memory_bytes. 0: no limit but the device's own. */
     uint64_t device_memory;
+    /* Values inside both networks that the student learns from, too: the loss has weight times the term of each pair.
+     * The teacher has to be a network. Where the widths of a pair differ (mse, cosine), a linear map is trained between
+     * them, which is not written. */
+    const struct vc_match *matches;
+    size_t n_matches;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -203,6 +221,13 @@ struct vc_quality {
 struct vc_distill_eval {
     uint64_t step;
     struct vc_quality quality;
+};
+
+/* What one of options.matches came to: the term of the first step and that of the last, and whether a linear map was
+ * trained between the two values. */
+struct vc_match_figures {
+    double first, last;
+    bool projected;
 };
 
 /* The library's; freed with vc_distillation_free. */
@@ -268,6 +293,8 @@ struct vc_distillation {
     const char *grid;
     /* Memory of the device that computes, as planned and the most that there was; 0: none does. */
     uint64_t device_planned_bytes, device_peak_bytes;
+    const struct vc_match_figures *matches; /* in the order of options.matches */
+    size_t n_matches;
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

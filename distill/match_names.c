@@ -1,0 +1,110 @@
+/* match_names.c - see match_names.h. */
+#include "distill/match_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define N_NEAREST  3
+#define MOST_CHARS 128 /* of a name that is compared */
+
+/* Letters that have to be changed, put in or left out to make one name of the other. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t costs[MOST_CHARS + 1];
+    size_t n_a = strlen(a) < MOST_CHARS ? strlen(a) : MOST_CHARS;
+    size_t n_b = strlen(b) < MOST_CHARS ? strlen(b) : MOST_CHARS;
+
+    for (size_t j = 0; j <= n_b; j++) {
+        costs[j] = j;
+    }
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t diagonal = costs[0];
+
+        costs[0] = i;
+        for (size_t j = 1; j <= n_b; j++) {
+            size_t above = costs[j];
+            size_t least = diagonal + (a[i - 1] != b[j - 1]);
+
+            least = above + 1 < least ? above + 1 : least;
+            costs[j] = costs[j - 1] + 1 < least ? costs[j - 1] + 1 : least;
+            diagonal = above;
+        }
+    }
+    return costs[n_b];
+}
+
+static bool can_match(const struct vc_graph_value *value)
+{
+    return value->kind == VC_VALUE_RESULT && value->dtype == VC_DTYPE_F32 && value->name[0] != '\0';
+}
+
+/* The names most like one, those in front that are nearer. */
+static size_t find_nearest(const struct vc_graph *graph, const char *name, uint32_t nearest[N_NEAREST])
+{
+    size_t costs[N_NEAREST];
+    size_t n = 0;
+
+    for (uint32_t v = 0; v < vc_graph_value_count(graph); v++) {
+        const struct vc_graph_value *value = vc_graph_value(graph, v);
+        size_t cost;
+        size_t at;
+
+        if (!can_match(value)) {
+            continue;
+        }
+        cost = distance(name, value->name);
+        if (n == N_NEAREST && cost >= costs[n - 1]) {
+            continue;
+        }
+        n += n < N_NEAREST;
+        for (at = n - 1; at > 0 && costs[at - 1] > cost; at--) {
+            costs[at] = costs[at - 1];
+            nearest[at] = nearest[at - 1];
+        }
+        costs[at] = cost;
+        nearest[at] = v;
+    }
+    return n;
+}
+
+enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, const char *role, const char *name,
+                             uint32_t *value)
+{
+    uint32_t nearest[N_NEAREST];
+    char names[3 * (MOST_CHARS + 4)] = "";
+    size_t n;
+
+    *value = vc_graph_find(graph, name);
+    if (*value != VC_NO_VALUE && can_match(vc_graph_value(graph, *value))) {
+        return VC_OK;
+    }
+    if (*value != VC_NO_VALUE) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: %s of the %s is none of the values that its nodes compute, of floats; it cannot be matched",
+                       vc_option(ctx, "matches"), name, role);
+    }
+    n = find_nearest(graph, name, nearest);
+    for (size_t k = 0; k < n; k++) {
+        size_t at = strlen(names);
+
+        (void)snprintf(names + at, sizeof names - at, "%s%.*s", k != 0 ? ", " : "", MOST_CHARS,
+                       vc_graph_value(graph, nearest[k])->name);
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT, "%s: the %s computes no value '%s'; names like it: %s",
+                   vc_option(ctx, "matches"), role, name, names);
+}
+
+void vc_match_shape_text(const struct vc_graph *graph, uint32_t value, char *text, size_t n)
+{
+    const struct vc_graph_value *v = vc_graph_value(graph, value);
+
+    (void)snprintf(text, n, "[");
+    for (unsigned k = 0; k < v->n_dims; k++) {
+        char dim[32];
+        size_t at = strlen(text);
+
+        (void)snprintf(text + at, n - at, "%s%s", k != 0 ? ", " : "",
+                       vc_graph_dim_text(graph, v->shape[k], dim, sizeof dim));
+    }
+    (void)snprintf(text + strlen(text), n - strlen(text), "]");
+}

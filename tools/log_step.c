@@ -1,0 +1,52 @@
+/* log_step.c - see log_step.h. */
+#include "tools/log_step.h"
+
+#include <math.h>
+
+/* A number of the log, with all digits. */
+static void log_number(FILE *to, const char *name, double x)
+{
+    if (isfinite(x)) {
+        fprintf(to, ", \"%s\": %.17g", name, x);
+    } else {
+        fprintf(to, ", \"%s\": null", name);
+    }
+}
+
+/* The terms of --match, in their order; nothing where there are none. */
+static void log_matches(FILE *to, const struct vc_distill_step *step)
+{
+    for (size_t k = 0; k < step->n_matches; k++) {
+        char name[32];
+
+        snprintf(name, sizeof(name), "match.%zu", k);
+        log_number(to, name, step->matches[k]);
+    }
+}
+
+void log_step(FILE *to, const struct vc_distill_step *step)
+{
+    fprintf(to, "{\"step\": %llu", (unsigned long long)step->step);
+    if (step->eval != NULL) {
+        log_number(to, "accuracy", step->eval->accuracy);
+        log_number(to, "cross_entropy", step->eval->ce);
+        log_number(to, "agreement", step->eval->agreement);
+        log_number(to, "divergence", step->eval->kd);
+        fputs("}\n", to);
+        return;
+    }
+    log_number(to, "loss", step->loss);
+    log_number(to, "kd", step->kd);
+    log_number(to, "ce", step->ce);
+    log_matches(to, step);
+    log_number(to, "grad_norm", step->grad_norm);
+    log_number(to, "lr", step->lr);
+    log_number(to, "scale", step->scale);
+    if (!isnan(step->sparsity)) {
+        log_number(to, "sparsity", step->sparsity);
+    }
+    fprintf(to, ", \"host_bytes\": %llu, \"device_bytes\": %llu", (unsigned long long)step->host_bytes,
+            (unsigned long long)step->device_bytes);
+    fprintf(to, ", \"reserved_bytes\": %llu, \"peak_bytes\": %llu}\n", (unsigned long long)step->reserved_bytes,
+            (unsigned long long)step->peak_bytes);
+}

@@ -1,0 +1,14 @@
+/* match_word.h - what --match of distill says: "layer3=layer2:mse:0.1". */
+#ifndef VC_TOOLS_MATCH_WORD_H
+#define VC_TOOLS_MATCH_WORD_H
+
+#include <stdbool.h>
+
+#include <vcompress/vcompress.h>
+
+#define MATCH_BYTES 512 /* of one word, with the 0 at its end */
+
+/* text: room for MATCH_BYTES, which has the names of *match. false: the word is none. */
+bool match_word(const char *word, char *text, struct vc_match *match);
+
+#endif
