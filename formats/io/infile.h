@@ -22,9 +22,10 @@ struct vc_infile {
 
 /* Where a stream ends, as far as what has come of it tells. Zeros before the first call. */
 struct vc_stream_end {
-    uint64_t need; /* so many bytes have to be there before more can be said; UINT64_MAX: it does not tell */
-    uint64_t at;   /* for whoever looks: where it goes on */
-    uint64_t end;  /* the stream has so many bytes; 0: not known yet */
+    uint64_t need;     /* so many bytes have to be there before more can be said; UINT64_MAX: it does not tell */
+    uint64_t at;       /* for whoever looks: where it goes on */
+    uint64_t end;      /* the stream has so many bytes; 0: not known yet */
+    uint64_t searched; /* for whoever looks: so far it searched in what begins at `at` */
 };
 
 /* Looks at what has come so far, at least end->need bytes, and sets `need` or `end`. What it refuses is not read any

@@ -70,8 +70,9 @@ enum vc_status vc_zip_open(struct vc_ctx *ctx, const struct vc_infile *file, str
 /* With findings, after vc_zip_open failed: the members whose local headers and data are whole, from the file's first
  * byte on. On failure nothing is left allocated. */
 enum vc_status vc_zip_recover(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_zip *zip);
-/* Where an archive ends that comes as a stream, by the local headers and the directory. Members whose sizes stand
- * behind their data, and gaps between members, leave that unknown. */
+/* Where an archive ends that comes as a stream, by the local headers and the directory. A member whose sizes stand
+ * behind its data ends at the descriptor that fits; one without the signature 50 4b 07 08, and gaps between members,
+ * leave the end unknown. */
 enum vc_status vc_zip_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end);
 void vc_zip_close(struct vc_ctx *ctx, struct vc_zip *zip);
 

@@ -4,7 +4,15 @@
  *     50 4b 01 02 | ...                                                46
  *     50 4b 06 06 | bytes that follow (8)                              12
  *     50 4b 06 07                                                      20
- *     50 4b 05 06 | ... | bytes of the comment                         22: the last one */
+ *     50 4b 05 06 | ... | bytes of the comment                         22: the last one
+ *
+ * A member of a writer that cannot go back (torch.save, Python's zipfile on a pipe) has its sizes behind its data:
+ *
+ *     50 4b 03 04 | flags: 0x0008 | ... | data | 50 4b 07 08 | CRC | packed size | size | 50 4b ..
+ *
+ * Its descriptor is where the packed size is the distance from the first byte of the data, and where another record
+ * follows. Data that look so by accident would have to match in 12 bytes or more. */
+#define _GNU_SOURCE /* memmem */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -16,6 +24,9 @@
 #define END             0x06054b50
 #define RECORD_BYTES    46 /* of the longest fixed part */
 #define FLAG_DESCRIPTOR 0x0008
+#define SEARCH_BYTES    ((size_t)64 << 10) /* of data that are searched at a time; of a member's first ones a few */
+#define FIRST_BYTES     1024
+#define NEEDED_BYTES    28 /* of the longest descriptor and the magic number behind it */
 #define MARK            UINT32_MAX
 
 /* The packed size in the zip64 field of a local header; UINT64_MAX: it has none. */
@@ -36,7 +47,8 @@ out:
     return status;
 }
 
-/* Bytes of the member whose local header begins at `at`, of which the file has all; UINT64_MAX: not told. */
+/* Bytes of the member whose local header, with its sizes, begins at `at`, and of which the file has all; UINT64_MAX:
+ * not told. */
 static enum vc_status member_bytes(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t at,
                                    const unsigned char *header, uint64_t *n_bytes)
 {
@@ -52,8 +64,7 @@ static enum vc_status member_bytes(struct vc_ctx *ctx, const struct vc_infile *f
         VC_TRY(vc_infile_read(ctx, file, at + VC_ZIP_LOCAL_BYTES + n_name, extra, n_extra));
         VC_TRY(size_in_extra(ctx, extra, n_extra, &packed));
     }
-    if ((vc_le16(header + 6) & FLAG_DESCRIPTOR) != 0 ||
-        !vc_add_u64(packed, VC_ZIP_LOCAL_BYTES + n_name + n_extra, n_bytes)) {
+    if (!vc_add_u64(packed, VC_ZIP_LOCAL_BYTES + n_name + n_extra, n_bytes)) {
         *n_bytes = UINT64_MAX;
     }
 out:
@@ -104,6 +115,74 @@ static enum vc_status record_bytes(struct vc_ctx *ctx, const struct vc_infile *f
     }
 }
 
+/* Bytes of the descriptor that begins at p and belongs to `distance` bytes of data; 0: that is none. Its sizes have 32
+ * or 64 bits: the one that fits is it. */
+static size_t descriptor_bytes(const unsigned char *p, uint64_t distance, bool stored)
+{
+    bool fits32 = vc_le32(p + 8) == distance && (!stored || vc_le32(p + 12) == distance);
+    bool fits64 = vc_le64(p + 8) == distance && (!stored || vc_le64(p + 16) == distance);
+    uint32_t next = vc_le32(p + 16);
+
+    if (fits32 && (next == VC_ZIP_LOCAL_MAGIC || next == CENTRAL)) {
+        return 16;
+    }
+    next = vc_le32(p + 24);
+    return fits64 && (next == VC_ZIP_LOCAL_MAGIC || next == CENTRAL) ? 24 : 0;
+}
+
+/* The descriptor in the n bytes at `from` of a member whose data begin at `data`: returns its end, or 0, and *from is
+ * where the search goes on once there are more bytes. */
+static uint64_t search(const unsigned char *buffer, size_t n, uint64_t data, bool stored, uint64_t *from)
+{
+    static const unsigned char signature[4] = {0x50, 0x4b, 0x07, 0x08};
+    const unsigned char *p = buffer;
+    size_t found;
+
+    while ((p = memmem(p, n - (size_t)(p - buffer), signature, sizeof signature)) != NULL) {
+        uint64_t at = *from + (uint64_t)(p - buffer);
+
+        if (n - (size_t)(p - buffer) < NEEDED_BYTES) {
+            *from = at;
+            return 0;
+        }
+        found = descriptor_bytes(p, at - data, stored);
+        if (found != 0) {
+            return at + found;
+        }
+        p += sizeof signature;
+    }
+    *from += n - (sizeof signature - 1);
+    return 0;
+}
+
+/* The member at end->at, whose header is p, has its sizes behind its data: goes past its descriptor if that is there,
+ * or sets end->need. */
+static enum vc_status find_descriptor(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_stream_end *end,
+                                      const unsigned char *p)
+{
+    uint64_t data = end->at + VC_ZIP_LOCAL_BYTES + vc_le16(p + 26) + vc_le16(p + 28);
+    bool stored = vc_le16(p + 8) == VC_ZIP_STORED;
+    unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, SEARCH_BYTES);
+    size_t piece = FIRST_BYTES;
+    uint64_t past = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(buffer);
+    end->searched = end->searched < data ? data : end->searched;
+    while (past == 0 && file->size_bytes >= end->searched + NEEDED_BYTES) {
+        size_t n = (size_t)vc_min_u64(piece, file->size_bytes - end->searched);
+
+        VC_TRY(vc_infile_read(ctx, file, end->searched, buffer, n));
+        past = search(buffer, n, data, stored, &end->searched);
+        piece = SEARCH_BYTES;
+    }
+    end->at = past != 0 ? past : end->at;
+    end->need = past != 0 ? past : end->searched + NEEDED_BYTES;
+out:
+    vc_free(ctx, buffer);
+    return status;
+}
+
 /* The part of the record at end->at that is needed to know its length is there; otherwise sets end->need. */
 static enum vc_status take_record(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_stream_end *end,
                                   unsigned char *p, bool *whole)
@@ -139,6 +218,10 @@ enum vc_status vc_zip_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_
     while (end->end == 0 && so_far->size_bytes >= end->need) {
         VC_TRY(take_record(ctx, so_far, end, p, &whole));
         if (!whole) {
+            continue;
+        }
+        if (vc_le32(p) == VC_ZIP_LOCAL_MAGIC && (vc_le16(p + 6) & FLAG_DESCRIPTOR) != 0) {
+            VC_TRY(find_descriptor(ctx, so_far, end, p));
             continue;
         }
         VC_TRY(record_bytes(ctx, so_far, end->at, p, &n_bytes));
