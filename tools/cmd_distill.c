@@ -48,6 +48,7 @@ struct distill_cli {
     struct vc_match matches[MAX_MATCHES];
     char match_texts[MAX_MATCHES][MATCH_BYTES]; /* their names */
     FILE *log_to;
+    int log_error; /* errno of the first line that could not be written; none is written behind it */
     struct curve curve;
     struct opened opened;
     char derived[128]; /* "digits.npz at width 0.5": a student without a file */
@@ -342,10 +343,10 @@ static void tell_step(void *user, const struct vc_distill_step *step)
 
     progress_steps(step->control ? "control" : "distill", step->step, step->n_steps);
     keep_point(&cli->curve, step);
-    if (cli->log_to == NULL || step->control) {
-        return;
+    if (cli->log_to != NULL && cli->log_error == 0 && !step->control) {
+        log_step(cli->log_to, step);
+        cli->log_error = fflush(cli->log_to) != 0 || ferror(cli->log_to) != 0 ? errno : 0;
     }
-    log_step(cli->log_to, step);
 }
 
 /* ---- the run ---- */
@@ -402,11 +403,15 @@ static int tell(struct app *app, struct distill_cli *cli, const struct vc_distil
 
 static int close_log(struct app *app, struct distill_cli *cli, int rc)
 {
-    bool bad = cli->log_to != NULL && (ferror(cli->log_to) | fclose(cli->log_to)) != 0;
+    int error = cli->log_error;
 
+    if (cli->log_to != NULL && fclose(cli->log_to) != 0 && error == 0) {
+        error = errno;
+    }
     cli->log_to = NULL;
-    return bad && (rc == GO_ON || rc == EXIT_YES) ? app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno))
-                                                  : rc;
+    return error != 0 && (rc == GO_ON || rc == EXIT_YES)
+               ? app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(error))
+               : rc;
 }
 
 /* --log, which is replaced. GO_ON or a status. */

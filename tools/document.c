@@ -119,15 +119,17 @@ static FILE *open_destination(const struct destination *where)
     return to;
 }
 
-/* Closes what open_destination opened and renames the temporary file. 0, or the errno of what was not written; then no
- * temporary file is left. */
-static int put_in_place(const struct destination *where, FILE *to)
+/* Closes what open_destination opened and renames the temporary file. `error`: the errno of what could not be written
+ * before, or 0. 0, or the errno of what was not written; then no temporary file is left. */
+static int put_in_place(const struct destination *where, FILE *to, int error)
 {
     const char *path = where->path;
     bool plain = path != NULL && !is_special(path);
     char *temporary = plain ? temporary_name(path) : NULL;
-    int error = fflush(to) != 0 || ferror(to) ? (errno != 0 ? errno : EIO) : 0;
 
+    if (error == 0 && fflush(to) != 0) {
+        error = errno;
+    }
     if (path != NULL && fclose(to) != 0 && error == 0) {
         error = errno;
     }
@@ -152,8 +154,7 @@ static int write_whole(const struct destination *where, const char *text)
     if (to == NULL) {
         return errno != 0 ? errno : EIO;
     }
-    fputs(text, to);
-    return put_in_place(where, to);
+    return put_in_place(where, to, fputs(text, to) == EOF ? errno : 0);
 }
 
 static int refuse(struct app *app, const struct destination *where, const char *why)

@@ -465,6 +465,49 @@ class Faults(unittest.TestCase):
             self.assertEqual(digest(out), digest(again))
         subprocess.run(["umount", self.out_dir], check=True)
 
+    def test_full_disk_beside_the_output(self):
+        """No room for the log, the gradients, the page or the document: told as what it is, and no half of them is left."""
+        net = self.write_net(200)
+        teacher = os.path.join(self.dir, "teacher.npz")
+        with zipfile.ZipFile(teacher, "w") as z:
+            z.writestr("layer.0.weight.npy", npy(4, 6, 7))
+        run = ["distill", *net, "--teacher", teacher, "--student", os.path.join(self.dir, "net.npz"), "--steps", "50"]
+        whole = os.path.join(self.dir, "whole.npz")
+        self.assertEqual(self.run_it(*run, "-o", whole), (0, ""))
+        self.mount("size=8192,mode=777")
+        with open(os.path.join(self.out_dir, "filler"), "wb") as f:
+            f.write(bytes(4096))
+        beside = os.path.join(self.out_dir, "beside")
+        for k, more in enumerate((["--log", beside], ["--html", beside], ["--dump-gradients", beside + ".npz"], ["--log", "/dev/full"],
+                                  ["--html", "/dev/full"], ["--json=/dev/full"])):
+            out = os.path.join(self.dir, "o%d.npz" % k)
+            old = b""
+            if more[0] == "--html" and more[1] == beside:  # an older page stays as it was
+                old = b"<!DOCTYPE html>\n<!-- vcompress -->\n"
+                with open(beside, "wb") as f:
+                    f.write(old)
+            if more[0] == "--dump-gradients":
+                with open(os.path.join(self.out_dir, "filler"), "ab") as f:
+                    f.write(bytes(4096))
+            rc, err = self.run_it(*run, *more, "-o", out)
+            self.assertEqual((rc, err.count("\n")), (4, 1), err)
+            self.assertRegex(err, "No space left on device|has only 0 free")
+            self.assertIn(more[-1].replace("--json=", ""), err)
+            if more[0] == "--dump-gradients":  # its space is looked at first
+                self.assertFalse(os.path.exists(out))
+            else:  # the network is written: the hours of training are not lost
+                self.assertEqual(digest(out), digest(whole))
+            if os.path.exists(beside):
+                with open(beside, "rb") as f:
+                    text = f.read()
+                if old:
+                    self.assertEqual(text, old)
+                else:  # the log as far as there was room
+                    self.assertEqual(text[:10], b'{"step": 1')
+                os.remove(beside)
+            self.assertEqual(os.listdir(self.out_dir), ["filler"])
+        subprocess.run(["umount", self.out_dir], check=True)
+
     def test_disk_too_full_by_a_little(self):
         """Deflated output is not known beforehand: the space runs out in the middle."""
         self.mount("size=2m,mode=777")
