@@ -1,6 +1,8 @@
 /* rest.c - see rest.h. */
 #include "quantize/rest.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -70,6 +72,7 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
 {
     uint64_t before = 0;
     uint64_t after = 0;
+    char saved[32];
     size_t i;
 
     *note = NULL;
@@ -84,8 +87,13 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
     if (saved_bytes <= after / 10 || saved_bytes >= after) {
         return VC_OK;
     }
-    *note = vc_arena_printf(ctx, arena, "%s=bf16 or fp16 would save %.1f MiB more: %.2f times smaller, not %.2f",
-                            vc_option(ctx, "rest"), (double)saved_bytes / 1048576.0,
-                            (double)before / (double)(after - saved_bytes), (double)before / (double)after);
+    if (saved_bytes < 1048576) {
+        snprintf(saved, sizeof saved, "%" PRIu64 " bytes", saved_bytes);
+    } else {
+        snprintf(saved, sizeof saved, "%.1f MiB", (double)saved_bytes / 1048576.0);
+    }
+    *note = vc_arena_printf(ctx, arena, "%s=bf16 or fp16 would save %s more: the weights %.2f times smaller, not %.2f",
+                            vc_option(ctx, "rest"), saved, (double)before / (double)(after - saved_bytes),
+                            (double)before / (double)after);
     return *note == NULL ? VC_E_NOMEM : VC_OK;
 }

@@ -73,15 +73,19 @@ class Rest(Judge):
         self.assertEqual(len(digests), 1)
 
     def test_note(self):
-        """Says what a cast would save where that is more than a tenth, and how the file then compares."""
+        """Says what a cast would save where that is more than a tenth, and how the weights then compare."""
         x = {"embed.a": np.ones((64, 64), "f4"), "b.norm": np.ones((96, 64), "f4")}
         np.savez(self.path("in.npz"), **x)
         note = self.vc("quantize", "--int8", "--json", "-n", self.path("in.npz")).json()["note"]
         after = 64 * 64 + 4 * 64 + 4 * 96 * 64
         saved = 2 * 96 * 64
         before = 4 * 160 * 64
-        self.assertIn("--rest=bf16 or fp16 would save %.1f MiB more: %.2f times smaller, not %.2f" % (
-            saved / 2**20, before / (after - saved), before / after), note)
+        self.assertIn("--rest=bf16 or fp16 would save %d bytes more: the weights %.2f times smaller, not %.2f" % (
+            saved, before / (after - saved), before / after), note)
+        large = {"embed.a": np.ones((64, 64), "f4"), "b.norm": np.ones((9600, 64), "f4")}
+        np.savez(self.path("large.npz"), **large)
+        self.assertIn("would save %.1f MiB more: the weights 2.0" % (2 * 9600 * 64 / 2**20),
+                      self.vc("quantize", "--int8", "--json", "-n", self.path("large.npz")).json()["note"])
         x["c"] = np.ones((2048, 64), "f4")
         np.savez(self.path("in.npz"), **x)
         self.assertIsNone(self.vc("quantize", "--int8", "--json", "-n", self.path("in.npz")).json()["note"])
