@@ -36,8 +36,9 @@ static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *r
     for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
         if (rows->labels[i] >= (int64_t)t->student.n_classes) {
             return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
-                           rows->model->path, (unsigned long long)(i / rows->positions), (long long)rows->labels[i],
-                           t->student.n_classes, t->student.n_classes - 1);
+                           rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
+                           (unsigned long long)(i / rows->positions), (long long)rows->labels[i], t->student.n_classes,
+                           t->student.n_classes - 1);
         }
     }
     return VC_OK;
