@@ -233,6 +233,26 @@ out:
     return status;
 }
 
+/* The stream ends where the file's trailer begins, which has the CRC and the number of its bytes. */
+static enum vc_status check_trailer(struct vc_ctx *ctx, const struct idx_file *self, struct vc_source_stream *stream)
+{
+    unsigned char t[VC_GZ_TRAILER];
+    size_t unused = 0;
+    enum vc_status status;
+
+    VC_TRY(vc_inflate_end(ctx, stream->inflate, &unused));
+    if (unused != 0 || stream->fill.left != 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "there are bytes behind the end of the deflated data");
+    }
+    VC_TRY(vc_infile_read(ctx, self->file, self->file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
+    if (((uint32_t)t[3] << 24 | (uint32_t)t[2] << 16 | (uint32_t)t[1] << 8 | t[0]) != stream->crc ||
+        ((uint32_t)t[7] << 24 | (uint32_t)t[6] << 16 | (uint32_t)t[5] << 8 | t[4]) != (uint32_t)stream->n_bytes) {
+        status = vc_fail(ctx, VC_E_FORMAT, "the data is damaged: its checksum is %08" PRIx32, stream->crc);
+    }
+out:
+    return status;
+}
+
 static enum vc_status read_packed(struct vc_ctx *ctx, struct idx_file *self, struct vc_tensor *tensor)
 {
     struct vc_source_stream *stream = NULL;
@@ -252,6 +272,10 @@ static enum vc_status read_packed(struct vc_ctx *ctx, struct idx_file *self, str
         status = vc_fail(ctx, VC_E_FORMAT,
                          "its shape and type need %" PRIu64 " bytes, more than %" PRIu64 " deflated ones can hold",
                          tensor->size_bytes, self->file->size_bytes);
+    }
+    VC_TRY(status);
+    if (tensor->size_bytes == 0) { /* nobody reads it */
+        VC_TRY(check_trailer(ctx, self, stream));
     }
 out:
     close_stream(ctx, stream);
@@ -294,27 +318,6 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", stream->model->tensors[0].name);
 }
 
-/* The stream ends where the file's trailer begins, which has the CRC and the number of its bytes. */
-static enum vc_status check_trailer(struct vc_ctx *ctx, struct vc_source_stream *stream)
-{
-    const struct idx_file *self = stream->model->self;
-    unsigned char t[VC_GZ_TRAILER];
-    size_t unused = 0;
-    enum vc_status status;
-
-    VC_TRY(vc_inflate_end(ctx, stream->inflate, &unused));
-    if (unused != 0 || stream->fill.left != 0) {
-        return vc_fail(ctx, VC_E_FORMAT, "there are bytes behind the end of the deflated data");
-    }
-    VC_TRY(vc_infile_read(ctx, self->file, self->file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
-    if (((uint32_t)t[3] << 24 | (uint32_t)t[2] << 16 | (uint32_t)t[1] << 8 | t[0]) != stream->crc ||
-        ((uint32_t)t[7] << 24 | (uint32_t)t[6] << 16 | (uint32_t)t[5] << 8 | t[4]) != (uint32_t)stream->n_bytes) {
-        status = vc_fail(ctx, VC_E_FORMAT, "the data is damaged: its checksum is %08" PRIx32, stream->crc);
-    }
-out:
-    return status;
-}
-
 /* vc_source_ops.stream_close */
 static enum vc_status idx_stream_close(struct vc_ctx *ctx, struct vc_source_stream *stream, bool finished)
 {
@@ -323,7 +326,7 @@ static enum vc_status idx_stream_close(struct vc_ctx *ctx, struct vc_source_stre
     if (finished && stream->left != 0) {
         status = vc_fail(ctx, VC_E_INTERNAL, "%" PRIu64 " bytes were not read", stream->left);
     } else if (finished) {
-        status = check_trailer(ctx, stream);
+        status = check_trailer(ctx, stream->model->self, stream);
     }
     if (status != VC_OK) {
         status = vc_context(ctx, "%s", stream->model->tensors[0].name);
