@@ -230,6 +230,7 @@ void help_man(FILE *to)
           ".TP\n.B NO_COLOR\nwhen it is not empty, no colours unless \\fB\\-\\-color=always\\fR\n"
           ".TP\n.B VC_CPU_MASK\nas \\fB\\-\\-cpu\\-mask\\fR\n"
           ".TP\n.B VCOMPRESS_BACKEND_PATH\nthe CUDA plug-in, or its folder, in place of where it is looked for\n"
+          ".TP\n.B VCOMPRESS_MPI_PATH\nthe same of the MPI plug-in, for distill with several processes\n"
           ".TP\n.B VCOMPRESS_GPU\nthe GPU of fit and plan where the command line names none\n"
           ".TP\n.B TMPDIR\nfolder of unnamed temporary files for pipes\n"
           ".SH EXAMPLES\n.EX\n"
