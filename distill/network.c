@@ -93,6 +93,31 @@ static enum vc_status check_freeze(const struct vc_net *net)
     return VC_OK;
 }
 
+/* A tensor with several names may be several tensors that were equal when the file was made. */
+static enum vc_status check_names(const struct vc_net *net)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_param *first = NULL;
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < vc_graph_param_count(graph) && !net->options.allow_tied; k++) {
+        const struct vc_graph_param *param = vc_graph_param(graph, k);
+
+        if (param->n_also != 0 && net->weights->items[net->weights->of_param[k]].trained) {
+            first = n == 0 ? param : first;
+            n++;
+        }
+    }
+    return n == 0 ? VC_OK
+                  : vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                            "%s: %s is also %s in the graph, which has %u tensor%s with several names: its exporter "
+                            "keeps equal tensors once, and they would be trained as one; export it for training "
+                            "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False)), or, where "
+                            "they are meant to be one, %s",
+                            net->options.role, first->tensor, first->also, n, n == 1 ? "" : "s",
+                            vc_option(net->ctx, "allow_tied"));
+}
+
 static enum vc_status make_weights(struct vc_net *net)
 {
     uint32_t n = vc_graph_param_count(net->network.graph);
@@ -114,6 +139,7 @@ static enum vc_status make_weights(struct vc_net *net)
                            &net->weights));
     VC_TRY(check_freeze(net));
     VC_TRY(vc_weights_leave_unread(net->weights, read, n_read));
+    VC_TRY(check_names(net));
 out:
     vc_free(net->ctx, read);
     vc_free(net->ctx, frozen);

@@ -15,6 +15,7 @@ struct vc_net_options {
     bool frozen_norm;
     const char *const *freeze; /* globs of tensors that are not trained */
     size_t n_freeze;
+    bool allow_tied;             /* tensors with several names in an ONNX file are trained as one; else refused */
     uint64_t seed;               /* of Dropout */
     enum vc_recompute recompute; /* of programs that train, as in struct vc_engine_options */
     uint32_t recompute_every;

@@ -119,6 +119,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
                                      .frozen_norm = o->frozen_norm,
                                      .freeze = o->freeze,
                                      .n_freeze = o->n_freeze,
+                                     .allow_tied = o->allow_tied,
                                      .seed = o->seed,
                                      .recompute = o->recompute,
                                      .recompute_every = o->recompute_every,

@@ -327,6 +327,14 @@ static bool param_shape(struct vc_graph *graph, const char *name, const struct v
     return true;
 }
 
+void vc_graph_also(struct vc_graph *graph, uint32_t param, const char *name)
+{
+    struct vc_graph_param *p = &graph->params[param];
+
+    p->also = p->n_also == 0 ? copy_text(graph, name) : p->also;
+    p->n_also++;
+}
+
 uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec)
 {
     const struct list lists[] = {{&graph->params, sizeof *graph->params}};

@@ -109,6 +109,8 @@ uint32_t vc_graph_add_input(struct vc_graph *graph, const char *name, enum vc_dt
 uint32_t vc_graph_add_option(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const struct vc_dim *shape,
                              unsigned n_dims, int64_t otherwise);
 uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const struct vc_param_spec *spec);
+/* A further name of a parameter, by its index. */
+void vc_graph_also(struct vc_graph *graph, uint32_t param, const char *name);
 /* Elements: double for VC_DTYPE_F32, else int64_t; copied. */
 uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc_dtype dtype, const int64_t *shape,
                                unsigned n_dims, const void *elements);

@@ -59,6 +59,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     vc_json_line(json);
     vc_json_bool(json, "keep_sparsity", o->keep_sparsity);
     vc_json_bool(json, "frozen_norm", o->frozen_norm);
+    vc_json_bool(json, "allow_tied", o->allow_tied);
     vc_json_bool(json, "recalibrate_bn", o->task == VC_TASK_RECALIBRATE);
     vc_json_bool(json, "dry_run", o->dry_run);
     vc_json_real(json, "width", o->width != 0 ? o->width : (double)NAN);

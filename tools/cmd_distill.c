@@ -238,6 +238,8 @@ static const struct opt training_opts[] = {
              "the run fits (default: what there is)"},
     {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "freeze",
      .help = "leave tensors whose name matches as they are"},
+    {.name = "allow-tied", .kind = OPT_BOOL, .set = 1, DISTILL(allow_tied),
+     .help = "train a tensor that an ONNX file calls by several names as one (exporters write equal tensors once)"},
     {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(frozen_norm),
      .help = "batch normalization computes with its running statistics, and keeps them"},
     {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),

@@ -572,6 +572,7 @@ enum vc_status vc_onnx_build_graph(const struct vc_graph_source *source, struct 
     add_inputs(&b);
     VC_TRY(add_nodes(&b));
     add_outputs(&b);
+    vc_onnx_count_names(&b);
     vc_onnx_check_declared(&b);
 out:
     vc_name_table_release(b.ctx, &b.table);

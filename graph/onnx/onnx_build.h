@@ -164,6 +164,11 @@ bool vc_onnx_fold_split(struct vc_onnx_build *b, const struct vc_onnx_node *node
 
 /* Fills b->matches from source->weights. */
 enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b);
+/* An Identity gives the parameter x another name. What it is: a parameter of its own, where source->weights has a
+ * tensor of that name; else x, which notes the name. */
+uint32_t vc_onnx_other_name(struct vc_onnx_build *b, uint32_t x, const char *name);
+/* When all nodes are there: a parameter that is called by one name alone, whichever it is, has no others. */
+void vc_onnx_count_names(struct vc_onnx_build *b);
 
 /* ---- onnx_text.c ---- */
 

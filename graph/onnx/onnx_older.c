@@ -80,13 +80,25 @@ static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return false;
 }
 
-static bool take_identity(struct vc_onnx_build *b, struct vc_onnx_node *node)
+static bool take_same(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     if (node->n_inputs == 1 && node->inputs[0] != VC_NO_VALUE && node->from->n_outputs == 1) {
         vc_onnx_set_output(b, node->from, 0, node->inputs[0]);
         return false;
     }
     return true;
+}
+
+/* The other names of a weight are kept, since they may be those of weights that only happened to be equal. */
+static bool take_identity(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    const char *name = vc_onnx_output_name(b, node->from, 0);
+
+    if (x != NULL && x->kind == VC_VALUE_PARAMETER && x->dtype == VC_DTYPE_F32 && node->n_inputs == 1 && name != NULL) {
+        node->inputs[0] = vc_onnx_other_name(b, node->inputs[0], name);
+    }
+    return take_same(b, node);
 }
 
 /* Floats are all of one precision here, that of the run. */
@@ -96,7 +108,7 @@ static bool take_cast(struct vc_onnx_build *b, struct vc_onnx_node *node)
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
 
     if (x != NULL && x->dtype == VC_DTYPE_F32 && (to == 1 || to == 10 || to == 11 || to == 16)) {
-        return take_identity(b, node);
+        return take_same(b, node);
     }
     return true;
 }

@@ -226,6 +226,47 @@ out:
     return status;
 }
 
+/* ---- one tensor with several names ---- */
+
+uint32_t vc_onnx_other_name(struct vc_onnx_build *b, uint32_t x, const char *name)
+{
+    const struct vc_model *weights = b->source->weights;
+    const struct vc_graph_param *param = &b->graph->params[b->graph->values[x].param];
+    size_t index = weights != NULL ? vc_model_find(weights, name) : VC_NO_TENSOR;
+    const struct vc_tensor *t = index != VC_NO_TENSOR ? vc_model_tensor(weights, index) : NULL;
+    struct vc_onnx_name *base = vc_onnx_find_name(b, b->graph->values[x].name);
+
+    if (t == NULL || !is_weight(t) || param->sliced || t->n_dims != param->n_dims ||
+        memcmp(t->shape, param->shape, t->n_dims * sizeof *t->shape) != 0) {
+        vc_graph_also(b->graph, b->graph->values[x].param, name);
+        return x;
+    }
+    if (base != NULL) {
+        base->n_uses--;
+    }
+    return vc_graph_add_param(b->graph, name,
+                              &(struct vc_param_spec){.tensor = t->name,
+                                                      .index = index,
+                                                      .from_weights = true,
+                                                      .n_dims = t->n_dims,
+                                                      .shape = t->shape,
+                                                      .transposed = param->transposed});
+}
+
+void vc_onnx_count_names(struct vc_onnx_build *b)
+{
+    for (uint32_t k = 0; k < b->graph->n_params; k++) {
+        struct vc_graph_param *param = &b->graph->params[k];
+        const struct vc_onnx_name *base =
+            param->n_also != 0 ? vc_onnx_find_name(b, b->graph->values[param->value].name) : NULL;
+
+        if (base != NULL && base->n_uses <= param->n_also) {
+            param->n_also--;
+            param->also = param->n_also != 0 ? param->also : NULL;
+        }
+    }
+}
+
 enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;

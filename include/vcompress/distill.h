@@ -199,6 +199,9 @@ struct vc_distill_options {
      * them, which is not written. */
     const struct vc_match *matches;
     size_t n_matches;
+    /* Tensors that an ONNX file calls by several names are trained as one. Exporters that keep equal tensors once write
+     * so, and such tensors would become different ones in training: without the option they are refused. */
+    bool allow_tied;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);

@@ -78,6 +78,10 @@ struct vc_graph_param {
     bool transposed;
     uint32_t tied_to; /* an earlier parameter of the same tensor, or VC_NO_PARAM */
     uint32_t value;
+    /* Other names that an ONNX file gives the tensor by Identity nodes, and the first of them: some exporters keep
+     * tensors of equal values once. 0 and NULL: there are none. */
+    uint32_t n_also;
+    const char *also;
 };
 
 enum vc_attr_kind { VC_ATTR_INT = 0, VC_ATTR_FLOAT = 1, VC_ATTR_STRING = 2, VC_ATTR_INTS = 3, VC_ATTR_FLOATS = 4 };

@@ -387,6 +387,34 @@ class Graphs(unittest.TestCase):
         self.assertIn("linear1.weight", text)
         self.assertIn("twin", text)
 
+    def test_names_of_equal_tensors(self):
+        """y = ((x a) b) c, b and c by Identity of a: a checkpoint beside the file has its own b; training is refused."""
+        nodes = [helper.make_node("Identity", ["a"], ["b"]), helper.make_node("Identity", ["a"], ["c"])]
+        nodes += [helper.make_node("MatMul", [x, w], [y]) for x, w, y in ("xap", "pbq", "qcy")]
+        float32 = onnx.TensorProto.FLOAT
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, ["batch", 3])],
+                                  [helper.make_tensor_value_info("y", float32, ["batch", 3])],
+                                  [numpy_helper.from_array(np.eye(3, dtype="f4"), "a")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+        rng = np.random.default_rng(1)
+        x, a, b = (rng.standard_normal((3, 3)).astype("f4") for _ in range(3))
+        np.savez(self.path("data.npz"), x=x)
+        np.savez(self.path("weights.npz"), a=a, b=b)
+        lines = drive("-w", self.path("weights.npz"), self.path("m.onnx"), self.path("data.npz"))
+        self.assertEqual({p[1] for p in lines["param"]}, {"a", "b"})
+        self.assertLess(np.abs(outputs_of(lines)["y"] - x @ a @ b @ a).max(), 1e-5)
+
+        def train(*args):
+            return subprocess.run([PROGRAM, "distill", "--teacher", self.path("m.onnx"), "--loss", "mse", "--data",
+                                   self.path("data.npz"), "--scale", "2", "--steps", "1", "--dry-run", *args],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        refused = train("--student", self.path("m.onnx"), "-o", self.path("o.onnx"))
+        self.assertEqual(refused.returncode, 3)
+        self.assertIn("a is also b in the graph, which has 1 tensor with several names", refused.stderr)
+        self.assertEqual(train("--student", self.path("m.onnx"), "-o", self.path("o.onnx"), "--allow-tied").returncode, 0)
+        beside = train("--student", self.path("weights.npz"), "--graph", self.path("m.onnx"), "-o", self.path("o.npz"))
+        self.assertIn("a is also c", beside.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
