@@ -3,7 +3,7 @@
 
 #include "core/base/checked.h"
 
-/* What is trained are floats. */
+/* What is trained in a chain are floats; the codes of a file are trained by vc_distill (grid.c). */
 static enum vc_status check_plain(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     for (size_t i = 0; i < plan->n_items; i++) {
@@ -12,9 +12,9 @@ static enum vc_status check_plain(struct vc_ctx *ctx, const struct vc_plan *plan
         if (!item->dropped && item->chain->n_steps != 0 &&
             (item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype))) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: an earlier pass quantizes it, and what is trained are floats; distill stands before "
-                           "quantize",
-                           plan->model->tensors[i].name);
+                           "%s: an earlier pass quantizes it, and what a chain trains are floats: distill stands "
+                           "before quantize (%s trains for it), or trains the quantized file in a run of its own",
+                           plan->model->tensors[i].name, vc_option(ctx, "grid"));
         }
     }
     return VC_OK;

@@ -145,7 +145,13 @@ class Chains(Judge):
             self.assertEqual(json.loads(props[0].value)["teacher"], said[0]["teacher_sha256"])
 
     def test_quantized_before(self):
-        self.assertEqual(self.compare([INT8, DISTILL], "npz").code, 3)
+        """A chain trains floats; the file that the first command wrote can be trained as codes by the second."""
+        self.assertEqual(self.step(INT8, "in.npz", "mid.npz").code, 0)
+        self.assertEqual(self.step(self.graph(DISTILL, "npz"), "mid.npz", "out.npz").code, 0)
+        refused = run("run", "--pass", INT8, "--pass", self.graph(DISTILL, "npz"), "in.npz", "-o", "one.npz", cwd=self.dir)
+        self.assertEqual(refused.code, 3)
+        self.assertIn("--fake-quant", refused.err)
+        self.assertEqual(refused.err.count("\n"), 1)
 
     def test_report(self):
         """One report: the steps of each tensor, and what the training did."""
