@@ -3,10 +3,13 @@
 # VCOMPRESS_BACKEND_PATH): losses of every step within 1e-5, answers and figures as near; on the device an interrupted
 # run and one that is not have the same bits. Prints a line per comparison; status 1 if any fails.
 #
-#     train_on_cuda.sh VCOMPRESS EXAMPLES/digits
+#     train_on_cuda.sh VCOMPRESS EXAMPLES/digits [TESTS/graph/goldens]
+#
+# With the folder of goldens also for an encoder and a decoder of two layers.
 set -eu
 program=$1
 digits=$2
+goldens=${3:-}
 folder=$(mktemp -d "${TMPDIR:-/tmp}/vcompress-train.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -20,9 +23,9 @@ say() { # SAYS CONDITION-STATUS
     fi
 }
 
-# near A B FIELD...: the fields of both logs, line by line
+# near A B FIELDS [SLACK]: the fields of both logs, line by line; SLACK: of figures that are printed rounded
 near() {
-    awk -v a="$1" -v b="$2" -v fields="$3" '
+    awk -v a="$1" -v b="$2" -v fields="$3" -v slack="${4:-0}" '
         function value(line, field) {
             if (!match(line, field "\"?:? [-+0-9][-+0-9.e]*")) { return "none" }
             line = substr(line, RSTART, RLENGTH)
@@ -36,7 +39,7 @@ near() {
                 for (k = 1; k <= n_fields; k++) {
                     p = value(x, field[k]); q = value(y, field[k])
                     d = p - q; d = d < 0 ? -d : d
-                    if ((p == "none") != (q == "none") || d > 1e-5 * (p < 0 ? -p : p)) {
+                    if ((p == "none") != (q == "none") || d > 1e-5 * (p < 0 ? -p : p) + slack) {
                         print field[k] ": " p " and " q; exit 1
                     }
                     n += p != "none"
@@ -82,27 +85,81 @@ train cuda whole --steps 3 --batch 2 && train cuda first --steps 3 --batch 2 --c
     cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
 say "a run that was resumed" "$outcome"
 
-# Device memory: as planned, to the byte.
+# planned NAME: device memory as planned, to the byte, by the report NAME.json
+planned() {
+    planned=$(sed -n 's/^.*"device_planned": \([0-9]*\).*$/\1/p' "$folder/$1.json")
+    peak=$(sed -n 's/^.*"device_peak": \([0-9]*\).*$/\1/p' "$folder/$1.json")
+    echo "device memory: $planned planned, $peak taken"
+    [ "${planned:-0}" -gt 0 ] && [ "$planned" = "$peak" ]
+}
+
 outcome=0
-train cuda planned --steps 2 --batch 3 --accum 2 --json="$folder/planned.json" || outcome=1
-planned=$(sed -n 's/^.*"device_planned": \([0-9]*\).*$/\1/p' "$folder/planned.json")
-peak=$(sed -n 's/^.*"device_peak": \([0-9]*\).*$/\1/p' "$folder/planned.json")
-echo "device memory: $planned planned, $peak taken"
-[ "$outcome" -eq 0 ] && [ "${planned:-0}" -gt 0 ] && [ "$planned" = "$peak" ] || outcome=1
+train cuda planned --steps 2 --batch 3 --accum 2 --json="$folder/planned.json" && planned planned || outcome=1
 say "planned device memory" "$outcome"
 
-# Answers: figures of four digits, and logits.
-for device in cpu cuda; do
-    "$program" evaluate --device "$device" "$folder/pruned.npz" --teacher "$digits/digits.npz" \
-        --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images \
-        --array y=train_labels --rows 12 >"$folder/$device.out" 2>&1 || cat "$folder/$device.out"
-    "$program" logits -q --device "$device" "$digits/digits.npz" --graph "$digits/digits.layers.txt" \
-        --data "$digits/images.npz" --array test_images=train_images --rows 12 -o "$folder/$device.logits.npz" || failed=1
-done
-outcome=0
-near "$folder/cpu.out" "$folder/cuda.out" "accuracy cross-entropy teacher divergence" || outcome=1
-say "evaluate" "$outcome"
-outcome=0
-"$program" diff -q --min-sqnr 100 "$folder/cpu.logits.npz" "$folder/cuda.logits.npz" >"$folder/diff.out" 2>&1 || outcome=1
-say "logits" "$outcome"
+# evaluated FIELDS STUDENT TEACHER ARGUMENTS...: the figures, of four digits, from both
+evaluated() {
+    fields=$1 student=$2 teacher=$3
+    shift 3
+    outcome=0
+    for device in cpu cuda; do
+        "$program" evaluate --device "$device" "$student" --teacher "$teacher" "$@" >"$folder/$device.out" 2>&1 || {
+            cat "$folder/$device.out"
+            outcome=1
+        }
+    done
+    near "$folder/cpu.out" "$folder/cuda.out" "$fields" 0.000101 || outcome=1
+    say "evaluate $(basename "$teacher")" "$outcome"
+}
+
+# answers TEACHER ARGUMENTS...: the logits of a file from both
+answers() {
+    teacher=$1
+    shift
+    outcome=0
+    for device in cpu cuda; do
+        "$program" logits -q --device "$device" "$teacher" "$@" --force -o "$folder/$device.logits.npz" || outcome=1
+    done
+    "$program" diff -q --min-sqnr 100 "$folder/cpu.logits.npz" "$folder/cuda.logits.npz" >"$folder/diff.out" 2>&1 || {
+        cat "$folder/diff.out"
+        outcome=1
+    }
+    say "logits of $(basename "$teacher")" "$outcome"
+}
+
+set -- --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images --rows 12
+evaluated "accuracy cross-entropy teacher divergence" "$folder/pruned.npz" "$digits/digits.npz" "$@" \
+    --array y=train_labels
+answers "$digits/digits.npz" "$@"
+
+# transformer NAME FIELDS OPTION...: a model of the goldens pruned by half learns from itself; its rows are the golden's
+transformer() {
+    name=$1 fields=$2
+    shift 2
+    "$program" prune -q --sparsity 0.5 --include true --force "$goldens/$name" -o "$folder/$name"
+    outcome=0
+    for device in cpu cuda; do
+        "$program" distill -q --device "$device" --teacher "$goldens/$name" --student "$folder/$name" --keep-sparsity \
+            --data "$goldens/$name.safetensors" --array input_ids=input.input_ids --steps 3 --batch 2 "$@" \
+            --log "$folder/$device.log" --json="$folder/$name.json" --force -o "$folder/$name.$device" \
+            >"$folder/$device.out" 2>&1 || {
+            cat "$folder/$device.out"
+            outcome=1
+        }
+    done
+    near "$folder/cpu.log" "$folder/cuda.log" "$fields" && planned "$name" || outcome=1
+    say "$name: $*" "$outcome"
+}
+
+if [ -n "$goldens" ]; then
+    transformer bert-mask "loss kd grad_norm" --array attention_mask=input.attention_mask
+    transformer bert-sequence "loss kd grad_norm" --loss mse --accum 2 --batch 1
+    transformer llama "loss kd ce grad_norm" --alpha 0.5 --optimizer adamw
+    transformer llama-left-mask "loss kd ce grad_norm" --optimizer momentum --recompute sqrt
+    for name in llama bert-sequence; do
+        evaluated "cross-entropy perplexity teacher divergence" "$folder/$name" "$goldens/$name" \
+            --data "$goldens/$name.safetensors" --array input_ids=input.input_ids
+    done
+    answers "$goldens/bert-sequence" --data "$goldens/bert-sequence.safetensors" --array input_ids=input.input_ids
+fi
 exit $failed

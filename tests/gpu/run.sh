@@ -144,7 +144,7 @@ fi
 part "the same bytes and figures from CPU and CUDA" sh "$root/tests/cuda_emu/same_on_cuda.sh" "$program" "$@"
 
 part "training: every step as on the CPU, resumed to the last bit" sh "$root/tests/cuda_emu/train_on_cuda.sh" "$program" \
-    "$root/examples/digits"
+    "$root/examples/digits" "$root/tests/graph/goldens"
 if [ -n "$engine" ]; then
     part "training: every instruction as on the CPU" "$engine"
 fi
