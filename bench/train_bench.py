@@ -1,130 +1,100 @@
 #!/usr/bin/env python3
-"""train_bench.py - CPU time of a distillation step against PyTorch's, SimpleCNN from 64 rows, float32, Adam.
+"""train_bench.py - time of a distillation step against PyTorch's: a CNN, an encoder, a decoder; float32, Adam.
 
-usage: train_bench.py VCOMPRESS TORCH_PYTHON [ROUNDS]
+usage: train_bench.py VCOMPRESS --peer COMMAND [--peer COMMAND ...] [--nets cnn,encoder,decoder] [--threads 1,2] [--rounds N]
 
-The network: convolutions of 16 and 32 filters of 3 x 3, each with Relu and a pool of 2 x 2, then 128 and 10 units; the
-teacher is another one of the same shape. Both programs read the same rows and weights and take turns, with one thread each.
-A step's time is that of STEPS steps without the beginning, user and system; the ratio is taken within a round. PyTorch is told to
-keep memory that it frees (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_), which makes it faster.
+COMMAND runs a Python that has torch: /usr/bin/python3, or 'env LD_LIBRARY_PATH=DIR /usr/bin/python3' with another BLAS, or
+'env OMP_WAIT_POLICY=passive /usr/bin/python3', whose threads do not spin while they wait for each other. The networks, in train_bench_nets.py, have a teacher of the same shape. All programs read the same rows and weights and take
+turns; what they say of the first step's loss must agree. A step's time is that of STEPS steps without the beginning.
+PyTorch is told to keep memory that it frees (MALLOC_MMAP_THRESHOLD_, MALLOC_TRIM_THRESHOLD_), which makes it faster. Of
+several peers the one with the least median is the one to compare with; the ratio is taken within a round.
 """
+import argparse
+import json
 import os
 import resource
+import shlex
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 
-STEPS = 100
-GRAPH = """input x [batch, 1, 28, 28]
-conv conv1 16 kernel=3 pad=1
-relu
-maxpool kernel=2
-conv conv2 32 kernel=3 pad=1
-relu
-maxpool kernel=2
-flatten
-linear fc1 128
-relu
-linear fc2 10
-"""
+import train_bench_nets as nets
+
+STEPS = {"cnn": 100, "encoder": 20, "decoder": 20}
 
 
-def torch_steps(folder):
-    """In TORCH_PYTHON: prints the CPU seconds and the wall seconds of STEPS steps."""
-    import numpy as np
-    import torch
-    import torch.nn as nn
-    import torch.nn.functional as F
-
-    def network(name):
-        layers = nn.Sequential(nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2),
-                               nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(2),
-                               nn.Flatten(), nn.Linear(1568, 128), nn.ReLU(inplace=True), nn.Linear(128, 10))
-        with np.load(os.path.join(folder, name)) as f, torch.no_grad():
-            for layer, of in zip((0, 3, 7, 9), ("conv1", "conv2", "fc1", "fc2")):
-                layers[layer].weight.copy_(torch.from_numpy(f[of + ".weight"]))
-                layers[layer].bias.copy_(torch.from_numpy(f[of + ".bias"]))
-        return layers
-
-    torch.set_num_threads(1)
-    teacher, student = network("t.npz"), network("s.npz")
-    rows = torch.from_numpy(np.load(os.path.join(folder, "x.npz"))["x"])
-    adam = torch.optim.Adam(student.parameters(), lr=1e-3)
-
-    def step(k):
-        x = rows[k * 64 % len(rows):][:64]
-        with torch.no_grad():
-            p = F.softmax(teacher(x) / 4, 1)
-        loss = F.kl_div(F.log_softmax(student(x) / 4, 1), p, reduction="batchmean") * 16
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-
-    for k in range(10):
-        step(k)
-    cpu, wall = time.process_time(), time.perf_counter()
-    for k in range(STEPS):
-        step(k)
-    print(time.process_time() - cpu, time.perf_counter() - wall)
-
-
-def make(folder):
-    import numpy as np
-    random = np.random.default_rng(1)
-    np.savez(os.path.join(folder, "x.npz"), x=random.standard_normal((6400, 1, 28, 28)).astype("f4"))
-    shapes = {"conv1": (16, 1, 3, 3), "conv2": (32, 16, 3, 3), "fc1": (128, 1568), "fc2": (10, 128)}
-    for name in ("t.npz", "s.npz"):
-        tensors = {}
-        for layer, shape in shapes.items():
-            tensors[layer + ".weight"] = (random.standard_normal(shape) / np.prod(shape[1:]) ** 0.5).astype("f4")
-            tensors[layer + ".bias"] = np.zeros(shape[0], "f4")
-        np.savez(os.path.join(folder, name), **tensors)
-    with open(os.path.join(folder, "net.txt"), "w") as f:
-        f.write(GRAPH)
-
-
-def seconds(command, env=None):
+def run(command, env=None):
     """CPU and wall seconds of a process, and what it printed."""
     before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     said = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=env).stdout.decode()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.perf_counter() - wall, said)
+    wall, after = time.perf_counter() - wall, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, wall, said
 
 
-def ours(program, folder, threads):
-    command = [program, "distill", "--graph", "net.txt", "--teacher", "t.npz", "--student", "s.npz", "--data", "x.npz",
-               "--optimizer", "adam", "--order", "file", "--threads", str(threads), "-q", "--force", "-o", "o.npz"]
-    command = ["env", "-C", folder] + command
-    few, many = seconds(command + ["--steps", "1"]), seconds(command + ["--steps", str(STEPS + 1)])
-    return many[0] - few[0], many[1] - few[1]
+def ours(program, folder, net, threads):
+    """CPU and wall seconds of a step, and the loss of the first one."""
+    command = ["env", "-C", os.path.join(folder, net), program, "distill", *nets.OPTIONS[net], "--data", "data.npz", "--temperature",
+               "4", "--optimizer", "adam", "--batch", str(nets.BATCH[net]), "--order", "file", "--threads", str(threads), "-q",
+               "--force", "--log", "log"]
+    few, many = run(command + ["--steps", "1"]), run(command + ["--steps", str(STEPS[net] + 1)])
+    with open(os.path.join(folder, net, "log")) as f:
+        loss = json.loads(f.readline())["loss"]
+    return (many[0] - few[0]) / STEPS[net], (many[1] - few[1]) / STEPS[net], loss
+
+
+def peers(command, folder, net, threads):
+    env = dict(os.environ, MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="8589934592", OMP_NUM_THREADS=str(threads))
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train_bench_torch.py")
+    said = run(shlex.split(command) + [script, os.path.join(folder, net), net, str(threads), str(STEPS[net])], env)[2]
+    return tuple(float(x) for x in said.split())
+
+
+def spread(values):
+    return "%.2f (%.2f to %.2f)" % (statistics.median(values), min(values), max(values))
+
+
+def summary(net, threads, rounds):
+    """rounds: of each a list of (CPU, wall, loss), ours first."""
+    for at, what in ((0, "CPU"), (1, "wall")):
+        best = min(range(1, len(rounds[0])), key=lambda k: statistics.median(r[k][at] for r in rounds))
+        print("%s, %d thread%s, %s: %s ms per step, %.0f rows/s; peer %d %s ms; peer / vcompress %s" %
+              (net, threads, "s" if threads > 1 else "", what, spread([1000 * r[0][at] for r in rounds]),
+               nets.BATCH[net] / statistics.median(r[0][at] for r in rounds), best, spread([1000 * r[best][at] for r in rounds]),
+               spread([r[best][at] / r[0][at] for r in rounds])), flush=True)
 
 
 def main():
-    if sys.argv[1] == "--torch":
-        torch_steps(sys.argv[2])
-        return
-    program, python = os.path.abspath(sys.argv[1]), sys.argv[2]
-    rounds = int(sys.argv[3]) if len(sys.argv) > 3 else 5
-    env = dict(os.environ, MALLOC_MMAP_THRESHOLD_="4294967296", MALLOC_TRIM_THRESHOLD_="8589934592")
-    folder = tempfile.mkdtemp(prefix="vcompress-bench-")
-    pairs = []
+    say = argparse.ArgumentParser()
+    say.add_argument("program")
+    say.add_argument("--peer", action="append", required=True)
+    say.add_argument("--nets", default="cnn,encoder,decoder")
+    say.add_argument("--threads", default="1,2")
+    say.add_argument("--rounds", type=int, default=5)
+    args = say.parse_args()
+    program, folder = os.path.abspath(args.program), tempfile.mkdtemp(prefix="vcompress-bench-")
+    threads = [int(n) for n in args.threads.split(",")]
+    for k, command in enumerate(args.peer):
+        print("peer %d: %s" % (k + 1, command))
     try:
-        make(folder)
-        for _ in range(rounds):
-            a, two = ours(program, folder, 1), ours(program, folder, 2)
-            b = [float(x) for x in seconds([python, os.path.abspath(__file__), "--torch", folder], env)[2].split()]
-            pairs.append((a, two, b))
-            print("ms per step, CPU (wall): 1 thread %.2f (%.2f), 2 threads %.2f (%.2f); torch, 1 thread %.2f (%.2f)" %
-                  tuple(1000 * x / STEPS for x in (*a, *two, *b)), flush=True)
+        for net in args.nets.split(","):
+            os.mkdir(os.path.join(folder, net))
+            nets.make(net, os.path.join(folder, net))
+            found = {n: [] for n in threads}
+            for _ in range(args.rounds):
+                for n in threads:
+                    row = [ours(program, folder, net, n)] + [peers(p, folder, net, n) for p in args.peer]
+                    found[n].append(row)
+                    print("%s, %d thread(s): ms per step, CPU (wall): vcompress %s" %
+                          (net, n, "; ".join("%.1f (%.1f)" % (1000 * r[0], 1000 * r[1]) for r in row)), flush=True)
+                    for r in row[1:]:
+                        if abs(r[2] - row[0][2]) > 1e-3 * abs(r[2]):
+                            raise SystemExit("%s: the first loss is %r here and %r there" % (net, row[0][2], r[2]))
+            for n in threads:
+                summary(net, n, found[n])
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    for at, what in ((0, "CPU"), (1, "wall")):
-        ratios = sorted(p[2][at] / p[0][at] for p in pairs)
-        print("torch / vcompress, one thread, %s: %.2f (%.2f to %.2f)" %
-              (what, statistics.median(ratios), ratios[0], ratios[-1]))
     print("load %.1f, %d processors" % (os.getloadavg()[0], len(os.sched_getaffinity(0))))
 
 

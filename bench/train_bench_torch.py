@@ -1,0 +1,130 @@
+"""train_bench_torch.py FOLDER NET THREADS STEPS - PyTorch's side of train_bench.py: prints the CPU seconds and the wall
+seconds of a step, and the loss of the first one.
+
+Attention is PyTorch's own where it has it (2.0 and later), else products and a softmax. No row is padded, and nothing is
+masked but what a decoder must not see, so no mask is given.
+"""
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import train_bench_nets as nets
+
+T = 4.0
+
+
+def attend(q, k, v, causal):
+    """q, k, v: [batch, heads, length, size]"""
+    if hasattr(F, "scaled_dot_product_attention"):
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+    s = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    if causal:
+        s = s + CAUSAL
+    return F.softmax(s, -1) @ v
+
+
+CAUSAL = torch.full((nets.LENGTH, nets.LENGTH), float("-inf")).triu(1)
+
+
+def heads(x, n):
+    return x.view(x.shape[0], x.shape[1], n, -1).transpose(1, 2)
+
+
+def together(x):
+    return x.transpose(1, 2).reshape(x.shape[0], x.shape[2], -1)
+
+
+def linear(w, name, x):
+    return F.linear(x, w[name + ".weight"], w.get(name + ".bias"))
+
+
+def layer_norm(w, name, x):
+    return F.layer_norm(x, x.shape[-1:], w[name + ".weight"], w[name + ".bias"], 1e-12)
+
+
+def cnn(w, x):
+    for name in ("conv1", "conv2"):
+        x = F.max_pool2d(F.relu(F.conv2d(x, w[name + ".weight"], w[name + ".bias"], padding=1), inplace=True), 2)
+    return linear(w, "fc2", F.relu(linear(w, "fc1", x.flatten(1)), inplace=True))
+
+
+def encoder(w, ids):
+    e = "bert.embeddings."
+    x = F.embedding(ids, w[e + "word_embeddings.weight"]) + w[e + "position_embeddings.weight"]
+    x = layer_norm(w, e + "LayerNorm", x + F.embedding(torch.zeros_like(ids), w[e + "token_type_embeddings.weight"]))
+    for k in range(nets.LAYERS):
+        at = "bert.encoder.layer.%d." % k
+        q, k, v = (heads(linear(w, at + "attention.self." + n, x), 4) for n in ("query", "key", "value"))
+        x = layer_norm(w, at + "attention.output.LayerNorm",
+                       x + linear(w, at + "attention.output.dense", together(attend(q, k, v, False))))
+        x = layer_norm(w, at + "output.LayerNorm",
+                       x + linear(w, at + "output.dense", F.gelu(linear(w, at + "intermediate.dense", x))))
+    return linear(w, "classifier", torch.tanh(linear(w, "bert.pooler.dense", x[:, 0])))
+
+
+def rms_norm(x, scale):
+    if hasattr(F, "rms_norm"):
+        return F.rms_norm(x, x.shape[-1:], scale, 1e-6)
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * scale
+
+
+SIZE = nets.WIDE // 8
+ANGLES = torch.outer(torch.arange(nets.LENGTH).float(), 10000.0 ** (-torch.arange(0, SIZE, 2).float() / SIZE))
+COSINES, SINES = torch.cat((ANGLES, ANGLES), 1).cos(), torch.cat((ANGLES, ANGLES), 1).sin()
+
+
+def rotary(x):
+    a, b = x.chunk(2, -1)
+    return x * COSINES + torch.cat((-b, a), -1) * SINES
+
+
+def decoder(w, ids):
+    x = F.embedding(ids, w["model.embed_tokens.weight"])
+    for k in range(nets.LAYERS):
+        at = "model.layers.%d." % k
+        h = rms_norm(x, w[at + "input_layernorm.weight"])
+        q, k, v = (heads(linear(w, at + "self_attn.%s_proj" % n, h), m) for n, m in (("q", 8), ("k", 4), ("v", 4)))
+        k, v = rotary(k).repeat_interleave(2, 1), v.repeat_interleave(2, 1)
+        x = x + linear(w, at + "self_attn.o_proj", together(attend(rotary(q), k, v, True)))
+        h = rms_norm(x, w[at + "post_attention_layernorm.weight"])
+        x = x + linear(w, at + "mlp.down_proj", F.silu(linear(w, at + "mlp.gate_proj", h)) * linear(w, at + "mlp.up_proj", h))
+    return linear(w, "lm_head", rms_norm(x, w["model.norm.weight"])).flatten(0, 1)
+
+
+def main():
+    folder, net, threads, steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    torch.set_num_threads(threads)
+    forward = {"cnn": cnn, "encoder": encoder, "decoder": decoder}[net]
+    both = []
+    for name in ("teacher.npz", "student.npz"):
+        with np.load(os.path.join(folder, name)) as f:
+            both.append({n: torch.from_numpy(f[n]).requires_grad_(name == "student.npz") for n in f.files})
+    teacher, student = both
+    with np.load(os.path.join(folder, "data.npz")) as f:
+        rows = torch.from_numpy(f["x" if net == "cnn" else "input_ids"])
+    adam, batch = torch.optim.Adam(student.values(), lr=1e-3), nets.BATCH[net]
+
+    def step(k):
+        x = rows[k * batch % len(rows):][:batch]
+        with torch.no_grad():
+            p = F.softmax(forward(teacher, x) / T, 1)
+        loss = F.kl_div(F.log_softmax(forward(student, x) / T, 1), p, reduction="batchmean") * T * T
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        return loss.item()
+
+    first = step(0)
+    for k in range(1, 1 + steps // 10):
+        step(k)
+    cpu, wall = time.process_time(), time.perf_counter()
+    for k in range(1 + steps // 10, 1 + steps // 10 + steps):
+        step(k)
+    print((time.process_time() - cpu) / steps, (time.perf_counter() - wall) / steps, first)
+
+
+main()
