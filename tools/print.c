@@ -185,10 +185,15 @@ void print_clean(FILE *to, const char *s)
 
 size_t text_width(const char *s)
 {
-    size_t n = strlen(s);
     size_t width = 0;
+    size_t i;
+    size_t n;
 
-    for (size_t i = 0; i < n;) {
+    while (is_plain(s[width])) {
+        width++;
+    }
+    i = width;
+    for (n = i + strlen(s + i); i < n;) {
         uint32_t c = 0;
         size_t len;
 

@@ -61,9 +61,12 @@ void vc_exact_merge(struct vc_exact_sum *sum, const struct vc_exact_sum *other)
 static void normalize(int64_t *limb)
 {
     int64_t carry = 0;
-    unsigned i;
+    unsigned i = 0;
 
-    for (i = 0; i < VC_EXACT_LIMBS - 1; i++) {
+    while (i < VC_EXACT_LIMBS - 1 && limb[i] == 0) {
+        i++;
+    }
+    for (; i < VC_EXACT_LIMBS - 1; i++) {
         int64_t v = limb[i] + carry;
 
         limb[i] = v & 0xffffffffLL;

@@ -1,5 +1,6 @@
 /* test_print.c - what the command prints with: the time that is left, and lines that keep to a width. Judge: texts
  * written by hand, and the width of every line. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,9 +152,39 @@ static void test_tables(void **unused)
     assert_string_equal(printed_so("ll", dirty, 2, false, true), "  a?b  \u00b7\n  c    d\n");
 }
 
+/* Numbers of every size, ties and their neighbours: as printf has them. */
+static void test_reals(void **unused)
+{
+    static const double few[] = {0,      -0.0,   1,       -1,      0.5,     999,    999.4,    999.5,   999.49999, 1000,
+                                 1e300,  1e-300, 1e-4,    9.995,   99.95,   0.1235, 1.235,    1.245,   12.25,     122.5,
+                                 0.0001, 0.1,    0.09999, 0.99949, 0.99950, 100,    0.000123, 0.00099, INFINITY,  NAN};
+    uint64_t state = 1;
+
+    (void)unused;
+    for (size_t i = 0; i < 600000; i++) {
+        char want[CELL_BYTES];
+        char got[CELL_BYTES];
+        double x;
+
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        x = (double)(int64_t)state / 9223372036854775808.0;
+        if (i < sizeof(few) / sizeof(few[0])) {
+            x = few[i];
+        } else if (i % 3 == 0) { /* four digits: half of them are ties */
+            x = (double)(int)(x * 20000) / pow(10, (double)(i / 3 % 9));
+            x = i % 2 == 0 ? x : nextafter(x, 0);
+        } else {
+            x *= pow(10, (double)(i % 14) - 8);
+        }
+        snprintf(want, sizeof(want), "%.3g", x);
+        assert_string_equal(fmt_real(got, x), want);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reals),
         cmocka_unit_test(test_left),
         cmocka_unit_test(test_wrap),
         cmocka_unit_test(test_tables),
