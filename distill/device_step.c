@@ -21,6 +21,7 @@ struct vc_device_step {
     float *total, *teacher;
     int64_t *labels;
     uint8_t *mask;
+    struct vc_dynamic_maps *maps;
 };
 
 static bool trains(const struct vc_trainer *t)
@@ -44,7 +45,6 @@ enum vc_status vc_device_open(struct vc_trainer *t)
     }
     VC_TRY(t->f64 ? refuse(t, "float64") : VC_OK);
     VC_TRY(o->ranks != NULL ? refuse(t, "a run of several ranks") : VC_OK);
-    VC_TRY(o->optimizer > VC_OPTIMIZER_ADAMW ? refuse(t, "this optimizer") : VC_OK);
     t->device->limit_bytes = o->device_memory;
     t->on_device = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->on_device);
     VC_TRY_ALLOC(t->on_device);
@@ -54,9 +54,6 @@ out:
 
 enum vc_status vc_device_check(struct vc_trainer *t)
 {
-    if (t->device != NULL && t->match != NULL) {
-        return refuse(t, vc_option(t->ctx, "matches"));
-    }
     return t->device != NULL && t->grids != NULL ? refuse(t, "a student that is trained as codes") : VC_OK;
 }
 
@@ -110,6 +107,7 @@ static uint64_t lay_out(const struct vc_trainer *t, struct vc_device_step *d, ch
     PART(labels, n_rows(t) * sizeof *d->labels);
     PART(mask, n_rows(t));
     PART(teacher, t->data.taught ? n_logits(t) * sizeof *d->teacher : 0);
+    PART(maps, t->options.optimizer == VC_OPTIMIZER_ADAM8BIT ? sizeof *d->maps : 0);
     PART(total, t->options.accum > 1 ? t->student.weights->grad_bytes : 0);
 #undef PART
     return at;
@@ -207,6 +205,25 @@ static void *copy_of(const void *p, const void *block, const void *copy)
     return p == NULL ? NULL : (char *)(uintptr_t)copy + ((const char *)p - (const char *)block);
 }
 
+/* The states of weights from number `first` on of entry k, numbers or codes. */
+static void place_states(const struct vc_trainer *t, size_t k, size_t first, struct vc_train_block *block)
+{
+    const struct vc_trainer_state *s = &t->states[k];
+    char *there = t->on_device->states;
+    void *m = copy_of(s->m, t->state_block, there);
+    void *v = copy_of(s->v, t->state_block, there);
+
+    if (s->m_factors != NULL) {
+        block->m_codes = (uint8_t *)m + first;
+        block->v_codes = (uint8_t *)v + first;
+        block->m_factors = (float *)copy_of(s->m_factors, t->state_block, there) + first / VC_CODED_BLOCK;
+        block->v_factors = (float *)copy_of(s->v_factors, t->state_block, there) + first / VC_CODED_BLOCK;
+        return;
+    }
+    block->m = m != NULL ? (float *)m + first : NULL;
+    block->v = v != NULL ? (float *)v + first : NULL;
+}
+
 /* States, masks, and the list of blocks, which has pointers to them. */
 static enum vc_status send(struct vc_trainer *t)
 {
@@ -221,6 +238,7 @@ static enum vc_status send(struct vc_trainer *t)
         return VC_OK;
     }
     VC_TRY(vc_train_to_device(t->device, d->states, t->state_block, t->report->state_bytes));
+    VC_TRY(t->maps != NULL ? vc_train_to_device(t->device, d->maps, t->maps, sizeof *t->maps) : VC_OK);
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
         const struct vc_trainer_state *s = &t->states[k];
@@ -231,17 +249,14 @@ static enum vc_status send(struct vc_trainer *t)
             size_t first = t->blocks[b].first;
             float *data = copy_of(item->data, w->data_block, w->device_data);
             float *grad = copy_of(item->grad, w->grad_block, w->device_grad);
-            float *m = copy_of(s->m, t->state_block, d->states);
-            float *v = copy_of(s->v, t->state_block, d->states);
 
             blocks[b] =
                 (struct vc_train_block){.w = data + first,
                                         .g = grad + first,
-                                        .m = m != NULL ? m + first : NULL,
-                                        .v = v != NULL ? v + first : NULL,
                                         .keep = masked ? keep + first : NULL,
                                         .n = t->blocks[b].n,
                                         .decay = item->n_dims > 1 || t->options.decay_1d ? t->options.weight_decay : 0};
+            place_states(t, k, first, &blocks[b]);
         }
         keep += masked ? item->n : 0;
     }
@@ -354,7 +369,8 @@ enum vc_status vc_device_update(struct vc_trainer *t, const struct vc_update *up
                                       .beta2 = update->beta2,
                                       .eps = update->eps,
                                       .t = update->t,
-                                      .by = by};
+                                      .by = by,
+                                      .maps = t->on_device->maps};
     enum vc_status status = VC_OK;
 
     VC_TRY(send(t));

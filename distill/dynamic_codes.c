@@ -1,5 +1,5 @@
-/* dynamic_codes.c - see dynamic_codes.h. The maps are those of bitsandbytes to the bit. */
-#include "distill/dynamic_codes.h"
+/* dynamic_codes.c - see kernels/train_codes.h. The maps are those of bitsandbytes to the bit. */
+#include "kernels/train_codes.h"
 
 /* Number k of n + 1 from 0.1 to 1 at equal distances, counted from the nearer end, rounded once. */
 static float even(unsigned k, unsigned n)

@@ -504,16 +504,21 @@ static void map_output(void *user, unsigned worker, size_t o)
 }
 
 /* The projector of a pair as doubles, weight and bias. */
-static void read_map(const struct task *task)
+static enum vc_status read_map(const struct task *task)
 {
-    const struct vc_weight *weight = &task->t->student.weights->items[task->pair->map];
+    struct vc_weights *weights = task->t->student.weights;
+    const struct vc_weight *weight = &weights->items[task->pair->map];
     double *to = (double *)(void *)(task->room + task->layout->map);
+    enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < 2; k++) {
+        VC_TRY(vc_weights_entry_to_host(weights, task->pair->map + k));
         for (size_t i = 0; i < weight[k].n; i++) {
             *to++ = get(task->t->f64, weight[k].data, i);
         }
     }
+out:
+    return status;
 }
 
 /* The gradients of kept values are 0, but of those that are the logits themselves. */
@@ -538,10 +543,11 @@ static uint64_t divisor(const struct pair *pair, const struct vc_match_counts *c
                                                    : counts->rows * pair->student.n_points;
 }
 
-void vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n, const struct vc_match_counts *counts,
-                    double *sums)
+enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n,
+                              const struct vc_match_counts *counts, double *sums)
 {
     struct layout l = lay_out(t);
+    enum vc_status status = VC_OK;
 
     clear(t, engine);
     for (size_t k = 0; !t->control && k < t->match->n; k++) {
@@ -558,7 +564,7 @@ void vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n, co
         const double *losses = (const double *)(void *)(task.room + l.losses);
 
         if (has_map(pair)) {
-            read_map(&task);
+            VC_TRY(read_map(&task));
         }
         vc_engine_each(engine, n, match_row, &task);
         for (size_t i = 0; i < n; i++) {
@@ -566,8 +572,12 @@ void vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n, co
         }
         if (has_map(pair)) {
             vc_engine_each(engine, pair->teacher.width, map_output, &task);
+            VC_TRY(vc_weights_gradient_to_device(t->student.weights, pair->map));
+            VC_TRY(vc_weights_gradient_to_device(t->student.weights, pair->map + 1));
         }
     }
+out:
+    return status;
 }
 
 /* ---- options in a checkpoint ---- */

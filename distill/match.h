@@ -7,7 +7,9 @@
  * Both networks keep these values in their programs (struct vc_net_options.kept). Teacher and student take turns in one
  * arena, so the teacher's are copied as soon as it has answered. Where a pair has two widths, a projector stands
  * between: weight [teacher's width, student's width] and bias, entries of the student's weights that are in no file.
- * So they are updated, clipped, added up over batches and ranks, and kept in checkpoints like any other. */
+ * So they are updated, clipped, added up over batches and ranks, and kept in checkpoints like any other.
+ *
+ * Where a device computes, the values come to the host, which computes these terms, and their gradients go back. */
 #ifndef VC_DISTILL_MATCH_H
 #define VC_DISTILL_MATCH_H
 
@@ -41,8 +43,8 @@ void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t 
 /* After the forward pass of n rows, once the gradient of the logits is written: those of the other values that are
  * kept, and of the projectors. sums: a term for each pair, without its weight, is added. In a control run the gradients
  * are 0. */
-void vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n, const struct vc_match_counts *counts,
-                    double *sums);
+enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n,
+                              const struct vc_match_counts *counts, double *sums);
 
 /* For run_options.c. */
 void vc_match_text(const struct vc_trainer *t, struct vc_text *text);

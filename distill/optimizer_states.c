@@ -2,7 +2,7 @@
  * in the block of all states.
  *
  *     momentum, adam, adamw    m [n], v [n]                       of the type of the weights
- *     adam8bit                 codes of m u8 [n], a f32 for each 256 of them, the same of v      (dynamic_codes.h)
+ *     adam8bit                 codes of m u8 [n], a f32 for each 256 of them, the same of v (kernels/train_codes.h)
  *
  * Each array begins at a multiple of VC_POOL_ALIGN. Checkpoints have the block as it is. */
 #include <string.h>

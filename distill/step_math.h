@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "distill/dynamic_codes.h"
+#include "kernels/train_codes.h"
 
 #define VC_NO_LABEL (-1)
 

@@ -195,7 +195,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     }
     VC_TRY(vc_net_engine(&t->student, n, true, &engine));
     vc_trainer_before_batch(t, &pass);
-    stays = vc_device_has_loss(t, &teacher) && !(w->step == 0 && first == 0 && !t->control);
+    stays = vc_device_has_loss(t, &teacher) && t->match == NULL && !(w->step == 0 && first == 0 && !t->control);
     vc_engine_keep_outputs(engine, stays);
     VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
     if (w->step == 0 && first == 0 && !t->control) {
@@ -210,7 +210,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     w->own[KD] = sums.kd;
     w->own[CE] = sums.ce;
     if (t->match != NULL) {
-        vc_match_batch(t, engine, n, &w->counts, w->own + MATCHES);
+        VC_TRY(vc_match_batch(t, engine, n, &w->counts, w->own + MATCHES));
     }
     if (!is_finite(w->own)) {
         VC_TRY(vc_engine_fetch(engine, 0));

@@ -18,10 +18,10 @@
 #define VC_DISTILL_TRAINER_H
 
 #include "core/base/arena.h"
-#include "distill/dynamic_codes.h"
 #include "distill/network.h"
 #include "distill/ranks/meeting.h"
 #include "distill/teacher_file.h"
+#include "kernels/train_codes.h"
 
 /* What rows of data look like to both networks. */
 struct vc_trainer_rows {
@@ -79,7 +79,7 @@ struct vc_trainer {
     void *arena;     /* all programs take turns in it */
     void *state_block;
     struct vc_trainer_state {
-        void *m, *v;                  /* numbers, or codes, of dynamic_codes.h ... */
+        void *m, *v;                  /* numbers, or codes, of train_codes.h ... */
         float *m_factors, *v_factors; /* ... of each block of which this is the factor; NULL: numbers */
         void *master;  /* what the optimizer moves, where the network computes with what is made of it; else NULL */
         uint8_t *keep; /* NULL: nothing is masked */

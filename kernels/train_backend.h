@@ -14,13 +14,14 @@
 #define VC_KERNELS_TRAIN_BACKEND_H
 
 #include "kernels/train_args.h"
+#include "kernels/train_codes.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* Raised when a member, an instruction or a struct of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 1
+#define VC_TRAIN_BACKEND_ABI 2
 
 /* One instruction. */
 struct vc_train_work {
@@ -44,9 +45,12 @@ struct vc_train_loss {
     double *sums; /* of each row: what it adds to kd and to ce, 0 where it does not */
 };
 
-/* Some weights of one tensor, in device memory. m, v, keep: NULL where there are none. */
+/* Some weights of one tensor, in device memory. m, v, keep: NULL where there are none. The states are codes where
+ * m_factors is not NULL, with a factor for each VC_CODED_BLOCK of them. */
 struct vc_train_block {
     float *w, *g, *m, *v;
+    uint8_t *m_codes, *v_codes;
+    float *m_factors, *v_factors;
     const uint8_t *keep;
     uint64_t n;
     double decay;
@@ -58,8 +62,9 @@ struct vc_train_update {
     int kind;
     bool nesterov;
     double lr, momentum, beta1, beta2, eps;
-    uint64_t t; /* number of the step, from 1 */
-    double by;  /* gradients are multiplied by it; 1: not at all */
+    uint64_t t;                         /* number of the step, from 1 */
+    double by;                          /* gradients are multiplied by it; 1: not at all */
+    const struct vc_dynamic_maps *maps; /* of coded states, in device memory */
 };
 
 /* Of several indices out of range the first one of the first node. */

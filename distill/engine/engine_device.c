@@ -73,6 +73,34 @@ static bool has_arrays(const struct vc_instruction *in)
     return in->loop == VC_LOOP_mapped || in->loop == VC_LOOP_mapped_backward;
 }
 
+static uint64_t *staged_output(struct vc_engine *e, size_t k)
+{
+    return k % 2 == 0 ? &e->outputs[k / 2].staged : &e->outputs[k / 2].staged_grad;
+}
+
+/* Value or gradient k of the outputs. What lies in one buffer of the arena does so in the staging, too: gradients that
+ * are added to one of two outputs that share memory are in both. */
+static void stage_output(struct vc_engine *e, size_t k)
+{
+    const struct vc_engine_value *v = &e->outputs[k / 2];
+    struct vc_ref ref = e->output_refs[k];
+    uint64_t bytes = v->n * (v->integers ? 8 : sizeof(float));
+
+    for (size_t i = k % 2; i < k && ref.kind == VC_REF_ARENA; i += 2) {
+        const struct vc_ref *other = &e->output_refs[i];
+
+        if (other->kind == VC_REF_ARENA && other->index == ref.index) {
+            *staged_output(e, k) = *staged_output(e, i) - other->offset + ref.offset;
+            return;
+        }
+    }
+    if (ref.kind == VC_REF_ARENA) {
+        *staged_output(e, k) = take(&e->staging_bytes, e->buffers[ref.index].size_bytes) + ref.offset;
+    } else {
+        *staged_output(e, k) = take(&e->staging_bytes, ref.kind != VC_REF_NONE ? bytes : 0);
+    }
+}
+
 enum vc_status vc_engine_plan_device(struct vc_engine *e)
 {
     struct array arrays[3 * VC_GRAPH_MAX_DIMS];
@@ -99,12 +127,15 @@ enum vc_status vc_engine_plan_device(struct vc_engine *e)
         }
         e->has_indices = e->has_indices || in->loop == VC_LOOP_gather || in->loop == VC_LOOP_rotary;
     }
-    for (size_t k = 0; k < 2 * (e->n_inputs + e->n_outputs); k++) {
-        struct vc_ref ref = k < 2 * e->n_inputs ? e->input_refs[k] : e->output_refs[k - 2 * e->n_inputs];
-        struct vc_engine_value *v = k < 2 * e->n_inputs ? &e->inputs[k / 2] : &e->outputs[k / 2 - e->n_inputs];
+    for (size_t k = 0; k < 2 * e->n_inputs; k++) {
+        struct vc_engine_value *v = &e->inputs[k / 2];
         uint64_t *at = k % 2 == 0 ? &v->staged : &v->staged_grad;
 
-        *at = take(&e->staging_bytes, ref.kind != VC_REF_NONE ? v->n * (v->integers ? 8 : sizeof(float)) : 0);
+        *at = take(&e->staging_bytes,
+                   e->input_refs[k].kind != VC_REF_NONE ? v->n * (v->integers ? 8 : sizeof(float)) : 0);
+    }
+    for (size_t k = 0; k < 2 * e->n_outputs; k++) {
+        stage_output(e, k);
     }
 out:
     return status;

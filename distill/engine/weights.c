@@ -381,6 +381,27 @@ enum vc_status vc_weights_grads_to_host(struct vc_weights *w)
                : VC_OK;
 }
 
+enum vc_status vc_weights_entry_to_host(struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+    ptrdiff_t at = (char *)item->data - (char *)w->data_block;
+
+    return w->device != NULL && w->newer_on_device
+               ? vc_train_to_host(w->device, item->data, (char *)w->device_data + at,
+                                  item->n * vc_real_bytes(w->precision))
+               : VC_OK;
+}
+
+enum vc_status vc_weights_gradient_to_device(struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+    ptrdiff_t at = (char *)item->grad - (char *)w->grad_block;
+
+    return w->device != NULL ? vc_train_to_device(w->device, (char *)w->device_grad + at, item->grad,
+                                                  item->n * vc_real_bytes(w->precision))
+                             : VC_OK;
+}
+
 enum vc_status vc_weights_to_device(struct vc_weights *w)
 {
     enum vc_status status = VC_OK;

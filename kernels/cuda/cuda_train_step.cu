@@ -3,6 +3,8 @@
 #include "kernels/cuda/cuda_train.h"
 #include "kernels/functions.h"
 
+#include <float.h>
+
 /* ---- losses: a thread takes a row, whose sums run in one order ---- */
 
 /* log of the sum of exp(x / t), and the parts that it is made of. */
@@ -153,21 +155,24 @@ struct update {
     bool nesterov, scales;
     float by, lr, momentum, b1, b2, not_b1, not_b2, step, root, eps;
     double lr_f64;
+    const struct vc_dynamic_maps *maps;
 };
 
-static __device__ __forceinline__ void update_one(const struct update *u, const struct vc_train_block *b, uint64_t i)
+/* One weight; its states, which are 0 where there are none, become those behind the step. */
+static __device__ __forceinline__ void move_one(const struct update *u, const struct vc_train_block *b, uint64_t i,
+                                                float *state_m, float *state_v)
 {
     bool keep = b->keep == NULL || b->keep[i] != 0;
     float g = u->scales ? b->g[i] * u->by : b->g[i];
     float w = keep ? b->w[i] : 0;
-    float m = b->m != NULL ? b->m[i] : 0;
-    float v = b->v != NULL ? b->v[i] : 0;
+    float m = *state_m;
+    float v = *state_v;
 
     g = keep ? g : 0;
     if (u->kind == VC_TRAIN_SGD) {
         float d = g + (float)b->decay * w;
 
-        if (b->m != NULL) {
+        if (b->m != NULL) { /* those of SGD are plain */
             m = u->momentum * m + d;
             d = u->nesterov ? d + u->momentum * m : m;
         }
@@ -183,19 +188,86 @@ static __device__ __forceinline__ void update_one(const struct update *u, const 
     }
     b->g[i] = g;
     b->w[i] = keep ? w : 0;
+    *state_m = keep ? m : 0;
+    *state_v = keep ? v : 0;
+}
+
+static __device__ __forceinline__ void update_one(const struct update *u, const struct vc_train_block *b, uint64_t i)
+{
+    float m = b->m != NULL ? b->m[i] : 0;
+    float v = b->v != NULL ? b->v[i] : 0;
+
+    move_one(u, b, i, &m, &v);
     if (b->m != NULL) {
-        b->m[i] = keep ? m : 0;
+        b->m[i] = m;
     }
     if (b->v != NULL) {
-        b->v[i] = keep ? v : 0;
+        b->v[i] = v;
+    }
+}
+
+/* The largest magnitude of all threads of the block, at most FLT_MAX; NaN counts as 0. `all`: VC_CUDA_THREADS floats of
+ * shared memory. */
+static __device__ __forceinline__ float largest(float x, float *all)
+{
+    float magnitude = fabsf(x);
+
+    __syncthreads();
+    all[threadIdx.x] = magnitude > 0 ? magnitude : 0;
+    for (unsigned half = VC_CUDA_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) {
+            float other = all[threadIdx.x + half];
+
+            all[threadIdx.x] = other > all[threadIdx.x] ? other : all[threadIdx.x];
+        }
+    }
+    __syncthreads();
+    return all[0] < FLT_MAX ? all[0] : FLT_MAX;
+}
+
+/* All threads of the block take the weights that share factors. */
+static __device__ __forceinline__ void update_coded(const struct update *u, const struct vc_train_block *b,
+                                                    uint64_t part, float *all)
+{
+    static_assert(VC_CODED_BLOCK == VC_CUDA_THREADS, "a thread for each code of a block");
+    const struct vc_dynamic_map *of_m = &u->maps->with_sign;
+    const struct vc_dynamic_map *of_v = &u->maps->without;
+    uint64_t i = part * VC_CODED_BLOCK + threadIdx.x;
+    bool is = i < b->n;
+    float m = 0;
+    float v = 0;
+    float m_factor, v_factor;
+
+    if (is) {
+        m = of_m->value[b->m_codes[i]] * b->m_factors[part];
+        v = of_v->value[b->v_codes[i]] * b->v_factors[part];
+        move_one(u, b, i, &m, &v);
+    }
+    m_factor = largest(m, all); /* has barriers: every thread has read the old factors */
+    v_factor = largest(v, all);
+    if (is) {
+        b->m_codes[i] = vc_dynamic_code(of_m, m_factor > 0 ? m / m_factor : 0);
+        b->v_codes[i] = vc_dynamic_code(of_v, v_factor > 0 ? v / v_factor : 0);
+    }
+    if (threadIdx.x == 0) {
+        b->m_factors[part] = m_factor;
+        b->v_factors[part] = v_factor;
     }
 }
 
 static __global__ void update_kernel(const struct vc_train_block *blocks, uint64_t n, struct update u)
 {
+    VC_CUDA_SHARED(float, all, VC_CUDA_THREADS);
+
     for (uint64_t block = blockIdx.x; block < n; block += gridDim.x) {
-        for (uint64_t i = threadIdx.x; i < blocks[block].n; i += blockDim.x) {
-            update_one(&u, &blocks[block], i);
+        const struct vc_train_block *b = &blocks[block];
+
+        for (uint64_t part = 0; b->m_factors != NULL && part * VC_CODED_BLOCK < b->n; part++) {
+            update_coded(&u, b, part, all);
+        }
+        for (uint64_t i = threadIdx.x; b->m_factors == NULL && i < b->n; i += blockDim.x) {
+            update_one(&u, b, i);
         }
     }
 }
@@ -231,6 +303,7 @@ int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uin
     u.step = (float)(update->lr / (1 - power_of(update->beta1, update->t)));
     u.root = (float)sqrt(1 - power_of(update->beta2, update->t));
     u.eps = (float)update->eps;
+    u.maps = update->maps;
     VC_CUDA_LAUNCH(update_kernel, vc_cuda_train_grid(n), VC_CUDA_THREADS, s->stream, blocks, n, u);
     return vc_cuda_launched();
 }

@@ -53,7 +53,11 @@ near() {
 train() {
     device=$1 name=$2
     shift 2
-    "$program" distill -q --device "$device" --teacher "$digits/digits.npz" --student "$folder/pruned.npz" \
+    case $* in
+    --width*) ;;
+    *) set -- --student "$folder/pruned.npz" "$@" ;;
+    esac
+    "$program" distill -q --device "$device" --teacher "$digits/digits.npz" \
         --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images \
         --log "$folder/$name.log" -o "$folder/$name.npz" --force "$@" >"$folder/$name.out" 2>&1 || {
         cat "$folder/$name.out"
@@ -76,6 +80,13 @@ both "Adam, with masks" --steps 2 --batch 4 --keep-sparsity
 both "momentum, labels, two batches a step, clipped" --steps 2 --batch 3 --accum 2 --optimizer momentum --nesterov \
     --lr 0.01 --clip 1 --alpha 0.5 --array y=train_labels
 both "squared error, recomputation" --steps 2 --batch 4 --loss mse --optimizer momentum --lr 0.0001 --recompute every:1
+both "8-bit Adam" --steps 2 --batch 4 --optimizer adam8bit --eps 0.01
+both "values inside: plain, in place of each other, the answers" --steps 2 --batch 4 --match Relu_29=Relu_29:mse:0.1 \
+    --match Relu_20=Relu_20:attention --match Flatten_31=Flatten_31:cosine --match MaxPool_30=MaxPool_30:mse \
+    --match fc2=fc2:mse:0.5 --optimizer momentum --lr 0.0001
+both "values inside through maps, two batches a step" --width 0.5 --steps 2 --batch 2 --accum 2 \
+    --match Relu_29=Relu_29:mse:0.1 --json="$folder/mapped.json"
+both "masks that grow" --steps 3 --batch 4 --sparsity 0.95 --prune-steps 0:2:1
 
 # A run in two parts, on the device: the checkpoint is that behind step 2 of 3.
 outcome=0
@@ -93,6 +104,9 @@ planned() {
     [ "${planned:-0}" -gt 0 ] && [ "$planned" = "$peak" ]
 }
 
+outcome=0
+planned mapped || outcome=1
+say "planned device memory, with values inside" "$outcome"
 outcome=0
 train cuda planned --steps 2 --batch 3 --accum 2 --json="$folder/planned.json" && planned planned || outcome=1
 say "planned device memory" "$outcome"

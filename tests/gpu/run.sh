@@ -96,11 +96,11 @@ if [ -n "$deps" ]; then
 fi
 if [ "$emulated" -eq 1 ]; then
     set -- "$@" -DVCOMPRESS_CUDA=OFF -DVCOMPRESS_TESTS=ON
-    targets="vcompress_program kernelcheck vcompress_cuda_emu test_engine_device"
+    targets="vcompress_program kernelcheck vcompress_cuda_emu test_engine_device test_step_device"
 else
     capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d '.')
     set -- "$@" -DVCOMPRESS_CUDA=ON -DVCOMPRESS_TESTS=ON "-DCMAKE_CUDA_ARCHITECTURES=${capability:-native}"
-    targets="vcompress_program kernelcheck vcompress_cuda test_engine_device"
+    targets="vcompress_program kernelcheck vcompress_cuda test_engine_device test_step_device"
 fi
 part "configure" cmake "$@"
 # shellcheck disable=SC2086
@@ -113,6 +113,7 @@ fi
 program=$(find "$build" -type f -name vcompress -perm -u+x | head -n 1)
 kernelcheck=$(find "$build" -type f -name kernelcheck -perm -u+x | head -n 1)
 engine=$(find "$build" -type f -name test_engine_device -perm -u+x | head -n 1)
+arithmetic=$(find "$build" -type f -name test_step_device -perm -u+x | head -n 1)
 if [ "$emulated" -eq 1 ]; then
     VCOMPRESS_BACKEND_PATH=$(find "$build" -name vcompress_cuda_emu.so | head -n 1)
     limits="--max-elems 1100"
@@ -147,6 +148,9 @@ part "training: every step as on the CPU, resumed to the last bit" sh "$root/tes
     "$root/examples/digits" "$root/tests/graph/goldens"
 if [ -n "$engine" ]; then
     part "training: every instruction as on the CPU" "$engine"
+fi
+if [ -n "$arithmetic" ]; then
+    part "training: losses, norms and updates to the last bit" "$arithmetic"
 fi
 
 # ---- sanitizers ----

@@ -102,7 +102,7 @@ list_edges | awk -v sq="'" '
         else if (from == "formats") { ok = to ~ /^(include|core|formats)$/ }
         else if (from == "kernels") { ok = kernels_may(t) }
         else if (is_pass(from)) {
-            ok = to ~ /^(include|core|passes)$/ || to == from || t ~ /^kernels\/(kernels|arith|functions|philox|train_args|train_device)\.h$/ ||
+            ok = to ~ /^(include|core|passes)$/ || to == from || t ~ /^kernels\/(kernels|arith|functions|philox|train_args|train_codes|train_device)\.h$/ ||
                  (from ~ /^(prune|distill|measure)$/ && to == "graph")
         }
         else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ }

@@ -1,4 +1,4 @@
-/* dynamic_codes.h - numbers from -1 to 1, or from 0 to 1, as one byte: the states of 8-bit Adam.
+/* train_codes.h - numbers from -1 to 1, or from 0 to 1, as one byte: the states of 8-bit Adam.
  *
  * A code is the number of an entry of a map of 256 numbers, which ascend (Dettmers et al., arXiv 2110.02861). In each
  * decade are as many as halve its cells once more than in the decade below, so small numbers keep their size and large
@@ -7,14 +7,14 @@
  *     with a sign   -0.993 ... -5.5e-7, 0 (code 127), 5.5e-7, 3.25e-6, 7.75e-6, ... 0.979, 0.993, 1
  *     without       0, 3.25e-7, 7.75e-7, ... 0.9965, 1
  *
- * States lie in blocks of VC_CODED_BLOCK; a state is its entry of the map times the largest magnitude of its block. */
-#ifndef VC_DISTILL_DYNAMIC_CODES_H
-#define VC_DISTILL_DYNAMIC_CODES_H
+ * Valid as C11, C++ and CUDA; distill/dynamic_codes.c makes the maps. States lie in blocks of VC_CODED_BLOCK; a state
+ * is its entry of the map times the largest magnitude of its block. */
+#ifndef VC_KERNELS_TRAIN_CODES_H
+#define VC_KERNELS_TRAIN_CODES_H
 
-#include <math.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+
+#include "kernels/arith.h"
 
 #define VC_CODED_BLOCK 256
 
@@ -38,16 +38,14 @@ void vc_dynamic_maps_make(struct vc_dynamic_maps *maps);
 
 /* The code of the entry that is nearest to x, the one nearer to 0 of two; what is below 0 never gets the code of 0. x
  * is from -1 to 1; NaN: 1. */
-static inline uint8_t vc_dynamic_code(const struct vc_dynamic_map *map, float x)
+VC_HD uint8_t vc_dynamic_code(const struct vc_dynamic_map *map, float x)
 {
     float magnitude = fabsf(x);
-    uint32_t bits;
     unsigned cell;
     unsigned k;
 
     magnitude = magnitude < 1 ? magnitude : 1;
-    memcpy(&bits, &magnitude, sizeof bits);
-    cell = bits >> 16;
+    cell = vc_f32_bits(magnitude) >> 16;
     k = cell < VC_DYNAMIC_FIRST ? 0 : map->at[cell - VC_DYNAMIC_FIRST];
     k += magnitude > map->border[k];
     if (!(x < 0)) {

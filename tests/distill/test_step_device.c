@@ -1,0 +1,382 @@
+/* test_step_device.c - what a device does of a step beside the program, against step_math.h: losses, norms, updates.
+ * None of it is a product, so both give the same bits. EMU_PLUGIN is the plug-in; a real one can be named by
+ * VCOMPRESS_BACKEND_PATH. */
+#include "support.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "distill/step_math.h"
+#include "kernels/train_device.h"
+
+#define MOST 24 /* arrays of a case */
+
+/* A device, and arrays of the host with their copies there. */
+struct both {
+    struct vc_ctx *ctx;
+    struct vc_train_device *device;
+    uint64_t random;
+    size_t n;
+    struct {
+        void *here, *there;
+        uint64_t bytes;
+    } arrays[MOST];
+};
+
+static void use(struct both *b, enum vc_status status)
+{
+    if (status != VC_OK) {
+        fail_msg("%s", vc_ctx_message(b->ctx));
+    }
+}
+
+static void call(struct both *b, int result)
+{
+    use(b, vc_train_result(b->device, result));
+}
+
+static struct both begin(void)
+{
+    struct both b = {.ctx = test_ctx(), .random = 1};
+
+    assert_int_equal(vc_ctx_set_device(b.ctx, "cuda"), VC_OK);
+    use(&b, vc_train_device_open(b.ctx, &b.device));
+    assert_non_null(b.device);
+    return b;
+}
+
+static void end(struct both *b)
+{
+    for (size_t k = 0; k < b->n; k++) {
+        vc_train_free(b->device, b->arrays[k].there, b->arrays[k].bytes);
+        free(b->arrays[k].here);
+    }
+    vc_train_device_close(b->device);
+    vc_ctx_free(b->ctx);
+}
+
+/* Host memory of zeros, which `send` copies. */
+static void *array(struct both *b, uint64_t bytes)
+{
+    assert_true(b->n < MOST);
+    b->arrays[b->n].here = calloc(1, (size_t)bytes);
+    b->arrays[b->n].bytes = bytes;
+    use(b, vc_train_alloc(b->device, bytes, &b->arrays[b->n].there));
+    return b->arrays[b->n++].here;
+}
+
+static size_t number_of(const struct both *b, const void *here)
+{
+    for (size_t k = 0; k < b->n; k++) {
+        if (b->arrays[k].here == here) {
+            return k;
+        }
+    }
+    fail_msg("no such array");
+    return 0;
+}
+
+static void *there(const struct both *b, const void *here)
+{
+    return here == NULL ? NULL : b->arrays[number_of(b, here)].there;
+}
+
+static void send(struct both *b)
+{
+    for (size_t k = 0; k < b->n; k++) {
+        use(b, vc_train_to_device(b->device, b->arrays[k].there, b->arrays[k].here, b->arrays[k].bytes));
+    }
+}
+
+/* The device has what the processor has, to the bit. */
+static void same(struct both *b, const void *here, const char *what)
+{
+    size_t k = number_of(b, here);
+    unsigned char *from = malloc((size_t)b->arrays[k].bytes);
+
+    use(b, vc_train_to_host(b->device, from, b->arrays[k].there, b->arrays[k].bytes));
+    for (size_t i = 0; i < b->arrays[k].bytes; i++) {
+        if (from[i] != ((const unsigned char *)here)[i]) {
+            fail_msg("%s: byte %zu differs", what, i);
+        }
+    }
+    free(from);
+}
+
+static double draw(struct both *b)
+{
+    b->random = b->random * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(b->random >> 11) / 4503599627370496.0 - 1;
+}
+
+static float *numbers(struct both *b, size_t n, double scale)
+{
+    float *x = array(b, n * sizeof *x);
+
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (float)(scale * draw(b) * (i % 7 == 0 ? 1e-3 : 1));
+    }
+    return x;
+}
+
+/* ---- losses ---- */
+
+static void check_loss(size_t n_rows, size_t n_classes, double alpha, double temperature, bool mse, bool taught)
+{
+    struct both b = begin();
+    float *logits = numbers(&b, n_rows * n_classes, 6);
+    float *teacher = numbers(&b, n_rows * n_classes, 6);
+    float *gradient = array(&b, n_rows * n_classes * sizeof *gradient);
+    double *sums = array(&b, 2 * n_rows * sizeof *sums);
+    int64_t *labels = array(&b, n_rows * sizeof *labels);
+    uint8_t *mask = array(&b, n_rows);
+    double *row = malloc(n_classes * sizeof *row);
+    const struct vc_loss_spec spec = {
+        .alpha = alpha, .temperature = temperature, .mse = mse, .kd_rows = n_rows, .ce_rows = n_rows / 2 + 1};
+    const struct vc_teacher_rows rows = {.logits = taught ? teacher : NULL, .k = n_classes};
+    const struct vc_loss_sums no = {0, 0};
+    struct vc_loss_sums all, got = no;
+    struct vc_train_loss loss;
+    double *from = malloc(2 * n_rows * sizeof *from);
+
+    for (size_t r = 0; r < n_rows; r++) {
+        labels[r] = r % 3 == 2 ? VC_NO_LABEL : (int64_t)(r * 5 % n_classes);
+        mask[r] = r % 5 != 3;
+    }
+    teacher[0] = 300; /* probabilities of 0 */
+    send(&b);
+    loss = (struct vc_train_loss){.n_rows = n_rows,
+                                  .n_classes = n_classes,
+                                  .alpha = alpha,
+                                  .temperature = temperature,
+                                  .kd_by = 1 / (double)spec.kd_rows,
+                                  .ce_by = 1 / (double)spec.ce_rows,
+                                  .mse = mse,
+                                  .logits = there(&b, logits),
+                                  .teacher = taught ? there(&b, teacher) : NULL,
+                                  .labels = there(&b, labels),
+                                  .mask = there(&b, mask),
+                                  .gradient = there(&b, gradient),
+                                  .sums = there(&b, sums)};
+    call(&b, b.device->table->loss(b.device->session, &loss));
+    all = vc_loss_f32(&spec, n_rows, n_classes, logits, &rows, labels, mask, row, gradient);
+    same(&b, gradient, "gradient of the loss");
+    use(&b, vc_train_to_host(b.device, from, loss.sums, 2 * n_rows * sizeof *from));
+    for (size_t r = 0; r < n_rows; r++) {
+        got.kd += from[2 * r];
+        got.ce += from[2 * r + 1];
+    }
+    assert_true(got.kd == all.kd && got.ce == all.ce && (got.kd != 0) == taught && got.ce != 0);
+    free(row);
+    free(from);
+    end(&b);
+}
+
+static void losses(void **state)
+{
+    (void)state;
+    check_loss(1, 2, 0.5, 1, false, true);
+    check_loss(13, 10, 0.3, 4, false, true);
+    check_loss(9, 33, 0.9, 2, true, true);
+    check_loss(7, 5, 0, 1, false, false);
+    check_loss(600, 3, 0.5, 2, false, true); /* more than a block, and than two */
+}
+
+/* ---- norms ---- */
+
+static void norms(void **state)
+{
+    static const size_t sizes[] = {1, 7, 8, 9, 4096, 32768, 31, 100};
+    enum { N = sizeof sizes / sizeof *sizes };
+    struct both b = begin();
+    struct vc_train_block *blocks = array(&b, N * sizeof *blocks);
+    double *scratch = array(&b, N * sizeof *scratch);
+    double squares[N];
+    float *g[N];
+    uint8_t *keep = array(&b, 32768);
+
+    (void)state;
+    for (size_t i = 0; i < 32768; i++) {
+        keep[i] = i % 3 != 1;
+    }
+    for (size_t k = 0; k < N; k++) {
+        g[k] = numbers(&b, sizes[k], 1);
+        blocks[k] =
+            (struct vc_train_block){.g = there(&b, g[k]), .n = sizes[k], .keep = k % 2 != 0 ? there(&b, keep) : NULL};
+    }
+    send(&b);
+    call(&b, b.device->table->measure(b.device->session, there(&b, blocks), N, there(&b, scratch), squares));
+    for (size_t k = 0; k < N; k++) {
+        for (size_t i = 0; k % 2 != 0 && i < sizes[k]; i++) {
+            g[k][i] = keep[i] != 0 ? g[k][i] : 0;
+        }
+        assert_true(squares[k] == vc_square_sum_f32(g[k], sizes[k]));
+        same(&b, g[k], "gradients without masked ones");
+    }
+    end(&b);
+}
+
+/* ---- updates ---- */
+
+/* Weights with what an optimizer keeps for them, numbers or codes. */
+struct weights {
+    size_t n;
+    float *w, *g, *m, *v, *m_factors, *v_factors;
+    uint8_t *m_codes, *v_codes, *keep;
+};
+
+static struct weights make_weights(struct both *b, size_t n, unsigned n_states, bool coded, bool masked)
+{
+    size_t n_factors = (n + VC_CODED_BLOCK - 1) / VC_CODED_BLOCK;
+    struct weights w = {.n = n, .w = numbers(b, n, 1), .g = numbers(b, n, 0.1)};
+
+    if (coded) {
+        w.m_codes = array(b, n);
+        w.v_codes = array(b, n);
+        w.m_factors = array(b, n_factors * sizeof(float));
+        w.v_factors = array(b, n_factors * sizeof(float));
+    } else {
+        w.m = n_states > 0 ? array(b, n * sizeof(float)) : NULL;
+        w.v = n_states > 1 ? array(b, n * sizeof(float)) : NULL;
+    }
+    w.keep = masked ? array(b, n) : NULL;
+    for (size_t i = 0; masked && i < n; i++) {
+        w.keep[i] = i % 4 != 1;
+    }
+    return w;
+}
+
+static struct vc_train_block block_of(const struct both *b, const struct weights *w, double decay)
+{
+    return (struct vc_train_block){.w = there(b, w->w),
+                                   .g = there(b, w->g),
+                                   .m = there(b, w->m),
+                                   .v = there(b, w->v),
+                                   .m_codes = there(b, w->m_codes),
+                                   .v_codes = there(b, w->v_codes),
+                                   .m_factors = there(b, w->m_factors),
+                                   .v_factors = there(b, w->v_factors),
+                                   .keep = there(b, w->keep),
+                                   .n = w->n,
+                                   .decay = decay};
+}
+
+static void move_here(const struct vc_dynamic_maps *maps, struct weights *w, struct vc_update u, double decay,
+                      double by)
+{
+    const struct vc_coded_states states = {
+        .maps = maps, .m = w->m_codes, .v = w->v_codes, .m_factors = w->m_factors, .v_factors = w->v_factors};
+
+    u.decay = decay;
+    if (by != 1) {
+        vc_scale_f32(w->g, w->n, by);
+    }
+    if (w->m_factors != NULL) {
+        vc_update_coded_f32(&u, w->n, w->w, w->g, &states, w->keep);
+    } else {
+        vc_update_f32(&u, w->n, w->w, w->g, w->m, w->v, w->keep);
+    }
+}
+
+static void compare_weights(struct both *b, const struct weights *w)
+{
+    const struct {
+        const void *array;
+        const char *what;
+    } arrays[] = {{w->w, "weights"},
+                  {w->g, "gradients"},
+                  {w->m, "m"},
+                  {w->v, "v"},
+                  {w->m_codes, "codes of m"},
+                  {w->v_codes, "codes of v"},
+                  {w->m_factors, "factors of m"},
+                  {w->v_factors, "factors of v"}};
+
+    for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
+        if (arrays[k].array != NULL) {
+            same(b, arrays[k].array, arrays[k].what);
+        }
+    }
+}
+
+/* Three steps of two tensors, one masked; the gradients of one step have an infinity or NaN among them. */
+static void check_update(struct vc_update u, unsigned n_states, bool coded, double by, float odd)
+{
+    static const int kinds[] = {
+        [VC_UPDATE_SGD] = VC_TRAIN_SGD, [VC_UPDATE_ADAM] = VC_TRAIN_ADAM, [VC_UPDATE_ADAMW] = VC_TRAIN_ADAMW};
+    struct both b = begin();
+    struct weights w[2] = {make_weights(&b, 5000, n_states, coded, false),
+                           make_weights(&b, 769, n_states, coded, true)};
+    struct vc_train_block *blocks = array(&b, 2 * sizeof *blocks);
+    struct vc_dynamic_maps *maps = array(&b, sizeof *maps);
+
+    vc_dynamic_maps_make(maps);
+    blocks[0] = block_of(&b, &w[0], 0.01);
+    blocks[1] = block_of(&b, &w[1], 0);
+    for (u.t = 1; u.t <= 3; u.t++) {
+        const struct vc_train_update update = {.kind = kinds[u.kind],
+                                               .nesterov = u.nesterov,
+                                               .lr = u.lr,
+                                               .momentum = u.momentum,
+                                               .beta1 = u.beta1,
+                                               .beta2 = u.beta2,
+                                               .eps = u.eps,
+                                               .t = u.t,
+                                               .by = by,
+                                               .maps = there(&b, maps)};
+
+        for (size_t i = 0; i < w[0].n; i++) {
+            w[0].g[i] = (float)(draw(&b) * (i / VC_CODED_BLOCK == 3 ? 0 : 0.1));
+            w[1].g[i % w[1].n] = (float)draw(&b);
+        }
+        w[0].g[17] = u.t == 3 ? odd : w[0].g[17];
+        send(&b);
+        call(&b, b.device->table->update(b.device->session, there(&b, blocks), 2, &update));
+        for (size_t k = 0; k < 2; k++) {
+            move_here(maps, &w[k], u, k == 0 ? 0.01 : 0, by);
+            compare_weights(&b, &w[k]);
+        }
+    }
+    end(&b);
+}
+
+static void updates(void **state)
+{
+    struct vc_update u = {.kind = VC_UPDATE_SGD, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8};
+
+    (void)state;
+    check_update(u, 0, false, 1, 1);
+    u.momentum = 0.9;
+    check_update(u, 1, false, 0.25, 1);
+    u.nesterov = true;
+    check_update(u, 1, false, 1, -INFINITY);
+    u.kind = VC_UPDATE_ADAM;
+    u.lr = 1e-3;
+    check_update(u, 2, false, 0.5, 1);
+    u.kind = VC_UPDATE_ADAMW;
+    check_update(u, 2, false, 1, 1e30f);
+}
+
+static void coded_updates(void **state)
+{
+    struct vc_update u = {.kind = VC_UPDATE_ADAMW, .lr = 1e-3, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8};
+
+    (void)state;
+    check_update(u, 2, true, 1, 1);
+    check_update(u, 2, true, 0.3, 1e30f); /* its square is infinite: the factor of v is FLT_MAX */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(losses),
+        cmocka_unit_test(norms),
+        cmocka_unit_test(updates),
+        cmocka_unit_test(coded_updates),
+    };
+
+#if defined(EMU_PLUGIN)
+    setenv("VCOMPRESS_BACKEND_PATH", EMU_PLUGIN, 0);
+#endif
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
