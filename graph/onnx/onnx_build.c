@@ -409,11 +409,15 @@ static enum vc_status take_node(struct vc_onnx_build *b, const struct vc_program
     } else if (vc_onnx_modernize(b, &node) && vc_onnx_reword(b, &node)) {
         add_node(b, &node);
     }
-    for (size_t k = 0; k < from->n_outputs; k++) { /* an operator without outputs here, or a problem */
+    for (size_t k = 0; k < from->n_outputs; k++) { /* an output that nobody asks for, or a problem */
         struct vc_onnx_name *name = vc_onnx_find_name(b, from->outputs[k]);
 
         if (name != NULL && !name->is_made && name->maker == VC_ONNX_BY_NODE &&
             &b->program->nodes[name->number] == from) {
+            if (b->graph->n_problems == 0 && vc_onnx_output_is_used(b, from, k)) {
+                vc_graph_complain(b->graph, "%s: its output %zu ('%s') is used, but the operator has none there",
+                                  vc_onnx_node_text(from, text, sizeof text), k, from->outputs[k]);
+            }
             vc_onnx_set_output(b, from, k, vc_graph_unknown(b->graph, NULL));
         }
     }

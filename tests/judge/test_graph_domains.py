@@ -186,6 +186,16 @@ class Domains(unittest.TestCase):
                 lines = drive(self.path("m.onnx"))
                 self.assertEqual(lines["problem"], [])
 
+    def test_output_of_none(self):
+        c, a = np.zeros((2, 4, 4, 4), np.uint8), np.float32(0.1)
+        node = helper.make_node("QLinearConcat", ["a", "k", "x", "a", "k", "x", "a", "k"], ["", "s"], domain="com.microsoft", axis=1)
+        graph = helper.make_graph(
+            [node, helper.make_node("MaxPool", ["s"], ["z"], kernel_shape=[2, 2])], "g",
+            [helper.make_tensor_value_info("x", onnx.TensorProto.UINT8, c.shape)], [helper.make_empty_tensor_value_info("z")],
+            [numpy_helper.from_array(np.asarray(a), "a"), numpy_helper.from_array(np.uint8(3), "k")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+        self.assertIn("its output 1 ('s') is used, but the operator has none there", " ".join(drive(self.path("m.onnx"))["problem"][0]))
+
     # ---- functions ----
 
     def test_functions(self):
