@@ -107,15 +107,33 @@ LOOP_FN(unary)
 
 #undef EACH
 
-/* dx = f'(x) dy; v is what was saved, x or y. */
-#define EACH(f)                                \
-    for (size_t i = 0; i < n; i++) {           \
-        REAL v = s[i];                         \
-        REAL d = dy[i];                        \
-                                               \
-        dx[i] = call->add ? dx[i] + (f) : (f); \
-    }                                          \
+/* dx = f'(x) dy; v is what was saved, x or y. In parts, since dx may be dy, which keeps compilers from vectors. */
+#define PART 256
+#define EACH(f)                                        \
+    for (size_t from = 0; from < n; from += PART) {    \
+        size_t m = VC_AT_MOST(n - from, (size_t)PART); \
+        REAL result[PART];                             \
+                                                       \
+        for (size_t i = 0; i < m; i++) {               \
+            REAL v = s[from + i];                      \
+            REAL d = dy[from + i];                     \
+                                                       \
+            result[i] = f;                             \
+        }                                              \
+        put_part(dx + from, result, m, call->add);     \
+    }                                                  \
     break
+
+static inline void put_part(REAL *dx, const REAL *result, size_t n, bool add)
+{
+    if (add) {
+        for (size_t i = 0; i < n; i++) {
+            dx[i] += result[i];
+        }
+    } else {
+        memcpy(dx, result, n * sizeof *dx);
+    }
+}
 
 LOOP_FN(unary_backward)
 {
@@ -171,6 +189,7 @@ LOOP_FN(unary_backward)
 }
 
 #undef EACH
+#undef PART
 #undef ROOT_HALF
 
 LOOP_FN(fill)

@@ -84,6 +84,8 @@ static inline void vec_store(REAL *p, vec v)
 #define MOST_ROWS    ((size_t)VC_PRODUCT_ROWS)
 #define MOST_COLUMNS ((size_t)VC_PRODUCT_COLUMNS)
 
+#include "distill/engine/loops/train_pack.h"
+
 /* MR x NR results; the first `rows` x `columns` of them are wanted. */
 static void product_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, size_t c_row, size_t rows, size_t columns,
                          bool add, REAL alpha)
@@ -133,33 +135,6 @@ static void product_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, si
     }
 }
 
-/* `count` rows (or columns) of depth elements, `step` apart, into panels that are `width` wide; those that are missing
- * in the last one are 0. */
-static void product_pack(const REAL *from, int64_t step, int64_t next, size_t count, size_t depth, size_t width,
-                         REAL *to)
-{
-    for (size_t first = 0; first < count; first += width) {
-        size_t n = VC_AT_MOST(count - first, width);
-        const REAL *at = from + (int64_t)first * step;
-
-        if (step == 1) {
-            for (size_t k = 0; k < depth; k++) {
-                memcpy(to + k * width, at + (int64_t)k * next, n * sizeof *to);
-            }
-        } else {
-            for (size_t i = 0; i < n; i++) {
-                for (size_t k = 0; k < depth; k++) {
-                    to[k * width + i] = at[(int64_t)i * step + (int64_t)k * next];
-                }
-            }
-        }
-        for (size_t k = 0; n < width && k < depth; k++) {
-            memset(to + k * width + n, 0, (width - n) * sizeof *to);
-        }
-        to += depth * width;
-    }
-}
-
 /* All of a product of m x k by k x n. scratch: vc_product_scratch(m, n, k) reals. */
 static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
                      struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, REAL *scratch)
@@ -173,13 +148,13 @@ static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matr
         for (size_t n0 = 0; n0 < n; n0 += MOST_COLUMNS) {
             size_t columns = VC_AT_MOST(n - n0, MOST_COLUMNS);
 
-            product_pack(b + (int64_t)k0 * b_is.row + (int64_t)n0 * b_is.column, b_is.column, b_is.row, columns, depth,
-                         NR, packed_b);
+            pack_columns(b + (int64_t)k0 * b_is.row + (int64_t)n0 * b_is.column, b_is.column, b_is.row, columns, depth,
+                         packed_b);
             for (size_t m0 = 0; m0 < m; m0 += MOST_ROWS) {
                 size_t rows = VC_AT_MOST(m - m0, MOST_ROWS);
 
-                product_pack(a + (int64_t)m0 * a_is.row + (int64_t)k0 * a_is.column, a_is.row, a_is.column, rows, depth,
-                             MR, packed_a);
+                pack_rows(a + (int64_t)m0 * a_is.row + (int64_t)k0 * a_is.column, a_is.row, a_is.column, rows, depth,
+                          packed_a);
                 for (size_t j = 0; j < columns; j += NR) {
                     for (size_t i = 0; i < rows; i += MR) {
                         product_tile(depth, packed_a + i * depth, packed_b + j * depth, c + (m0 + i) * c_row + n0 + j,
