@@ -26,26 +26,27 @@ void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_s
 struct answers {
     struct vc_trainer t;
     struct vc_logits_options options;
-    size_t width; /* logits of a row: all, or the k largest */
+    size_t positions; /* of a row, each with logits of its own */
+    size_t width;     /* logits of a position: all, or the k largest */
     void *logits;
     int32_t *classes;
     double *rest;
     int64_t n_classes;
     double temperature;
-    uint64_t shape[2], rows, one, digits;
+    uint64_t shape[3], rows, one, digits;
     char teacher[VC_SHA256_HEX_BYTES];
     char (*inputs)[VC_SHA256_HEX_BYTES];
     struct vc_memory_tensor *tensors;
     size_t n_tensors;
     struct vc_arena arena;
-    /* Of one row. */
+    /* Of one position. */
     double *largest;
     int32_t *which;
     uint64_t right, n_labels, n;
     double ce;
 };
 
-/* ---- one row ---- */
+/* ---- one position of a row: `row` counts positions through all rows ---- */
 
 static enum vc_status put(struct answers *a, uint64_t row, size_t i, double x)
 {
@@ -123,7 +124,7 @@ static enum vc_status take_row(struct answers *a, uint64_t row, const void *logi
         if (put(a, row, i, x) != VC_OK) {
             return vc_fail(a->t.ctx, VC_E_UNSUPPORTED,
                            "row %llu: the logit of class %zu is %g, beyond the largest %s; %s has a larger range",
-                           (unsigned long long)row, a->options.topk != 0 ? (size_t)a->which[i] : i, x,
+                           (unsigned long long)(row / a->positions), a->options.topk != 0 ? (size_t)a->which[i] : i, x,
                            vc_dtype_name(a->options.dtype), vc_option(a->t.ctx, "dtype"));
         }
     }
@@ -166,17 +167,17 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
     vc_trainer_gather(t, &t->eval.rows, numbers, n);
     VC_TRY(vc_net_engine(&t->student, n, false, &engine));
     VC_TRY(vc_net_forward(&t->student, engine, &t->eval.student, numbers, n, &pass, &logits));
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n * a->positions; i++) {
         const char *row = (const char *)logits->data + i * classes * vc_real_bytes(t->options.precision);
         size_t bad = vc_first_nonfinite(t->f64, row, classes);
 
         if (bad != classes) {
             return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu: the network's logit of class %zu is no finite number",
-                           t->eval.rows.model->path, (unsigned long long)(first + i), bad);
+                           t->eval.rows.model->path, (unsigned long long)(first + i / a->positions), bad);
         }
-        VC_TRY(take_row(a, first + i, row));
+        VC_TRY(take_row(a, first * a->positions + i, row));
     }
-    count_rows(a, n, logits->data);
+    count_rows(a, n * a->positions, logits->data);
     status = vc_check_cancelled(t->ctx);
 out:
     return status;
@@ -218,10 +219,10 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_o
 static enum vc_status take_memory(struct answers *a)
 {
     struct vc_ctx *ctx = a->t.ctx;
-    size_t n;
+    size_t n, n_points;
     enum vc_status status = VC_OK;
 
-    if (!vc_mul_size((size_t)a->rows, a->width, &n)) {
+    if (!vc_mul_size((size_t)a->rows, a->positions, &n_points) || !vc_mul_size(n_points, a->width, &n)) {
         return vc_fail(ctx, VC_E_NOMEM, "the logits of %llu rows are too many", (unsigned long long)a->rows);
     }
     a->logits = vc_alloc_array(ctx, VC_TAG_TILES, n, vc_dtype_size(a->options.dtype));
@@ -232,7 +233,7 @@ static enum vc_status take_memory(struct answers *a)
     if (a->options.topk != 0) {
         a->classes = vc_alloc_array(ctx, VC_TAG_TILES, n, sizeof *a->classes);
         VC_TRY_ALLOC(a->classes);
-        a->rest = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)a->rows, sizeof *a->rest);
+        a->rest = vc_alloc_array(ctx, VC_TAG_TILES, n_points, sizeof *a->rest);
         VC_TRY_ALLOC(a->rest);
     }
     a->largest = vc_alloc_array(ctx, VC_TAG_MISC, a->width, sizeof *a->largest);
@@ -258,17 +259,19 @@ static void add_array(struct answers *a, const char *name, enum vc_dtype dtype, 
 static enum vc_status lay_out(struct answers *a)
 {
     const struct vc_rows_view *view = &a->t.eval.student;
+    unsigned n_dims = a->positions > 1 ? 2 : 1; /* without classes */
 
     a->shape[0] = a->rows;
-    a->shape[1] = a->width;
+    a->shape[1] = a->positions;
+    a->shape[n_dims] = a->width;
     a->one = 1;
     a->digits = VC_SHA256_HEX_BYTES - 1;
     a->n_classes = (int64_t)a->t.student.n_classes;
     a->temperature = a->options.temperature;
-    add_array(a, "logits", a->options.dtype, 2, a->shape, a->logits);
+    add_array(a, "logits", a->options.dtype, n_dims + 1, a->shape, a->logits);
     if (a->options.topk != 0) {
-        add_array(a, "classes", VC_DTYPE_I32, 2, a->shape, a->classes);
-        add_array(a, "rest", VC_DTYPE_F64, 1, a->shape, a->rest);
+        add_array(a, "classes", VC_DTYPE_I32, n_dims + 1, a->shape, a->classes);
+        add_array(a, "rest", VC_DTYPE_F64, n_dims, a->shape, a->rest);
         add_array(a, "temperature", VC_DTYPE_F64, 1, &a->one, &a->temperature);
     }
     add_array(a, "n_classes", VC_DTYPE_I64, 1, &a->one, &a->n_classes);
@@ -291,12 +294,8 @@ static enum vc_status prepare(struct answers *a)
 
     VC_TRY(vc_identity_check(t->ctx));
     VC_TRY(vc_trainer_open(t));
-    if (t->student.positions > 1) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
-                       "the network answers for %zu positions of each row; what can be written is one answer for each",
-                       t->student.positions);
-    }
     a->rows = t->eval.rows.n;
+    a->positions = t->student.positions;
     a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.n_classes;
     if (a->options.topk >= t->student.n_classes) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %llu: there are %zu classes; without it all are written",

@@ -23,6 +23,30 @@ static bool is_causal(const struct vc_graph *graph)
     return false;
 }
 
+/* A class for each row of a table that integers choose from: the tokens. Heads that say something else of each token
+ * have other classes. A graph without such a table is believed to be about the next token. */
+static bool classes_are_tokens(const struct vc_graph *graph, size_t n_classes)
+{
+    bool some = false;
+
+    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(graph, n);
+        const struct vc_graph_value *table;
+
+        if (strcmp(node->op, "Gather") != 0) {
+            continue;
+        }
+        table = vc_graph_value(graph, node->inputs[0]);
+        if (table->param != VC_NO_PARAM && table->n_dims == 2) {
+            some = true;
+            if (vc_graph_dim_value(graph, table->shape[0]) == (int64_t)n_classes) {
+                return true;
+            }
+        }
+    }
+    return !some;
+}
+
 /* What the student learns from has to be logits: rows of classes. */
 static enum vc_status check_output(struct vc_net *net)
 {
@@ -42,8 +66,7 @@ static enum vc_status check_output(struct vc_net *net)
                        net->options.role, output->name);
     }
     if (output->dtype != VC_DTYPE_F32 || output->n_dims < 2 || output->n_dims > 3 ||
-        vc_graph_dim_value(graph, output->shape[output->n_dims - 1]) < 2 ||
-        vc_graph_dim_value(graph, output->shape[1]) < 1) {
+        output->shape[output->n_dims - 1].size < 2 || vc_graph_dim_value(graph, output->shape[1]) < 1) {
         char text[64] = "";
 
         for (unsigned k = 0; k < output->n_dims && k < 4; k++) {
@@ -55,12 +78,13 @@ static enum vc_status check_output(struct vc_net *net)
         }
         return vc_fail(net->ctx, VC_E_UNSUPPORTED,
                        "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
-                       "[batch, classes], or for each position of it, [batch, sequence, classes]",
+                       "[batch, classes], or for each position of it, [batch, sequence, classes], with a number of "
+                       "classes that the graph says",
                        net->options.role, output->name, text);
     }
     net->n_classes = (size_t)vc_graph_dim_value(graph, output->shape[output->n_dims - 1]);
     net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(graph, output->shape[1]) : 1;
-    net->next = output->n_dims == 3 && is_causal(graph);
+    net->next = output->n_dims == 3 && is_causal(graph) && classes_are_tokens(graph, net->n_classes);
     return VC_OK;
 }
 

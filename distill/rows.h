@@ -16,6 +16,7 @@ struct vc_rows {
     uint64_t n, n_all; /* rows: those that are taken, those of the file */
     size_t positions;  /* of a row, each of which has a label and counts or not: 1, or those of a sequence */
     int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
+    bool tokens;       /* labels are the tokens of the input, not an array of their own */
     uint8_t *mask;     /* NULL: all rows count */
     size_t label_width, mask_width; /* of a row in the file */
     int64_t max_label;

@@ -96,6 +96,7 @@ enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows
             return VC_OK;
         }
         VC_TRY(read_all(view, k, &rows->labels));
+        rows->tokens = true;
     }
     shift(rows);
     rows->max_label = -1;

@@ -167,11 +167,6 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows 
     if (n_files != 0 && t->runs_teacher) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers");
     }
-    if (n_files != 0 && t->student.positions > 1) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
-                       "a teacher in a file answers once for each row; the student answers for %zu positions",
-                       t->student.positions);
-    }
     if (n_files != 0) {
         VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, t->student.n_classes, o->temperature,
                                      o->batch, &rows->files));

@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 #include "distill/identity.h"
+#include "distill/real.h"
 
 #define FEW_LABELS 50 /* of fewer rows chance may look like anything */
 
@@ -18,10 +19,18 @@ bool vc_logits_is(const struct vc_model *model)
 
 /* ---- opening ---- */
 
-static bool has_shape(const struct vc_tensor *t, enum vc_dtype dtype, uint64_t rows, uint64_t columns)
+/* [rows, positions, columns], without the last two where they are 0. */
+struct shape {
+    uint64_t rows, positions, columns;
+};
+
+static bool has_shape(const struct vc_tensor *t, enum vc_dtype dtype, struct shape shape)
 {
-    return t->quant == NULL && t->dtype == dtype && t->n_dims == (columns != 0 ? 2 : 1) && t->shape[0] == rows &&
-           (columns == 0 || t->shape[1] == columns);
+    unsigned n = 1U + (shape.positions != 0) + (shape.columns != 0);
+
+    return t->quant == NULL && t->dtype == dtype && t->n_dims == n && t->shape[0] == shape.rows &&
+           (shape.positions == 0 || t->shape[1] == shape.positions) &&
+           (shape.columns == 0 || t->shape[n - 1] == shape.columns);
 }
 
 /* The single element of an array, as a double; fails where it is none. */
@@ -33,7 +42,7 @@ static enum vc_status read_one(struct vc_ctx *ctx, const struct vc_model *model,
     enum vc_status status = VC_OK;
 
     *out = 0;
-    if (tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, 1, 0)) {
+    if (tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, (struct shape){1, 0, 0})) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: %s is not %s [1]", model->path, name,
                        vc_dtype_name(dtype));
     }
@@ -44,11 +53,11 @@ out:
 }
 
 static enum vc_status open_array(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
-                                 enum vc_dtype dtype, uint64_t rows, uint64_t columns, struct vc_row_array *array)
+                                 enum vc_dtype dtype, struct shape shape, struct vc_row_array *array)
 {
     size_t tensor = vc_model_find(model, name);
 
-    if (tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, rows, columns)) {
+    if (tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], dtype, shape)) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: there is no %s with a row for each of logits",
                        model->path, name);
     }
@@ -56,7 +65,8 @@ static enum vc_status open_array(struct vc_ctx *ctx, const struct vc_model *mode
 }
 
 /* The k largest: their classes, and what the others sum to at the temperature that they were written for. */
-static enum vc_status open_largest(struct vc_ctx *ctx, struct vc_teacher_file *file, uint64_t rows, double temperature)
+static enum vc_status open_largest(struct vc_ctx *ctx, struct vc_teacher_file *file, struct shape shape,
+                                   double temperature)
 {
     const struct vc_model *model = file->model;
     double made_for;
@@ -68,8 +78,10 @@ static enum vc_status open_largest(struct vc_ctx *ctx, struct vc_teacher_file *f
                        "%s: has the %zu largest logits of each row, and the sum of all at the temperature %g; %s is %g",
                        model->path, file->k, made_for, vc_option(ctx, "temperature"), temperature);
     }
-    VC_TRY(open_array(ctx, model, "classes", VC_DTYPE_I32, rows, file->k, &file->classes));
-    VC_TRY(open_array(ctx, model, "rest", VC_DTYPE_F64, rows, 0, &file->rest));
+    shape.columns = file->k;
+    VC_TRY(open_array(ctx, model, "classes", VC_DTYPE_I32, shape, &file->classes));
+    shape.columns = 0;
+    VC_TRY(open_array(ctx, model, "rest", VC_DTYPE_F64, shape, &file->rest));
 out:
     return status;
 }
@@ -79,15 +91,19 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
 {
     size_t tensor = vc_model_find(model, "logits");
     const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &model->tensors[tensor] : NULL;
+    struct shape shape = {rows->n, rows->positions > 1 ? rows->positions : 0, 0};
+    uint64_t positions, width;
     double classes;
     enum vc_status status;
 
     file->model = model;
     VC_TRY(read_one(ctx, model, "n_classes", VC_DTYPE_I64, &classes));
-    if (t == NULL || t->n_dims != 2 || t->quant != NULL || t->dtype < VC_DTYPE_F16 || t->dtype > VC_DTYPE_F64 ||
-        t->shape[1] == 0 || (double)t->shape[1] > classes) {
+    if (t == NULL || t->n_dims < 2 || t->n_dims > 3 || t->quant != NULL || t->dtype < VC_DTYPE_F16 ||
+        t->dtype > VC_DTYPE_F64 || t->shape[t->n_dims - 1] == 0 || (double)t->shape[t->n_dims - 1] > classes) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: is no file of logits: logits are no rows of floats", model->path);
     }
+    positions = t->n_dims == 3 ? t->shape[1] : 1;
+    width = t->shape[t->n_dims - 1];
     if (classes != (double)n_classes) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: has logits of %.0f classes; the student has %zu", model->path, classes,
                        n_classes);
@@ -97,8 +113,12 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
                        (unsigned long long)t->shape[0], rows->model->path, (unsigned long long)rows->n,
                        rows->n < rows->n_all ? " that are taken" : "");
     }
-    file->k = t->shape[1] < n_classes ? (size_t)t->shape[1] : 0;
-    VC_TRY(file->k != 0 ? open_largest(ctx, file, rows->n, temperature) : VC_OK);
+    if (positions != rows->positions) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu positions of each row; the student answers for %zu",
+                       model->path, (unsigned long long)positions, rows->positions);
+    }
+    file->k = width < n_classes ? (size_t)width : 0;
+    VC_TRY(file->k != 0 ? open_largest(ctx, file, shape, temperature) : VC_OK);
     VC_TRY(vc_row_array_open(ctx, model, tensor, &file->logits));
 out:
     return status;
@@ -113,7 +133,8 @@ static enum vc_status read_digest(struct vc_ctx *ctx, const struct vc_model *mod
     size_t tensor = vc_model_find(model, name);
 
     memset(hex, 0, VC_SHA256_HEX_BYTES);
-    return tensor == VC_NO_TENSOR || !has_shape(&model->tensors[tensor], VC_DTYPE_U8, VC_SHA256_HEX_BYTES - 1, 0)
+    return tensor == VC_NO_TENSOR ||
+                   !has_shape(&model->tensors[tensor], VC_DTYPE_U8, (struct shape){VC_SHA256_HEX_BYTES - 1, 0, 0})
                ? VC_OK
                : vc_model_read(ctx, model, tensor, 0, VC_SHA256_HEX_BYTES - 1, hex, VC_SHA256_HEX_BYTES);
 }
@@ -180,7 +201,8 @@ static size_t answer_of(const struct vc_teacher_rows *rows, size_t row, size_t n
     return rows->classes == NULL ? best : best < rows->k ? (size_t)rows->classes[row * rows->k + best] : n_classes;
 }
 
-/* How many labelled rows the teacher answers rightly. As many as chance would: its rows are others than these. */
+/* How many labelled rows the teacher answers rightly. As many as chance would: its rows are others than these; not
+ * where labels are tokens, whose digest was the same. */
 static enum vc_status check_labels(struct vc_teacher_files *files, const struct vc_rows *rows, double temperature)
 {
     struct vc_teacher_rows answers;
@@ -191,15 +213,24 @@ static enum vc_status check_labels(struct vc_teacher_files *files, const struct 
 
     files->accuracy = (double)NAN;
     for (uint64_t i = 0; rows->labels != NULL && i < rows->n; i++) {
-        if (rows->labels[i] == VC_NO_LABEL || (rows->mask != NULL && rows->mask[i] == 0)) {
+        uint64_t counted, labelled;
+
+        vc_rows_count(rows, &i, 1, &counted, &labelled);
+        if (labelled == 0) {
             continue;
         }
         VC_TRY(vc_teacher_files_read(files, true, temperature, false, &i, 1, &answers));
-        n++;
-        right += answer_of(&answers, 0, files->n_classes) == (size_t)rows->labels[i];
+        for (size_t p = 0; p < rows->positions; p++) {
+            int64_t label = rows->labels[i * rows->positions + p];
+
+            right += (rows->mask == NULL || rows->mask[i * rows->positions + p] != 0) && label != VC_NO_LABEL &&
+                     answer_of(&answers, p, files->n_classes) == (size_t)label;
+        }
+        n += labelled;
     }
     files->accuracy = n != 0 ? (double)right / (double)n : (double)NAN;
-    if (n >= FEW_LABELS && (double)right <= (double)n * chance + 2 * sqrt((double)n * chance * (1 - chance))) {
+    if (n >= FEW_LABELS && !rows->tokens &&
+        (double)right <= (double)n * chance + 2 * sqrt((double)n * chance * (1 - chance))) {
         return vc_fail(files->ctx, VC_E_ARGUMENT,
                        "%s: answers %llu of the %llu rows with labels rightly, as chance would among %zu classes: its "
                        "answers, or the labels of %s, lie in another order than the rows",
@@ -214,11 +245,12 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
                                      const struct vc_rows_view *view, size_t n_classes, double temperature,
                                      uint64_t batch, struct vc_teacher_files *files)
 {
-    size_t n_elems;
+    size_t positions = view->rows->positions;
+    size_t n_elems, n_points;
     enum vc_status status = VC_OK;
 
-    *files = (struct vc_teacher_files){.ctx = ctx, .n = n, .n_classes = n_classes};
-    if (!vc_mul_size((size_t)batch, n_classes, &n_elems)) {
+    *files = (struct vc_teacher_files){.ctx = ctx, .n = n, .positions = positions, .n_classes = n_classes};
+    if (!vc_mul_size((size_t)batch, positions, &n_points) || !vc_mul_size(n_points, n_classes, &n_elems)) {
         return vc_fail(ctx, VC_E_NOMEM, "%s: too many rows", vc_option(ctx, "batch"));
     }
     files->items = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof *files->items);
@@ -234,13 +266,13 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
     files->k = files->items[0].k;
     files->logits = vc_alloc_array(ctx, VC_TAG_TILES, n_elems + 1, sizeof(double));
     VC_TRY_ALLOC(files->logits);
-    files->classes = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)batch * files->k + 1, sizeof *files->classes);
+    files->classes = vc_alloc_array(ctx, VC_TAG_TILES, n_points * files->k + 1, sizeof *files->classes);
     VC_TRY_ALLOC(files->classes);
-    files->rest = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)batch + 1, sizeof *files->rest);
+    files->rest = vc_alloc_array(ctx, VC_TAG_TILES, n_points + 1, sizeof *files->rest);
     VC_TRY_ALLOC(files->rest);
-    files->row = vc_alloc_array(ctx, VC_TAG_TILES, n_classes, sizeof *files->row);
+    files->row = vc_alloc_array(ctx, VC_TAG_TILES, positions * n_classes, sizeof *files->row);
     VC_TRY_ALLOC(files->row);
-    files->sum = vc_alloc_array(ctx, VC_TAG_TILES, n_classes, sizeof *files->sum);
+    files->sum = vc_alloc_array(ctx, VC_TAG_TILES, positions * n_classes, sizeof *files->sum);
     VC_TRY_ALLOC(files->sum);
     VC_TRY(check_digests(files, view));
     VC_TRY(check_labels(files, view->rows, temperature));
@@ -295,16 +327,18 @@ out:
     return status;
 }
 
+/* Classes and rest of one row, which is row `at` of the batch. */
 static enum vc_status read_largest(struct vc_teacher_files *files, uint64_t number, size_t at)
 {
     const struct vc_teacher_file *file = &files->items[0];
+    size_t n = files->positions * files->k;
     const void *raw;
     enum vc_status status;
 
     VC_TRY(vc_row_array_read(files->ctx, &file->classes, number, &raw));
-    memcpy(files->classes + at * files->k, raw, files->k * sizeof *files->classes);
-    for (size_t i = 0; i < files->k; i++) {
-        int32_t c = files->classes[at * files->k + i];
+    memcpy(files->classes + at * n, raw, n * sizeof *files->classes);
+    for (size_t i = 0; i < n; i++) {
+        int32_t c = files->classes[at * n + i];
 
         if (c < 0 || (size_t)c >= files->n_classes) {
             return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of classes has %ld; there are %zu", file->model->path,
@@ -312,8 +346,8 @@ static enum vc_status read_largest(struct vc_teacher_files *files, uint64_t numb
         }
     }
     VC_TRY(vc_row_array_read(files->ctx, &file->rest, number, &raw));
-    memcpy(&files->rest[at], raw, sizeof *files->rest);
-    if (!isfinite(files->rest[at])) {
+    memcpy(&files->rest[at * files->positions], raw, files->positions * sizeof *files->rest);
+    if (vc_first_nonfinite(true, &files->rest[at * files->positions], files->positions) != files->positions) {
         return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of rest is no finite number", file->model->path,
                        (unsigned long long)number);
     }
@@ -347,21 +381,24 @@ static double log_add(double a, double b)
 /* Logits whose softmax at the temperature is the mean of the files' probabilities; or the mean of their logits. */
 static enum vc_status read_mean(struct vc_teacher_files *files, double t, bool of_logits, uint64_t number)
 {
+    size_t n = files->positions * files->n_classes;
     enum vc_status status = VC_OK;
 
-    for (size_t c = 0; c < files->n_classes; c++) {
+    for (size_t c = 0; c < n; c++) {
         files->sum[c] = of_logits ? 0 : -INFINITY;
     }
     for (size_t i = 0; i < files->n; i++) {
-        double all;
-
         VC_TRY(read_logits(files, &files->items[i], number));
-        all = log_sum(files->row, files->n_classes, t);
-        for (size_t c = 0; c < files->n_classes; c++) {
-            files->sum[c] = of_logits ? files->sum[c] + files->row[c] : log_add(files->sum[c], files->row[c] / t - all);
+        for (size_t p = 0; p < n; p += files->n_classes) {
+            double all = log_sum(files->row + p, files->n_classes, t);
+
+            for (size_t c = p; c < p + files->n_classes; c++) {
+                files->sum[c] =
+                    of_logits ? files->sum[c] + files->row[c] : log_add(files->sum[c], files->row[c] / t - all);
+            }
         }
     }
-    for (size_t c = 0; c < files->n_classes; c++) {
+    for (size_t c = 0; c < n; c++) {
         files->row[c] = of_logits ? files->sum[c] / (double)files->n : t * (files->sum[c] - log((double)files->n));
     }
 out:
@@ -371,7 +408,7 @@ out:
 enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, double temperature, bool of_logits,
                                      const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
 {
-    size_t width = files->k != 0 ? files->k : files->n_classes;
+    size_t width = files->positions * (files->k != 0 ? files->k : files->n_classes);
     enum vc_status status = VC_OK;
 
     for (size_t r = 0; r < n; r++) {

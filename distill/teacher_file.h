@@ -6,7 +6,10 @@
  *     temperature  f64 [1]          ... T
  *     n_classes    i64 [1]
  *     teacher      u8 [64]          SHA-256, as digits, of graph and weights (identity.h)
- *     data.x       u8 [64]          ... of the rows of the input x */
+ *     data.x       u8 [64]          ... of the rows of the input x
+ *
+ * Of a network that answers for each position of a sequence the first three are [rows, positions, classes],
+ * [rows, positions, k] and [rows, positions], with the answers to all positions, masked ones too. */
 #ifndef VC_DISTILL_TEACHER_FILE_H
 #define VC_DISTILL_TEACHER_FILE_H
 
@@ -26,16 +29,17 @@ struct vc_teacher_files {
     struct vc_ctx *ctx;
     size_t n; /* 0: there are none */
     struct vc_teacher_file *items;
+    size_t positions; /* of a row, each with answers of its own */
     size_t n_classes, k;
     double accuracy; /* on rows that have a label; NaN: there are none */
-    /* The answers to one batch. */
+    /* The answers to one batch; then, of one row, those of a file, and the sums of several files. */
     void *logits;
     int32_t *classes;
     double *rest, *row, *sum;
 };
 
-/* Checks that the files are about these rows, in this order, and these classes, and that they do not answer as chance
- * would where there are labels. batch: the most rows that are read at once. The models outlive it. */
+/* Checks that the files are about these rows, in this order, their positions and these classes, and that they do not
+ * answer as chance would where there are labels. batch: the most rows that are read at once. The models outlive it. */
 enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *const *models, size_t n,
                                      const struct vc_rows_view *view, size_t n_classes, double temperature,
                                      uint64_t batch, struct vc_teacher_files *files);

@@ -32,9 +32,11 @@ static uint32_t last_token(struct vc_net *net, int64_t padding)
 
 void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
 {
-    struct vc_graph_attr batch = vc_attr_int("batch_dims", 1);
+    struct vc_graph *graph = net->graph;
+    struct vc_graph_attr keep = vc_attr_int("keepdims", 0);
     double padding = vc_net_real(net, "pad_token_id", -1);
-    uint32_t inputs[2];
+    uint32_t inputs[3];
+    uint32_t is_last;
 
     vc_net_block(net, "/score");
     x = vc_net_linear(net, x, "/score", hidden, vc_net_labels(net), false);
@@ -42,9 +44,15 @@ void vc_net_last_token_head(struct vc_net *net, uint32_t x, int64_t hidden)
         vc_net_output(net, vc_net_pick(net, x, 1, -1), "logits");
         return;
     }
-    inputs[0] = x;
-    inputs[1] = vc_net_reshape(net, last_token(net, (int64_t)padding), (int64_t[]){-1, 1}, 2);
-    vc_net_output(net, vc_net_node(net, "GatherND", NULL, inputs, 2, &batch, 1), "logits");
+    /* Nothing but the last token is left in the sum, by operators that can be trained. */
+    is_last = vc_net_reshape(net, last_token(net, (int64_t)padding), (int64_t[]){-1, 1}, 2);
+    is_last = vc_net_op(net, "Equal", NULL, vc_net_positions(net), is_last);
+    inputs[0] = vc_net_op(net, "Unsqueeze", NULL, is_last, vc_graph_add_ints(graph, (int64_t[]){2}, 1));
+    inputs[1] = x;
+    inputs[2] = vc_graph_add_float(graph, 0);
+    inputs[0] = vc_net_node(net, "Where", NULL, inputs, 3, NULL, 0);
+    inputs[1] = vc_graph_add_ints(graph, (int64_t[]){1}, 1);
+    vc_net_output(net, vc_net_node(net, "ReduceSum", NULL, inputs, 2, &keep, 1), "logits");
 }
 
 void vc_net_token_head(struct vc_net *net, uint32_t x, const char *module, int64_t hidden)

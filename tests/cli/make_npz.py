@@ -4,7 +4,8 @@ SPEC is NAME:DTYPE:SHAPE[:KIND], for instance fc1.weight:f4:64x128 or steps:i8:s
 i8 u1 u2 V2), or raw: then SHAPE is the text of a member that is no array; or U: an array of that one text; or O: an array of a
 Python object, None. KIND: random (default, from -1 to 1, the same
 on every machine), zeros, nan or inf (random with one of those at index 3), big (random, 70000 at index 3), scaled
-(rows of very different size), or +X (random plus X at index 3). A FILE that ends in .npy takes one SPEC without a name.
+(rows of very different size), +X (random plus X at index 3), %N (integers below N), or ends (1 where a row of tokens has
+one, and 0 where it has ended). A FILE that ends in .npy takes one SPEC without a name.
 """
 
 import struct
@@ -31,6 +32,10 @@ def values(dtype, shape, kind):
         out.append(int(x * 100) if dtype[0] in "iu" else x)
     if dtype == "V2" or dtype[0] == "u":
         out = [abs(int(x * 100)) % (256 if dtype == "u1" else 65536) for x in out]
+    if kind.startswith("%"):
+        out = [abs(int(x * 2**20)) % int(kind[1:]) for x in out]
+    if kind == "ends":
+        out = [int(i % shape[-1] < 2 + i // shape[-1] * 5 % (shape[-1] - 1)) for i in range(n)]
     if kind in ("nan", "inf", "big"):
         out[3] = {"nan": float("nan"), "inf": float("inf"), "big": 70000.0}[kind]
     elif kind.startswith("+"):
