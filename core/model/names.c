@@ -17,22 +17,24 @@ bool vc_name_is_module_weight(const char *name, size_t *n_path)
 
 bool vc_name_is_embedding(const char *name)
 {
-    static struct vc_glob_set set = {
-        .n = 8,
-        .globs = {"*embed*", "*Embed*", "wte.*", "*.wte.*", "wpe.*", "*.wpe.*", "shared.weight", "*.shared.weight"}};
+    static struct vc_glob_set set = {.n = 11,
+                                     .globs = {"*embed*", "*Embed*", "wte.*", "*.wte.*", "wpe.*", "*.wpe.*",
+                                               "shared.weight", "*.shared.weight", "emb.weight", "*.emb.weight",
+                                               "*_emb.weight"}};
 
     return vc_glob_set_find(&set, name) != SIZE_MAX;
 }
 
 bool vc_name_is_embedding_table(const char *name)
 {
-    static struct vc_glob_set set = {.n = 12,
-                                     .globs = {"*embed_tokens.weight", "*embeddings.weight", "*embedding.weight",
-                                               "*embed_positions.weight", "embed.weight", "*.embed.weight",
-                                               "wte.weight", "*.wte.weight", "wpe.weight", "*.wpe.weight",
-                                               "shared.weight", "*.shared.weight"}};
+    static struct vc_glob_set set = {
+        .n = 15,
+        .globs = {"*embed_tokens.weight", "*embeddings.weight", "*embedding.weight", "*embed_positions.weight",
+                  "embed.weight", "*.embed.weight", "wte.weight", "*.wte.weight", "wpe.weight", "*.wpe.weight",
+                  "shared.weight", "*.shared.weight", "emb.weight", "*.emb.weight", "*_emb.weight"}};
 
-    return vc_glob_set_find(&set, name) != SIZE_MAX;
+    /* Patches of pictures are not looked up, but multiplied. */
+    return vc_glob_set_find(&set, name) != SIZE_MAX && strstr(name, "patch") == NULL;
 }
 
 bool vc_name_is_head(const char *name)

@@ -17,7 +17,7 @@ bool vc_config_same_group(const struct vc_quant *a, const struct vc_quant *b)
 static bool is_layer(const struct vc_config_weight *weight, size_t *n_path)
 {
     return vc_name_is_module_weight(weight->name, n_path) && weight->n_dims == 2 && *n_path != 0 &&
-           (weight->told || (vc_dtype_is_float(weight->dtype) && !vc_name_is_embedding_table(weight->name)));
+           (weight->told || (vc_dtype_is_float(weight->dtype) && !weight->table));
 }
 
 /* Adds the names of all layers for which `listed` is true; group: of codes of that group, NULL: of layers that are not

@@ -12,7 +12,8 @@ struct vc_config_weight {
     const struct vc_quant *quant; /* NULL: no codes */
     enum vc_dtype dtype;
     unsigned n_dims;
-    bool told; /* codes whose name and neighbours say how they are quantized; the configuration has to speak of them */
+    bool table; /* an embedding table, by its name, and by having no bias beside it */
+    bool told;  /* codes whose name and neighbours say how they are quantized; the configuration has to speak of them */
 };
 
 /* What a configuration is written from. */

@@ -79,6 +79,18 @@ const char *vc_family_keeps(const struct vc_family *family, enum vc_loads loads,
     return NULL;
 }
 
+bool vc_family_has_table(const struct vc_family *family, const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < row_count(family); i++) {
+        if (vc_family_lists(family->rows[i]->tables, name, true)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool vc_family_has_head(const struct vc_family *family, const char *module, size_t n)
 {
     size_t i;

@@ -27,6 +27,7 @@ struct vc_family_row {
     const char *renames; /* modules that have another name in the file than in memory, one after the other:
                             "block_sparse_moe=mlp encoder.block.#=stages.#.blocks vision_model=". Whole parts of a name;
                             # is a number */
+    const char *tables;  /* globs of weights of two dimensions that are in no linear layer: "*.query_feat.weight" */
     struct vc_loading loads[VC_LOADS_COUNT];
 };
 
@@ -53,6 +54,9 @@ const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads)
 
 /* Why that loader wants floats for the tensor; NULL: it takes codes. */
 const char *vc_family_keeps(const struct vc_family *family, enum vc_loads loads, const char *name);
+
+/* The weight has two dimensions and is in no linear layer, by its name. */
+bool vc_family_has_table(const struct vc_family *family, const char *name);
 
 /* The module is the output of the model, under a name of the family. */
 bool vc_family_has_head(const struct vc_family *family, const char *module, size_t n);

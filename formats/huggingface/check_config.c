@@ -462,7 +462,8 @@ static bool module_of(const struct check *c, const struct vc_tensor *t, struct m
         m->rows = t->shape[0];
         m->row = t->n_dims == 2 ? t->shape[1] : 0;
     }
-    return m->quantized || (vc_dtype_is_float(t->dtype) && !is_f8(t->dtype) && !vc_name_is_embedding_table(t->name));
+    return m->quantized || (vc_dtype_is_float(t->dtype) && !is_f8(t->dtype) &&
+                            (!vc_name_is_embedding_table(t->name) || part_of(c, m, ".bias") != NULL));
 }
 
 typedef enum vc_status check_fn(const struct check *c, const struct module *m);

@@ -19,6 +19,10 @@
 #define AS_FLOATS \
     [VC_LOADS_COMPRESSED_TENSORS] = {.needs = "quantization_config=CompressedTensorsConfig(dequantize=True)"}
 
+#define OWN_LAYERS "its layers are of a kind of their own, and bitsandbytes takes none of them"
+#define CUTS       "transformers 5 cuts layers in pieces as it loads them, which it cannot do with codes"
+#define NEVER(why) [VC_LOADS_COMPRESSED_TENSORS] = {.refused = why}, [VC_LOADS_BITSANDBYTES] = {.refused = why}
+
 #define NAMES_OF_VIT                                                                           \
     "encoder.layer=layers attention.query=q_proj attention.key=k_proj attention.value=v_proj " \
     "attention.output.dense=attention.o_proj intermediate.dense=mlp.fc1 output.dense=mlp.fc2"
@@ -51,9 +55,14 @@ static const struct vc_family_row rows[] = {
     {.types = "bridgetower vilt", .heads = "mlm_score.decoder"},
     {.types = "biogpt trocr", .heads = "output_projection"},
     {.types = "git", .heads = "output"},
+    {.types = "t5gemma t5gemma2", .heads = "lm_head.out_proj"},
     {.types = "luke mluke", .heads = "lm_head.decoder entity_predictions.decoder"},
     {.types = "gpt_neox_japanese", .heads = "embed_out"},
-    {.types = "fsmt", .heads = "decoder.output_projection"},
+    {.types = "fsmt", .heads = "decoder.output_projection model.decoder.output_projection"},
+    {.types = "encoder-decoder speech-encoder-decoder vision-encoder-decoder",
+     .heads = "decoder.cls.predictions.decoder decoder.lm_head decoder.lm_head.decoder decoder.output_projection"},
+    {.types = "ultrabert ultravbert", .heads = "cls", .renames = "cls=head.decoder ultrabert=model"},
+    {.types = "kosmos-2.5", .heads = "text_model.lm_head"},
     {.types = "d_fine deimv2 rt_detr_v2 deformable_detr grounding-dino mm-grounding-dino",
      .heads = "re:.*bbox_embed.* re:.*class_embed.*",
      .renames = NAMES_OF_DETR,
@@ -76,11 +85,21 @@ static const struct vc_family_row rows[] = {
     {.types = "gpt_neox", .renames = "embed_out=lm_head"},
     {.types = "nemotron_h", .renames = "backbone=model"},
 
+    /* ---- weights of two dimensions that are in no linear layer ---- */
+    {.types = "ctrl", .tables = "w.weight *.w.weight"},
+    {.types = "eomt eomt_dinov3 videomt", .tables = "query.weight"},
+    {.types = "lw_detr rf_detr", .tables = "*query_feat.weight"},
+    {.types = "mask2former", .tables = "*queries_features.weight"},
+    {.types = "qwen2_5_omni qwen2_5_omni_thinker qwen2_5_omni_audio_encoder", .tables = "*audio_bos_eos_token.weight"},
+    {.types = "clvp clvp_decoder", .tables = "*.mlp.c_fc.weight *.mlp.c_proj.weight"},
+
     /* ---- first values beside the layers ---- */
     {.types = "t5 mt5 umt5 udop pop2piano",
      .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "*.wo.weight", .why = "the loader wants f32 here"}}},
     {.types = "longt5 switch_transformers pix2struct", .loads = {AS_FLOATS}},
-    {.types = "mamba mamba2 falcon_mamba recurrent_gemma gpt_bigcode", .loads = {AS_FLOATS}},
+    {.types = "mamba mamba2 falcon_mamba recurrent_gemma gpt_bigcode nanochat bit cvt hiera ijepa pvt pvt_v2 resnet "
+              "swiftformer",
+     .loads = {AS_FLOATS}},
     {.types = "rwkv", .heads = "head", .loads = {AS_FLOATS}},
     {.types = "wav2vec2 wav2vec2-conformer wav2vec2-bert unispeech unispeech-sat sew sew-d speecht5 seamless_m4t "
               "seamless_m4t_v2 data2vec-audio",
@@ -101,28 +120,31 @@ static const struct vc_family_row rows[] = {
                                           .why = "the loader wants f32 here"}}},
 
     /* ---- models that a loader cannot load ---- */
-    {.types = "falcon",
-     .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] =
-                              {.refused = "its layers are of a kind of their own, and bitsandbytes takes "
-                                          "none of them"}}},
+    {.types = "ibert", .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.refused = OWN_LAYERS}}},
+    {.types = "olmo_hybrid bailing_hybrid glm5_next glm5_next_text kimi_linear",
+     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = "transformers 5 joins convolutions as it loads them, which "
+                                                           "it does not do beside packed weights"}}},
+    {.types = "deepseek_v4",
+     .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.refused =
+                                                         "transformers 5 calls its layers otherwise than the file"}}},
+    {.types = "falcon", .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.refused = OWN_LAYERS}}},
     {.types = "llama4 llama4_text",
-     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = "transformers wants a layer for each expert there, and the "
-                                                           "file has all experts in one tensor"},
-               [VC_LOADS_BITSANDBYTES] = {.refused = "transformers wants a layer for each expert there, and the file "
-                                                     "has all experts in one tensor"}}},
+     .loads = {NEVER("transformers wants a layer for each expert there, and the file has all experts in one tensor")}},
     {.types = "dinov2 dinov2_with_registers",
      .renames = "attention.attention.query=attention.q_proj attention.attention.key=attention.k_proj "
                 "attention.attention.value=attention.v_proj attention.output.dense=attention.o_proj",
-     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused =
-                                                    "transformers 5 cuts layers in two as it loads them, which it "
-                                                    "cannot do with codes"}}},
+     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = CUTS}}},
+    {.types = "inkling_mm_model", .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = CUTS}}},
     {.types = "nomic_bert gte jina_embeddings_v3",
      .heads = "cls.predictions.decoder lm_head.decoder",
-     .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused =
-                                                    "transformers 5 cuts layers in three as it loads them, which "
-                                                    "it cannot do with codes"},
-               [VC_LOADS_BITSANDBYTES] = {.refused = "transformers 5 cuts layers in three as it loads them, which it "
-                                                     "cannot do with codes"}}},
+     .loads = {NEVER(CUTS)}},
+    {.types = "gradium_phonon_tts hrm_text kimi_k25 kimi_k25_vision molmo2 molmo2_text "
+              "nemo_speechlm nemotron3_5_transcribe_audio qianfan_ocr qianfan_ocr_vision radio sapiens2 tipsv2 "
+              "tipsv2_text_model tipsv2_vision_model unlimited_ocr unlimited_ocr_vision unlimited_ocr_vision_encoder",
+     .loads = {NEVER(CUTS)}},
+    {.types = "ernie4_5_vl_moe ernie4_5_vl_moe_text minimax_m3_vl minimax_m3_vl_text mistral_large4 "
+              "mistral_large4_text",
+     .loads = {NEVER("transformers 5 joins or turns layers as it loads them, which it cannot do with codes")}},
 };
 
 const struct vc_family_row *vc_family_row(size_t index)

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "core/base/checked.h"
+#include "core/base/name_table.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
 #include "formats/huggingface/hf_json.h"
@@ -141,6 +142,42 @@ static enum vc_status take_weight(struct rewriting *r, const struct vc_out_tenso
     return VC_OK;
 }
 
+/* Tells embedding tables from layers of such a name, "relative_pos_embeddings": a table has no bias. */
+static enum vc_status find_tables(struct rewriting *r)
+{
+    const struct vc_name_list list = VC_NAME_LIST(r->weights, sizeof *r->weights);
+    struct vc_name_table names = {0};
+    struct vc_text bias;
+    enum vc_status status = VC_OK;
+    size_t n_tables = 0;
+    size_t i;
+
+    vc_text_init(&bias, r->ctx);
+    for (i = 0; i < r->n; i++) {
+        r->weights[i].table = r->weights[i].n_dims == 2 && vc_name_is_embedding_table(r->weights[i].name);
+        n_tables += r->weights[i].table;
+    }
+    VC_TRY(n_tables != 0 ? vc_name_table_make(r->ctx, r->n, &names) : VC_OK);
+    for (i = 0; i < r->n && n_tables != 0; i++) {
+        (void)vc_name_table_add(&names, list, i);
+    }
+    for (i = 0; i < r->n && n_tables != 0; i++) {
+        size_t n_path;
+
+        if (r->weights[i].table && vc_name_is_module_weight(r->weights[i].name, &n_path)) {
+            bias.n = 0;
+            vc_text_add_bytes(&bias, r->weights[i].name, n_path);
+            vc_text_add(&bias, ".bias");
+            VC_TRY(bias.status);
+            r->weights[i].table = vc_name_table_find(&names, list, bias.data, bias.n) == SIZE_MAX;
+        }
+    }
+out:
+    vc_text_release(&bias);
+    vc_name_table_release(r->ctx, &names);
+    return status;
+}
+
 /* Joins this worker's outputs and those of others, in the order of the source, so that every worker writes the same
  * text. */
 static enum vc_status list_weights(struct rewriting *r)
@@ -160,6 +197,7 @@ static enum vc_status list_weights(struct rewriting *r)
         }
         VC_TRY(own < outs->n ? take_weight(r, &out, r->change->told[own]) : VC_OK);
     }
+    VC_TRY(find_tables(r));
 out:
     return status;
 }

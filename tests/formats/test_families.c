@@ -35,12 +35,13 @@ static void test_table(void **state)
 
     (void)state;
     for (i = 0; (row = vc_family_row(i)) != NULL; i++) {
-        bool says = row->heads != NULL || row->renames != NULL;
+        bool says = row->heads != NULL || row->renames != NULL || row->tables != NULL;
 
         assert_non_null(row->types);
         check_words(row->types, NULL);
         check_words(row->heads, NULL);
         check_words(row->renames, "=");
+        check_words(row->tables, NULL);
         for (k = 0; k < VC_LOADS_COUNT; k++) {
             check_words(row->loads[k].keeps, NULL);
             assert_true((row->loads[k].keeps == NULL) == (row->loads[k].why == NULL));
@@ -227,6 +228,11 @@ static void test_reasons(void **state)
     expect_reason(&vc_dialect_compressed_tensors, "siglip", "other.attention.out_proj.weight", NULL);
     expect_reason(&vc_dialect_compressed_tensors, "bert", "cls.predictions.decoder.weight", "output head");
     expect_reason(&vc_dialect_compressed_tensors, "llama", "cls.predictions.decoder.weight", NULL);
+    expect_reason(&vc_dialect_compressed_tensors, "ctrl", "transformer.w.weight", "no weight of a linear layer");
+    expect_reason(&vc_dialect_bitsandbytes, "ctrl", "w.weight", "no weight of a linear layer");
+    expect_reason(&vc_dialect_compressed_tensors, "ctrl", "transformer.h.0.ffn.0.weight", NULL);
+    expect_reason(&vc_dialect_compressed_tensors, "llama", "transformer.w.weight", NULL);
+    expect_reason(&vc_dialect_compressed_tensors, "llama", "encoder.pos_emb.weight", "embedding");
 }
 
 static void expect_checked(const struct vc_dialect *dialect, const char *type, const char *sentence)
@@ -255,7 +261,7 @@ static void test_refused(void **state)
     expect_checked(
         &vc_dialect_compressed_tensors, "dinov2",
         "models of type dinov2 cannot be loaded in the layout compressed-tensors: transformers 5 cuts layers "
-        "in two as it loads them, which it cannot do with codes; layout bitsandbytes can be made");
+        "in pieces as it loads them, which it cannot do with codes; layout bitsandbytes can be made");
     expect_checked(&vc_dialect_bitsandbytes, "falcon",
                    "models of type falcon cannot be loaded in the layout bitsandbytes: its layers are of a kind of "
                    "their own, and bitsandbytes takes none of them; layout compressed-tensors can be made");

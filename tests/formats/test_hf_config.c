@@ -320,6 +320,23 @@ static void test_families(void **state)
     expect_has("{}", &s, "\"ignore\": [\"lm_head\"],");
 }
 
+/* What is called an embedding and has a bias is a layer, and on the list; and so is what multiplies patches. */
+static void test_tables(void **state)
+{
+    struct setting s;
+
+    (void)state;
+    make(&s, &vc_dialect_compressed_tensors);
+    set_one(&s, ODD, "model.relative_embeddings.weight", 2, VC_DTYPE_BF16);
+    expect_has("{}", &s, "\"ignore\": [\"lm_head\"],");
+    set_one(&s, NORM, "model.relative_embeddings.bias", 1, VC_DTYPE_BF16);
+    expect_has("{}", &s, "\"ignore\": [\"lm_head\", \"model.relative_embeddings\"],");
+    set_one(&s, ODD, "model.pos_emb.weight", 2, VC_DTYPE_BF16);
+    expect_has("{}", &s, "\"ignore\": [\"lm_head\"],");
+    set_one(&s, ODD, "model.patch_embedding.weight", 2, VC_DTYPE_BF16);
+    expect_has("{}", &s, "\"ignore\": [\"lm_head\", \"model.patch_embedding\"],");
+}
+
 static void test_what_was_quantized(void **state)
 {
     static const char fp8[] = "{\"quantization_config\": {\"quant_method\": \"fp8\"}, \"a\": 1}";
@@ -505,11 +522,17 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_int8),     cmocka_unit_test(test_members),
-        cmocka_unit_test(test_forms),          cmocka_unit_test(test_families),
-        cmocka_unit_test(test_python_numbers), cmocka_unit_test(test_what_was_quantized),
-        cmocka_unit_test(test_elsewhere),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_hints),          cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_takes_int8),
+        cmocka_unit_test(test_members),
+        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_families),
+        cmocka_unit_test(test_python_numbers),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_what_was_quantized),
+        cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

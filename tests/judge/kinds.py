@@ -8,7 +8,7 @@
 VCOMPRESS_PROGRAM names the program. For each kind a model with random weights is saved, made int8 in each layout, loaded
 with from_pretrained, and run; the error is |outputs - outputs of the original| / |outputs of the original|. What the
 report says has to be passed to the loader (`needs`) is passed. It fails when a model is neither loaded with an error
-below MOST nor refused, or when the layout auto is not one of those that load. It counts as no failure where the loader
+below MOST, and near to that of the same codes, decoded by vcompress, nor refused, or when the layout auto is not one of those that load. It counts as no failure where the loader
 cannot run its own files of that kind on this machine.
 
 Kinds that the installed transformers lacks, or cannot run itself, are left out. Exit status 77: there is no transformers.
@@ -41,6 +41,7 @@ import transformers  # noqa: E402
 PROGRAM = os.environ.get("VCOMPRESS_PROGRAM", "vcompress")
 NEW = int(transformers.__version__.split(".")[0]) >= 5
 MOST = 0.10  # relative error of outputs; random weights: those of trained models are smaller
+NEAR = 5     # times the error of decoded weights; bitsandbytes makes the values between layers int8, too
 LAYOUTS = ("compressed-tensors", "bitsandbytes")
 SOME = ("llama", "qwen3-tied", "opt", "gpt2", "t5", "bart", "whisper", "bert-mlm", "roberta-mlm", "distilbert-cls", "mixtral",
         "mamba", "vit", "swin", "dinov2", "siglip", "llava", "wav2vec2", "falcon")
@@ -178,6 +179,20 @@ KINDS = {
                              sep_token_id=2),
     "esm-mlm": masked("EsmForMaskedLM", pad_token_id=1, mask_token_id=3),
     "longformer-mlm": masked("LongformerForMaskedLM", attention_window=8),
+    "ctrl": ("CTRLLMHeadModel", "CTRLConfig", dict(vocab_size=512, n_embd=H, dff=256, n_layer=2, n_head=4, n_positions=64),
+             WORDS),
+    "prophetnet": ("ProphetNetForCausalLM", "ProphetNetConfig", dict(vocab_size=512, hidden_size=H, encoder_ffn_dim=256,
+                   decoder_ffn_dim=256, num_encoder_layers=2, num_decoder_layers=2, num_encoder_attention_heads=4,
+                   num_decoder_attention_heads=4, max_position_embeddings=64), WORDS),
+    "nanochat": ("NanoChatForCausalLM", "NanoChatConfig", GROUPED, WORDS),
+    "fsmt": ("FSMTForConditionalGeneration", "FSMTConfig", dict(src_vocab_size=512, tgt_vocab_size=512, **PAIR), BOTH),
+    "encoder-decoder": ("EncoderDecoderModel", "EncoderDecoderConfig", dict(
+        encoder=dict(MASKED, model_type="bert"), decoder=dict(MASKED, model_type="bert", is_decoder=True,
+                                                              add_cross_attention=True)), BOTH),
+    "olmo-hybrid": ("OlmoHybridForCausalLM", "OlmoHybridConfig", dict(GROUPED, pad_token_id=0, linear_num_key_heads=4,
+                    linear_num_value_heads=4, linear_key_head_dim=32, linear_value_head_dim=32,
+                    layer_types=["linear_attention", "full_attention"]), WORDS),
+    "ibert-mlm": masked("IBertForMaskedLM"),
     "bigbird-mlm": masked("BigBirdForMaskedLM", attention_type="original_full"),
     "nomic-bert": masked("NomicBertForMaskedLM"),
     "distilbert-mlm": ("DistilBertForMaskedLM", "DistilBertConfig", dict(vocab_size=512, dim=H, hidden_dim=256, n_layers=2,
@@ -194,6 +209,9 @@ KINDS = {
     "dinov3": ("DINOv3ViTModel", "DINOv3ViTConfig", VISION, SEEN),
     "swin": ("SwinForImageClassification", "SwinConfig", SWIN, SEEN),
     "swinv2": ("Swinv2ForImageClassification", "Swinv2Config", SWIN, SEEN),
+    "ijepa": ("IJepaForImageClassification", "IJepaConfig", dict(VISION, num_labels=8), SEEN),
+    "pvt": ("PvtForImageClassification", "PvtConfig", dict(image_size=64, hidden_sizes=[32, 64, 96, 128], depths=[1, 1, 1, 1],
+            num_attention_heads=[1, 2, 3, 4], num_labels=8), SEEN),
     "convnext": ("ConvNextForImageClassification", "ConvNextConfig", STAGES, SEEN),
     "segformer": ("SegformerForSemanticSegmentation", "SegformerConfig", dict(STAGES, num_attention_heads=[1, 2, 3, 4],
                   decoder_hidden_size=128), SEEN),
@@ -258,8 +276,18 @@ def error_of(cls, folder, inputs, want, **more):
         return short(e)
 
 
-def is_right(error):
-    return isinstance(error, float) and error < MOST
+def is_right(error, best=None):
+    """best: the error of the same codes, decoded; None where that is not known."""
+    return isinstance(error, float) and error < MOST and (best is None or error < NEAR * best + 1e-3)
+
+
+def decoded(cls, folder, inputs, want):
+    """The error of outputs with the codes of that folder as floats; None where these cannot be loaded."""
+    out = folder + ".floats"
+    subprocess.run([PROGRAM, "dequantize", "-q", folder, "-o", out], check=True)
+    error = error_of(cls, out, inputs, want)
+    shutil.rmtree(out)
+    return error if isinstance(error, float) else None
 
 
 def passed(needs):
@@ -302,13 +330,14 @@ def try_layout(cls, folder, inputs, want, layout):
     needs = (json.loads(done.stdout)["output"]["layout"] or {}).get("needs") or ""
     more = passed(needs)
     error = error_of(cls, out, inputs, want, **more)
+    best = decoded(cls, out, inputs, want) if is_right(error) else None
     ratio = bytes_of(folder) / bytes_of(out)
     verified = subprocess.run([PROGRAM, "verify", "--strict", "-q", out], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               universal_newlines=True)
     shutil.rmtree(out)
     if verified.returncode != 0:
         return False, "verify", ratio, verified.stdout.strip()
-    if is_right(error):
+    if is_right(error, best):
         return True, "%.4f%s" % (error, " with dequantize" if more else ""), ratio, ""
     if not NEW and needs:
         return True, "needs transformers 5", ratio, ""
