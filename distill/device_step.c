@@ -6,6 +6,7 @@
 
 #include "core/base/checked.h"
 #include "distill/gradual.h"
+#include "distill/grid.h"
 
 /* All of it in one block of device memory, and arrays for what goes there and comes back in one of the host. */
 struct vc_device_step {
@@ -22,6 +23,7 @@ struct vc_device_step {
     int64_t *labels;
     uint8_t *mask;
     struct vc_dynamic_maps *maps;
+    char *grids; /* of the block of vc_grid_room: masters and scales */
 };
 
 static bool trains(const struct vc_trainer *t)
@@ -50,11 +52,6 @@ enum vc_status vc_device_open(struct vc_trainer *t)
     VC_TRY_ALLOC(t->on_device);
 out:
     return status;
-}
-
-enum vc_status vc_device_check(struct vc_trainer *t)
-{
-    return t->device != NULL && t->grids != NULL ? refuse(t, "a student that is trained as codes") : VC_OK;
 }
 
 void vc_device_close(struct vc_trainer *t)
@@ -108,6 +105,7 @@ static uint64_t lay_out(const struct vc_trainer *t, struct vc_device_step *d, ch
     PART(mask, n_rows(t));
     PART(teacher, t->data.taught ? n_logits(t) * sizeof *d->teacher : 0);
     PART(maps, t->options.optimizer == VC_OPTIMIZER_ADAM8BIT ? sizeof *d->maps : 0);
+    PART(grids, vc_grid_bytes(t));
     PART(total, t->options.accum > 1 ? t->student.weights->grad_bytes : 0);
 #undef PART
     return at;
@@ -193,6 +191,9 @@ enum vc_status vc_device_to_host(struct vc_trainer *t)
     VC_TRY(vc_weights_to_host(t->student.weights));
     if (t->on_device->newer_on_device) {
         VC_TRY(vc_train_to_host(t->device, t->state_block, t->on_device->states, t->report->state_bytes));
+        if (t->grids != NULL) {
+            VC_TRY(vc_train_to_host(t->device, *vc_grid_room(t), t->on_device->grids, vc_grid_bytes(t)));
+        }
         t->on_device->newer_on_device = false;
     }
 out:
@@ -239,6 +240,9 @@ static enum vc_status send(struct vc_trainer *t)
     }
     VC_TRY(vc_train_to_device(t->device, d->states, t->state_block, t->report->state_bytes));
     VC_TRY(t->maps != NULL ? vc_train_to_device(t->device, d->maps, t->maps, sizeof *t->maps) : VC_OK);
+    if (t->grids != NULL) {
+        VC_TRY(vc_train_to_device(t->device, d->grids, *vc_grid_room(t), vc_grid_bytes(t)));
+    }
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
         const struct vc_trainer_state *s = &t->states[k];
@@ -247,7 +251,8 @@ static enum vc_status send(struct vc_trainer *t)
         VC_TRY(masked ? vc_train_to_device(t->device, keep, s->keep, item->n) : VC_OK);
         for (; b < t->n_blocks && t->blocks[b].weight == k; b++) {
             size_t first = t->blocks[b].first;
-            float *data = copy_of(item->data, w->data_block, w->device_data);
+            float *data = s->master != NULL ? copy_of(s->master, *vc_grid_room(t), d->grids)
+                                            : copy_of(item->data, w->data_block, w->device_data);
             float *grad = copy_of(item->grad, w->grad_block, w->device_grad);
 
             blocks[b] =
@@ -376,6 +381,7 @@ enum vc_status vc_device_update(struct vc_trainer *t, const struct vc_update *up
     VC_TRY(send(t));
     VC_TRY(vc_train_result(t->device,
                            t->device->table->update(t->device->session, t->on_device->blocks, t->n_blocks, &u)));
+    VC_TRY(vc_grid_apply_device(t, t->on_device->grids));
     t->student.weights->newer_on_device = true;
     t->on_device->newer_on_device = true;
 out:

@@ -10,8 +10,6 @@
 /* Opens the device that the context computes on, if it is none of the processor's: t->device. VC_E_UNSUPPORTED: the run
  * is one that only the CPU computes. */
 enum vc_status vc_device_open(struct vc_trainer *t);
-/* The same, of what is known when the networks are open. */
-enum vc_status vc_device_check(struct vc_trainer *t);
 void vc_device_close(struct vc_trainer *t); /* after networks and engines */
 
 /* Bytes of device memory that the whole run takes, programs and weights included; 0 without a device. */
@@ -24,7 +22,7 @@ void vc_device_release(struct vc_trainer *t);
 
 /* States or masks of the host are others than before: the device gets them before it needs them. */
 void vc_device_changed(struct vc_trainer *t);
-/* Weights and states, to the host: before they are written or compared. */
+/* Weights, masters and states, to the host: before they are written or compared. */
 enum vc_status vc_device_to_host(struct vc_trainer *t);
 
 /* The losses of n rows of the batch whose outputs stayed on the device (vc_engine_keep_outputs), and their gradient. */
@@ -33,7 +31,7 @@ enum vc_status vc_device_loss(struct vc_trainer *t, struct vc_engine *engine, co
 /* Whether that can be done there: all logits of the teacher are known. */
 bool vc_device_has_loss(const struct vc_trainer *t, const struct vc_teacher_rows *teacher);
 
-/* As vc_trainer_sum, vc_trainer_measure and vc_trainer_update. */
+/* As vc_trainer_sum, vc_trainer_measure and vc_trainer_update; weights that lie on a grid do so again. */
 enum vc_status vc_device_sum(struct vc_trainer *t, uint64_t first, uint64_t n_batches);
 enum vc_status vc_device_measure(struct vc_trainer *t, double *norm);
 enum vc_status vc_device_update(struct vc_trainer *t, const struct vc_update *update, double by);

@@ -401,6 +401,41 @@ enum vc_status vc_grid_apply(struct vc_trainer *t)
     return status;
 }
 
+enum vc_status vc_grid_apply_device(struct vc_trainer *t, void *room)
+{
+    const struct vc_weights *w = t->student.weights;
+    const char *here = t->grids != NULL ? t->grids->room : NULL;
+    enum vc_status status = VC_OK;
+
+#define THERE(p) (void *)((char *)room + ((const char *)(const void *)(p)-here))
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        const struct grid *g = &t->grids->items[i];
+        const struct vc_weight *item = &w->items[g->entry];
+        const struct vc_train_grid grid = {
+            .kind = g->codes == VC_DTYPE_I8     ? VC_TRAIN_GRID_I8
+                    : g->codes == VC_DTYPE_Q8_0 ? VC_TRAIN_GRID_Q8_0
+                    : g->codes == VC_DTYPE_F16  ? VC_TRAIN_GRID_F16
+                                                : VC_TRAIN_GRID_BF16,
+            .asymmetric = g->asymmetric,
+            .n = item->n,
+            .row_len = g->row_len,
+            .inner = g->inner,
+            .n_per_row = g->n_per_row,
+            .n_scales = g->n_scales,
+            .master = THERE(g->master),
+            .w = (void *)((char *)w->device_data + ((const char *)item->data - (const char *)w->data_block)),
+            .pos = THERE(g->pos),
+            .neg = THERE(g->neg),
+            .scale = THERE(g->scale),
+            .zero = THERE(g->zero)};
+
+        VC_TRY(vc_train_result(t->device, t->device->table->grid(t->device->session, &grid)));
+    }
+#undef THERE
+out:
+    return status;
+}
+
 static void *take(char **at, uint64_t bytes)
 {
     void *p = *at;

@@ -24,6 +24,8 @@ void **vc_grid_room(struct vc_trainer *t);
 enum vc_status vc_grid_begin(struct vc_trainer *t);
 /* The weights of the network become those of the masters as they are now. */
 enum vc_status vc_grid_apply(struct vc_trainer *t);
+/* The same on a device: its weights are made of its masters there. `room`: its copy of the block of vc_grid_room. */
+enum vc_status vc_grid_apply_device(struct vc_trainer *t, void *room);
 /* Of `copy`, one of all weights as they lie in weights->data_block: the masters in place of what was made of them; and
  * back, from the weights themselves. */
 void vc_grid_copy_masters(const struct vc_trainer *t, void *copy);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "distill/device_step.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
 #include "distill/trained.h"
@@ -53,7 +54,7 @@ static enum vc_status judge(struct vc_trainer *t, struct vc_quality *quality)
     struct vc_weights *w = t->student.weights;
     enum vc_status status;
 
-    status = vc_weights_to_host(w);
+    status = t->grids != NULL ? vc_device_to_host(t) : vc_weights_to_host(w); /* masters, too */
     if (status != VC_OK) {
         return status;
     }
@@ -131,13 +132,14 @@ out:
 
 enum vc_status vc_trainer_choose(struct vc_trainer *t)
 {
-    enum vc_status status = VC_OK;
+    enum vc_status status = vc_device_to_host(t);
 
-    if (t->options.eval_every != 0 && t->options.keep == VC_KEEP_BEST && t->counts.best_step != 0) {
+    if (status == VC_OK && t->options.eval_every != 0 && t->options.keep == VC_KEEP_BEST && t->counts.best_step != 0) {
         memcpy(t->student.weights->data_block, t->best, (size_t)t->student.weights->data_bytes);
         vc_grid_take_masters(t);
         status = vc_grid_apply(t);
         vc_weights_changed(t->student.weights);
+        vc_device_changed(t);
     }
     if (!t->control) {
         t->report->best_step = t->counts.best_step;

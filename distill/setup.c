@@ -132,7 +132,6 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
     vc_match_keep_values(t, &student, &teacher);
     VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
     VC_TRY(t->judge_only ? VC_OK : vc_grid_open(t));
-    VC_TRY(vc_device_check(t));
     VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
     if (t->runs_teacher) {
         VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));

@@ -328,7 +328,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
         VC_TRY(vc_trainer_dump(t));
     }
     VC_TRY(vc_trainer_update(t, engine, number, w.grad_norm, lr));
-    VC_TRY(vc_grid_apply(t));
+    VC_TRY(t->device == NULL ? vc_grid_apply(t) : VC_OK); /* a device's update does it */
     t->counts.step = number + 1;
     if (!t->control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;

@@ -67,6 +67,22 @@ struct vc_train_update {
     const struct vc_dynamic_maps *maps; /* of coded states, in device memory */
 };
 
+enum { VC_TRAIN_GRID_I8, VC_TRAIN_GRID_Q8_0, VC_TRAIN_GRID_F16, VC_TRAIN_GRID_BF16 };
+
+/* Weights on the grid of a quantization: w becomes what the codes of `master` stand for. Of I8: element i has scale
+ * number  i / row_len * n_per_row + i % row_len / inner % n_per_row. */
+struct vc_train_grid {
+    int kind;
+    bool asymmetric;
+    uint64_t n, row_len, inner, n_per_row, n_scales;
+    /* Device memory: */
+    const float *master;
+    float *w;
+    uint32_t *pos, *neg; /* I8: of each scale: the largest magnitudes, ... */
+    float *scale;        /* ... which the call makes, and what follows of them */
+    int8_t *zero;
+};
+
 /* Of several indices out of range the first one of the first node. */
 struct vc_train_fault {
     bool set;
@@ -99,6 +115,7 @@ struct vc_train_backend {
     int (*update)(void *session, const struct vc_train_block *blocks, uint64_t n, const struct vc_train_update *update);
 
     const char *(*products)(void *session); /* "cuBLAS 13.0", "own kernel" */
+    int (*grid)(void *session, const struct vc_train_grid *grid);
 };
 
 #ifdef __cplusplus

@@ -39,6 +39,8 @@ int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, ui
                           double *squares);
 int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uint64_t n,
                          const struct vc_train_update *update);
+/* cuda_train_grid.cu */
+int vc_cuda_train_grid_apply(void *session, const struct vc_train_grid *grid);
 
 /* A product of matrices for each of n_batch: c = alpha a b, or c += alpha a b. Element (i, j) of a is at
  * i * a_row + j * a_column; those of a row of c are side by side. */

@@ -54,7 +54,7 @@ train() {
     device=$1 name=$2
     shift 2
     case $* in
-    --width*) ;;
+    --width* | --student*) ;;
     *) set -- --student "$folder/pruned.npz" "$@" ;;
     esac
     "$program" distill -q --device "$device" --teacher "$digits/digits.npz" \
@@ -87,6 +87,11 @@ both "values inside: plain, in place of each other, the answers" --steps 2 --bat
 both "values inside through maps, two batches a step" --width 0.5 --steps 2 --batch 2 --accum 2 \
     --match Relu_29=Relu_29:mse:0.1 --json="$folder/mapped.json"
 both "masks that grow" --steps 3 --batch 4 --sparsity 0.95 --prune-steps 0:2:1
+both "for codes, masks that grow" --steps 3 --batch 4 --fake-quant int8/group:32 --sparsity 0.95 --prune-steps 0:2:1 \
+    --optimizer momentum --lr 0.0001
+both "for bf16" --steps 2 --batch 4 --fake-quant bf16 --optimizer momentum --lr 0.0001
+"$program" quantize -q --int8 --asymmetric "$digits/digits.npz" -o "$folder/coded.npz"
+both "a student of codes" --student "$folder/coded.npz" --steps 3 --batch 4 --optimizer momentum --lr 0.0001
 
 # A run in two parts, on the device: the checkpoint is that behind step 2 of 3.
 outcome=0
@@ -95,6 +100,12 @@ train cuda whole --steps 3 --batch 2 && train cuda first --steps 3 --batch 2 --c
     train cuda second --steps 3 --batch 2 --resume "$folder/at.ckpt" && cmp "$folder/whole.npz" "$folder/first.npz" &&
     cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
 say "a run that was resumed" "$outcome"
+outcome=0
+set -- --steps 3 --batch 2 --fake-quant int8 --optimizer adam8bit
+train cuda whole "$@" && train cuda first "$@" --checkpoint "$folder/run.ckpt" --checkpoint-every 2 &&
+    mv "$folder/run.ckpt" "$folder/at.ckpt" && train cuda second "$@" --resume "$folder/at.ckpt" &&
+    cmp "$folder/whole.npz" "$folder/first.npz" && cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
+say "a run for codes that was resumed" "$outcome"
 
 # planned NAME: device memory as planned, to the byte, by the report NAME.json
 planned() {

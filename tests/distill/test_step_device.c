@@ -1,12 +1,14 @@
-/* test_step_device.c - what a device does of a step beside the program, against step_math.h: losses, norms, updates.
- * None of it is a product, so both give the same bits. EMU_PLUGIN is the plug-in; a real one can be named by
- * VCOMPRESS_BACKEND_PATH. */
+/* test_step_device.c - what a device does of a step beside the program, against step_math.h and the kernels of
+ * quantize: losses, norms, updates, weights on the grid of codes. None of it is a product, so both give the same bits.
+ * EMU_PLUGIN is the plug-in; a real one can be named by VCOMPRESS_BACKEND_PATH. */
 #include "support.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 #include "distill/step_math.h"
+#include "kernels/arith.h"
+#include "kernels/kernels.h"
 #include "kernels/train_device.h"
 
 #define MOST 24 /* arrays of a case */
@@ -366,13 +368,136 @@ static void coded_updates(void **state)
     check_update(u, 2, true, 0.3, 1e30f); /* its square is infinite: the factor of v is FLT_MAX */
 }
 
+/* ---- grids ---- */
+
+static enum vc_status kernel(struct vc_ctx *ctx, int result)
+{
+    return result == 0 ? VC_OK : vc_kernels_error(ctx, result);
+}
+
+/* n masters of int8 whose scales are of rows of row_len elements, n_per_row in each, `inner` elements side by side. */
+static void check_int8(uint64_t n, uint64_t row_len, uint64_t inner, uint64_t n_per_row, bool asymmetric)
+{
+    struct both b = begin();
+    struct vc_ctx *cpu = test_ctx();
+    const struct vc_kernels *k = vc_kernels_get(cpu);
+    uint64_t n_rows = n / row_len;
+    uint64_t n_scales = n_rows * n_per_row;
+    float *x = numbers(&b, n, 3);
+    float *w = array(&b, n * sizeof *w);
+    uint32_t *pos = array(&b, n_scales * sizeof *pos);
+    uint32_t *neg = array(&b, n_scales * sizeof *neg);
+    float *scale = array(&b, n_scales * sizeof *scale);
+    int8_t *zero = array(&b, n_scales);
+    int8_t *codes = malloc(n);
+    const struct vc_axis_map map = {.inner = inner, .n_channels = n_per_row};
+    struct vc_train_grid grid;
+
+    for (uint64_t i = 0; i < inner && n_scales > 2; i++) {
+        x[i] = 0; /* a scale of nothing */
+    }
+    memset(pos, 0xee, n_scales * sizeof *pos); /* of the step before */
+    memset(neg, 0xee, n_scales * sizeof *neg);
+    send(&b);
+    grid = (struct vc_train_grid){.kind = VC_TRAIN_GRID_I8,
+                                  .asymmetric = asymmetric,
+                                  .n = n,
+                                  .row_len = row_len,
+                                  .inner = inner,
+                                  .n_per_row = n_per_row,
+                                  .n_scales = n_scales,
+                                  .master = there(&b, x),
+                                  .w = there(&b, w),
+                                  .pos = there(&b, pos),
+                                  .neg = there(&b, neg),
+                                  .scale = there(&b, scale),
+                                  .zero = there(&b, zero)};
+    call(&b, b.device->table->grid(b.device->session, &grid));
+    memset(pos, 0, n_scales * sizeof *pos);
+    memset(neg, 0, n_scales * sizeof *neg);
+    for (uint64_t r = 0; r < n_rows; r++) {
+        uint64_t at = r * n_per_row;
+        float *row = x + r * row_len;
+        double sums[64];
+        struct vc_tile_stats stats = {.chunk_sums = sums};
+        int8_t *zeros = asymmetric ? zero + at : NULL;
+
+        assert_true(row_len <= 32 * VC_CHUNK_ELEMS / 2);
+        assert_int_equal(kernel(cpu, asymmetric ? k->range_axis(row, row_len, &map, pos + at, neg + at)
+                                                : k->absmax_axis(row, row_len, &map, pos + at)),
+                         VC_OK);
+        for (uint64_t i = at; i < at + n_per_row; i++) {
+            scale[i] = asymmetric ? vc_int8_asym_scale(pos[i], neg[i]) : vc_int8_scale(pos[i]);
+            zero[i] = asymmetric ? vc_int8_zero_point(neg[i], scale[i]) : 0;
+        }
+        assert_int_equal(kernel(cpu, k->int8_axis_given(row, 1, row_len, &map, scale + at, zeros, codes, &stats)),
+                         VC_OK);
+        assert_int_equal(kernel(cpu, k->int8_decode_axis(codes, row_len, &map, scale + at, zeros, w + r * row_len)),
+                         VC_OK);
+    }
+    same(&b, w, "weights on the grid of int8");
+    same(&b, scale, "scales");
+    same(&b, zero, "zero points");
+    free(codes);
+    vc_ctx_free(cpu);
+    end(&b);
+}
+
+/* The same of a kind without scales of its own. */
+static void check_plain(int kind, uint64_t n)
+{
+    struct both b = begin();
+    struct vc_ctx *cpu = test_ctx();
+    const struct vc_kernels *k = vc_kernels_get(cpu);
+    float *x = numbers(&b, n, 3);
+    float *w = array(&b, n * sizeof *w);
+    uint8_t *codes = malloc(n * 2);
+    uint32_t *bits = malloc((n / 32 + 1) * sizeof *bits);
+    double sums[64];
+    struct vc_tile_stats stats = {.chunk_sums = sums};
+    struct vc_train_grid grid;
+    int result;
+
+    x[5] = 1e-40F;
+    memset(x + 32, 0, 32 * sizeof *x);
+    send(&b);
+    grid = (struct vc_train_grid){.kind = kind, .n = n, .master = there(&b, x), .w = there(&b, w)};
+    call(&b, b.device->table->grid(b.device->session, &grid));
+    result = kind == VC_TRAIN_GRID_Q8_0  ? k->q8_0_rows(x, 1, n, bits, codes, &stats)
+             : kind == VC_TRAIN_GRID_F16 ? k->cast_f32_f16(x, 1, n, (uint16_t *)(void *)codes, &stats)
+                                         : k->cast_f32_bf16(x, 1, n, (uint16_t *)(void *)codes, &stats);
+    assert_int_equal(kernel(cpu, result), VC_OK);
+    result = kind == VC_TRAIN_GRID_Q8_0  ? k->q8_0_to_f32(codes, n, w)
+             : kind == VC_TRAIN_GRID_F16 ? k->f16_to_f32((const uint16_t *)(const void *)codes, n, w)
+                                         : k->bf16_to_f32((const uint16_t *)(const void *)codes, n, w);
+    assert_int_equal(kernel(cpu, result), VC_OK);
+    same(&b, w, "weights on a grid");
+    free(codes);
+    free(bits);
+    vc_ctx_free(cpu);
+    end(&b);
+}
+
+static void grids(void **state)
+{
+    (void)state;
+    for (unsigned asymmetric = 0; asymmetric < 2; asymmetric++) {
+        check_int8(9000, 9000, 9000, 1, asymmetric != 0); /* a tensor */
+        check_int8(9000, 9000, 90, 100, asymmetric != 0); /* rows */
+        check_int8(9000, 9000, 5, 10, asymmetric != 0);   /* an axis in the middle */
+        check_int8(9000, 300, 128, 3, asymmetric != 0);   /* groups that rows end within */
+        check_int8(7, 7, 1, 7, asymmetric != 0);
+    }
+    check_plain(VC_TRAIN_GRID_Q8_0, 4096 + 32);
+    check_plain(VC_TRAIN_GRID_F16, 4099);
+    check_plain(VC_TRAIN_GRID_BF16, 4099);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses),
-        cmocka_unit_test(norms),
-        cmocka_unit_test(updates),
-        cmocka_unit_test(coded_updates),
+        cmocka_unit_test(losses),        cmocka_unit_test(norms), cmocka_unit_test(updates),
+        cmocka_unit_test(coded_updates), cmocka_unit_test(grids),
     };
 
 #if defined(EMU_PLUGIN)
