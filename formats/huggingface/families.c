@@ -55,6 +55,7 @@ static const struct vc_family_row rows[] = {
     {.types = "bridgetower vilt", .heads = "mlm_score.decoder"},
     {.types = "biogpt trocr", .heads = "output_projection"},
     {.types = "git", .heads = "output"},
+    {.types = "bit resnet", .heads = "classifier.1"},
     {.types = "t5gemma t5gemma2", .heads = "lm_head.out_proj"},
     {.types = "luke mluke", .heads = "lm_head.decoder entity_predictions.decoder"},
     {.types = "gpt_neox_japanese", .heads = "embed_out"},
@@ -97,8 +98,7 @@ static const struct vc_family_row rows[] = {
     {.types = "t5 mt5 umt5 udop pop2piano",
      .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "*.wo.weight", .why = "the loader wants f32 here"}}},
     {.types = "longt5 switch_transformers pix2struct", .loads = {AS_FLOATS}},
-    {.types = "mamba mamba2 falcon_mamba recurrent_gemma gpt_bigcode nanochat bit cvt hiera ijepa pvt pvt_v2 resnet "
-              "swiftformer",
+    {.types = "mamba mamba2 falcon_mamba recurrent_gemma gpt_bigcode nanochat cvt hiera ijepa pvt pvt_v2 swiftformer",
      .loads = {AS_FLOATS}},
     {.types = "rwkv", .heads = "head", .loads = {AS_FLOATS}},
     {.types = "wav2vec2 wav2vec2-conformer wav2vec2-bert unispeech unispeech-sat sew sew-d speecht5 seamless_m4t "
