@@ -97,14 +97,14 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     if (o->schedule == VC_SCHEDULE_STEP && o->step_every == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "step_every"));
     }
-    if (!has_optimizer(o->optimizer) || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_MSE ||
+    if (!has_optimizer(o->optimizer) || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_COSINE ||
         o->order > VC_ORDER_FILE || o->precision > VC_GRAPH_F64) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
-                       vc_option(ctx, !has_optimizer(o->optimizer)     ? "optimizer"
-                                      : o->schedule > VC_SCHEDULE_STEP ? "schedule"
-                                      : o->loss > VC_TEACHER_LOSS_MSE  ? "loss"
-                                      : o->order > VC_ORDER_FILE       ? "order"
-                                                                       : "precision"));
+                       vc_option(ctx, !has_optimizer(o->optimizer)       ? "optimizer"
+                                      : o->schedule > VC_SCHEDULE_STEP   ? "schedule"
+                                      : o->loss > VC_TEACHER_LOSS_COSINE ? "loss"
+                                      : o->order > VC_ORDER_FILE         ? "order"
+                                                                         : "precision"));
     }
     if ((o->eval_every != 0 && o->eval == NULL) || (o->early_stop != 0 && o->eval_every == 0)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s",
@@ -247,6 +247,10 @@ static enum vc_status run_control(struct vc_trainer *t)
         t->report->control_reason = "the data have no labels";
         return VC_OK;
     }
+    if (t->eval.rows.labels == NULL && t->options.loss != VC_TEACHER_LOSS_KD) {
+        t->report->control_reason = "the rows of the evaluation have no labels, and outputs are no answers";
+        return VC_OK;
+    }
     if (!t->data.taught || (t->options.alpha == 0 && t->match == NULL)) {
         t->report->control_reason = "the run itself learns from labels alone";
         return VC_OK;
@@ -297,9 +301,14 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
         missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                                  r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
     } else if (t->gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
-        missed = vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
-                                 isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
-                                 vc_figure_of(&r->before), vc_figure_of(&r->after));
+        missed = vc_is_measured(&r->after)
+                     ? vc_arena_printf(t->ctx, arena,
+                                       "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
+                                       t->options.loss == VC_TEACHER_LOSS_MSE ? "squared error" : "1 - cosine",
+                                       r->before.kd, r->after.kd)
+                     : vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
+                                       isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
+                                       vc_figure_of(&r->before), vc_figure_of(&r->after));
     } else {
         return VC_OK;
     }

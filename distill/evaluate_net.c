@@ -21,11 +21,13 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    if (o.batch == 0 || o.batch > (uint64_t)1 << 32 || !(o.temperature > 0) || o.precision > VC_GRAPH_F64) {
+    if (o.batch == 0 || o.batch > (uint64_t)1 << 32 || !(o.temperature > 0) || o.precision > VC_GRAPH_F64 ||
+        o.loss > VC_TEACHER_LOSS_COSINE) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range",
-                         vc_option(ctx, o.precision > VC_GRAPH_F64 ? "precision"
-                                        : !(o.temperature > 0)     ? "temperature"
-                                                                   : "batch"));
+                         vc_option(ctx, o.loss > VC_TEACHER_LOSS_COSINE ? "loss"
+                                        : o.precision > VC_GRAPH_F64    ? "precision"
+                                        : !(o.temperature > 0)          ? "temperature"
+                                                                        : "batch"));
         goto out;
     }
     vc_distill_defaults(&t.options);
@@ -35,6 +37,7 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     t.options.batch = o.batch;
     t.options.temperature = o.temperature;
     t.options.precision = o.precision;
+    t.options.loss = (enum vc_teacher_loss)o.loss;
     VC_TRY(vc_trainer_open(&t));
     VC_TRY(vc_trainer_prepare(&t));
     VC_TRY(vc_trainer_judge(&t, false, out, NULL));

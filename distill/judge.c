@@ -91,7 +91,12 @@ out:
 static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
                                   struct tally *tally, uint8_t *right)
 {
-    const struct vc_loss_spec spec = {.alpha = 1, .temperature = t->options.temperature, .kd_rows = 1, .ce_rows = 1};
+    const struct vc_loss_spec spec = {.alpha = 1,
+                                      .temperature = t->options.temperature,
+                                      .mse = t->options.loss == VC_TEACHER_LOSS_MSE,
+                                      .cosine = t->options.loss == VC_TEACHER_LOSS_COSINE,
+                                      .kd_rows = 1,
+                                      .ce_rows = 1};
     struct vc_teacher_rows teacher = {.logits = NULL};
     struct vc_loss_sums sums = {.kd = 0, .ce = (double)NAN};
     const void *logits;
@@ -100,7 +105,7 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
 
     vc_trainer_gather(t, &t->eval.rows, numbers, n);
     if (t->eval.taught) {
-        VC_TRY(vc_trainer_ask(t, &t->eval, false, numbers, n, &teacher));
+        VC_TRY(vc_trainer_ask(t, &t->eval, spec.mse || spec.cosine, numbers, n, &teacher));
     }
     VC_TRY(answer(t, the_teacher, &teacher, numbers, n, &logits));
     if (logits != NULL) {
@@ -183,6 +188,7 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
 {
     uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.batch, sizeof *numbers);
     struct tally tally = {0};
+    bool answers_count = t->eval.taught && (t->options.loss == VC_TEACHER_LOSS_KD || t->eval.rows.labels != NULL);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(numbers);
@@ -193,7 +199,7 @@ enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct v
                                    .n_labels = tally.n_labels,
                                    .accuracy = tally.n_labels != 0 ? (double)tally.right / (double)tally.n_labels : NAN,
                                    .ce = tally.n_labels != 0 ? tally.ce / (double)tally.n_labels : NAN,
-                                   .agreement = t->eval.taught ? (double)tally.agree / (double)tally.n : NAN,
+                                   .agreement = answers_count ? (double)tally.agree / (double)tally.n : NAN,
                                    .kd = t->eval.taught ? tally.kd / (double)tally.n : NAN};
 out:
     vc_free(t->ctx, numbers);

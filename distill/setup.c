@@ -68,9 +68,12 @@ static enum vc_status check_terms(struct vc_trainer *t)
                        "alone",
                        t->data.rows.model->path, vc_option(t->ctx, "alpha"), o->alpha, vc_option(t->ctx, "alpha"));
     }
-    if (o->loss == VC_TEACHER_LOSS_MSE && t->data.files.k != 0) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s mse compares all",
-                       t->data.files.items[0].model->path, t->data.files.k, vc_option(t->ctx, "loss"));
+    if (o->loss != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
+        const struct vc_teacher_files *files = t->data.files.k != 0 ? &t->data.files : &t->eval.files;
+
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s %s compares all",
+                       files->items[0].model->path, files->k, vc_option(t->ctx, "loss"),
+                       o->loss == VC_TEACHER_LOSS_MSE ? "mse" : "cosine");
     }
     if ((o->min_accuracy > 0 || o->max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL)) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",

@@ -27,7 +27,7 @@ struct vc_teacher_rows {
 struct vc_loss_spec {
     double alpha;       /* of the teacher's term; 1 - alpha: of the labels' */
     double temperature; /* T */
-    bool mse;           /* the teacher's term is the squared error of the logits in place of the divergence */
+    bool mse, cosine;   /* the teacher's term is the squared error, or 1 - cosine, in place of the divergence */
     /* Rows of the whole optimizer step, of all of its micro-batches: those that the teacher's term counts, and those
      * with a label. A term with no rows is 0. */
     uint64_t kd_rows, ce_rows;

@@ -191,7 +191,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     VC_TRY(vc_weights_clear(t->student.weights));
     vc_trainer_gather(t, &t->data.rows, w->numbers + first, n);
     if (t->data.taught && !t->control) {
-        VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse, w->numbers + first, n, &teacher));
+        VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse || w->spec.cosine, w->numbers + first, n, &teacher));
     }
     VC_TRY(vc_net_engine(&t->student, n, true, &engine));
     vc_trainer_before_batch(t, &pass);
@@ -300,7 +300,9 @@ static void note_matches(struct vc_trainer *t, const struct work *w)
 
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
-    struct work w = {.step = number, .spec.mse = t->options.loss == VC_TEACHER_LOSS_MSE};
+    struct work w = {.step = number,
+                     .spec.mse = t->options.loss == VC_TEACHER_LOSS_MSE,
+                     .spec.cosine = t->options.loss == VC_TEACHER_LOSS_COSINE};
     double lr = vc_lr_of(rates, number);
     double loss;
     struct vc_engine *engine;

@@ -17,6 +17,8 @@
 #ifndef VC_DISTILL_TRAINER_H
 #define VC_DISTILL_TRAINER_H
 
+#include <math.h>
+
 #include "core/base/arena.h"
 #include "distill/network.h"
 #include "distill/ranks/meeting.h"
@@ -196,10 +198,16 @@ static inline void *vc_trainer_master(const struct vc_trainer *t, size_t k)
     return t->states[k].master != NULL ? t->states[k].master : t->student.weights->items[k].data;
 }
 
+/* There are no answers that are right or wrong: the teacher's term alone tells how near the outputs are. */
+static inline bool vc_is_measured(const struct vc_quality *q)
+{
+    return q->n_labels == 0 && isnan(q->agreement);
+}
+
 /* The figure that a student is called better or worse by. */
 static inline double vc_figure_of(const struct vc_quality *q)
 {
-    return q->n_labels == 0 ? q->agreement : q->accuracy;
+    return vc_is_measured(q) ? -q->kd : q->n_labels == 0 ? q->agreement : q->accuracy;
 }
 
 /* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */

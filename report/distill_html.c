@@ -43,8 +43,12 @@ static void add_quality(struct vc_page *page, const char *name, const struct vc_
 
 static void add_evaluation(struct vc_page *page, const struct vc_distillation *d)
 {
-    static const struct vc_page_column columns[] = {
-        {"", false}, {"accuracy", true}, {"cross-entropy", true}, {"agreement", true}, {"divergence", true}};
+    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
+    const struct vc_page_column columns[] = {{"", false},
+                                             {"accuracy", true},
+                                             {"cross-entropy", true},
+                                             {"agreement", true},
+                                             {measures[d->options->loss], true}};
 
     vc_page_section(page, "Before and after",
                     "Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.");
@@ -165,7 +169,7 @@ static void add_memory(struct vc_page *page, const struct vc_distillation *d)
 static void add_hero(struct vc_page *page, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     vc_page_add(page, "<section>\n");
-    if (d->evaluated && !o->dry_run) {
+    if (d->evaluated && !o->dry_run && !isnan(answer(d, &d->after))) {
         vc_page_add(page, "<div class=\"hero\">\n<div><p class=\"big\">%s</p><p>", share(answer(d, &d->after)).s);
         vc_page_add(page, "%s, %s before</p></div>\n<div class=\"bars\">\n",
                     isnan(d->before.accuracy) ? "of the teacher's answers" : "of the answers are right",

@@ -39,7 +39,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
 {
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const schedules[] = {"constant", "cosine", "linear", "step"};
-    static const char *const losses[] = {"kd", "mse"};
+    static const char *const losses[] = {"kd", "mse", "cosine"};
     static const char *const orders[] = {"shuffled", "file"};
     static const char *const precisions[] = {"f32", "f64"};
 

@@ -217,8 +217,8 @@ static const struct opt training_opts[] = {
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
              "labels are needed)"},
-    {.name = "loss", .value = "kd|mse", .kind = OPT_CHOICE, DISTILL(loss),
-     .help = "the teacher's term: divergence of the answers, or squared error of the logits (default kd)"},
+    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss),
+     .help = "the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default kd)"},
     {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,
      .option = "matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
      .help = "one more term of the loss, as often as given: values inside both networks, by their names in graph --full; where the "

@@ -8,6 +8,7 @@
 struct evaluate_cli {
     struct nets_cli nets; /* first */
     struct vc_evaluate_options evaluate;
+    enum vc_teacher_loss loss;
     double min_accuracy;
 };
 
@@ -17,6 +18,9 @@ static const struct opt evaluate_opts[] = {
      .help = "rows computed at a time (default 64)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, OPT_FIELD(struct evaluate_cli, evaluate.temperature),
      .help = "that the divergence from the teacher is measured at (default 2)"},
+    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, loss),
+     .help = "what outputs are compared with the teacher's by: divergence of the answers, squared error, or 1 - cosine, for "
+             "outputs that are no logits (default kd)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
      .help = "of the arithmetic (default f32)"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .field = offsetof(struct evaluate_cli, min_accuracy),
@@ -29,8 +33,9 @@ static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   
                                                  &group_run,     &group_report, &group_help};
 
 /* tokens: the network answers for each position of a sequence. */
-static void print(struct app *app, const struct vc_quality *q, bool tokens)
+static void print(struct app *app, const struct vc_quality *q, bool tokens, enum vc_teacher_loss loss)
 {
+    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
 
@@ -46,7 +51,10 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens)
     }
     if (!isnan(q->agreement)) {
         fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
-        fprintf(to, ", divergence %.4f", q->kd);
+    }
+    if (!isnan(q->kd)) {
+        snprintf(buf, sizeof(buf), loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
+        fprintf(to, ", %s %s", measures[loss], buf);
     }
     fputc('\n', to);
 }
@@ -61,6 +69,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     o->network = net_of(net);
     o->teacher = net_of(teacher);
     o->data = &cli->nets.data;
+    o->loss = (uint64_t)cli->loss;
     app->subject = NULL; /* sentences name the file that they are about */
     progress_begin(app);
     status = vc_evaluate(app->ctx, o, &quality);
@@ -72,7 +81,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     if (!app->common.quiet) {
         uint32_t logits = vc_graph_output(o->network.graph, 0);
 
-        print(app, &quality, vc_graph_value(o->network.graph, logits)->n_dims == 3);
+        print(app, &quality, vc_graph_value(o->network.graph, logits)->n_dims == 3, cli->loss);
     }
     app_print_memory(app);
     if (cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy)) {

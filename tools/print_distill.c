@@ -158,32 +158,36 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     }
 }
 
-static void add_number(struct table *table, double x)
+/* small: it may be a hundredth of a percent. */
+static void add_number(struct table *table, double x, bool small)
 {
     char buf[CELL_BYTES];
 
     if (isnan(x)) {
         table_add(table, INK_DIM, "-");
     } else {
-        snprintf(buf, sizeof(buf), "%.4f", x);
+        (void)(small ? snprintf(buf, sizeof(buf), "%.4g", x) : snprintf(buf, sizeof(buf), "%.4f", x));
         table_add(table, INK_NONE, buf);
     }
 }
 
-static void add_quality(struct table *table, const char *name, const struct vc_quality *q, bool the_teacher)
+static void add_quality(struct table *table, const char *name, const struct vc_quality *q, enum vc_teacher_loss loss,
+                        bool the_teacher)
 {
     char buf[CELL_BYTES];
 
     table_add(table, INK_NONE, name);
     table_add(table, INK_NONE, fmt_share(buf, q->accuracy));
-    add_number(table, q->ce);
+    add_number(table, q->ce, false);
     table_add(table, the_teacher ? INK_DIM : INK_NONE, the_teacher ? "-" : fmt_share(buf, q->agreement));
-    add_number(table, the_teacher ? (double)NAN : q->kd);
+    add_number(table, the_teacher ? (double)NAN : q->kd, loss != VC_TEACHER_LOSS_KD);
 }
 
-static bool print_qualities(const struct app *app, const struct vc_distillation *d, bool has_teacher)
+static bool print_qualities(const struct app *app, const struct vc_distillation *d, enum vc_teacher_loss loss,
+                            bool has_teacher)
 {
-    static const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement", "divergence"};
+    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
+    const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement", measures[loss]};
     struct table table;
 
     table_init(&table, "lrrrr");
@@ -191,12 +195,12 @@ static bool print_qualities(const struct app *app, const struct vc_distillation 
         table_add(&table, INK_DIM, titles[k]);
     }
     if (has_teacher) {
-        add_quality(&table, "teacher", &d->teacher, true);
+        add_quality(&table, "teacher", &d->teacher, loss, true);
     }
-    add_quality(&table, "before", &d->before, false);
-    add_quality(&table, "after", &d->after, false);
+    add_quality(&table, "before", &d->before, loss, false);
+    add_quality(&table, "after", &d->after, loss, false);
     if (d->has_control) {
-        add_quality(&table, "control", &d->control, false);
+        add_quality(&table, "control", &d->control, loss, false);
     }
     return table_print(&table, &app->out, true);
 }
@@ -213,7 +217,7 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
         fputs("eval      ", to);
         print_clean(to, o->eval->path);
         fprintf(to, ": %s rows\n", fmt_count(buf, d->after.n_rows));
-        printed = print_qualities(app, d, o->teacher.graph != NULL || o->n_eval_logits != 0);
+        printed = print_qualities(app, d, o->loss, o->teacher.graph != NULL || o->n_eval_logits != 0);
     }
     if (d->best_step != 0) {
         fprintf(to, "the best of %s evaluations was behind", fmt_count(buf, d->n_evals));

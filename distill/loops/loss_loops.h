@@ -107,6 +107,29 @@ static double NAME(mse_row)(size_t n, const REAL *z, const REAL *teacher, double
     return sum / (double)n;
 }
 
+/* 1 - the cosine of both rows; where one of them is 0, so is the cosine, and its gradient. */
+static double NAME(cosine_row)(size_t n, const REAL *z, const REAL *teacher, double by, double *gradient)
+{
+    double zt = 0;
+    double zz = 0;
+    double tt = 0;
+    double norms;
+
+    for (size_t c = 0; c < n; c++) {
+        zt += (double)z[c] * (double)teacher[c];
+        zz += (double)z[c] * (double)z[c];
+        tt += (double)teacher[c] * (double)teacher[c];
+    }
+    norms = sqrt(zz) * sqrt(tt);
+    if (!(norms > 0)) {
+        return 1;
+    }
+    for (size_t c = 0; c < n; c++) {
+        gradient[c] -= by * ((double)teacher[c] / norms - (double)z[c] * (zt / norms / zz));
+    }
+    return 1 - zt / norms;
+}
+
 static double NAME(ce_row)(size_t n, const REAL *z, int64_t label, double by, double *gradient)
 {
     struct NAME(soft) q = NAME(soft_of)(z, n, 1);
@@ -138,6 +161,7 @@ struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size_t n_rows
             double by = spec->alpha * kd_by;
 
             sums.kd += kd_by * (spec->mse                  ? NAME(mse_row)(n_classes, z, t, by, row)
+                                : spec->cosine             ? NAME(cosine_row)(n_classes, z, t, by, row)
                                 : teacher->classes == NULL ? NAME(kd_row)(spec, n_classes, z, t, by, row)
                                                            : NAME(top_row)(spec, n_classes, z, teacher, r, by, row));
         }

@@ -57,8 +57,9 @@ static inline void vc_data_defaults(struct vc_data_options *options)
 /* Numbers of all enums here are stable. */
 enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE_LINEAR = 2, VC_SCHEDULE_STEP = 3 };
 
-/* The teacher's term: the divergence of the softened answers, or the squared error of the logits. */
-enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1 };
+/* The teacher's term: the divergence of the softened answers; the squared error of the outputs; 1 - their cosine, for
+ * outputs that are no logits, as those of sentence encoders. */
+enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1, VC_TEACHER_LOSS_COSINE = 2 };
 
 /* Rows of an epoch: in an order drawn from the seed, a new one for each epoch; or as they lie in the file. */
 enum vc_row_order { VC_ORDER_SHUFFLED = 0, VC_ORDER_FILE = 1 };
@@ -212,13 +213,15 @@ static inline void vc_distill_defaults(struct vc_distill_options *options)
     vc_distill_defaults_sized(options, sizeof *options);
 }
 
-/* How well a network answers. Shares from 0 to 1; NaN: the data have no labels, or there is no teacher. */
+/* How well a network answers. Shares from 0 to 1; NaN: the data have no labels, or there is no teacher. Without labels
+ * outputs that are compared by their squared error or cosine have no agreement, and are judged by kd. */
 struct vc_quality {
     uint64_t n_rows, n_labels; /* that count, and those of them with a label */
     double accuracy;           /* rows whose largest logit is the label's */
     double ce;                 /* mean of -log softmax at the label */
     double agreement;          /* rows whose largest logit is the teacher's */
-    double kd;                 /* mean divergence from the teacher at the temperature, times its square */
+    double kd;                 /* mean of the teacher's term: the divergence at the temperature, times its square; or
+                                * the squared error, or 1 - cosine, as options.loss says */
 };
 
 struct vc_distill_eval {
@@ -334,6 +337,7 @@ struct vc_evaluate_options {
     uint64_t batch;
     double temperature;
     enum vc_graph_precision precision;
+    uint64_t loss; /* enum vc_teacher_loss: what the outputs are compared by */
 };
 
 VC_API void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size);

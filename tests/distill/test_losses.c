@@ -43,7 +43,15 @@ static double by_definition(const struct vc_loss_spec *spec, const double *z, co
     double ce = 0;
 
     for (size_t r = 0; r < ROWS; r++) {
-        for (size_t c = 0; mask[r] != 0 && c < CLASSES; c++) {
+        double products[3] = {0, 0, 0};
+
+        for (size_t c = 0; mask[r] != 0 && spec->cosine && c < CLASSES; c++) {
+            products[0] += z[r * CLASSES + c] * t[r * CLASSES + c];
+            products[1] += z[r * CLASSES + c] * z[r * CLASSES + c];
+            products[2] += t[r * CLASSES + c] * t[r * CLASSES + c];
+        }
+        kd += mask[r] != 0 && spec->cosine ? (1 - products[0] / sqrt(products[1] * products[2])) / 4 : 0;
+        for (size_t c = 0; mask[r] != 0 && !spec->cosine && c < CLASSES; c++) {
             double p = softmax(t + r * CLASSES, c, spec->temperature);
             double q = softmax(z + r * CLASSES, c, spec->temperature);
             double d = z[r * CLASSES + c] - t[r * CLASSES + c];
@@ -95,14 +103,34 @@ static void test_mixed(void **unused)
     (void)unused;
     fill(z, 0, 4);
     fill(t, 1000, 4);
-    for (size_t k = 0; k < 24; k++) {
-        const struct vc_loss_spec spec = {
-            .alpha = alphas[k % 3], .temperature = temperatures[k / 3 % 4], .mse = k >= 12, .kd_rows = 4, .ce_rows = 3};
+    for (size_t k = 0; k < 36; k++) {
+        const struct vc_loss_spec spec = {.alpha = alphas[k % 3],
+                                          .temperature = temperatures[k / 3 % 4],
+                                          .mse = k / 12 == 1,
+                                          .cosine = k / 12 == 2,
+                                          .kd_rows = 4,
+                                          .ce_rows = 3};
         const struct vc_teacher_rows teacher = {.logits = t};
         double wanted = by_definition(&spec, z, t);
 
         assert_true(fabs(total(&spec, z, &teacher) - wanted) < 1e-13 * (1 + wanted));
         expect_gradient(&spec, z, &teacher);
+    }
+}
+
+/* A row of zeros has no direction: its term is 1, and nothing pulls at it. */
+static void test_cosine_of_nothing(void **unused)
+{
+    const struct vc_loss_spec spec = {.alpha = 1, .temperature = 1, .cosine = true, .kd_rows = 2, .ce_rows = 0};
+    const double z[2 * CLASSES] = {0};
+    double t[2 * CLASSES] = {0}, row[CLASSES], gradient[2 * CLASSES];
+    const struct vc_teacher_rows teacher = {.logits = t};
+
+    (void)unused;
+    t[0] = 3;
+    assert_true(vc_loss_f64(&spec, 2, CLASSES, z, &teacher, NULL, NULL, row, gradient).kd == 1);
+    for (size_t i = 0; i < (size_t)2 * CLASSES; i++) {
+        assert_true(gradient[i] == 0);
     }
 }
 
@@ -224,8 +252,10 @@ static void test_answers(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mixed), cmocka_unit_test(test_parts), cmocka_unit_test(test_top),
-        cmocka_unit_test(test_far),   cmocka_unit_test(test_f32),   cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_mixed),   cmocka_unit_test(test_cosine_of_nothing),
+        cmocka_unit_test(test_parts),   cmocka_unit_test(test_top),
+        cmocka_unit_test(test_far),     cmocka_unit_test(test_f32),
+        cmocka_unit_test(test_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
