@@ -80,18 +80,17 @@ both "Adam, with masks" --steps 2 --batch 4 --keep-sparsity
 both "momentum, labels, two batches a step, clipped" --steps 2 --batch 3 --accum 2 --optimizer momentum --nesterov \
     --lr 0.01 --clip 1 --alpha 0.5 --array y=train_labels
 both "squared error, recomputation" --steps 2 --batch 4 --loss mse --optimizer momentum --lr 0.0001 --recompute every:1
-both "8-bit Adam" --steps 2 --batch 4 --optimizer adam8bit --eps 0.01
-both "values inside: plain, in place of each other, the answers" --steps 2 --batch 4 --match Relu_29=Relu_29:mse:0.1 \
+both "8-bit Adam" --steps 2 --batch 2 --optimizer adam8bit --eps 0.01
+both "values inside: plain, in place of each other, the answers" --steps 2 --batch 2 --match Relu_29=Relu_29:mse:0.1 \
     --match Relu_20=Relu_20:attention --match Flatten_31=Flatten_31:cosine --match MaxPool_30=MaxPool_30:mse \
     --match fc2=fc2:mse:0.5 --optimizer momentum --lr 0.0001
 both "values inside through maps, two batches a step" --width 0.5 --steps 2 --batch 2 --accum 2 \
     --match Relu_29=Relu_29:mse:0.1 --json="$folder/mapped.json"
-both "masks that grow" --steps 3 --batch 4 --sparsity 0.95 --prune-steps 0:2:1
-both "for codes, masks that grow" --steps 3 --batch 4 --fake-quant int8/group:32 --sparsity 0.95 --prune-steps 0:2:1 \
+
+both "for codes, masks that grow" --steps 3 --batch 2 --fake-quant int8/group:32 --sparsity 0.95 --prune-steps 0:2:1 \
     --optimizer momentum --lr 0.0001
-both "for bf16" --steps 2 --batch 4 --fake-quant bf16 --optimizer momentum --lr 0.0001
 "$program" quantize -q --int8 --asymmetric "$digits/digits.npz" -o "$folder/coded.npz"
-both "a student of codes" --student "$folder/coded.npz" --steps 3 --batch 4 --optimizer momentum --lr 0.0001
+both "a student of codes" --student "$folder/coded.npz" --steps 2 --batch 2 --optimizer momentum --lr 0.0001
 
 # A run in two parts, on the device: the checkpoint is that behind step 2 of 3.
 outcome=0
@@ -161,7 +160,7 @@ answers "$digits/digits.npz" "$@"
 transformer() {
     name=$1 fields=$2
     shift 2
-    "$program" prune -q --sparsity 0.5 --include true --force "$goldens/$name" -o "$folder/$name"
+    "$program" prune -q --sparsity 0.5 --min-elements 1 --force "$goldens/$name" -o "$folder/$name"
     outcome=0
     for device in cpu cuda; do
         "$program" distill -q --device "$device" --teacher "$goldens/$name" --student "$folder/$name" --keep-sparsity \
@@ -173,11 +172,13 @@ transformer() {
         }
     done
     near "$folder/cpu.log" "$folder/cuda.log" "$fields" && planned "$name" || outcome=1
-    say "$name: $*" "$outcome"
+    say "$name: $(echo "$*" | sed "s|$goldens/||g")" "$outcome"
 }
 
 if [ -n "$goldens" ]; then
     transformer bert-mask "loss kd grad_norm" --array attention_mask=input.attention_mask
+    transformer llama "loss kd grad_norm" --fake-quant bf16 --include '*' --eval "$goldens/llama.safetensors" --eval-every 1 \
+        --eval-array input_ids=input.input_ids
     transformer bert-sequence "loss kd grad_norm" --loss mse --accum 2 --batch 1
     transformer llama "loss kd ce grad_norm" --alpha 0.5 --optimizer adamw
     transformer llama-left-mask "loss kd ce grad_norm" --optimizer momentum --recompute sqrt

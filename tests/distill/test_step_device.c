@@ -20,7 +20,7 @@ struct both {
     uint64_t random;
     size_t n;
     struct {
-        void *here, *there;
+        void *here, *there, *block;
         uint64_t bytes;
     } arrays[MOST];
 };
@@ -50,21 +50,25 @@ static struct both begin(void)
 static void end(struct both *b)
 {
     for (size_t k = 0; k < b->n; k++) {
-        vc_train_free(b->device, b->arrays[k].there, b->arrays[k].bytes);
+        vc_train_free(b->device, b->arrays[k].block, b->arrays[k].bytes);
         free(b->arrays[k].here);
     }
     vc_train_device_close(b->device);
     vc_ctx_free(b->ctx);
 }
 
-/* Host memory of zeros, which `send` copies. */
+/* Host memory of zeros, which `send` copies. On the device the array is the end of its block, so that what is behind it
+ * belongs to nobody. */
 static void *array(struct both *b, uint64_t bytes)
 {
-    assert_true(b->n < MOST);
-    b->arrays[b->n].here = calloc(1, (size_t)bytes);
-    b->arrays[b->n].bytes = bytes;
-    use(b, vc_train_alloc(b->device, bytes, &b->arrays[b->n].there));
-    return b->arrays[b->n++].here;
+    size_t k = b->n++;
+
+    assert_true(k < MOST);
+    b->arrays[k].here = calloc(1, (size_t)bytes);
+    b->arrays[k].bytes = bytes;
+    use(b, vc_train_alloc(b->device, bytes, &b->arrays[k].block));
+    b->arrays[k].there = (char *)b->arrays[k].block + (vc_train_block_bytes(bytes) - bytes);
+    return b->arrays[k].here;
 }
 
 static size_t number_of(const struct both *b, const void *here)
@@ -218,6 +222,28 @@ static void norms(void **state)
     end(&b);
 }
 
+/* More tensors than a launch takes at a time. */
+static void norms_of_many(void **state)
+{
+    enum { N = 150, EACH = 33 };
+    struct both b = begin();
+    struct vc_train_block *blocks = array(&b, N * sizeof *blocks);
+    double *scratch = array(&b, N * sizeof *scratch);
+    double squares[N];
+    float *g = numbers(&b, (size_t)N * EACH, 1);
+
+    (void)state;
+    for (size_t k = 0; k < N; k++) {
+        blocks[k] = (struct vc_train_block){.g = (float *)there(&b, g) + k * EACH, .n = EACH - k % 3};
+    }
+    send(&b);
+    call(&b, b.device->table->measure(b.device->session, there(&b, blocks), N, there(&b, scratch), squares));
+    for (size_t k = 0; k < N; k++) {
+        assert_true(squares[k] == vc_square_sum_f32(g + k * EACH, EACH - k % 3));
+    }
+    end(&b);
+}
+
 /* ---- updates ---- */
 
 /* Weights with what an optimizer keeps for them, numbers or codes. */
@@ -301,20 +327,22 @@ static void compare_weights(struct both *b, const struct weights *w)
     }
 }
 
-/* Three steps of two tensors, one masked; the gradients of one step have an infinity or NaN among them. */
+/* Three steps of three tensors, one masked; the gradients of one step have an infinity or NaN among them. */
 static void check_update(struct vc_update u, unsigned n_states, bool coded, double by, float odd)
 {
     static const int kinds[] = {
         [VC_UPDATE_SGD] = VC_TRAIN_SGD, [VC_UPDATE_ADAM] = VC_TRAIN_ADAM, [VC_UPDATE_ADAMW] = VC_TRAIN_ADAMW};
     struct both b = begin();
-    struct weights w[2] = {make_weights(&b, 5000, n_states, coded, false),
+    struct weights w[3] = {make_weights(&b, 300, n_states, coded, false),
+                           make_weights(&b, 5000, n_states, coded, false),
                            make_weights(&b, 769, n_states, coded, true)};
-    struct vc_train_block *blocks = array(&b, 2 * sizeof *blocks);
+    struct vc_train_block *blocks = array(&b, 3 * sizeof *blocks);
     struct vc_dynamic_maps *maps = array(&b, sizeof *maps);
 
     vc_dynamic_maps_make(maps);
-    blocks[0] = block_of(&b, &w[0], 0.01);
-    blocks[1] = block_of(&b, &w[1], 0);
+    for (size_t k = 0; k < 3; k++) {
+        blocks[k] = block_of(&b, &w[k], 0.01 * (double)k);
+    }
     for (u.t = 1; u.t <= 3; u.t++) {
         const struct vc_train_update update = {.kind = kinds[u.kind],
                                                .nesterov = u.nesterov,
@@ -327,15 +355,16 @@ static void check_update(struct vc_update u, unsigned n_states, bool coded, doub
                                                .by = by,
                                                .maps = there(&b, maps)};
 
-        for (size_t i = 0; i < w[0].n; i++) {
-            w[0].g[i] = (float)(draw(&b) * (i / VC_CODED_BLOCK == 3 ? 0 : 0.1));
-            w[1].g[i % w[1].n] = (float)draw(&b);
+        for (size_t i = 0; i < w[1].n; i++) {
+            w[1].g[i] = (float)(draw(&b) * (i / VC_CODED_BLOCK == 3 ? 0 : 0.1));
+            w[2].g[i % w[2].n] = (float)draw(&b);
+            w[0].g[i % w[0].n] = (float)draw(&b);
         }
-        w[0].g[17] = u.t == 3 ? odd : w[0].g[17];
+        w[1].g[17] = u.t == 3 ? odd : w[1].g[17];
         send(&b);
-        call(&b, b.device->table->update(b.device->session, there(&b, blocks), 2, &update));
-        for (size_t k = 0; k < 2; k++) {
-            move_here(maps, &w[k], u, k == 0 ? 0.01 : 0, by);
+        call(&b, b.device->table->update(b.device->session, there(&b, blocks), 3, &update));
+        for (size_t k = 0; k < 3; k++) {
+            move_here(maps, &w[k], u, 0.01 * (double)k, by);
             compare_weights(&b, &w[k]);
         }
     }
@@ -496,8 +525,8 @@ static void grids(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(losses),        cmocka_unit_test(norms), cmocka_unit_test(updates),
-        cmocka_unit_test(coded_updates), cmocka_unit_test(grids),
+        cmocka_unit_test(losses),  cmocka_unit_test(norms),         cmocka_unit_test(norms_of_many),
+        cmocka_unit_test(updates), cmocka_unit_test(coded_updates), cmocka_unit_test(grids),
     };
 
 #if defined(EMU_PLUGIN)
