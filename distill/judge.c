@@ -109,8 +109,8 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     }
     VC_TRY(answer(t, the_teacher, &teacher, numbers, n, &logits));
     if (logits != NULL) {
-        sums = vc_loss(t->f64, &spec, n * positions, t->student.n_classes, logits, &teacher, t->labels, t->mask, t->row,
-                       NULL);
+        sums = t->step->loss(&spec, n * positions, t->student.n_classes, logits, &teacher, t->labels, t->mask, t->row,
+                             NULL);
     }
     tally->kd += sums.kd;
     tally->ce += sums.ce;

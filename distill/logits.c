@@ -142,7 +142,7 @@ static void count_rows(struct answers *a, size_t n, const void *logits)
     const struct vc_teacher_rows none = {.logits = NULL};
     struct vc_trainer *t = &a->t;
 
-    a->ce += vc_loss(t->f64, &spec, n, t->student.n_classes, logits, &none, t->labels, t->mask, t->row, NULL).ce;
+    a->ce += t->step->loss(&spec, n, t->student.n_classes, logits, &none, t->labels, t->mask, t->row, NULL).ce;
     for (size_t i = 0; i < n; i++) {
         bool has_label = t->mask[i] != 0 && t->labels[i] != VC_NO_LABEL;
 

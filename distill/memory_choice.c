@@ -81,7 +81,7 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, arena_bytes(t)};
     blocks[n++] = (struct block){&t->state_block, VC_TAG_TILES, t->report->state_bytes};
     blocks[n++] = (struct block){(void **)&t->order, VC_TAG_MISC, (t->data.rows.n + 1) * sizeof *t->order};
-    blocks[n++] = (struct block){(void **)&t->row, VC_TAG_SCRATCH, t->student.n_classes * sizeof *t->row};
+    blocks[n++] = (struct block){(void **)&t->row, VC_TAG_SCRATCH, vc_trainer_row_bytes(t, batch)};
     blocks[n++] = (struct block){(void **)&t->labels, VC_TAG_SCRATCH, batch * sizeof *t->labels};
     blocks[n++] = (struct block){(void **)&t->mask, VC_TAG_SCRATCH, batch * sizeof *t->mask};
     blocks[n++] = (struct block){(void **)&t->states, VC_TAG_MISC, (t->student.weights->n + 1) * sizeof *t->states};

@@ -4,23 +4,10 @@
 
 #include "distill/step_math.h"
 
-static inline struct vc_loss_sums vc_loss(bool f64, const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes,
-                                          const void *logits, const struct vc_teacher_rows *teacher,
-                                          const int64_t *labels, const uint8_t *mask, double *row, void *gradient)
-{
-    return f64 ? vc_loss_f64(spec, n_rows, n_classes, logits, teacher, labels, mask, row, gradient)
-               : vc_loss_f32(spec, n_rows, n_classes, logits, teacher, labels, mask, row, gradient);
-}
-
 static inline size_t vc_answer(bool f64, const void *logits, size_t row, size_t n_classes)
 {
     return f64 ? vc_answer_f64((const double *)logits + row * n_classes, n_classes)
                : vc_answer_f32((const float *)logits + row * n_classes, n_classes);
-}
-
-static inline double vc_square_sum(bool f64, const void *x, size_t n)
-{
-    return f64 ? vc_square_sum_f64(x, n) : vc_square_sum_f32(x, n);
 }
 
 static inline void vc_scale(bool f64, void *x, size_t n, double by)
@@ -53,26 +40,6 @@ static inline void vc_move_statistics(bool f64, void *running, const void *of_ba
 static inline size_t vc_first_nonfinite(bool f64, const void *x, size_t n)
 {
     return f64 ? vc_first_nonfinite_f64(x, n) : vc_first_nonfinite_f32(x, n);
-}
-
-static inline void vc_update(bool f64, const struct vc_update *update, size_t n, void *w, void *g, void *m, void *v,
-                             const uint8_t *keep)
-{
-    if (f64) {
-        vc_update_f64(update, n, w, g, m, v, keep);
-    } else {
-        vc_update_f32(update, n, w, g, m, v, keep);
-    }
-}
-
-static inline void vc_update_coded(bool f64, const struct vc_update *update, size_t n, void *w, void *g,
-                                   const struct vc_coded_states *states, const uint8_t *keep)
-{
-    if (f64) {
-        vc_update_coded_f64(update, n, w, g, states, keep);
-    } else {
-        vc_update_coded_f32(update, n, w, g, states, keep);
-    }
 }
 
 #endif

@@ -205,6 +205,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     t->f64 = t->options.precision == VC_GRAPH_F64;
+    t->step = vc_step_table(t->ctx, t->f64);
     t->runs_teacher = t->options.teacher.graph != NULL;
     if (t->options.data == NULL || t->options.student.graph == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");

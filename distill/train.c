@@ -138,8 +138,7 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
     for (size_t k = 0; k < t->student.weights->n; k++) {
         const struct vc_weight *item = &t->student.weights->items[k];
 
-        if (item->trained && t->states[k].n_masked < item->n &&
-            vc_square_sum(t->f64, item->grad, (size_t)item->n) == 0) {
+        if (item->trained && t->states[k].n_masked < item->n && t->step->square_sum(item->grad, (size_t)item->n) == 0) {
             return vc_fail(t->ctx, VC_E_ARGUMENT,
                            "%s receives no gradient in the first step: no output depends on it for these rows; %s "
                            "leaves it as it is",
@@ -152,19 +151,17 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
 /* ---- a step ---- */
 
 /* Norms of both terms at the logits of the first batch, each with its share of the loss. */
-static void compare_terms(struct vc_trainer *t, const struct work *w, size_t n, const struct vc_engine_value *logits,
-                          const struct vc_teacher_rows *teacher)
+static void compare_terms(struct vc_trainer *t, struct vc_engine *engine, const struct work *w, size_t n,
+                          const struct vc_engine_value *logits, const struct vc_teacher_rows *teacher)
 {
     const struct vc_teacher_rows none = {.logits = NULL};
     size_t n_rows = n * t->student.positions;
     size_t n_elems = n_rows * t->student.n_classes;
 
-    (void)vc_loss(t->f64, &w->spec, n_rows, t->student.n_classes, logits->data, teacher, NULL, t->mask, t->row,
-                  logits->grad);
-    t->report->kd_gradient = sqrt(vc_square_sum(t->f64, logits->grad, n_elems));
-    (void)vc_loss(t->f64, &w->spec, n_rows, t->student.n_classes, logits->data, &none, t->labels, t->mask, t->row,
-                  logits->grad);
-    t->report->ce_gradient = sqrt(vc_square_sum(t->f64, logits->grad, n_elems));
+    (void)vc_trainer_loss(t, engine, &w->spec, n_rows, logits->data, teacher, NULL, logits->grad);
+    t->report->kd_gradient = sqrt(t->step->square_sum(logits->grad, n_elems));
+    (void)vc_trainer_loss(t, engine, &w->spec, n_rows, logits->data, &none, t->labels, logits->grad);
+    t->report->ce_gradient = sqrt(t->step->square_sum(logits->grad, n_elems));
 }
 
 static bool is_finite(const double terms[N_TERMS])
@@ -199,13 +196,13 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     vc_engine_keep_outputs(engine, stays);
     VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
     if (w->step == 0 && first == 0 && !t->control) {
-        compare_terms(t, w, n, logits, &teacher);
+        compare_terms(t, engine, w, n, logits, &teacher);
     }
     if (stays) {
         VC_TRY(vc_device_loss(t, engine, &w->spec, n, &teacher, &sums));
     } else {
-        sums = vc_loss(t->f64, &w->spec, n * t->student.positions, t->student.n_classes, logits->data, &teacher,
-                       t->labels, t->mask, t->row, logits->grad);
+        sums = vc_trainer_loss(t, engine, &w->spec, n * t->student.positions, logits->data, &teacher, t->labels,
+                               logits->grad);
     }
     w->own[KD] = sums.kd;
     w->own[CE] = sums.ce;

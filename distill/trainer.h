@@ -4,6 +4,7 @@
  *     setup.c     opens data and networks, checks that they fit each other
  *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps
+ *     step_loss.c the loss of a batch, on all threads
  *     step_sum.c  the gradient of a step from those of its batches, also over ranks (ranks/)
  *     update.c    norms of gradients, the optimizer's step; optimizer_states.c  what it keeps for each weight
  *     gradual.c   masks that grow on the way
@@ -22,6 +23,7 @@
 #include "core/base/arena.h"
 #include "distill/network.h"
 #include "distill/ranks/meeting.h"
+#include "distill/step_table.h"
 #include "distill/teacher_file.h"
 #include "kernels/train_codes.h"
 
@@ -70,9 +72,10 @@ struct vc_trainer {
     struct vc_distill_options options;
     struct vc_distillation *report;
     bool f64;
-    bool runs_teacher; /* the teacher is a network */
-    bool judge_only;   /* options.data are the rows of eval; nothing is trained */
-    bool unjudged;     /* judge_only: answers are all that is wanted, so neither labels nor a teacher are needed */
+    const struct vc_step_table *step; /* losses and updates, for this processor */
+    bool runs_teacher;                /* the teacher is a network */
+    bool judge_only;                  /* options.data are the rows of eval; nothing is trained */
+    bool unjudged; /* judge_only: answers are all that is wanted, so neither labels nor a teacher are needed */
     struct vc_trainer_rows data, eval;
     struct vc_net student, teacher;
     uint64_t n_steps, per_step, steps_per_epoch;
@@ -98,7 +101,7 @@ struct vc_trainer {
     struct vc_device_step *on_device; /* device_step.h */
     void *device_arena;   /* all programs take turns in it; then `arena` has what the host reads and writes */
     void *device_room;    /* host memory of device_step.c */
-    double *row;          /* n_classes */
+    double *row;          /* n_classes for each worker, and sums of each row: step_loss.c */
     void *teacher_logits; /* of one batch */
     int64_t *labels;      /* of one batch */
     uint8_t *mask;        /* of one batch */
@@ -167,6 +170,13 @@ void vc_trainer_ranks_quiet(struct vc_trainer *t);
 enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t);
 /* Behind a run: all ranks have the same weights. */
 enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t);
+
+/* The bytes of t->row, for batches of so many rows of logits. */
+uint64_t vc_trainer_row_bytes(const struct vc_trainer *t, uint64_t n_rows);
+/* The loss of n_rows rows of logits, those of t->mask that count, and its gradient: vc_loss_f32 (step_math.h). */
+struct vc_loss_sums vc_trainer_loss(struct vc_trainer *t, struct vc_engine *engine, const struct vc_loss_spec *spec,
+                                    size_t n_rows, const void *logits, const struct vc_teacher_rows *teacher,
+                                    const int64_t *labels, void *gradient);
 
 /* The bytes of t->blocks, and what is in them: the weights, cut into blocks for both functions below. */
 uint64_t vc_trainer_cut_bytes(const struct vc_trainer *t);

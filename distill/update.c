@@ -61,7 +61,7 @@ static void measure(void *user, unsigned worker, size_t block)
             ((float *)grad)[i] = 0;
         }
     }
-    b->squares = vc_square_sum(task->t->f64, grad, b->n);
+    b->squares = task->t->step->square_sum(grad, b->n);
 }
 
 enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine, double *norm)
@@ -102,12 +102,12 @@ static void move(void *user, unsigned worker, size_t block)
                                                .m_factors = s->m_factors + b->first / VC_CODED_BLOCK,
                                                .v_factors = s->v_factors + b->first / VC_CODED_BLOCK};
 
-        vc_update_coded(t->f64, &u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, &states,
-                        s->keep != NULL ? s->keep + b->first : NULL);
+        t->step->update_coded(&u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, &states,
+                              s->keep != NULL ? s->keep + b->first : NULL);
         return;
     }
-    vc_update(t->f64, &u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, at(t, s->m, b->first),
-              at(t, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
+    t->step->update(&u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, at(t, s->m, b->first),
+                    at(t, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
 }
 
 enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm,

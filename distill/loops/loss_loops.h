@@ -1,23 +1,56 @@
 /* loss_loops.h - losses of rows of logits and their gradients, for one type of numbers. Part of step_loops.h. No
- * probability is stored: each is computed where it is needed from the row's largest logit and the sum beside it. */
+ * probability is stored: each is computed where it is needed from the row's largest logit and the sum beside it. Sums
+ * are of parts that vectors have computed, element by element, in the order of the row. */
+
+#define PART 256
 
 /* log of the sum of exp(x / t), and the parts that it is made of. */
 struct NAME(soft) {
     double max, log_sum; /* largest x / t; log of the sum of exp(x / t - max) */
 };
 
-static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t)
+/* The largest x / t, which is that of the largest x; NaN where there is one. */
+static double NAME(largest)(const REAL *x, size_t n, double t)
 {
-    struct NAME(soft) s = {.max = -INFINITY};
-    double sum = 0;
+    REAL most[LANES];
+    unsigned nan = 0;
+    size_t i = 0;
 
-    for (size_t c = 0; c < n; c++) {
-        double v = (double)x[c] / t;
-
-        s.max = v > s.max || isnan(v) ? v : s.max;
+    for (size_t k = 0; k < LANES; k++) {
+        most[k] = -(REAL)INFINITY;
+    }
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t k = 0; k < LANES; k++) {
+            most[k] = x[i + k] > most[k] ? x[i + k] : most[k];
+        }
+    }
+    for (; i < n; i++) {
+        most[0] = x[i] > most[0] ? x[i] : most[0];
+    }
+    for (size_t k = 1; k < LANES; k++) {
+        most[0] = most[k] > most[0] ? most[k] : most[0];
     }
     for (size_t c = 0; c < n; c++) {
-        sum += vc_exp_f64((double)x[c] / t - s.max);
+        nan += x[c] != x[c];
+    }
+    return nan != 0 ? (double)NAN : (double)most[0] / t;
+}
+
+static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t)
+{
+    struct NAME(soft) s = {.max = NAME(largest)(x, n, t)};
+    double sum = 0;
+
+    for (size_t first = 0; first < n; first += PART) {
+        size_t m = n - first < PART ? n - first : PART;
+        double e[PART];
+
+        for (size_t i = 0; i < m; i++) {
+            e[i] = vc_exp_f64((double)x[first + i] / t - s.max);
+        }
+        for (size_t i = 0; i < m; i++) {
+            sum += e[i];
+        }
     }
     s.log_sum = vc_log_f64(sum);
     return s;
@@ -46,12 +79,21 @@ static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL
     struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
     double sum = 0;
 
-    for (size_t c = 0; c < n; c++) {
-        double log_p = NAME(log_p)(&p, teacher[c], t);
-        double log_q = NAME(log_p)(&q, z[c], t);
+    for (size_t first = 0; first < n; first += PART) {
+        size_t m = n - first < PART ? n - first : PART;
+        double terms[PART];
 
-        sum += NAME(divergence)(log_p, log_q);
-        gradient[c] += by * t * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
+        for (size_t i = 0; i < m; i++) {
+            size_t c = first + i;
+            double log_p = NAME(log_p)(&p, teacher[c], t);
+            double log_q = NAME(log_p)(&q, z[c], t);
+
+            terms[i] = NAME(divergence)(log_p, log_q);
+            gradient[c] += by * t * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
+        }
+        for (size_t i = 0; i < m; i++) {
+            sum += terms[i];
+        }
     }
     return t * t * sum;
 }
@@ -141,9 +183,9 @@ static double NAME(ce_row)(size_t n, const REAL *z, int64_t label, double by, do
     return -NAME(log_p)(&q, z[label], 1);
 }
 
-struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes, const REAL *logits,
-                                  const struct vc_teacher_rows *teacher, const int64_t *labels, const uint8_t *mask,
-                                  double *row, REAL *gradient)
+OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes,
+                                           const REAL *logits, const struct vc_teacher_rows *teacher,
+                                           const int64_t *labels, const uint8_t *mask, double *row, REAL *gradient)
 {
     struct vc_loss_sums sums = {0, 0};
     double kd_by = spec->kd_rows != 0 ? 1 / (double)spec->kd_rows : 0;
@@ -173,17 +215,4 @@ struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size_t n_rows
         }
     }
     return sums;
-}
-
-size_t NAME(vc_answer)(const REAL *logits, size_t n_classes)
-{
-    size_t best = 0;
-
-    for (size_t c = 0; c < n_classes; c++) {
-        if (isnan(logits[c])) {
-            return n_classes;
-        }
-        best = logits[c] > logits[best] ? c : best;
-    }
-    return best;
 }

@@ -1,8 +1,6 @@
 /* update_loops.h - sums over gradients and steps of optimizers, for one type of numbers. Part of step_loops.h. */
 
-#define LANES 8 /* of a sum: partial sums that a compiler may keep in one register, added in one order */
-
-double NAME(vc_square_sum)(const REAL *x, size_t n)
+OF_LEVEL double NAME(vc_square_sum)(const REAL *x, size_t n)
 {
     double lane[LANES] = {0};
     size_t i = 0;
@@ -16,41 +14,6 @@ double NAME(vc_square_sum)(const REAL *x, size_t n)
         lane[k] += (double)x[i] * (double)x[i];
     }
     return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-}
-
-void NAME(vc_scale)(REAL *x, size_t n, double by)
-{
-    REAL s = (REAL)by;
-
-    for (size_t i = 0; i < n; i++) {
-        x[i] *= s;
-    }
-}
-
-void NAME(vc_add)(REAL *to, const REAL *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        to[i] += x[i];
-    }
-}
-
-void NAME(vc_move_statistics)(REAL *running, const REAL *of_batch, size_t n, double share)
-{
-    REAL s = (REAL)share;
-
-    for (size_t i = 0; i < n; i++) {
-        running[i] = running[i] * (1 - s) + of_batch[i] * s;
-    }
-}
-
-size_t NAME(vc_first_nonfinite)(const REAL *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!isfinite(x[i])) {
-            return i;
-        }
-    }
-    return n;
 }
 
 static void NAME(sgd)(const struct vc_update *u, size_t n, REAL *w, const REAL *g, REAL *m)
@@ -111,7 +74,8 @@ static void NAME(clear_masked)(const uint8_t *keep, size_t n, REAL *x)
     }
 }
 
-void NAME(vc_update)(const struct vc_update *update, size_t n, REAL *w, REAL *g, REAL *m, REAL *v, const uint8_t *keep)
+OF_LEVEL void NAME(vc_update)(const struct vc_update *update, size_t n, REAL *w, REAL *g, REAL *m, REAL *v,
+                              const uint8_t *keep)
 {
     if (keep != NULL) {
         NAME(clear_masked)(keep, n, g);
@@ -153,8 +117,8 @@ static float NAME(encode)(const struct vc_dynamic_map *map, size_t n, const REAL
     return factor;
 }
 
-void NAME(vc_update_coded)(const struct vc_update *update, size_t n, REAL *w, REAL *g,
-                           const struct vc_coded_states *states, const uint8_t *keep)
+OF_LEVEL void NAME(vc_update_coded)(const struct vc_update *update, size_t n, REAL *w, REAL *g,
+                                    const struct vc_coded_states *states, const uint8_t *keep)
 {
     for (size_t first = 0; first < n; first += VC_CODED_BLOCK) {
         size_t here = n - first < VC_CODED_BLOCK ? n - first : VC_CODED_BLOCK;

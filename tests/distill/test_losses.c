@@ -4,8 +4,10 @@
 
 #include <math.h>
 
+#include "core/base/cpu.h"
 #include "distill/random.h"
-#include "distill/step_math.h"
+#include "distill/step_table.h"
+#include "kernels/functions.h"
 
 #define ROWS    5
 #define CLASSES 7
@@ -249,13 +251,101 @@ static void test_answers(void **unused)
     assert_int_equal(vc_answer_f32(b, 3), 3);
 }
 
+/* ---- levels of the processor ---- */
+
+#define WIDE 603 /* classes: more than are computed at a time, and no multiple of any vector */
+
+/* log of the sum of exp(x / t), element by element. */
+static void soft_of(const double *x, double t, double *max, double *log_sum)
+{
+    double sum = 0;
+
+    *max = -INFINITY;
+    for (size_t c = 0; c < WIDE; c++) {
+        *max = x[c] / t > *max ? x[c] / t : *max;
+    }
+    for (size_t c = 0; c < WIDE; c++) {
+        sum += vc_exp_f64(x[c] / t - *max);
+    }
+    *log_sum = vc_log_f64(sum);
+}
+
+/* The losses of one row with t = 4 and alpha = 0.5, one class after the other. */
+static struct vc_loss_sums one_by_one(const double *z, const double *teacher, size_t label, double *gradient)
+{
+    double z_max, z_sum, t_max, t_sum, max, sum;
+    struct vc_loss_sums s = {0, 0};
+
+    soft_of(z, 4, &z_max, &z_sum);
+    soft_of(teacher, 4, &t_max, &t_sum);
+    soft_of(z, 1, &max, &sum);
+    for (size_t c = 0; c < WIDE; c++) {
+        double log_p = teacher[c] / 4 - t_max - t_sum;
+        double log_q = z[c] / 4 - z_max - z_sum;
+
+        s.kd += vc_exp_f64(log_p) == 0 ? 0 : vc_exp_f64(log_p) * (log_p - log_q);
+        gradient[c] = 0.5 * 4 * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
+    }
+    for (size_t c = 0; c < WIDE; c++) {
+        gradient[c] += 0.5 * vc_exp_f64(z[c] - max - sum);
+    }
+    gradient[label] -= 0.5;
+    s.kd *= 16;
+    s.ce = -(z[label] - max - sum);
+    return s;
+}
+
+static void check_level(const struct vc_step_table *f64, const struct vc_step_table *f32)
+{
+    const struct vc_loss_spec spec = {.alpha = 0.5, .temperature = 4, .kd_rows = 1, .ce_rows = 1};
+    const int64_t label = 77;
+    static double z[WIDE], t[WIDE], wanted[WIDE], gradient[WIDE], row[WIDE];
+    static float zf[WIDE], tf[WIDE], gradient_f[WIDE];
+    struct vc_teacher_rows teacher = {.logits = t};
+    struct vc_loss_sums s, by_hand;
+
+    for (size_t c = 0; c < WIDE; c++) {
+        volatile float a = (float)(40 * random_unit(c) - 20);
+        volatile float b = c == 9 ? -4000 : (float)(40 * random_unit(WIDE + c) - 20);
+
+        zf[c] = a;
+        tf[c] = b;
+        z[c] = (double)a;
+        t[c] = (double)b;
+    }
+    by_hand = one_by_one(z, t, (size_t)label, wanted);
+    s = f64->loss(&spec, 1, WIDE, z, &teacher, &label, NULL, row, gradient);
+    assert_true(s.kd == by_hand.kd && s.ce == by_hand.ce);
+    assert_memory_equal(gradient, wanted, sizeof wanted);
+    teacher.logits = tf;
+    s = f32->loss(&spec, 1, WIDE, zf, &teacher, &label, NULL, row, gradient_f);
+    assert_true(s.kd == by_hand.kd && s.ce == by_hand.ce);
+    for (size_t c = 0; c < WIDE; c++) {
+        assert_true(gradient_f[c] == (float)wanted[c]);
+    }
+    zf[600] = NAN;
+    assert_true(isnan(f32->loss(&spec, 1, WIDE, zf, &teacher, &label, NULL, row, gradient_f).kd));
+}
+
+static void test_levels(void **unused)
+{
+    (void)unused;
+    check_level(vc_step_table_f64(), vc_step_table_f32());
+    if (vc_cpu_has(VC_CPU_AVX2) && vc_step_table_f64_avx2() != NULL) {
+        check_level(vc_step_table_f64_avx2(), vc_step_table_f32_avx2());
+    }
+    if (vc_cpu_has(VC_CPU_AVX512) && vc_step_table_f64_avx512() != NULL) {
+        check_level(vc_step_table_f64_avx512(), vc_step_table_f32_avx512());
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_mixed),   cmocka_unit_test(test_cosine_of_nothing),
         cmocka_unit_test(test_parts),   cmocka_unit_test(test_top),
         cmocka_unit_test(test_far),     cmocka_unit_test(test_f32),
-        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_answers), cmocka_unit_test(test_levels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
