@@ -474,12 +474,12 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     if (q->rest != NULL) {
         add_entry(q, "rest", q->rest->name);
     }
-    row_or_aim = q->aim.set ? aim + 1 : row->flag;
     asymmetric = o->asymmetric ? " --asymmetric" : "";
     rest = q->rest == NULL ? "" : vc_arena_printf(ctx, &q->arena, " --rest %s", q->options.rest);
     if (rest == NULL || aim == NULL) {
         return VC_E_NOMEM;
     }
+    row_or_aim = q->aim.set ? aim + 1 : row->flag;
     q->few = vc_arena_printf(ctx, &q->arena, "fewer than %llu elements", (unsigned long long)o->min_elems);
     if (q->few == NULL) {
         return VC_E_NOMEM;
