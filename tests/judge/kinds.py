@@ -44,7 +44,7 @@ MOST = 0.10  # relative error of outputs; random weights: those of trained model
 NEAR = 5     # times the error of decoded weights; bitsandbytes makes the values between layers int8, too
 LAYOUTS = ("compressed-tensors", "bitsandbytes")
 SOME = ("llama", "qwen3-tied", "opt", "gpt2", "t5", "bart", "whisper", "bert-mlm", "roberta-mlm", "distilbert-cls", "mixtral",
-        "mamba", "vit", "swin", "dinov2", "siglip", "llava", "wav2vec2", "falcon")
+        "mamba", "vit", "swin", "dinov2", "siglip", "llava", "wav2vec2", "falcon", "ctrl", "prophetnet")
 
 # ---- the kinds ------------------------------------------------------------------------------------------------------
 H = 128
