@@ -333,7 +333,7 @@ static void check_update(struct vc_update u, unsigned n_states, bool coded, doub
     static const int kinds[] = {
         [VC_UPDATE_SGD] = VC_TRAIN_SGD, [VC_UPDATE_ADAM] = VC_TRAIN_ADAM, [VC_UPDATE_ADAMW] = VC_TRAIN_ADAMW};
     struct both b = begin();
-    struct weights w[3] = {make_weights(&b, 300, n_states, coded, false),
+    struct weights w[3] = {make_weights(&b, 512, n_states, coded, false),
                            make_weights(&b, 5000, n_states, coded, false),
                            make_weights(&b, 769, n_states, coded, true)};
     struct vc_train_block *blocks = array(&b, 3 * sizeof *blocks);
