@@ -1,5 +1,6 @@
-/* cmd_devices.c - vcompress devices: which CUDA devices could be used, and why not. */
+/* cmd_devices.c - vcompress devices: which CUDA devices could be used, what could bring ranks together, and why not. */
 #include <vcompress/device.h>
+#include <vcompress/ranks.h>
 
 #include "tools/app.h"
 #include "tools/commands.h"
@@ -32,6 +33,22 @@ static bool print_devices(struct app *app, const struct vc_devices *list)
     return table_print(&table, out, false);
 }
 
+/* "ranks: Open MPI 4.1.4" */
+static void print_ranks(struct app *app)
+{
+    const struct out *out = &app->out;
+    const char *name;
+
+    fputs("ranks: ", out->to);
+    if (vc_ranks_find(app->ctx, &name) == VC_OK) {
+        print_clean(out->to, name);
+    } else {
+        fputs("none: ", out->to);
+        print_clean(out->to, vc_ctx_message(app->ctx));
+    }
+    fputc('\n', out->to);
+}
+
 static bool print_list(struct app *app, const struct vc_devices *list)
 {
     const struct out *out = &app->out;
@@ -54,6 +71,7 @@ static bool print_list(struct app *app, const struct vc_devices *list)
         print_clean(out->to, list->searched[i].outcome);
         fputc('\n', out->to);
     }
+    print_ranks(app);
     return ok;
 }
 
@@ -88,7 +106,8 @@ const struct command command_devices = {
     .usage = "[-v] [options]",
     .summary = "list the CUDA devices, or why there are none",
     .text = "Without a CUDA device everything works on the CPU, with the same results. -v tells where the plug-in was "
-            "looked for.",
+            "looked for. The last line is what lets processes that mpirun or srun started train together (distill "
+            "--ranks).",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .run = run_devices,

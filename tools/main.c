@@ -140,8 +140,8 @@ static int close_streams(struct app *app, int status)
 
 static int print_version(void)
 {
-    printf("vcompress %s\n%s\ncuda plug-in: loaded when asked for; see vcompress devices\n", vc_version(),
-           vc_features());
+    printf("vcompress %s\n%s\nplug-ins for CUDA and for ranks: loaded when asked for; see vcompress devices\n",
+           vc_version(), vc_features());
     return EXIT_YES;
 }
 

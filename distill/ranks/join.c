@@ -109,6 +109,19 @@ out:
     return status;
 }
 
+enum vc_status vc_ranks_find(struct vc_ctx *ctx, const char **name)
+{
+    const struct vc_carrier *carrier = NULL;
+    enum vc_status status;
+
+    *name = NULL;
+    vc_clear_error(ctx);
+    VC_TRY(find_carrier(ctx, &carrier));
+    *name = carrier->name;
+out:
+    return status;
+}
+
 /* ---- processors ---- */
 
 /* FNV-1a, as a number that a double holds. */

@@ -47,6 +47,10 @@ VC_API enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *ranks,
 VC_API bool vc_ranks_lost(const struct vc_ranks *ranks);
 VC_API void vc_ranks_leave(struct vc_ranks *ranks); /* accepts NULL */
 
+/* What would bring ranks together on this machine, such as "Open MPI 4.1.4"; the name lives as long as the program.
+ * Looks for the plug-in and begins nothing. VC_E_DEVICE: there is none; the sentence says where it was looked for. */
+VC_API enum vc_status vc_ranks_find(struct vc_ctx *ctx, const char **name);
+
 /* The rank that a launcher gave this process, as the environment says; false: it was not started as one of several.
  * *launcher: "mpirun". Any pointer may be NULL. */
 VC_API bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher);
