@@ -340,6 +340,7 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
     if (fd < 0) {
         return ctx->status;
     }
+    file->fd = fd; /* what fails leaves it to vc_outfile_free */
     if (fstat(fd, &st) == 0) {
         file->device = st.st_dev;
         file->inode = st.st_ino;
