@@ -285,6 +285,13 @@ static void take_control(struct vc_trainer *t)
 
 /* ---- judgement ---- */
 
+const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
+{
+    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
+
+    return (size_t)loss < sizeof measures / sizeof *measures ? measures[loss] : NULL;
+}
+
 static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
 {
     struct vc_distillation *r = t->report;
@@ -304,8 +311,7 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
         missed = vc_is_measured(&r->after)
                      ? vc_arena_printf(t->ctx, arena,
                                        "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
-                                       t->options.loss == VC_TEACHER_LOSS_MSE ? "squared error" : "1 - cosine",
-                                       r->before.kd, r->after.kd)
+                                       vc_teacher_loss_measure(t->options.loss), r->before.kd, r->after.kd)
                      : vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
                                        isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
                                        vc_figure_of(&r->before), vc_figure_of(&r->after));

@@ -43,15 +43,17 @@ static void add_quality(struct vc_page *page, const char *name, const struct vc_
 
 static void add_evaluation(struct vc_page *page, const struct vc_distillation *d)
 {
-    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
+    enum vc_teacher_loss loss = d->options->loss;
     const struct vc_page_column columns[] = {{"", false},
                                              {"accuracy", true},
                                              {"cross-entropy", true},
                                              {"agreement", true},
-                                             {measures[d->options->loss], true}};
+                                             {vc_teacher_loss_measure(loss), true}};
 
     vc_page_section(page, "Before and after",
-                    "Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.");
+                    loss == VC_TEACHER_LOSS_KD
+                        ? "Judged by the rows of the evaluation; cross-entropy and divergence in nats per row."
+                        : "Judged by the rows of the evaluation; cross-entropy in nats per row.");
     vc_page_table(page, "quality of teacher and student", columns, 5);
     if (!isnan(d->teacher.agreement) || !isnan(d->teacher.accuracy)) {
         add_quality(page, "teacher", &d->teacher);

@@ -35,7 +35,6 @@ static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   
 /* tokens: the network answers for each position of a sequence. */
 static void print(struct app *app, const struct vc_quality *q, bool tokens, enum vc_teacher_loss loss)
 {
-    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
 
@@ -54,7 +53,7 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens, enum
     }
     if (!isnan(q->kd)) {
         snprintf(buf, sizeof(buf), loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
-        fprintf(to, ", %s %s", measures[loss], buf);
+        fprintf(to, ", %s %s", vc_teacher_loss_measure(loss), buf);
     }
     fputc('\n', to);
 }

@@ -186,8 +186,7 @@ static void add_quality(struct table *table, const char *name, const struct vc_q
 static bool print_qualities(const struct app *app, const struct vc_distillation *d, enum vc_teacher_loss loss,
                             bool has_teacher)
 {
-    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
-    const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement", measures[loss]};
+    const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement", vc_teacher_loss_measure(loss)};
     struct table table;
 
     table_init(&table, "lrrrr");

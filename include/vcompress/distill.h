@@ -60,6 +60,8 @@ enum vc_schedule { VC_SCHEDULE_CONSTANT = 0, VC_SCHEDULE_COSINE = 1, VC_SCHEDULE
 /* The teacher's term: the divergence of the softened answers; the squared error of the outputs; 1 - their cosine, for
  * outputs that are no logits, as those of sentence encoders. */
 enum vc_teacher_loss { VC_TEACHER_LOSS_KD = 0, VC_TEACHER_LOSS_MSE = 1, VC_TEACHER_LOSS_COSINE = 2 };
+/* What vc_quality.kd is then called: "divergence", "squared error", "1 - cosine"; NULL for another number. */
+VC_API const char *vc_teacher_loss_measure(enum vc_teacher_loss loss);
 
 /* Rows of an epoch: in an order drawn from the seed, a new one for each epoch; or as they lie in the file. */
 enum vc_row_order { VC_ORDER_SHUFFLED = 0, VC_ORDER_FILE = 1 };
