@@ -47,7 +47,6 @@ enum vc_status vc_device_open(struct vc_trainer *t)
     }
     VC_TRY(t->f64 ? refuse(t, "float64") : VC_OK);
     VC_TRY(o->ranks != NULL ? refuse(t, "a run of several ranks") : VC_OK);
-    VC_TRY(o->loss == VC_TEACHER_LOSS_COSINE && trains(t) ? refuse(t, "the cosine of outputs") : VC_OK);
     t->device->limit_bytes = o->device_memory;
     t->on_device = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->on_device);
     VC_TRY_ALLOC(t->on_device);
@@ -293,6 +292,7 @@ enum vc_status vc_device_loss(struct vc_trainer *t, struct vc_engine *engine, co
                                  .kd_by = spec->kd_rows != 0 ? 1 / (double)spec->kd_rows : 0,
                                  .ce_by = spec->ce_rows != 0 ? 1 / (double)spec->ce_rows : 0,
                                  .mse = spec->mse,
+                                 .cosine = spec->cosine,
                                  .logits = logits->device_data,
                                  .teacher = teacher->logits != NULL ? d->teacher : NULL,
                                  .labels = d->labels,

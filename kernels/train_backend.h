@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction or a struct of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 2
+#define VC_TRAIN_BACKEND_ABI 3
 
 /* One instruction. */
 struct vc_train_work {
@@ -36,7 +36,7 @@ struct vc_train_loss {
     uint64_t n_rows, n_classes;
     double alpha, temperature;
     double kd_by, ce_by; /* 1 / rows of the step; 0: a term without rows */
-    bool mse;
+    bool mse, cosine;
     /* Device memory: */
     const float *logits, *teacher; /* teacher may be NULL */
     const int64_t *labels;

@@ -163,7 +163,7 @@ static double NAME(cosine_row)(size_t n, const REAL *z, const REAL *teacher, dou
         tt += (double)teacher[c] * (double)teacher[c];
     }
     norms = sqrt(zz) * sqrt(tt);
-    if (!(norms > 0)) {
+    if (norms == 0) {
         return 1;
     }
     for (size_t c = 0; c < n; c++) {

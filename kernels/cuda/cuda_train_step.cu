@@ -34,6 +34,27 @@ static __device__ __forceinline__ double log_p(const struct soft *s, float x, do
     return (double)x / t - s->max - s->log_sum;
 }
 
+/* What the cosine of two rows and its gradient are made of; where one of the rows is 0, both are 0. */
+struct cosine {
+    double zz, norms, value;
+};
+
+static __device__ __forceinline__ struct cosine cosine_of(const float *z, const float *teacher, uint64_t n)
+{
+    struct cosine s = {0, 0, 0};
+    double zt = 0;
+    double tt = 0;
+
+    for (uint64_t c = 0; c < n; c++) {
+        zt += (double)z[c] * (double)teacher[c];
+        s.zz += (double)z[c] * (double)z[c];
+        tt += (double)teacher[c] * (double)teacher[c];
+    }
+    s.norms = sqrt(s.zz) * sqrt(tt);
+    s.value = s.norms == 0 ? 0 : zt / s.norms;
+    return s;
+}
+
 static __global__ void loss_kernel(struct vc_train_loss l)
 {
     VC_CUDA_EACH(row, l.n_rows)
@@ -51,8 +72,11 @@ static __global__ void loss_kernel(struct vc_train_loss l)
         struct soft q = {0, 0};
         struct soft p = {0, 0};
         struct soft one = {0, 0};
+        struct cosine cosine = {0, 0, 0};
 
-        if (taught && !l.mse) {
+        if (taught && l.cosine) {
+            cosine = cosine_of(z, teacher, l.n_classes);
+        } else if (taught && !l.mse) {
             q = soft_of(z, l.n_classes, t);
             p = soft_of(teacher, l.n_classes, t);
         }
@@ -67,6 +91,10 @@ static __global__ void loss_kernel(struct vc_train_loss l)
 
                 kd += d * d;
                 g += kd_by * 2 * d / (double)l.n_classes;
+            } else if (taught && l.cosine) {
+                g -= cosine.norms == 0
+                         ? 0
+                         : kd_by * ((double)teacher[c] / cosine.norms - (double)z[c] * (cosine.value / cosine.zz));
             } else if (taught) {
                 double of_p = log_p(&p, teacher[c], t);
                 double of_q = log_p(&q, z[c], t);
@@ -83,7 +111,8 @@ static __global__ void loss_kernel(struct vc_train_loss l)
                 gradient[c] = (float)g;
             }
         }
-        l.sums[2 * row] = taught ? l.kd_by * (l.mse ? kd / (double)l.n_classes : t * t * kd) : 0;
+        kd = l.mse ? kd / (double)l.n_classes : l.cosine ? 1 - cosine.value : t * t * kd;
+        l.sums[2 * row] = taught ? l.kd_by * kd : 0;
         l.sums[2 * row + 1] = labelled ? l.ce_by * -log_p(&one, z[l.labels[row]], 1) : 0;
     }
 }

@@ -180,6 +180,7 @@ if [ -n "$goldens" ]; then
     transformer llama "loss kd grad_norm" --fake-quant bf16 --include '*' --eval "$goldens/llama.safetensors" --eval-every 1 \
         --eval-array input_ids=input.input_ids
     transformer bert-sequence "loss kd grad_norm" --loss mse --accum 2 --batch 1
+    transformer bert-mask "loss kd grad_norm" --loss cosine --array attention_mask=input.attention_mask
     transformer llama "loss kd ce grad_norm" --alpha 0.5 --optimizer adamw
     transformer llama-left-mask "loss kd ce grad_norm" --optimizer momentum --recompute sqrt
     for name in llama bert-sequence; do

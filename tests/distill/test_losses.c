@@ -134,6 +134,8 @@ static void test_cosine_of_nothing(void **unused)
     for (size_t i = 0; i < (size_t)2 * CLASSES; i++) {
         assert_true(gradient[i] == 0);
     }
+    t[0] = NAN; /* which a row of zeros does not hide */
+    assert_true(isnan(vc_loss_f64(&spec, 2, CLASSES, z, &teacher, NULL, NULL, row, gradient).kd));
 }
 
 /* A micro-batch has its share of the step's rows: two halves give what the whole gives. */

@@ -127,7 +127,9 @@ static float *numbers(struct both *b, size_t n, double scale)
 
 /* ---- losses ---- */
 
-static void check_loss(size_t n_rows, size_t n_classes, double alpha, double temperature, bool mse, bool taught)
+enum by { DIVERGENCE, MSE, COSINE, LABELS };
+
+static void check_loss(size_t n_rows, size_t n_classes, double alpha, double temperature, enum by by)
 {
     struct both b = begin();
     float *logits = numbers(&b, n_rows * n_classes, 6);
@@ -137,8 +139,13 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
     int64_t *labels = array(&b, n_rows * sizeof *labels);
     uint8_t *mask = array(&b, n_rows);
     double *row = malloc(n_classes * sizeof *row);
-    const struct vc_loss_spec spec = {
-        .alpha = alpha, .temperature = temperature, .mse = mse, .kd_rows = n_rows, .ce_rows = n_rows / 2 + 1};
+    const bool taught = by != LABELS;
+    const struct vc_loss_spec spec = {.alpha = alpha,
+                                      .temperature = temperature,
+                                      .mse = by == MSE,
+                                      .cosine = by == COSINE,
+                                      .kd_rows = n_rows,
+                                      .ce_rows = n_rows / 2 + 1};
     const struct vc_teacher_rows rows = {.logits = taught ? teacher : NULL, .k = n_classes};
     const struct vc_loss_sums no = {0, 0};
     struct vc_loss_sums all, got = no;
@@ -150,6 +157,10 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
         mask[r] = r % 5 != 3;
     }
     teacher[0] = 300; /* probabilities of 0 */
+    if (n_rows > 8) {
+        memset(logits + 7 * n_classes, 0, n_classes * sizeof *logits); /* no direction, in either network */
+        memset(teacher + 6 * n_classes, 0, n_classes * sizeof *teacher);
+    }
     send(&b);
     loss = (struct vc_train_loss){.n_rows = n_rows,
                                   .n_classes = n_classes,
@@ -157,7 +168,8 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
                                   .temperature = temperature,
                                   .kd_by = 1 / (double)spec.kd_rows,
                                   .ce_by = 1 / (double)spec.ce_rows,
-                                  .mse = mse,
+                                  .mse = spec.mse,
+                                  .cosine = spec.cosine,
                                   .logits = there(&b, logits),
                                   .teacher = taught ? there(&b, teacher) : NULL,
                                   .labels = there(&b, labels),
@@ -181,11 +193,12 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
 static void losses(void **state)
 {
     (void)state;
-    check_loss(1, 2, 0.5, 1, false, true);
-    check_loss(13, 10, 0.3, 4, false, true);
-    check_loss(9, 33, 0.9, 2, true, true);
-    check_loss(7, 5, 0, 1, false, false);
-    check_loss(600, 3, 0.5, 2, false, true); /* more than a block, and than two */
+    check_loss(1, 2, 0.5, 1, DIVERGENCE);
+    check_loss(13, 10, 0.3, 4, DIVERGENCE);
+    check_loss(9, 33, 0.9, 2, MSE);
+    check_loss(13, 33, 0.7, 2, COSINE);
+    check_loss(7, 5, 0, 1, LABELS);
+    check_loss(600, 3, 0.5, 2, DIVERGENCE); /* more than a block, and than two */
 }
 
 /* ---- norms ---- */
