@@ -1,7 +1,6 @@
 /* stats.c - statistics of every tensor's values (mean, range, zeros, NaN and Inf), one tensor per thread. Sums are
  * exact, so they do not depend on the number of threads. */
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 
 #include <vcompress/measure.h>
@@ -14,21 +13,6 @@ struct stats_job {
     const struct vc_model *model;
     struct vc_value_stats *stats;   /* one for each tensor; or */
     struct vc_packed_stats *packed; /* ... these */
-};
-
-/* What is kept of one tensor: everything in front of the histogram, then some of its bins. */
-struct packed {
-    char head[offsetof(struct vc_value_stats, histogram)];
-    uint64_t low;    /* bin 0, which stands apart from the others: zeros */
-    size_t first, n; /* bins */
-    uint64_t bins[];
-};
-
-struct vc_packed_stats {
-    pthread_mutex_t mutex; /* of the arena, while there are several threads */
-    bool has_mutex;
-    struct vc_arena arena;
-    const struct packed **of; /* by tensor; NULL: it has none */
 };
 
 struct running {
@@ -81,61 +65,6 @@ static void finish(struct vc_value_stats *stats, const struct running *running)
     stats->rms = sqrt(vc_exact_value(&running->sum2) / (double)finite);
 }
 
-/* ---- packed ---- */
-
-static enum vc_status pack(struct vc_ctx *ctx, struct vc_packed_stats *to, size_t tensor,
-                           const struct vc_value_stats *stats)
-{
-    size_t first = 1;
-    size_t end = VC_HISTOGRAM_BINS;
-    struct packed *packed;
-
-    while (first < end && stats->histogram[first] == 0) {
-        first++;
-    }
-    while (end > first && stats->histogram[end - 1] == 0) {
-        end--;
-    }
-    (void)pthread_mutex_lock(&to->mutex);
-    packed = vc_arena_alloc(ctx, &to->arena, sizeof *packed + (end - first) * sizeof packed->bins[0]);
-    (void)pthread_mutex_unlock(&to->mutex);
-    if (packed == NULL) {
-        return VC_E_NOMEM;
-    }
-    memcpy(packed->head, stats, sizeof packed->head);
-    packed->low = stats->histogram[0];
-    packed->first = first;
-    packed->n = end - first;
-    memcpy(packed->bins, stats->histogram + first, packed->n * sizeof packed->bins[0]);
-    to->of[tensor] = packed;
-    return VC_OK;
-}
-
-void vc_packed_stats_get(const struct vc_packed_stats *packed, size_t tensor, struct vc_value_stats *stats)
-{
-    const struct packed *of = packed->of[tensor];
-
-    memset(stats, 0, sizeof *stats);
-    if (of != NULL) {
-        memcpy(stats, of->head, sizeof of->head);
-        stats->histogram[0] = of->low;
-        memcpy(stats->histogram + of->first, of->bins, of->n * sizeof of->bins[0]);
-    }
-}
-
-void vc_packed_stats_free(struct vc_ctx *ctx, struct vc_packed_stats *packed)
-{
-    if (packed == NULL) {
-        return;
-    }
-    if (packed->has_mutex) {
-        (void)pthread_mutex_destroy(&packed->mutex);
-    }
-    vc_arena_release(ctx, &packed->arena);
-    vc_free(ctx, packed->of);
-    vc_free(ctx, packed);
-}
-
 /* ---- all tensors ---- */
 
 static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, struct vc_buffers *buffers)
@@ -169,7 +98,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
         VC_TRY(add_tile(ctx, &values.item, &tile, result.data, buffers->sums, &running, stats));
     }
     finish(stats, &running);
-    VC_TRY(job->packed != NULL ? pack(ctx, job->packed, index, stats) : VC_OK);
+    VC_TRY(job->packed != NULL ? vc_packed_stats_set(ctx, job->packed, index, stats) : VC_OK);
 out:
     vc_fetch_close(ctx, &fetch);
     vc_values_release(ctx, &values);
@@ -212,22 +141,15 @@ enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, 
 
 enum vc_status vc_packed_stats_make(struct vc_ctx *ctx, const struct vc_model *model, struct vc_packed_stats **out)
 {
-    struct vc_packed_stats *packed = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *packed);
-    struct stats_job job = {.model = model, .packed = packed};
-    enum vc_status status = VC_OK;
+    struct stats_job job = {.model = model};
+    enum vc_status status;
 
     *out = NULL;
-    VC_TRY_ALLOC(packed);
-    if (pthread_mutex_init(&packed->mutex, NULL) != 0) {
-        VC_TRY(vc_fail(ctx, VC_E_NOMEM, "cannot make a lock"));
-    }
-    packed->has_mutex = true;
-    packed->of = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *packed->of);
-    VC_TRY_ALLOC(packed->of);
+    VC_TRY(vc_packed_stats_create(ctx, model->n_tensors, &job.packed));
     VC_TRY(each_tensor(ctx, &job));
-    *out = packed;
+    *out = job.packed;
     return VC_OK;
 out:
-    vc_packed_stats_free(ctx, packed);
+    vc_packed_stats_free(ctx, job.packed);
     return status;
 }

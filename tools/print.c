@@ -136,31 +136,42 @@ static bool is_plain(char c)
     return c >= 0x20 && c < 0x7f;
 }
 
-/* In place: nothing becomes longer. */
-static void clean_in_place(char *s)
+/* How many characters of ASCII s begins with that are printed as they are. */
+static size_t plain_start(const char *s)
 {
-    size_t i = 0;
-    size_t k;
-    size_t n;
+    size_t n = 0;
 
-    while (is_plain(s[i])) {
-        i++;
+    while (is_plain(s[n])) {
+        n++;
     }
-    n = i + strlen(s + i);
-    for (k = i; i < n;) {
+    return n;
+}
+
+/* In place: nothing becomes longer. Returns the columns that the text takes. */
+static size_t clean_in_place(char *s)
+{
+    size_t width = plain_start(s);
+    size_t i = width;
+    size_t k = i;
+    size_t n = i + strlen(s + i);
+
+    while (i < n) {
         uint32_t c = 0;
         size_t len = decode((const unsigned char *)s + i, n - i, &c);
 
         if (len == 0 || is_unsafe(c)) {
             s[k++] = '?';
             i += len == 0 ? 1 : len;
+            width++;
         } else {
             memmove(s + k, s + i, len);
             k += len;
             i += len;
+            width += code_width(c);
         }
     }
     s[k] = '\0';
+    return width;
 }
 
 char *text_clean(const char *s)
@@ -170,7 +181,7 @@ char *text_clean(const char *s)
 
     if (clean != NULL) {
         memcpy(clean, s, n);
-        clean_in_place(clean);
+        (void)clean_in_place(clean);
     }
     return clean;
 }
@@ -185,24 +196,14 @@ void print_clean(FILE *to, const char *s)
 
 size_t text_width(const char *s)
 {
-    size_t width = 0;
-    size_t i;
-    size_t n;
+    size_t width = plain_start(s);
+    size_t i = width;
+    size_t n = i + strlen(s + i);
 
-    while (is_plain(s[width])) {
-        width++;
-    }
-    i = width;
-    for (n = i + strlen(s + i); i < n;) {
+    while (i < n) {
         uint32_t c = 0;
-        size_t len;
+        size_t len = decode((const unsigned char *)s + i, n - i, &c);
 
-        if (is_plain(s[i])) {
-            width++;
-            i++;
-            continue;
-        }
-        len = decode((const unsigned char *)s + i, n - i, &c);
         width += len == 0 ? 1 : code_width(c);
         i += len == 0 ? 1 : len;
     }
@@ -388,23 +389,52 @@ static enum ink cell_ink(const struct table *table, size_t cell)
     return (enum ink)table->bytes[table->cells[cell]];
 }
 
-/* The text, cleaned, becomes a cell of the table. */
-static void keep_cell(struct table *table, enum ink ink, const char *text)
+/* The text, cleaned, becomes a cell of the table. Returns its columns. */
+static size_t keep_cell(struct table *table, enum ink ink, const char *text)
 {
     size_t n = strlen(text) + 2;
     size_t *cells = with_room(table->cells, table->n_cells, 1, sizeof *cells, &table->capacity);
     char *bytes = with_room(table->bytes, table->n_bytes, n, 1, &table->bytes_capacity);
+    size_t width;
 
     table->cells = cells != NULL ? cells : table->cells;
     table->bytes = bytes != NULL ? bytes : table->bytes;
     table->failed = cells == NULL || bytes == NULL;
-    if (!table->failed) {
-        cells[table->n_cells++] = table->n_bytes;
-        bytes[table->n_bytes] = (char)ink;
-        memcpy(bytes + table->n_bytes + 1, text, n - 1);
-        clean_in_place(bytes + table->n_bytes + 1);
-        table->n_bytes += n;
+    if (table->failed) {
+        return 0;
     }
+    cells[table->n_cells] = table->n_bytes;
+    bytes[table->n_bytes] = (char)ink;
+    memcpy(bytes + table->n_bytes + 1, text, n - 1);
+    width = clean_in_place(bytes + table->n_bytes + 1);
+    table->n_bytes += n;
+    return width;
+}
+
+/* ---- rows ---- */
+
+/* Adds to the line that is put together of a row, so that there is one write a row; text NULL: blanks. */
+static void line_add(struct table *table, const char *text, size_t n)
+{
+    char *line = with_room(table->line, table->n_line, n, 1, &table->line_capacity);
+
+    if (line == NULL) {
+        table->failed = true;
+        return;
+    }
+    table->line = line;
+    if (text != NULL) {
+        memcpy(line + table->n_line, text, n);
+    } else {
+        memset(line + table->n_line, ' ', n);
+    }
+    table->n_line += n;
+}
+
+static void line_flush(struct table *table, FILE *to)
+{
+    fwrite(table->line, 1, table->n_line, to);
+    table->n_line = 0;
 }
 
 static void print_spaces(FILE *to, size_t n)
@@ -455,7 +485,7 @@ static void print_last(const struct out *out, size_t at, const char *text)
     }
 }
 
-static void print_row(const struct table *table, const struct out *out, size_t first, const size_t *width)
+static void print_row(struct table *table, const struct out *out, size_t first)
 {
     size_t last = table->n_cols;
     size_t owed = 2; /* blanks are printed only before something: no trailing ones */
@@ -466,27 +496,31 @@ static void print_row(const struct table *table, const struct out *out, size_t f
     }
     for (size_t c = 0; c < last; c++) {
         const char *text = cell_text(table, first + c);
-        enum ink ink = cell_ink(table, first + c);
-        size_t own = text_width(text);
-        size_t pad = width[c] - own;
+        const char *ink = out_ink(out, cell_ink(table, first + c));
+        bool inked = cell_ink(table, first + c) != INK_NONE;
+        size_t own = table->way == TABLE_PRINTS ? table->own[c] : text_width(text);
+        size_t pad = table->width[c] - own;
 
         owed += gap_before(table, c) + (table->align[c] == 'r' ? pad : 0);
         if (text[0] != '\0') {
-            print_spaces(out->to, owed);
-            fputs(ink != INK_NONE ? out_ink(out, ink) : "", out->to);
+            line_add(table, NULL, owed);
+            line_add(table, ink, inked ? strlen(ink) : 0);
             at += owed;
-            if (c + 1 == table->n_cols) {
+            if (c + 1 == table->n_cols && out->limited) {
+                line_flush(table, out->to);
                 print_last(out, at, text);
             } else {
-                fputs(text, out->to);
+                line_add(table, text, strlen(text));
             }
-            fputs(ink != INK_NONE ? out_ink(out, INK_NONE) : "", out->to);
+            ink = out_ink(out, INK_NONE);
+            line_add(table, ink, inked ? strlen(ink) : 0);
             at += own;
             owed = 0;
         }
         owed += table->align[c] == 'r' ? 0 : pad;
     }
-    fputc('\n', out->to);
+    line_add(table, "\n", 1);
+    line_flush(table, out->to);
 }
 
 #define FOLDED_INDENT 4
@@ -555,26 +589,39 @@ static void measure_row(struct table *table, size_t first)
     }
 }
 
-static void print_any_row(const struct table *table, const struct out *out, size_t first)
+static void print_any_row(struct table *table, const struct out *out, size_t first)
 {
     if (table->folded) {
         print_folded(table, out, first, table->width);
     } else {
-        print_row(table, out, first, table->width);
+        print_row(table, out, first);
     }
 }
 
 void table_add(struct table *table, enum ink ink, const char *text)
 {
-    if (!table->failed) {
-        keep_cell(table, ink, text);
-    }
-    if (table->way == TABLE_KEEPS || table->failed || table->n_cells < table->n_cols) {
+    size_t column = table->n_cells;
+    size_t width;
+
+    if (table->failed) {
         return;
     }
-    if (table->way == TABLE_MEASURES) {
-        measure_row(table, 0);
-    } else {
+    if (table->way == TABLE_KEEPS) {
+        (void)keep_cell(table, ink, text);
+        table->n_cells += !table->failed;
+        return;
+    }
+    width = table->way == TABLE_MEASURES ? plain_start(text) : 0;
+    if (table->way == TABLE_PRINTS || text[width] != '\0') { /* else no more is wanted of it */
+        width = keep_cell(table, ink, text);
+    }
+    table->own[column] = width;
+    table->width[column] = width > table->width[column] ? width : table->width[column];
+    table->n_cells = column + 1;
+    if (table->n_cells < table->n_cols) {
+        return;
+    }
+    if (table->way == TABLE_PRINTS && !table->failed) {
         print_any_row(table, table->out, 0);
     }
     table->n_cells = 0;
@@ -621,6 +668,7 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     }
     free(table->bytes);
     free(table->cells);
+    free(table->line);
     *table = (struct table){0};
     return ok;
 }

@@ -86,7 +86,10 @@ struct table {
     enum { TABLE_KEEPS, TABLE_MEASURES, TABLE_PRINTS } way; /* the last two: of all rows only the last one is kept */
     const struct out *out;
     size_t width[TABLE_COLUMNS];
+    size_t own[TABLE_COLUMNS]; /* of the row that is added, where rows are not kept */
     bool folded;
+    char *line; /* the row that is printed */
+    size_t n_line, line_capacity;
 };
 
 void table_init(struct table *table, const char *align);

@@ -57,22 +57,19 @@ void vc_exact_merge(struct vc_exact_sum *sum, const struct vc_exact_sum *other)
     sum->special += other->special;
 }
 
-/* Carries upward so that digits are in [0, 2^32), except the top one, which keeps the sign. */
-static void normalize(int64_t *limb)
+/* Carries upward from `first`, so that digits are in [0, 2^32), except that of `top`, which keeps the sign. */
+static void normalize(int64_t *limb, int first, int top)
 {
     int64_t carry = 0;
-    unsigned i = 0;
+    int i;
 
-    while (i < VC_EXACT_LIMBS - 1 && limb[i] == 0) {
-        i++;
-    }
-    for (; i < VC_EXACT_LIMBS - 1; i++) {
+    for (i = first; i < top; i++) {
         int64_t v = limb[i] + carry;
 
         limb[i] = v & 0xffffffffLL;
         carry = (v - limb[i]) / 4294967296LL;
     }
-    limb[VC_EXACT_LIMBS - 1] += carry;
+    limb[top] += carry;
 }
 
 double vc_exact_value(const struct vc_exact_sum *sum)
@@ -80,7 +77,8 @@ double vc_exact_value(const struct vc_exact_sum *sum)
     int64_t limb[VC_EXACT_LIMBS];
     double sign = 1.0;
     uint64_t head;
-    int top;
+    int first = 0; /* digit that is not 0 */
+    int top = VC_EXACT_LIMBS - 1;
     int zeros;
     int sticky = 0;
     int i;
@@ -88,16 +86,24 @@ double vc_exact_value(const struct vc_exact_sum *sum)
     if (sum->special != 0.0) { /* NaN is not equal to 0 either */
         return sum->special;
     }
+    while (top >= 0 && sum->limb[top] == 0) {
+        top--;
+    }
+    while (first < top && sum->limb[first] == 0) {
+        first++;
+    }
     memcpy(limb, sum->limb, sizeof limb);
-    normalize(limb);
-    if (limb[VC_EXACT_LIMBS - 1] < 0) {
+    top = top < VC_EXACT_LIMBS - 2 ? top + 2 : VC_EXACT_LIMBS - 1; /* for carries: a digit holds less than 2^63 */
+    normalize(limb, first, top);
+    if (limb[top] < 0) {
         sign = -1.0;
-        for (i = 0; i < VC_EXACT_LIMBS; i++) {
+        for (i = first; i <= top; i++) {
             limb[i] = -limb[i];
         }
-        normalize(limb);
+        normalize(limb, first, top);
     }
-    for (top = VC_EXACT_LIMBS - 1; top >= 0 && limb[top] == 0; top--) {
+    while (top >= 0 && limb[top] == 0) {
+        top--;
     }
     if (top < 0) {
         return 0.0;
@@ -113,7 +119,7 @@ double vc_exact_value(const struct vc_exact_sum *sum)
     }
     head |= zeros == 0 ? 0 : (uint64_t)limb[top - 2] >> (32 - zeros);
     sticky = ((uint64_t)limb[top - 2] << zeros & 0xffffffffULL) != 0;
-    for (i = 0; i < top - 2; i++) {
+    for (i = first; i < top - 2; i++) {
         sticky |= limb[i] != 0;
     }
     return sign * ldexp((double)(head | (unsigned)sticky), (top - 1) * 32 - zeros - 1074);

@@ -8,6 +8,7 @@
 #include <vcompress/quantize.h>
 #include <vcompress/sensitivity.h>
 
+#include "measure/packed_stats.h"
 #include "onnx_builder.h"
 #include "scratch.h"
 #include "torch_builder.h"
@@ -269,9 +270,62 @@ static void test_cancelled(void **state)
     expect_cancelled(make_gguf());
 }
 
+/* What is kept packed comes back bit by bit, and where there is no memory nothing is left. */
+static void test_packed(void **state)
+{
+    static const struct vc_value_stats stats[4] = {
+        {.valid = true, .n_elems = 127, .zeros = 127, .min = -0.0, .mean = -0.0, .histogram = {[0] = 127}},
+        {.valid = true,
+         .n_elems = UINT64_MAX,
+         .nans = 128,
+         .infs = 16384,
+         .histogram = {[1] = UINT64_MAX, [VC_HISTOGRAM_BINS - 1] = UINT64_MAX >> 1}},
+        {.valid = true,
+         .n_elems = 300,
+         .subnormals = 5,
+         .min = -1e300,
+         .max = 2,
+         .absmax = 1e300,
+         .mean = -7,
+         .rms = 1e299,
+         .histogram = {[100] = 200, [102] = 100}},
+        {.valid = false}};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_pool *pool = ctx->shared->pool;
+    uint64_t in_use = vc_pool_in_use(pool);
+    struct vc_packed_stats *packed = NULL;
+    struct vc_value_stats got;
+    uint64_t n;
+
+    (void)state;
+    for (n = 1; packed == NULL; n++) {
+        vc_pool_fail_at(pool, n, 0);
+        assert_true(vc_packed_stats_create(ctx, 4, &packed) == (packed != NULL ? VC_OK : VC_E_NOMEM));
+        vc_pool_fail_at(pool, 0, 0);
+        assert_true(packed != NULL || vc_pool_in_use(pool) == in_use);
+    }
+    assert_true(n > 2);
+    vc_pool_fail_at(pool, 1, 0);
+    assert_int_equal(vc_packed_stats_set(ctx, packed, 0, &stats[0]), VC_E_NOMEM);
+    vc_pool_fail_at(pool, 0, 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(vc_packed_stats_set(ctx, packed, i, &stats[i]), VC_OK);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        memset(&got, 0xff, sizeof got);
+        vc_packed_stats_get(packed, i, &got);
+        assert_memory_equal(&got, &stats[i], sizeof got);
+    }
+    vc_packed_stats_free(ctx, packed);
+    vc_packed_stats_free(ctx, NULL);
+    assert_int_equal(vc_pool_in_use(pool), in_use);
+    vc_ctx_free(ctx);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_memory, scratch_make, scratch_clear),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_packed),
+                                       cmocka_unit_test_setup_teardown(test_memory, scratch_make, scratch_clear),
                                        cmocka_unit_test_setup_teardown(test_rows, scratch_make, scratch_clear),
                                        cmocka_unit_test_setup_teardown(test_cancelled, scratch_make, scratch_clear)};
 

@@ -1,0 +1,159 @@
+/* packed_stats.c - see packed_stats.h. Threads that look at tensors add to one arena, each in its turn. */
+#include "measure/packed_stats.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "core/base/arena.h"
+
+#define COUNT_BYTES ((size_t)10) /* of a count, at most */
+#define MOST_BYTES  (4 * sizeof(double) + (8 + VC_HISTOGRAM_BINS) * COUNT_BYTES)
+
+struct vc_packed_stats {
+    pthread_mutex_t mutex; /* of the arena, while there are several threads */
+    bool has_mutex;
+    struct vc_arena arena;
+    const char **of; /* by tensor; NULL: it has none */
+};
+
+static char *put_real(char *to, double x)
+{
+    memcpy(to, &x, sizeof x);
+    return to + sizeof x;
+}
+
+static const char *get_real(const char *from, double *x)
+{
+    memcpy(x, from, sizeof *x);
+    return from + sizeof *x;
+}
+
+static char *put_count(char *to, uint64_t n)
+{
+    for (; n >= 0x80; n >>= 7) {
+        *to++ = (char)(unsigned char)(n | 0x80);
+    }
+    *to++ = (char)n;
+    return to;
+}
+
+static const char *get_count(const char *from, uint64_t *n)
+{
+    unsigned shift;
+
+    *n = 0;
+    for (shift = 0;; shift += 7) {
+        unsigned char byte = (unsigned char)*from++;
+
+        *n |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            return from;
+        }
+    }
+}
+
+/* Returns the end of what it wrote. */
+static char *pack(char *to, const struct vc_value_stats *stats)
+{
+    const uint64_t *bins = stats->histogram;
+    size_t first = 1;
+    size_t end = VC_HISTOGRAM_BINS;
+
+    while (first < end && bins[first] == 0) {
+        first++;
+    }
+    while (end > first && bins[end - 1] == 0) {
+        end--;
+    }
+    to = put_real(to, stats->min);
+    to = put_real(to, stats->max);
+    to = put_real(to, stats->mean);
+    to = put_real(to, stats->rms);
+    to = put_count(to, stats->n_elems);
+    to = put_count(to, stats->nans);
+    to = put_count(to, stats->infs);
+    to = put_count(to, stats->zeros);
+    to = put_count(to, stats->subnormals);
+    to = put_count(to, bins[0]);
+    to = put_count(to, first);
+    to = put_count(to, end - first);
+    for (; first < end; first++) {
+        to = put_count(to, bins[first]);
+    }
+    return to;
+}
+
+enum vc_status vc_packed_stats_set(struct vc_ctx *ctx, struct vc_packed_stats *packed, size_t tensor,
+                                   const struct vc_value_stats *stats)
+{
+    char bytes[MOST_BYTES];
+    size_t n = (size_t)(pack(bytes, stats) - bytes);
+
+    (void)pthread_mutex_lock(&packed->mutex);
+    packed->of[tensor] = vc_arena_copy(ctx, &packed->arena, bytes, n);
+    (void)pthread_mutex_unlock(&packed->mutex);
+    return packed->of[tensor] != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+void vc_packed_stats_get(const struct vc_packed_stats *packed, size_t tensor, struct vc_value_stats *stats)
+{
+    const char *from = packed->of[tensor];
+    uint64_t first;
+    uint64_t n;
+
+    memset(stats, 0, sizeof *stats);
+    if (from == NULL) {
+        return;
+    }
+    stats->valid = true;
+    from = get_real(from, &stats->min);
+    from = get_real(from, &stats->max);
+    from = get_real(from, &stats->mean);
+    from = get_real(from, &stats->rms);
+    from = get_count(from, &stats->n_elems);
+    from = get_count(from, &stats->nans);
+    from = get_count(from, &stats->infs);
+    from = get_count(from, &stats->zeros);
+    from = get_count(from, &stats->subnormals);
+    from = get_count(from, &stats->histogram[0]);
+    from = get_count(from, &first);
+    from = get_count(from, &n);
+    for (; n > 0; n--) {
+        from = get_count(from, &stats->histogram[first++]);
+    }
+    stats->absmax = fmax(fabs(stats->min), fabs(stats->max));
+}
+
+enum vc_status vc_packed_stats_create(struct vc_ctx *ctx, size_t n, struct vc_packed_stats **out)
+{
+    struct vc_packed_stats *packed = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *packed);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(packed);
+    if (pthread_mutex_init(&packed->mutex, NULL) != 0) {
+        VC_TRY(vc_fail(ctx, VC_E_NOMEM, "cannot make a lock"));
+    }
+    packed->has_mutex = true;
+    packed->of = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *packed->of);
+    VC_TRY_ALLOC(packed->of);
+    *out = packed;
+    return VC_OK;
+out:
+    vc_packed_stats_free(ctx, packed);
+    return status;
+}
+
+void vc_packed_stats_free(struct vc_ctx *ctx, struct vc_packed_stats *packed)
+{
+    if (packed == NULL) {
+        return;
+    }
+    if (packed->has_mutex) {
+        (void)pthread_mutex_destroy(&packed->mutex);
+    }
+    vc_arena_release(ctx, &packed->arena);
+    vc_free(ctx, packed->of);
+    vc_free(ctx, packed);
+}
