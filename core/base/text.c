@@ -125,25 +125,35 @@ static size_t utf8_length(const unsigned char *s, size_t n)
     return len;
 }
 
+/* The bits of each byte that are set where the byte of x is zero; bits above the first such byte say nothing. */
+static uint64_t zero_bytes(uint64_t x)
+{
+    return (x - UINT64_C(0x0101010101010101)) & ~x & UINT64_C(0x8080808080808080);
+}
+
+/* Eight bytes at a time, where they are ASCII: most names are. */
 bool vc_utf8_valid(const char *s, size_t n)
 {
     size_t i = 0;
 
     while (i < n) {
-        size_t len = utf8_length((const unsigned char *)s + i, n - i);
+        uint64_t eight = 0;
+        size_t len;
 
+        if (n - i >= sizeof eight) {
+            memcpy(&eight, s + i, sizeof eight);
+            if ((eight & UINT64_C(0x8080808080808080)) == 0 && zero_bytes(eight) == 0) {
+                i += sizeof eight;
+                continue;
+            }
+        }
+        len = utf8_length((const unsigned char *)s + i, n - i);
         if (len == 0 || s[i] == '\0') {
             return false;
         }
         i += len;
     }
     return true;
-}
-
-/* The bits of each byte that are set where the byte of x is zero; bits above the first such byte say nothing. */
-static uint64_t zero_bytes(uint64_t x)
-{
-    return (x - UINT64_C(0x0101010101010101)) & ~x & UINT64_C(0x8080808080808080);
 }
 
 /* Some of the eight bytes need an escape or are no ASCII. */

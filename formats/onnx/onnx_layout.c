@@ -419,7 +419,7 @@ static enum vc_status add_new_nodes(struct onnx_layout *l)
     size_t i;
 
     for (i = 0; i < self->outs->n; i++) {
-        if (vc_out_at(self->outs, i).role == VC_PART_CODES && vc_onnx_is_changed(self, i) &&
+        if (vc_onnx_is_changed(self, i) && vc_out_at(self->outs, i).role == VC_PART_CODES &&
             self->source->tensors[vc_onnx_link_of(self, i)->tensor].graph == l->graph) {
             vc_onnx_put_nodes(l->ctx, self, i, &self->literals);
         }

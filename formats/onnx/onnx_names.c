@@ -33,13 +33,9 @@ const char *vc_onnx_name_in_graph(const struct onnx_sink *self, size_t out)
     return self->source->symbols.list[vc_onnx_link_of(self, out)->name].name;
 }
 
-/* A kept tensor is copied with its field, whatever that is. The values of a Constant node in another file cannot be
- * copied so. */
 bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out)
 {
-    const struct onnx_tensor *tensor = &self->source->tensors[vc_onnx_link_of(self, out)->tensor];
-
-    return !vc_out_at(self->outs, out).kept || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
+    return self->out[out].changed;
 }
 
 bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out)
@@ -236,6 +232,34 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
     return VC_OK;
 }
 
+/* A kept tensor is copied with its field, whatever that is. The values of a Constant node in another file cannot be
+ * copied so. */
+enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
+{
+    const struct onnx *source = self->source;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out);
+    VC_TRY_ALLOC(self->first_out);
+    self->out = vc_calloc_array(ctx, VC_TAG_NAMES, self->outs->n, sizeof *self->out);
+    VC_TRY_ALLOC(self->out);
+    for (i = 0; i < self->model->n_tensors; i++) {
+        self->first_out[i] = ONNX_NONE;
+    }
+    for (i = 0; i < self->outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(self->outs, i);
+        const struct onnx_tensor *tensor = &source->tensors[source->links[out.source].tensor];
+
+        self->out[i].changed = !out.kept || (tensor->constant && tensor->place == ONNX_PLACE_EXTERNAL);
+        if (out.role == VC_PART_CODES) {
+            self->first_out[out.source] = i;
+        }
+    }
+out:
+    return status;
+}
+
 /* First what goes, so that its names are free for what comes. */
 enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
 {
@@ -244,26 +268,16 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     enum vc_status status = VC_OK;
     size_t i;
 
-    self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out);
-    VC_TRY_ALLOC(self->first_out);
-    self->out = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->out);
-    VC_TRY_ALLOC(self->out);
     self->gone = vc_calloc_array(ctx, VC_TAG_NAMES, source->symbols.n, sizeof *self->gone);
     VC_TRY_ALLOC(self->gone);
     self->drop = vc_calloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->drop);
     VC_TRY_ALLOC(self->drop);
-    for (i = 0; i < self->model->n_tensors; i++) {
-        self->first_out[i] = ONNX_NONE;
-    }
-    for (i = 0; i < outs->n; i++) {
-        if (vc_out_at(outs, i).role == VC_PART_CODES) {
-            self->first_out[vc_out_at(outs, i).source] = i;
-        }
-    }
     VC_TRY(mark_gone(ctx, self));
     for (i = 0; i < outs->n; i++) {
-        if (vc_out_at(outs, i).role != VC_PART_CODES) {
-            VC_TRY(vc_onnx_choose_name(ctx, self, vc_out_at(outs, i).name, "", &self->out[i].name));
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+
+        if (out.role != VC_PART_CODES) {
+            VC_TRY(vc_onnx_choose_name(ctx, self, out.name, "", &self->out[i].name));
         } else if (vc_onnx_is_changed(self, i)) {
             VC_TRY(check_version(ctx, self, i));
             VC_TRY(name_main(ctx, self, i));

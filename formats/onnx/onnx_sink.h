@@ -29,6 +29,7 @@ struct onnx_piece {
 /* Where an output tensor goes. */
 struct onnx_out {
     bool external; /* into the data file */
+    bool changed;  /* vc_onnx_is_changed */
     uint64_t at;   /* of the bytes [skip, skip + n) of what the job gives; the others are not written */
     uint64_t skip, n;
     const char *name; /* of the initializer */
@@ -114,7 +115,9 @@ struct onnx_sink {
 
 /* ---- onnx_names.c ---- */
 
-/* Fills first_out, gone, drop and the names of out; refuses what the graph's version cannot hold. */
+/* Fills first_out, and says of each out whether it is changed. */
+enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self);
+/* Fills gone, drop and the names of out; refuses what the graph's version cannot hold. */
 enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self);
 /* Also a node whose values are in another file: it becomes an initializer, which can take them along. */
 bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out);

@@ -123,6 +123,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     for (i = 0; i < outs->n; i++) {
         self->expected += vc_out_at(outs, i).size_bytes;
     }
+    VC_TRY(vc_onnx_list_outs(ctx, self));
     VC_TRY(check_source(ctx, self));
     VC_TRY(vc_onnx_plan_outs(ctx, self));
     VC_TRY(vc_onnx_plan_edits(ctx, self));

@@ -66,7 +66,7 @@ struct vc_pickle_object {
 };
 
 /* A value. There are millions of them, so a node is allocated only as far as the member of its kind goes: copy
- * pointers, never nodes. Equal numbers, and tuples of nothing, may be one node. */
+ * pointers, never nodes. Equal numbers, tuples of a few equal ones, and of nothing, may be one node. */
 struct vc_pickle_node {
     unsigned char kind; /* enum vc_pickle_kind */
     bool frozen;

@@ -30,6 +30,7 @@ struct pickle_machine {
     struct vc_pickle_node **memo; /* NULL: unset */
     size_t memo_room, n_memo;
     struct vc_pickle_node *recent[PICKLE_RECENT]; /* numbers, by a hash: sizes and strides are few different ones */
+    struct vc_pickle_node *tuples[PICKLE_RECENT]; /* the same of a few numbers each */
     struct vc_pickle_node *none, *empty_tuple;    /* NULL: not met yet */
     size_t n_adopted;                             /* pairs that became items of an OrderedDict of Python 2 */
     size_t tree_bytes;                            /* of nodes and items */

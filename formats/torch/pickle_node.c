@@ -107,7 +107,56 @@ out:
     return status;
 }
 
-/* The items lie behind the node, in the same allocation. */
+#define FEW_NUMBERS 4
+
+/* The place in m->tuples of a tuple of the n topmost values, few numbers: tensors of one shape have equal sizes and
+ * strides, and their numbers are the same nodes. NULL: they are something else. */
+static struct vc_pickle_node **recent_tuple(struct pickle_machine *m, size_t n)
+{
+    uint64_t hash = n;
+    size_t i;
+
+    if (n == 0 || n > FEW_NUMBERS) {
+        return NULL;
+    }
+    for (i = 0; i < n; i++) {
+        const struct vc_pickle_node *item = m->stack[m->depth - n + i];
+
+        if (item->kind != VC_PICKLE_INT) {
+            return NULL;
+        }
+        hash = (hash ^ (uint64_t)item->u.integer) * 0x9e3779b97f4a7c15u;
+    }
+    return &m->tuples[(hash >> 32) % PICKLE_RECENT];
+}
+
+/* A tuple of the n topmost values, which leave the stack. The items lie behind the node, in the same allocation. */
+static enum vc_status make_tuple(struct pickle_machine *m, size_t n, struct vc_pickle_node **out)
+{
+    struct vc_pickle_node **recent = recent_tuple(m, n);
+    size_t n_bytes = n * sizeof(struct vc_pickle_node *);
+    struct vc_pickle_node *node = recent != NULL ? *recent : NULL;
+    size_t i;
+    enum vc_status status = VC_OK;
+
+    m->depth -= n;
+    if (node == NULL || node->n_items != n || memcmp(node->u.tuple, m->stack + m->depth, n_bytes) != 0) {
+        VC_TRY(make(m, VC_PICKLE_TUPLE, n_bytes, &node));
+        node->u.tuple = (struct vc_pickle_node **)(void *)((char *)node + UP_TO(tuple));
+        node->n_items = (uint32_t)n;
+        for (i = 0; i < n; i++) {
+            node->u.tuple[i] = m->stack[m->depth + i];
+            node->unhashable |= vc_pickle_is_unhashable(node->u.tuple[i]);
+        }
+    }
+    if (recent != NULL) {
+        *recent = node;
+    }
+    *out = node;
+out:
+    return status;
+}
+
 enum vc_status vc_pickle_push_tuple(struct pickle_machine *m, size_t n)
 {
     struct vc_pickle_node *node = m->empty_tuple;
@@ -115,19 +164,9 @@ enum vc_status vc_pickle_push_tuple(struct pickle_machine *m, size_t n)
 
     VC_TRY(vc_pickle_need(m, n));
     if (n != 0 || node == NULL) {
-        VC_TRY(make(m, VC_PICKLE_TUPLE, n * sizeof *node->u.tuple, &node));
-        node->u.tuple = (struct vc_pickle_node **)(void *)((char *)node + UP_TO(tuple));
-        node->n_items = (uint32_t)n;
+        VC_TRY(make_tuple(m, n, &node));
     }
-    if (n != 0) {
-        size_t i;
-
-        m->depth -= n;
-        memcpy(node->u.tuple, m->stack + m->depth, n * sizeof *node->u.tuple);
-        for (i = 0; i < n; i++) {
-            node->unhashable |= vc_pickle_is_unhashable(node->u.tuple[i]);
-        }
-    } else {
+    if (n == 0) {
         m->empty_tuple = node;
     }
     VC_TRY(vc_pickle_push(m, node));

@@ -1,8 +1,6 @@
 /* torch_emit.c - see torch_emit.h. */
 #include "formats/torch/torch_emit.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -205,8 +203,8 @@ static void emit_torch_name(struct torch_emit *e, const char *name, unsigned *sl
 static void emit_storage(struct torch_emit *e, const struct vc_out_tensor *out, const struct torch_dtype *dtype,
                          size_t key)
 {
-    char text[24];
-    int n = snprintf(text, sizeof text, "%zu", key);
+    char text[VC_UINT_DIGITS];
+    size_t n = vc_put_uint(text, key);
     bool untyped = vc_torch_is_untyped(dtype);
 
     vc_torch_emit_byte(e, '(');
@@ -216,7 +214,7 @@ static void emit_storage(struct torch_emit *e, const struct vc_out_tensor *out, 
     } else {
         emit_torch_name(e, dtype->storage, &e->storages[vc_torch_dtype_number(dtype)]);
     }
-    vc_torch_emit_string(e, text, (size_t)n);
+    vc_torch_emit_string(e, text, n);
     vc_torch_emit_word(e, TORCH_WORD_CPU);
     vc_torch_emit_uint(e, untyped ? out->size_bytes : out->size_bytes / dtype->item_bytes);
     vc_torch_emit_byte(e, 't');

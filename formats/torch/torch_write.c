@@ -7,7 +7,6 @@
  * PyTorch's own writer puts them, which some loaders compute instead of looking. */
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -131,6 +130,16 @@ static bool place(struct torch_sink *self, struct vc_zip_member *zip, uint64_t *
     return true;
 }
 
+/* The name of a storage's member, of NAME_BYTES; tells its length. */
+static size_t name_storage(char *name, size_t key)
+{
+    char *end = stpcpy(name, ROOT "data/");
+
+    end += vc_put_uint(end, key);
+    *end = '\0';
+    return (size_t)(end - name);
+}
+
 /* Places of all members, and of the directory. */
 static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
 {
@@ -152,7 +161,7 @@ static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
             continue;
         }
         zip->name = name;
-        zip->name_bytes = (size_t)snprintf(name, NAME_BYTES, ROOT "data/%zu", self->keys[i]);
+        zip->name_bytes = name_storage(name, self->keys[i]);
         zip->method = VC_ZIP_METHOD_STORED;
         zip->size_bytes = out.size_bytes;
         zip->packed_bytes = out.size_bytes;

@@ -208,6 +208,17 @@ static void test_utf8(void **unused)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_false(vc_utf8_valid(bad[i], strlen(bad[i])));
     }
+    for (size_t i = 0; i < 24; i++) { /* at every place of what is looked at at once, and behind it */
+        char text[25] = "model.layers.0.mlp.weigh";
+
+        assert_true(vc_utf8_valid(text, 24));
+        text[i] = '\0';
+        assert_false(vc_utf8_valid(text, 24));
+        text[i] = '\xff';
+        assert_false(vc_utf8_valid(text, 24));
+        memcpy(text + i, "\xc3\xa9", i < 23 ? 2 : 1);
+        assert_true(vc_utf8_valid(text, 24) == (i < 23));
+    }
     assert_false(vc_utf8_valid("a\0b", 3));
     assert_true(vc_utf8_valid("", 0));
     assert_true(vc_utf8_valid("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xf4\x8f\xbf\xbf\xed\x9f\xbf", 17));

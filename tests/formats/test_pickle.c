@@ -252,6 +252,34 @@ static void test_small(void **state)
     test_ctx_done(ctx);
 }
 
+/* Tuples of the same few numbers are one node, whatever other tuples come between them; any other tuple is its own. */
+static void test_equal_tuples(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes b = PICKLE("](K\2K\4\x86K\4K\2\x86K\2K\4\x86K\2\x85K\2K\4K\2\x87(K\2K\4K\2K\4K\2t(K\2K\4K\2K\4K\2t"
+                            "\x88K\4\x86\x88K\4\x86K\4K\2\x86"
+                            "e");
+    struct vc_pickle pickle;
+    const struct vc_pickle_node *root = good(ctx, &b, &pickle);
+    size_t i;
+    size_t k;
+
+    (void)state;
+    assert_int_equal(root->n_items, 10);
+    for (i = 0; i < 10; i++) {
+        for (k = 0; k < i; k++) {
+            bool same = (i == 2 && k == 0) || (i == 9 && k == 1);
+
+            assert_true(same == (vc_pickle_item(root, i) == vc_pickle_item(root, k)));
+        }
+    }
+    assert_int_equal(vc_pickle_item(vc_pickle_item(root, 2), 1)->u.integer, 4);
+    assert_int_equal(vc_pickle_item(vc_pickle_item(root, 9), 1)->u.integer, 2);
+    vc_pickle_release(ctx, &pickle);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
 /* One list of pairs, made into OrderedDicts by a few bytes each. */
 static void test_bomb(void **state)
 {
@@ -506,11 +534,11 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_float),       cmocka_unit_test(test_containers),
-        cmocka_unit_test(test_wrong),   cmocka_unit_test(test_cycles),      cmocka_unit_test(test_cuts_and_flips),
-        cmocka_unit_test(test_opcodes), cmocka_unit_test(test_allocations), cmocka_unit_test(test_small),
-        cmocka_unit_test(test_bomb),    cmocka_unit_test(test_unhashable),  cmocka_unit_test(test_floods),
-        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_float),       cmocka_unit_test(test_containers),
+        cmocka_unit_test(test_wrong),        cmocka_unit_test(test_cycles),      cmocka_unit_test(test_cuts_and_flips),
+        cmocka_unit_test(test_opcodes),      cmocka_unit_test(test_allocations), cmocka_unit_test(test_small),
+        cmocka_unit_test(test_equal_tuples), cmocka_unit_test(test_bomb),        cmocka_unit_test(test_unhashable),
+        cmocka_unit_test(test_floods),       cmocka_unit_test(test_shared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
