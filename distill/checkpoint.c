@@ -62,6 +62,9 @@ static void list_counts(struct vc_trainer *t, struct list *list)
 {
     add(list, "counts", VC_DTYPE_U64, &t->counts, sizeof t->counts / sizeof(uint64_t));
     add(list, "figures", VC_DTYPE_F64, &t->figures, sizeof t->figures / sizeof(double));
+    if (t->options.half == VC_HALF_F16) {
+        add(list, "scale", VC_DTYPE_F64, &t->scale, sizeof t->scale / sizeof(double));
+    }
 }
 
 /* An entry of the weights, with its shape. */
@@ -281,7 +284,10 @@ static enum vc_status read_counts(struct vc_trainer *t)
     VC_TRY(make_list(t, &list));
     list_counts(t, &list);
     VC_TRY(read_list(t, &list));
-    if (t->counts.step > t->n_steps) {
+    if (t->options.half == VC_HALF_F16 && !vc_scale_holds(t)) {
+        status = vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: scale has none of a loss",
+                         t->checkpoint->resume->path);
+    } else if (t->counts.step > t->n_steps) {
         status =
             vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has %llu steps behind it; this run has %llu",
                     t->checkpoint->resume->path, (unsigned long long)t->counts.step, (unsigned long long)t->n_steps);
@@ -322,6 +328,7 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
         t->report->ce_gradient = t->figures.ce_gradient;
         t->report->n_steps = t->counts.step;
         t->report->n_evals = t->counts.n_evals;
+        vc_scale_report(t);
     }
     *loaded = true;
 out:

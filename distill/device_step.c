@@ -293,6 +293,7 @@ enum vc_status vc_device_loss(struct vc_trainer *t, struct vc_engine *engine, co
                                  .ce_by = spec->ce_rows != 0 ? 1 / (double)spec->ce_rows : 0,
                                  .mse = spec->mse,
                                  .cosine = spec->cosine,
+                                 .scale = spec->scale != 0 ? spec->scale : 1,
                                  .logits = logits->device_data,
                                  .teacher = teacher->logits != NULL ? d->teacher : NULL,
                                  .labels = d->labels,
@@ -331,6 +332,19 @@ static enum vc_status add_all(struct vc_trainer *t, float *from, float *to, bool
     return vc_train_result(t->device, t->device->table->run(t->device->session, &work));
 }
 
+/* All gradients times a. */
+static enum vc_status scale_all(struct vc_trainer *t, double a)
+{
+    float *grad = t->student.weights->device_grad;
+    const struct vc_args_unary args = {
+        .kind = VC_UNARY_COPY, .n = t->student.weights->grad_bytes / sizeof(float), .a = a};
+    const struct vc_train_call call = {.p = {grad, grad}, .args = &args};
+    const struct vc_engine_pass pass = {.norm_share = -1};
+    const struct vc_train_work work = {t->device->table->find("unary"), &call, NULL, &pass};
+
+    return vc_train_result(t->device, t->device->table->run(t->device->session, &work));
+}
+
 enum vc_status vc_device_sum(struct vc_trainer *t, uint64_t first, uint64_t n_batches)
 {
     float *grad = t->student.weights->device_grad;
@@ -353,6 +367,7 @@ enum vc_status vc_device_measure(struct vc_trainer *t, double *norm)
     enum vc_status status = VC_OK;
 
     VC_TRY(send(t));
+    VC_TRY(t->scale.value != 1 ? scale_all(t, 1 / t->scale.value) : VC_OK);
     VC_TRY(vc_train_result(t->device,
                            t->device->table->measure(t->device->session, d->blocks, t->n_blocks, d->squares, squares)));
     for (size_t k = 0; k < t->n_blocks; k++) {

@@ -154,6 +154,40 @@ static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_
     return VC_OK;
 }
 
+/* A power of two: the product rounds nothing. */
+static bool is_scale(double x)
+{
+    int exponent;
+
+    return x >= 1 && x <= 0x1p40 && frexp(x, &exponent) == 0.5;
+}
+
+static enum vc_status check_half(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    const char *name = o->half == VC_HALF_BF16 ? "bf16" : "fp16";
+
+    if (o->half > VC_HALF_F16) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "half is none that training has");
+    }
+    if (o->half != VC_HALF_NONE && o->precision != VC_GRAPH_F32) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s has values of 16 bits and arithmetic in f32, not in f64",
+                       vc_option(ctx, "precision"), name);
+    }
+    if (o->half != VC_HALF_NONE && o->task == VC_TASK_RECALIBRATE) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s %s belongs to a run", vc_option(ctx, "task"),
+                       vc_option(ctx, "precision"), name);
+    }
+    if (o->loss_scale != 0 && o->half != VC_HALF_F16) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is for %s fp16, whose small gradients become 0 without it",
+                       vc_option(ctx, "loss_scale"), vc_option(ctx, "precision"));
+    }
+    if (o->loss_scale != 0 && !is_scale(o->loss_scale)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is no power of two from 1 to 2^40, such as 65536",
+                       vc_option(ctx, "loss_scale"), o->loss_scale);
+    }
+    return VC_OK;
+}
+
 static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     bool automatic = o->recompute == VC_RECOMPUTE_AUTO;
@@ -187,6 +221,7 @@ enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_opti
     VC_TRY(check_ranges(ctx, o));
     VC_TRY(check_counts(ctx, o));
     VC_TRY(check_matches(ctx, o));
+    VC_TRY(check_half(ctx, o));
     VC_TRY(check_memory(ctx, o));
     if (o->control && o->eval == NULL) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
@@ -348,7 +383,15 @@ static enum vc_status check_changed(struct vc_trainer *t)
         vc_free(t->ctx, before);
         VC_TRY(status);
     }
-    if (!changed) {
+    if (!changed && t->report->n_skipped == t->report->n_steps) {
+        status =
+            vc_fail(t->ctx, VC_E_ARGUMENT,
+                    "the student did not change: all %llu steps were left out, because gradients times the scale of "
+                    "the loss were beyond 65504, where fp16 ends; each halved the scale, which is %g now: more %s, "
+                    "or %s, are what it takes",
+                    (unsigned long long)t->report->n_steps, t->report->loss_scale, vc_option(t->ctx, "steps"),
+                    vc_option(t->ctx, "loss_scale"));
+    } else if (!changed) {
         status = vc_fail(t->ctx, VC_E_ARGUMENT,
                          "the student did not change in %llu steps: every step was smaller than the last digit of its "
                          "weights; %s %g is too small",

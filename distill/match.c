@@ -448,7 +448,7 @@ static void match_row(void *user, unsigned worker, size_t row)
                              .student = has_map(pair) ? projected : student,
                              .teacher = work_of(task, worker, WORK_TEACHER),
                              .mask = pair->per_position ? t->mask + row * t->student.positions : NULL,
-                             .by = pair->match->weight * task->share,
+                             .by = pair->match->weight * task->share * t->scale.value,
                              .gradient = work_of(task, worker, WORK_GRADIENT),
                              .maps = work_of(task, worker, WORK_MAPS)};
     double *loss = (double *)(void *)(task->room + task->layout->losses) + row;

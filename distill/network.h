@@ -11,6 +11,7 @@
 struct vc_net_options {
     const char *role; /* "student": begins sentences */
     enum vc_graph_precision precision;
+    enum vc_unary rounding; /* of programs that train, as in struct vc_engine_options */
     bool train;
     bool frozen_norm;
     const char *const *freeze; /* globs of tensors that are not trained */

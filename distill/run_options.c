@@ -10,7 +10,7 @@
 
 struct row {
     const char *field;
-    enum { COUNT, REAL_NUMBER, CHOICE, SWITCH } kind;
+    enum { COUNT, REAL_NUMBER, CHOICE, SWITCH, PRECISION } kind; /* PRECISION: with `half` */
     size_t offset;
 };
 
@@ -41,7 +41,7 @@ static const struct row table[] = {
     ROW(loss, CHOICE),
     ROW(seed, COUNT),
     ROW(order, CHOICE),
-    ROW(precision, CHOICE),
+    ROW(precision, PRECISION),
     ROW(frozen_norm, SWITCH),
     ROW(keep_sparsity, SWITCH),
     ROW(control, SWITCH),
@@ -61,6 +61,13 @@ static void add_row(struct vc_text *text, const struct row *row, const struct vc
         break;
     case REAL_NUMBER:
         vc_text_add_json_number(text, *(const double *)(const void *)field);
+        break;
+    case PRECISION:
+        vc_text_add(text, "%s",
+                    o->half == VC_HALF_BF16        ? "bf16"
+                    : o->half == VC_HALF_F16       ? "fp16"
+                    : o->precision == VC_GRAPH_F64 ? "1"
+                                                   : "0");
         break;
     case CHOICE:
         vc_text_add(text, "%d", *(const int *)(const void *)field);
@@ -130,6 +137,11 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         add_row(text, &table[k], o);
     }
+    if (o->loss_scale != 0) {
+        vc_text_add(text, "loss_scale ");
+        vc_text_add_json_number(text, o->loss_scale);
+        vc_text_add(text, "\n");
+    }
     /* Rates that fall depend on where the run ends, a control run has as many steps, and the last one is evaluated. */
     if (o->control || o->eval_every != 0 || o->schedule == VC_SCHEDULE_COSINE || o->schedule == VC_SCHEDULE_LINEAR) {
         vc_text_add(text, "steps %llu\n", (unsigned long long)t->n_steps);
@@ -181,7 +193,7 @@ static bool is_number(const char *key)
             return table[k].kind == COUNT || table[k].kind == REAL_NUMBER;
         }
     }
-    return strcmp(key, "steps") == 0 || strcmp(key, "version") == 0;
+    return strcmp(key, "steps") == 0 || strcmp(key, "loss_scale") == 0 || strcmp(key, "version") == 0;
 }
 
 /* The first line that two texts do not have in common. */

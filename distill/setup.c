@@ -118,6 +118,9 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
     const struct vc_distill_options *o = &t->options;
     struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
                                      .precision = o->precision,
+                                     .rounding = o->half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
+                                                 : o->half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
+                                                                          : VC_UNARY_COPY,
                                      .train = !t->judge_only && o->task == VC_TASK_TRAIN,
                                      .frozen_norm = o->frozen_norm,
                                      .freeze = o->freeze,
@@ -207,6 +210,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     t->f64 = t->options.precision == VC_GRAPH_F64;
     t->step = vc_step_table(t->ctx, t->f64);
     t->runs_teacher = t->options.teacher.graph != NULL;
+    vc_scale_begin(t);
     if (t->options.data == NULL || t->options.student.graph == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
     }
@@ -252,6 +256,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     t->counts.best_step = 0;
     t->counts.waited = 0;
     t->counts.n_evals = 0;
+    vc_scale_begin(t);
     vc_trainer_place_states(t);
     t->report->n_masked = 0;
     for (size_t k = 0; k < t->student.weights->n; k++) {

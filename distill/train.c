@@ -25,6 +25,7 @@ struct work {
     struct vc_match_counts counts;
     double sums[N_TERMS], own[N_TERMS]; /* of the step so far; of the last batch that was computed here */
     double grad_norm;
+    bool skipped; /* no weight was moved */
 };
 
 /* ---- rows ---- */
@@ -98,6 +99,13 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     if (teacher->logits != NULL && vc_first_nonfinite(t->f64, teacher->logits, n_elems) != n_elems) {
         return vc_fail(t->ctx, VC_E_FORMAT, "step %llu: the teacher's logits are no finite numbers", step);
     }
+    if (t->options.half == VC_HALF_F16) {
+        return vc_fail(
+            t->ctx, VC_E_ARGUMENT,
+            "step %llu: the loss is no number: values inside the student are beyond 65504, where fp16 ends; %s "
+            "bf16 has room for them, and a smaller %s than %g keeps them from diverging",
+            step, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"), t->options.lr);
+    }
     return vc_fail(t->ctx, VC_E_ARGUMENT,
                    "step %llu: the loss is no number: the student's logits are %s; a smaller %s than %g, or %s, keeps "
                    "it from diverging",
@@ -113,6 +121,9 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
         const struct vc_weight *item = &t->student.weights->items[k];
         size_t bad = item->trained ? vc_first_nonfinite(t->f64, item->grad, (size_t)item->n) : (size_t)item->n;
 
+        if (bad != item->n && t->options.half == VC_HALF_F16) {
+            return vc_scale_refuse(t, w->step + 1, item->name, bad);
+        }
         if (bad != item->n) {
             return vc_fail(t->ctx, VC_E_ARGUMENT,
                            "step %llu: the gradient of %s is no finite number at element %zu; a smaller %s than %g "
@@ -140,9 +151,11 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
 
         if (item->trained && t->states[k].n_masked < item->n && t->step->square_sum(item->grad, (size_t)item->n) == 0) {
             return vc_fail(t->ctx, VC_E_ARGUMENT,
-                           "%s receives no gradient in the first step: no output depends on it for these rows; %s "
+                           "%s receives no gradient in the first step: no output depends on it for these rows%s; %s "
                            "leaves it as it is",
-                           item->name, vc_option(t->ctx, "freeze"));
+                           item->name,
+                           t->options.half != VC_HALF_NONE ? ", or gradients of 16 bits are too coarse for it" : "",
+                           vc_option(t->ctx, "freeze"));
         }
     }
     return VC_OK;
@@ -155,12 +168,14 @@ static void compare_terms(struct vc_trainer *t, struct vc_engine *engine, const 
                           const struct vc_engine_value *logits, const struct vc_teacher_rows *teacher)
 {
     const struct vc_teacher_rows none = {.logits = NULL};
+    struct vc_loss_spec spec = w->spec;
     size_t n_rows = n * t->student.positions;
     size_t n_elems = n_rows * t->student.n_classes;
 
-    (void)vc_trainer_loss(t, engine, &w->spec, n_rows, logits->data, teacher, NULL, logits->grad);
+    spec.scale = 1;
+    (void)vc_trainer_loss(t, engine, &spec, n_rows, logits->data, teacher, NULL, logits->grad);
     t->report->kd_gradient = sqrt(t->step->square_sum(logits->grad, n_elems));
-    (void)vc_trainer_loss(t, engine, &w->spec, n_rows, logits->data, &none, t->labels, logits->grad);
+    (void)vc_trainer_loss(t, engine, &spec, n_rows, logits->data, &none, t->labels, logits->grad);
     t->report->ce_gradient = sqrt(t->step->square_sum(logits->grad, n_elems));
 }
 
@@ -259,7 +274,8 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .ce = w->spec.ce_rows != 0 ? w->sums[CE] : NAN,
                                    .grad_norm = w->grad_norm,
                                    .lr = lr,
-                                   .scale = 1,
+                                   .scale = w->spec.scale,
+                                   .skipped = w->skipped,
                                    .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
                                    .device_bytes = t->device != NULL ? t->device->bytes : 0,
                                    .seconds = vc_seconds() - t->began,
@@ -295,6 +311,29 @@ static void note_matches(struct vc_trainer *t, const struct work *w)
     }
 }
 
+/* The gradients of a step that is not left out: looked at in the first one, and weights move. */
+static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, struct vc_engine *engine, double lr)
+{
+    uint64_t moved = w->step - (uint64_t)t->scale.skipped; /* steps before this one that moved weights */
+    enum vc_status status = VC_OK;
+
+    if (moved == 0 || !isfinite(w->grad_norm)) {
+        VC_TRY(vc_weights_grads_to_host(t->student.weights));
+    }
+    if (!isfinite(w->grad_norm)) {
+        return refuse_gradient(t, w);
+    }
+    VC_TRY(moved == 0 ? check_gradients(t, w) : VC_OK);
+    if (moved == 0 && !t->control && t->options.gradients != NULL) {
+        VC_TRY(vc_trainer_dump(t));
+    }
+    VC_TRY(vc_trainer_update(t, engine, moved, w->grad_norm, lr));
+    VC_TRY(t->device == NULL ? vc_grid_apply(t) : VC_OK); /* a device's update does it */
+    vc_scale_good(t);
+out:
+    return status;
+}
+
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
     struct work w = {.step = number,
@@ -312,28 +351,20 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     }
     w.spec.alpha = t->control ? 0 : t->options.alpha;
     w.spec.temperature = t->options.temperature;
+    w.spec.scale = t->scale.value;
     VC_TRY(vc_net_engine(&t->student, vc_min_u64(t->options.batch, w.n), true, &engine));
     VC_TRY(batches(t, &w, engine));
     loss = total_of(t, &w);
     VC_TRY(vc_trainer_measure(t, engine, &w.grad_norm));
-    if (number == 0 || !isfinite(w.grad_norm)) { /* they are looked at */
-        VC_TRY(vc_weights_grads_to_host(t->student.weights));
-    }
-    if (!isfinite(w.grad_norm)) {
-        return refuse_gradient(t, &w);
-    }
-    VC_TRY(number == 0 ? check_gradients(t, &w) : VC_OK);
-    if (number == 0 && !t->control && t->options.gradients != NULL) {
-        VC_TRY(vc_trainer_dump(t));
-    }
-    VC_TRY(vc_trainer_update(t, engine, number, w.grad_norm, lr));
-    VC_TRY(t->device == NULL ? vc_grid_apply(t) : VC_OK); /* a device's update does it */
+    w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
+    VC_TRY(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));
     t->counts.step = number + 1;
     if (!t->control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
         t->report->last_loss = loss;
         note_matches(t, &w);
         t->report->n_steps = number + 1;
+        vc_scale_report(t);
     }
     tell(t, &w, loss, lr);
 out:

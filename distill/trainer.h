@@ -6,6 +6,7 @@
  *     train.c     steps
  *     step_loss.c the loss of a batch, on all threads
  *     step_sum.c  the gradient of a step from those of its batches, also over ranks (ranks/)
+ *     scale.c     what the loss is multiplied by, so that gradients of 16 bits do not vanish
  *     update.c    norms of gradients, the optimizer's step; optimizer_states.c  what it keeps for each weight
  *     gradual.c   masks that grow on the way
  *     grid.c      weights that are rounded to what codes can say
@@ -60,6 +61,13 @@ struct vc_trainer_figures {
     double best_figure, best_loss;
 };
 
+/* Of the loss: scale.c. In checkpoints of runs with fp16, as it is. */
+struct vc_loss_scale {
+    double value;   /* in the next step */
+    double good;    /* steps since it changed */
+    double skipped; /* steps in which no weight was moved */
+};
+
 /* Weights that are updated together (update.c). */
 struct vc_update_block {
     size_t weight; /* entry of the student's weights */
@@ -109,6 +117,7 @@ struct vc_trainer {
     bool control;         /* this run is the control's */
     struct vc_trainer_counts counts;
     struct vc_trainer_figures figures;
+    struct vc_loss_scale scale;
     struct vc_answers control_answers;
     struct vc_checkpoint *checkpoint; /* NULL: none is written, none was resumed */
     void *spare, *best;               /* weights and statistics: a copy for a moment; those of the best evaluation */
@@ -181,11 +190,22 @@ struct vc_loss_sums vc_trainer_loss(struct vc_trainer *t, struct vc_engine *engi
 /* The bytes of t->blocks, and what is in them: the weights, cut into blocks for both functions below. */
 uint64_t vc_trainer_cut_bytes(const struct vc_trainer *t);
 void vc_trainer_cut(struct vc_trainer *t);
-/* The norm of all gradients; those of masked weights become 0. */
+/* Divides the gradients by the scale of the loss. The norm of all of them; those of masked weights become 0. */
 enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine, double *norm);
-/* Clips, then moves the weights: step number `step`, from 0. */
+/* Clips, then moves the weights: step number `step`, from 0, of those that were not left out. */
 enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm,
                                  double lr);
+
+/* A run begins: t->scale. What was read of a checkpoint may be one; and it goes to the report. */
+void vc_scale_begin(struct vc_trainer *t);
+bool vc_scale_holds(const struct vc_trainer *t);
+void vc_scale_report(struct vc_trainer *t);
+/* Behind a step whose gradients are finite; and behind one where they are not: false: it is no smaller scale that
+ * helps, or none may be tried. */
+void vc_scale_good(struct vc_trainer *t);
+bool vc_scale_skip(struct vc_trainer *t);
+/* The sentence for the latter. */
+enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *tensor, size_t element);
 
 /* All steps of a run, with the teacher or, for the control, without. */
 enum vc_status vc_trainer_run(struct vc_trainer *t);

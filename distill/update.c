@@ -45,7 +45,7 @@ void vc_trainer_cut(struct vc_trainer *t)
     }
 }
 
-/* Gradients of masked weights do not count. */
+/* Gradients lose the scale of the loss; those of masked weights do not count. */
 static void measure(void *user, unsigned worker, size_t block)
 {
     struct task *task = user;
@@ -54,6 +54,9 @@ static void measure(void *user, unsigned worker, size_t block)
     void *grad = at(task->t, task->t->student.weights->items[b->weight].grad, b->first);
 
     (void)worker;
+    if (task->by != 1) {
+        vc_scale(task->t->f64, grad, b->n, task->by);
+    }
     for (size_t i = 0; keep != NULL && i < b->n; i++) {
         if (keep[b->first + i] == 0 && task->t->f64) {
             ((double *)grad)[i] = 0;
@@ -66,7 +69,7 @@ static void measure(void *user, unsigned worker, size_t block)
 
 enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine, double *norm)
 {
-    struct task task = {.t = t};
+    struct task task = {.t = t, .by = 1 / t->scale.value};
     double sum = 0;
 
     if (t->device != NULL) {

@@ -53,8 +53,10 @@ enum vc_unary {
     VC_UNARY_GELU,
     VC_UNARY_GELU_TANH,
     VC_UNARY_ERF,
-    VC_UNARY_POWER, /* x to the power of a */
-    VC_UNARY_SWISH  /* x sigmoid(x) */
+    VC_UNARY_POWER,      /* x to the power of a */
+    VC_UNARY_SWISH,      /* x sigmoid(x) */
+    VC_UNARY_ROUND_BF16, /* to the nearest bf16, ties to even: vc_f32_to_bf16 and back; it has no slope */
+    VC_UNARY_ROUND_F16   /* to the nearest f16 */
 };
 
 /* unary           p: x, y                  y = f(x); may be the same array

@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction or a struct of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 3
+#define VC_TRAIN_BACKEND_ABI 4
 
 /* One instruction. */
 struct vc_train_work {
@@ -37,6 +37,7 @@ struct vc_train_loss {
     double alpha, temperature;
     double kd_by, ce_by; /* 1 / rows of the step; 0: a term without rows */
     bool mse, cosine;
+    double scale; /* the gradient is times it, a power of two */
     /* Device memory: */
     const float *logits, *teacher; /* teacher may be NULL */
     const int64_t *labels;

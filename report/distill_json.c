@@ -42,6 +42,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     static const char *const losses[] = {"kd", "mse", "cosine"};
     static const char *const orders[] = {"shuffled", "file"};
     static const char *const precisions[] = {"f32", "f64"};
+    static const char *const halves[] = {NULL, "bf16", "fp16"};
 
     vc_json_begin(json, "options", '{', true);
     vc_json_string(json, "optimizer", optimizers[o->optimizer]);
@@ -55,7 +56,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     vc_json_real(json, "alpha", o->alpha);
     vc_json_uint(json, "seed", o->seed);
     vc_json_string(json, "order", orders[o->order]);
-    vc_json_string(json, "precision", precisions[o->precision]);
+    vc_json_string(json, "precision", o->half != VC_HALF_NONE ? halves[o->half] : precisions[o->precision]);
     vc_json_line(json);
     vc_json_bool(json, "keep_sparsity", o->keep_sparsity);
     vc_json_bool(json, "frozen_norm", o->frozen_norm);
@@ -157,6 +158,10 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_real(json, "seconds", d->seconds);
     vc_json_uint(json, "resumed", d->resumed);
     vc_json_uint(json, "unsaved_checkpoints", d->n_unsaved);
+    if (o->half == VC_HALF_F16) {
+        vc_json_uint(json, "skipped_steps", d->n_skipped);
+        vc_json_real(json, "loss_scale", d->loss_scale);
+    }
     vc_json_end(json, '}');
     if (d->grid != NULL) {
         vc_json_begin(json, "grid", '{', true);

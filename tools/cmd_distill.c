@@ -6,6 +6,7 @@
 
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
+#include "tools/distill_words.h"
 #include "tools/html_pages.h"
 #include "tools/log_step.h"
 #include "tools/match_word.h"
@@ -100,32 +101,12 @@ static bool take_betas(void *group, const char *value)
     return sscanf(value, "%lf,%lf%c", &o->beta1, &o->beta2, &end) == 2;
 }
 
-/* "int8", "int8/tensor", "int8/channel", "int8/group:64", "fp16", "bf16" */
 static bool take_grid(void *group, const char *value)
 {
     struct distill_cli *cli = group;
-    struct vc_quantize_options *o = &cli->grid;
-    unsigned long long size = 0;
-    char end;
 
     cli->has_grid = true;
-    o->target = strcmp(value, "fp16") == 0   ? VC_TARGET_F16
-                : strcmp(value, "bf16") == 0 ? VC_TARGET_BF16
-                                             : VC_TARGET_INT8;
-    if (o->target != VC_TARGET_INT8 || strcmp(value, "int8") == 0) {
-        return true;
-    }
-    o->granularity_given = true;
-    o->granularity = strcmp(value, "int8/tensor") == 0    ? VC_GRANULARITY_TENSOR
-                     : strcmp(value, "int8/channel") == 0 ? VC_GRANULARITY_CHANNEL
-                                                          : VC_GRANULARITY_GROUP;
-    if (o->granularity == VC_GRANULARITY_GROUP) {
-        if (sscanf(value, "int8/group:%9llu%c", &size, &end) != 1 || strspn(value + 11, "0123456789") == 0) {
-            return false;
-        }
-        o->group_size = size;
-    }
-    return o->granularity != VC_GRANULARITY_GROUP || size != 0;
+    return grid_word(value, &cli->grid);
 }
 
 static bool take_schedule(void *group, const char *value)
@@ -152,6 +133,13 @@ static bool take_optimizer(void *group, const char *value)
 
     ((struct distill_cli *)group)->distill.optimizer = word == 4 ? VC_OPTIMIZER_ADAM8BIT : (enum vc_optimizer)word;
     return word >= 0;
+}
+
+static bool take_precision(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+
+    return precision_word(value, &o->precision, &o->half);
 }
 
 static bool take_recompute(void *group, const char *value)
@@ -226,7 +214,11 @@ static const struct opt training_opts[] = {
     {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(seed), .help = "of the order of the rows, and of new weights (default 0)"},
     {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(order),
      .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
-    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, DISTILL(precision), .help = "of the arithmetic (default f32)"},
+    {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision",
+     .help = "of the arithmetic (default f32); bf16, fp16: f32 whose values, gradients and weights are rounded to 16 bits as "
+             "mixed precision does it, beside weights of f32; it takes no less memory"},
+    {.name = "loss-scale", .value = "X", .kind = OPT_REAL, DISTILL(loss_scale),
+     .help = "--precision fp16: multiply the loss by this power of two (default: one that adapts itself, from 65536 on)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,
      .option = "recompute", .wanted = "none, sqrt, every:K, layer or auto",
      .help = "which parts of the forward pass are computed again in the backward pass, as in estimate (default none); the bits are "

@@ -42,6 +42,9 @@ void log_step(FILE *to, const struct vc_distill_step *step)
     log_number(to, "grad_norm", step->grad_norm);
     log_number(to, "lr", step->lr);
     log_number(to, "scale", step->scale);
+    if (step->skipped) {
+        fputs(", \"skipped\": true", to);
+    }
     if (!isnan(step->sparsity)) {
         log_number(to, "sparsity", step->sparsity);
     }

@@ -94,6 +94,23 @@ static void print_matches(const struct app *app, const struct vc_distill_options
     }
 }
 
+/* Training in 16 bits, and what became of the scale of the loss. */
+static void print_half(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    if (o->half == VC_HALF_NONE) {
+        return;
+    }
+    fprintf(to, "precision %s, with weights of f32 beside it", o->half == VC_HALF_BF16 ? "bf16" : "fp16");
+    if (o->half == VC_HALF_F16 && !o->dry_run) {
+        fprintf(to, "; scale of the loss %.15g", d->loss_scale);
+        fprintf(to, ", %s step%s left out", fmt_count(buf, d->n_skipped), d->n_skipped == 1 ? "" : "s");
+    }
+    fputc('\n', to);
+}
+
 static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
                        const char *student, const struct vc_distillation *d)
 {
@@ -146,6 +163,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         print_pruning(app, o, d);
     }
     print_matches(app, o, d);
+    print_half(app, o, d);
     if (o->task == VC_TASK_RECALIBRATE) {
         fputs("training  none: running statistics from these rows\n", to);
     } else if (!o->dry_run) {

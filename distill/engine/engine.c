@@ -264,6 +264,7 @@ static void check_nodes(struct vc_engine *e)
 
 static void add_forward(struct vc_engine *e)
 {
+    vc_plan_round_inputs(e);
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
         const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
         int64_t macs = e->needed[n] ? vc_dim_value(&e->graph->dims, e->graph->nodes[n].macs) : 0;
@@ -274,6 +275,7 @@ static void add_forward(struct vc_engine *e)
             vc_plan_define(e, n);
         } else if (e->needed[n] && op != NULL && !op->view && e->status == VC_OK) {
             op->forward(e, n);
+            vc_plan_round_results(e, n);
         } else if (e->needed[n] && op != NULL && op->view) {
             struct vc_plan_value *root = &e->values[vc_plan_out(e, n, 0)->root];
 
@@ -288,6 +290,7 @@ static void add_forward(struct vc_engine *e)
 static void add_backward(struct vc_engine *e)
 {
     e->backward = true;
+    vc_plan_round_output_gradients(e);
     for (uint32_t n = e->graph->n_nodes; e->options.train && n-- > 0;) {
         const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
         bool came = false;
@@ -300,6 +303,7 @@ static void add_backward(struct vc_engine *e)
         }
         if (came && op != NULL && !op->view && e->status == VC_OK && e->n_problems == 0) {
             op->backward(e, n);
+            vc_plan_round_gradients(e, n);
         }
     }
     if (e->options.train && e->n_problems == 0) {
@@ -381,6 +385,8 @@ static enum vc_status allocate(struct vc_engine *e)
     VC_TRY_ALLOC(e->parts);
     e->reached = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->reached);
     VC_TRY_ALLOC(e->reached);
+    e->working = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->working);
+    VC_TRY_ALLOC(e->working);
     e->n_workers = e->options.device != NULL ? 1
                    : e->options.threads != 0 ? e->options.threads
                                              : vc_ctx_threads(e->ctx);
@@ -542,6 +548,7 @@ void vc_engine_free(struct vc_engine *e)
     vc_free(e->ctx, e->input_refs);
     vc_free(e->ctx, e->output_refs);
     vc_free(e->ctx, e->reached);
+    vc_free(e->ctx, e->working);
     vc_free(e->ctx, e->next);
     vc_free(e->ctx, e);
 }

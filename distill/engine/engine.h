@@ -42,7 +42,10 @@ struct vc_engine_options {
     uint64_t budget_bytes;
     uint32_t first_parts;           /* sqrt, every, layer: only the first so many parts; 0: all */
     struct vc_train_device *device; /* what computes; NULL: the processor. Floats only */
-    bool plan_only;                 /* it can be asked for its figures and nothing else: there are no threads */
+    /* VC_UNARY_ROUND_BF16, VC_UNARY_ROUND_F16: values, their gradients, and copies of the weights that the program then
+     * computes with, are rounded (plan_round.c); VC_UNARY_COPY: they are not. */
+    enum vc_unary rounding;
+    bool plan_only; /* it can be asked for its figures and nothing else: there are no threads */
 };
 
 /* A value as the loss sees it. */

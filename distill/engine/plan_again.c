@@ -156,6 +156,7 @@ void vc_plan_repeat(struct vc_engine *e, uint32_t node)
             int64_t macs = vc_dim_value(&e->graph->dims, vc_plan_node(e, n)->macs);
 
             vc_train_op_find(vc_plan_node(e, n)->op)->forward(e, n);
+            vc_plan_round_results(e, n);
             e->macs_again += macs > 0 ? (uint64_t)macs : 0;
         }
     }

@@ -259,11 +259,11 @@ bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, 
     return param != NULL;
 }
 
-struct vc_ref vc_plan_tensor(const struct vc_engine *e, uint32_t node, unsigned k)
+struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k)
 {
     const struct vc_graph_param *param = param_of(e, node, k);
 
-    return (struct vc_ref){.kind = VC_REF_WEIGHT, .index = e->weights->of_param[param - e->graph->params]};
+    return vc_plan_working(e, node, e->weights->of_param[param - e->graph->params]);
 }
 
 struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k)
@@ -313,7 +313,7 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
         return e->values[x->root].data;
     }
     param = &e->graph->params[value->param];
-    whole = (struct vc_ref){.kind = VC_REF_WEIGHT, .index = e->weights->of_param[value->param]};
+    whole = vc_plan_working(e, node, e->weights->of_param[value->param]);
     if (lies_as_it_is(param)) {
         whole.offset = slice_offset(param) * (x->real ? vc_real_bytes(e->weights->precision) : sizeof(int64_t));
         x->data = whole;

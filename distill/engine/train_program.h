@@ -95,6 +95,7 @@ struct vc_engine {
     struct vc_engine_value *inputs, *outputs;
     struct vc_ref *input_refs, *output_refs; /* data and gradient of each */
     bool *reached;                           /* by weight: an instruction adds to its gradient */
+    struct vc_ref *working;                  /* by weight: its rounded copy (plan_round.c) */
     const char *problems[VC_GRAPH_MAX_PROBLEMS];
     size_t n_problems;
     enum vc_status status; /* VC_E_NOMEM, or VC_OK */
@@ -179,7 +180,7 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k);
 /* Input k is a parameter of reals: the steps along its dimensions in its tensor, and where it begins there. */
 bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base);
 /* That tensor as a whole. */
-struct vc_ref vc_plan_tensor(const struct vc_engine *e, uint32_t node, unsigned k);
+struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k);
 /* Its gradient as a whole, which is added to; kind VC_REF_NONE: input k is none. */
 struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k);
 /* Room for output k; with `over`, the memory of input 0 where nobody else needs that. */
@@ -189,6 +190,18 @@ struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
 /* Where the gradient of input k goes. *add: to what is there; else all of it has to be written. `over`: where it is the
  * first, it may take the memory of the gradient of output 0, which has as many elements and is read no more. */
 struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add);
+
+/* ---- values that 16 bits can hold (plan_round.c); without options.rounding nothing is added ---- */
+
+/* What the program reads in place of a weight: its rounded copy, or itself. */
+struct vc_ref vc_plan_working(struct vc_engine *e, uint32_t node, uint32_t weight);
+/* Before the first node. */
+void vc_plan_round_inputs(struct vc_engine *e);
+/* Behind the instructions of a node: what it makes; what its backward instructions add to. */
+void vc_plan_round_results(struct vc_engine *e, uint32_t node);
+void vc_plan_round_gradients(struct vc_engine *e, uint32_t node);
+/* Behind the loss: what it wrote. */
+void vc_plan_round_output_gradients(struct vc_engine *e);
 
 /* ---- recomputation (plan_again.c) ---- */
 

@@ -190,6 +190,7 @@ OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size
     struct vc_loss_sums sums = {0, 0};
     double kd_by = spec->kd_rows != 0 ? 1 / (double)spec->kd_rows : 0;
     double ce_by = spec->ce_rows != 0 ? 1 / (double)spec->ce_rows : 0;
+    double scale = spec->scale != 0 ? spec->scale : 1;
 
     for (size_t r = 0; r < n_rows; r++) {
         const REAL *z = logits + r * n_classes;
@@ -211,7 +212,7 @@ OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size
             sums.ce += ce_by * NAME(ce_row)(n_classes, z, labels[r], (1 - spec->alpha) * ce_by, row);
         }
         for (size_t c = 0; gradient != NULL && c < n_classes; c++) {
-            gradient[r * n_classes + c] = (REAL)row[c];
+            gradient[r * n_classes + c] = (REAL)(row[c] * scale);
         }
     }
     return sums;

@@ -77,6 +77,9 @@ struct vc_match {
     double weight;
 };
 
+/* Numbers of 16 bits that f32 is rounded to, to nearest even: bf16 has the range of f32, f16 ends at 65504. */
+enum vc_half { VC_HALF_NONE = 0, VC_HALF_BF16 = 1, VC_HALF_F16 = 2 };
+
 /* What is done with the student. VC_TASK_RECALIBRATE: only the running statistics of batch normalization, which become
  * those of the rows of `data`; no teacher and no labels are needed. */
 enum vc_distill_task { VC_TASK_TRAIN = 0, VC_TASK_RECALIBRATE = 1 };
@@ -94,7 +97,7 @@ struct vc_distill_step {
     double loss, kd, ce;    /* loss = alpha * kd + (1 - alpha) * ce, before the step */
     double grad_norm;       /* of all gradients together, before clipping */
     double lr;
-    double scale;                      /* of the loss: 1, f32 and f64 need none */
+    double scale;                      /* of the loss: 1 but for VC_HALF_F16 */
     uint64_t host_bytes, device_bytes; /* in use */
     double seconds;                    /* since the run began */
     uint64_t reserved_bytes; /* of the host: in use or kept for reuse; and the most that was reserved so far */
@@ -104,6 +107,9 @@ struct vc_distill_step {
     double sparsity;       /* of the tensors that gradual pruning works on, in this step; NaN: there is none */
     const double *matches; /* the term of each of options.matches, without its weight; loss has weight times it */
     size_t n_matches;
+    /* VC_HALF_F16: a gradient was not finite with this scale, so that no weight was moved, and the next scale is half
+     * of it; grad_norm is not finite. */
+    bool skipped;
 };
 
 struct vc_distill_options {
@@ -205,6 +211,13 @@ struct vc_distill_options {
     /* Tensors that an ONNX file calls by several names are trained as one. Exporters that keep equal tensors once write
      * so, and such tensors would become different ones in training: without the option they are refused. */
     bool allow_tied;
+    /* half, with VC_GRAPH_F32: while the student trains, its values, their gradients and the copies of the weights that
+     * it computes with are rounded to 16 bits. Arrays stay f32, so this takes no less memory: it is what hardware with
+     * 16 bits does, bit by bit. The weights that are moved and written, their gradients, losses and evaluations are
+     * f32. loss_scale, with VC_HALF_F16: a power of two that the loss is multiplied by; 0: one that adapts itself, as
+     * docs/distillation.md says. */
+    double loss_scale;
+    enum vc_half half;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -303,6 +316,8 @@ struct vc_distillation {
     uint64_t device_planned_bytes, device_peak_bytes;
     const struct vc_match_figures *matches; /* in the order of options.matches */
     size_t n_matches;
+    uint64_t n_skipped; /* steps in which no weight was moved (vc_distill_step.skipped) */
+    double loss_scale;  /* that the next step would have: 1 but for VC_HALF_F16 */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -83,6 +83,10 @@ static __device__ __forceinline__ float unary_of(enum vc_unary kind, float v, fl
         return power_of(v, a);
     case VC_UNARY_SWISH:
         return v * vc_sigmoid_f32(v);
+    case VC_UNARY_ROUND_BF16:
+        return vc_bf16_to_f32(vc_f32_to_bf16(v));
+    case VC_UNARY_ROUND_F16:
+        return vc_f16_to_f32(vc_f32_to_f16(v));
     }
     return v;
 }
@@ -127,6 +131,9 @@ static __device__ __forceinline__ float unary_slope(enum vc_unary kind, float v,
         return d * a * power_of(v, a - 1);
     case VC_UNARY_SWISH:
         return d * swish_slope(v);
+    case VC_UNARY_ROUND_BF16:
+    case VC_UNARY_ROUND_F16:
+        break;
     }
     return d;
 }

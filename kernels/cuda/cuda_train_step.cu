@@ -108,7 +108,7 @@ static __global__ void loss_kernel(struct vc_train_loss l)
                 g = c == (uint64_t)l.labels[row] ? g - ce_by : g;
             }
             if (gradient != NULL) {
-                gradient[c] = (float)g;
+                gradient[c] = (float)(g * l.scale);
             }
         }
         kd = l.mse ? kd / (double)l.n_classes : l.cosine ? 1 - cosine.value : t * t * kd;

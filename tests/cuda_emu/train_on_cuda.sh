@@ -80,6 +80,8 @@ both "Adam, with masks" --steps 2 --batch 4 --keep-sparsity
 both "momentum, labels, two batches a step, clipped" --steps 2 --batch 3 --accum 2 --optimizer momentum --nesterov \
     --lr 0.01 --clip 1 --alpha 0.5 --array y=train_labels
 both "squared error, recomputation" --steps 2 --batch 4 --loss mse --optimizer momentum --lr 0.0001 --recompute every:1
+both "values of bf16" --steps 1 --batch 4 --precision bf16 --keep-sparsity
+both "values of fp16, two batches a step" --steps 1 --batch 2 --accum 2 --precision fp16 --loss-scale 1024 --match Relu_29=Relu_29:mse:0.1
 both "8-bit Adam" --steps 2 --batch 2 --optimizer adam8bit --eps 0.01
 both "values inside: plain, in place of each other, the answers" --steps 2 --batch 2 --match Relu_29=Relu_29:mse:0.1 \
     --match Relu_20=Relu_20:attention --match Flatten_31=Flatten_31:cosine --match MaxPool_30=MaxPool_30:mse \

@@ -296,15 +296,16 @@ static void check_case(const char *body, const struct vc_engine_options *options
 
 static void instructions(void **state)
 {
-    const struct vc_engine_options options = {.train = true, .dropout = true, .seed = 7, .input_grads = true};
+    struct vc_engine_options options = {.train = true, .dropout = true, .seed = 7, .input_grads = true};
 
     (void)state;
-    for (size_t k = 0; k < N_CASES; k++) {
-        check_case(cases[k], &options);
+    for (size_t k = 0; k < 3 * N_CASES; k++) {
+        options.rounding = k < N_CASES ? VC_UNARY_COPY : k < 2 * N_CASES ? VC_UNARY_ROUND_BF16 : VC_UNARY_ROUND_F16;
+        check_case(cases[k % N_CASES], &options);
     }
     print_message("%u instructions with the same bits, %u products within their bounds, %u on the host\n", n_exact,
                   n_bounded, n_defined);
-    assert_true(n_exact > 300 && n_bounded > 50);
+    assert_true(n_exact > 2000 && n_bounded > 150);
 }
 
 int main(void)

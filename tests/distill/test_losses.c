@@ -120,6 +120,26 @@ static void test_mixed(void **unused)
     }
 }
 
+/* A scale multiplies the gradient, and nothing else. */
+static void test_scale(void **unused)
+{
+    struct vc_loss_spec spec = {.alpha = 0.3, .temperature = 2, .kd_rows = 4, .ce_rows = 3};
+    double z[N], t[N], row[CLASSES], plain[N], scaled[N];
+    const struct vc_teacher_rows teacher = {.logits = t};
+    struct vc_loss_sums sums, same;
+
+    (void)unused;
+    fill(z, 0, 4);
+    fill(t, 1000, 4);
+    sums = vc_loss_f64(&spec, N / CLASSES, CLASSES, z, &teacher, NULL, NULL, row, plain);
+    spec.scale = 1024;
+    same = vc_loss_f64(&spec, N / CLASSES, CLASSES, z, &teacher, NULL, NULL, row, scaled);
+    assert_true(same.kd == sums.kd && same.ce == sums.ce && sums.kd != 0);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(scaled[i] == 1024 * plain[i]);
+    }
+}
+
 /* A row of zeros has no direction: its term is 1, and nothing pulls at it. */
 static void test_cosine_of_nothing(void **unused)
 {
@@ -344,10 +364,11 @@ static void test_levels(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mixed),   cmocka_unit_test(test_cosine_of_nothing),
-        cmocka_unit_test(test_parts),   cmocka_unit_test(test_top),
-        cmocka_unit_test(test_far),     cmocka_unit_test(test_f32),
-        cmocka_unit_test(test_answers), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_mixed),  cmocka_unit_test(test_cosine_of_nothing),
+        cmocka_unit_test(test_scale),  cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_top),    cmocka_unit_test(test_far),
+        cmocka_unit_test(test_f32),    cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_levels),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

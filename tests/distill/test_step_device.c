@@ -129,7 +129,7 @@ static float *numbers(struct both *b, size_t n, double scale)
 
 enum by { DIVERGENCE, MSE, COSINE, LABELS };
 
-static void check_loss(size_t n_rows, size_t n_classes, double alpha, double temperature, enum by by)
+static void check_loss(size_t n_rows, size_t n_classes, double alpha, double temperature, double scale, enum by by)
 {
     struct both b = begin();
     float *logits = numbers(&b, n_rows * n_classes, 6);
@@ -145,7 +145,8 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
                                       .mse = by == MSE,
                                       .cosine = by == COSINE,
                                       .kd_rows = n_rows,
-                                      .ce_rows = n_rows / 2 + 1};
+                                      .ce_rows = n_rows / 2 + 1,
+                                      .scale = scale};
     const struct vc_teacher_rows rows = {.logits = taught ? teacher : NULL, .k = n_classes};
     const struct vc_loss_sums no = {0, 0};
     struct vc_loss_sums all, got = no;
@@ -170,6 +171,7 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
                                   .ce_by = 1 / (double)spec.ce_rows,
                                   .mse = spec.mse,
                                   .cosine = spec.cosine,
+                                  .scale = scale,
                                   .logits = there(&b, logits),
                                   .teacher = taught ? there(&b, teacher) : NULL,
                                   .labels = there(&b, labels),
@@ -193,12 +195,12 @@ static void check_loss(size_t n_rows, size_t n_classes, double alpha, double tem
 static void losses(void **state)
 {
     (void)state;
-    check_loss(1, 2, 0.5, 1, DIVERGENCE);
-    check_loss(13, 10, 0.3, 4, DIVERGENCE);
-    check_loss(9, 33, 0.9, 2, MSE);
-    check_loss(13, 33, 0.7, 2, COSINE);
-    check_loss(7, 5, 0, 1, LABELS);
-    check_loss(600, 3, 0.5, 2, DIVERGENCE); /* more than a block, and than two */
+    check_loss(1, 2, 0.5, 1, 1, DIVERGENCE);
+    check_loss(13, 10, 0.3, 4, 65536, DIVERGENCE);
+    check_loss(9, 33, 0.9, 2, 1, MSE);
+    check_loss(13, 33, 0.7, 2, 1024, COSINE);
+    check_loss(7, 5, 0, 1, 0x1p126, LABELS);
+    check_loss(600, 3, 0.5, 2, 1, DIVERGENCE); /* more than a block, and than two */
 }
 
 /* ---- norms ---- */

@@ -44,6 +44,17 @@ static inline REAL power(REAL x, REAL a)
     return FN(vc_exp)(a * FN(vc_log)(x));
 }
 
+/* What is left of x in 16 bits: the conversions of every cast. */
+static inline REAL round_bf16(REAL x)
+{
+    return (REAL)vc_bf16_to_f32(REAL_IS_F64 ? vc_f64_to_bf16((double)x) : vc_f32_to_bf16((float)x));
+}
+
+static inline REAL round_f16(REAL x)
+{
+    return (REAL)vc_f16_to_f32(REAL_IS_F64 ? vc_f64_to_f16((double)x) : vc_f32_to_f16((float)x));
+}
+
 /* f of the elements of a block, from x to y. */
 #define EACH(f)                      \
     for (size_t i = 0; i < n; i++) { \
@@ -102,6 +113,10 @@ LOOP_FN(unary)
         EACH(power(v, a));
     case VC_UNARY_SWISH:
         EACH(v * FN(vc_sigmoid)(v));
+    case VC_UNARY_ROUND_BF16:
+        EACH(round_bf16(v));
+    case VC_UNARY_ROUND_F16:
+        EACH(round_f16(v));
     }
 }
 
@@ -185,6 +200,9 @@ LOOP_FN(unary_backward)
         EACH(d * a * power(v, a - 1));
     case VC_UNARY_SWISH:
         EACH(d * swish_slope(v));
+    case VC_UNARY_ROUND_BF16: /* no node is one */
+    case VC_UNARY_ROUND_F16:
+        break;
     }
 }
 

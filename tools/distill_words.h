@@ -1,0 +1,15 @@
+/* distill_words.h - values of vcompress distill's options that fill several fields. false: the word is none. */
+#ifndef VC_TOOLS_DISTILL_WORDS_H
+#define VC_TOOLS_DISTILL_WORDS_H
+
+#include <stdbool.h>
+
+#include <vcompress/vcompress.h>
+
+/* --fake-quant: "int8", "int8/tensor", "int8/channel", "int8/group:64", "fp16", "bf16" */
+bool grid_word(const char *value, struct vc_quantize_options *o);
+
+#define PRECISION_WORDS "f32|f64|bf16|fp16"
+bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half);
+
+#endif
