@@ -59,8 +59,8 @@ static enum vc_status build(struct vc_ctx *ctx, const struct vc_model *model, co
     return vc_graph_from_program(&source, out);
 }
 
-enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_options *options,
-                              struct vc_graph **out)
+static enum vc_status build_model(struct vc_ctx *ctx, const struct vc_model *model,
+                                  const struct vc_graph_options *options, struct vc_graph **out)
 {
     struct vc_graph_options own;
     struct vc_program program;
@@ -68,7 +68,6 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    vc_clear_error(ctx);
     VC_TRY(vc_graph_options_read(ctx, options, &own));
     VC_TRY(vc_model_program(ctx, model, &arena, &program));
     if (own.weights != NULL && program.kind != VC_PROGRAM_NODES && program.kind != VC_PROGRAM_NONE) {
@@ -83,22 +82,35 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
-enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,
-                                      const struct vc_program *program, struct vc_graph **out)
+enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_options *options,
+                              struct vc_graph **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, build_model(ctx, model, options, out));
+}
+
+static enum vc_status build_program(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
+                                    struct vc_graph **out)
 {
     struct vc_arena arena = {0};
     enum vc_status status;
 
     *out = NULL;
-    vc_clear_error(ctx);
     VC_TRY(build(ctx, model, program, &graph_defaults, &arena, out));
 out:
     vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
 }
 
-enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
-                                   const struct vc_graph_options *options, struct vc_graph **out)
+enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,
+                                      const struct vc_program *program, struct vc_graph **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, build_program(ctx, model, program, out));
+}
+
+static enum vc_status parse_text(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_graph_options *options,
+                                 struct vc_graph **out)
 {
     struct vc_graph_options own;
     struct vc_program program;
@@ -106,7 +118,6 @@ enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t 
     enum vc_status status;
 
     *out = NULL;
-    vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &graph_kind, options, &own));
     VC_TRY(vc_onnx_parse(ctx, &arena, text, n, &program));
     VC_TRY(build(ctx, NULL, &program, &own, &arena, out));
@@ -115,7 +126,14 @@ out:
     return status;
 }
 
-enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out)
+enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t n,
+                                   const struct vc_graph_options *options, struct vc_graph **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, parse_text(ctx, text, n, options, out));
+}
+
+static enum vc_status build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out)
 {
     struct vc_program program;
     struct vc_arena arena = {0};
@@ -123,10 +141,15 @@ enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struc
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    vc_clear_error(ctx);
     VC_TRY(vc_program_read_config(ctx, path, &arena, &program));
     VC_TRY(vc_graph_from_program(&source, out));
 out:
     vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);
+}
+
+enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, build_config(ctx, path, out));
 }

@@ -180,31 +180,38 @@ static enum vc_status one_pair(struct vc_ctx *ctx, void *user, size_t index, str
 
 /* ---- the whole ---- */
 
-size_t vc_diff_pairs(const struct vc_model *a, const struct vc_model *b, struct vc_diff_pair *pairs)
+#define STRIDE ((size_t)1 << 16) /* tensors between two looks at whether the call is cancelled */
+
+enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                             struct vc_diff_pair *pairs, size_t *n)
 {
-    size_t n = 0;
+    enum vc_status status = VC_OK;
     size_t i;
 
+    *n = 0;
     for (i = 0; i < a->n_tensors; i++) {
+        VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
         if (a->tensors[i].companion_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(b, a->tensors[i].name);
 
             if (other != VC_NO_TENSOR && b->tensors[other].companion_of != VC_NO_TENSOR) {
                 other = VC_NO_TENSOR;
             }
-            pairs[n++] = (struct vc_diff_pair){i, other};
+            pairs[(*n)++] = (struct vc_diff_pair){i, other};
         }
     }
     for (i = 0; i < b->n_tensors; i++) {
+        VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
         if (b->tensors[i].companion_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(a, b->tensors[i].name);
 
             if (other == VC_NO_TENSOR || a->tensors[other].companion_of != VC_NO_TENSOR) {
-                pairs[n++] = (struct vc_diff_pair){VC_NO_TENSOR, i};
+                pairs[(*n)++] = (struct vc_diff_pair){VC_NO_TENSOR, i};
             }
         }
     }
-    return n;
+out:
+    return status;
 }
 
 void vc_diff_room(const struct vc_model *a, const struct vc_model *b, struct vc_room *room)
@@ -243,8 +250,8 @@ static enum vc_status check_readable(struct vc_ctx *ctx, const struct vc_model *
                                            model->refused[0].why);
 }
 
-enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
-                              struct vc_diff **out)
+static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                                  struct vc_diff **out)
 {
     struct diff_job job = {.a = a, .b = b};
     struct vc_diff_owned *owned = NULL;
@@ -253,7 +260,6 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    vc_clear_error(ctx);
     VC_TRY(check_readable(ctx, a));
     VC_TRY(check_readable(ctx, b));
     if (vc_kernels_get(ctx) == NULL) {
@@ -267,7 +273,7 @@ enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, cons
     job.rows = owned->rows;
     job.pairs = vc_alloc_array(ctx, VC_TAG_MISC, n_max, sizeof *job.pairs);
     VC_TRY_ALLOC(job.pairs);
-    owned->diff.n_rows = vc_diff_pairs(a, b, job.pairs);
+    VC_TRY(vc_diff_pairs(ctx, a, b, job.pairs, &owned->diff.n_rows));
     vc_diff_room(a, b, &room);
     status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &room, 2, one_pair, &job);
     if (status != VC_OK) {
@@ -283,6 +289,13 @@ out:
         vc_diff_free(&owned->diff);
     }
     return status;
+}
+
+enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                              struct vc_diff **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, diff_models(ctx, a, b, out));
 }
 
 void vc_diff_free(struct vc_diff *diff)

@@ -12,8 +12,9 @@ struct vc_diff_pair {
 };
 
 /* Pairs every tensor of a with the one of that name in b, then come those only in b. Parts of quantized tensors are not
- * listed. `pairs` has room for the tensors of both. Returns how many. */
-size_t vc_diff_pairs(const struct vc_model *a, const struct vc_model *b, struct vc_diff_pair *pairs);
+ * listed. `pairs` has room for the tensors of both; *n becomes how many they are. */
+enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
+                             struct vc_diff_pair *pairs, size_t *n);
 
 /* Room of each of the two sets of buffers that vc_diff_pair needs. */
 void vc_diff_room(const struct vc_model *a, const struct vc_model *b, struct vc_room *room);

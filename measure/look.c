@@ -332,12 +332,11 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_model *before, co
     return VC_OK;
 }
 
-enum vc_status vc_models_look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
-                              const char *const *names, size_t n, struct vc_looks **out)
+static enum vc_status models_look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
+                                  const char *const *names, size_t n, struct vc_looks **out)
 {
     struct wanted wanted[VC_LOOK_MOST];
 
-    vc_clear_error(ctx);
     *out = NULL;
     if (n > VC_LOOK_MOST) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%zu tensors to look at: at most %d", n, VC_LOOK_MOST);
@@ -346,6 +345,13 @@ enum vc_status vc_models_look(struct vc_ctx *ctx, const struct vc_model *before,
         wanted[i] = (struct wanted){names[i], names[i], "", (double)NAN};
     }
     return look(ctx, before, after, wanted, n, out);
+}
+
+enum vc_status vc_models_look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
+                              const char *const *names, size_t n, struct vc_looks **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, models_look(ctx, before, after, names, n, out));
 }
 
 void vc_looks_free(struct vc_looks *looks)
@@ -386,15 +392,14 @@ static size_t find_worst(const struct vc_report *report, struct wanted *wanted)
     return n;
 }
 
-enum vc_status vc_report_look(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
-                              struct vc_looks **out)
+static enum vc_status report_look(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
+                                  struct vc_looks **out)
 {
     struct wanted wanted[N_WORST];
     size_t n = find_worst(report, wanted);
     struct vc_model *after = NULL;
     enum vc_status status;
 
-    vc_clear_error(ctx);
     if (n != 0 && report->written && report->n_outputs != 0 && strcmp(report->outputs[0].path, "-") != 0) {
         (void)vc_model_open(ctx, report->outputs[0].path, NULL, &after); /* else there is no grid to show */
         vc_clear_error(ctx);
@@ -402,4 +407,11 @@ enum vc_status vc_report_look(struct vc_ctx *ctx, const struct vc_report *report
     status = look(ctx, before, after, wanted, n, out);
     vc_model_close(after);
     return status;
+}
+
+enum vc_status vc_report_look(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
+                              struct vc_looks **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, report_look(ctx, report, before, out));
 }

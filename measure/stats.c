@@ -127,16 +127,22 @@ out:
     return status;
 }
 
-enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats, size_t n)
+static enum vc_status model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
+                                  size_t n)
 {
     struct stats_job job = {.model = model, .stats = stats};
 
-    vc_clear_error(ctx);
     if (n != model->n_tensors) {
         return vc_fail(ctx, VC_E_ARGUMENT, "room for %zu tensors, the model has %zu", n, model->n_tensors);
     }
     memset(stats, 0, n * sizeof *stats);
     return each_tensor(ctx, &job);
+}
+
+enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats, size_t n)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, model_stats(ctx, model, stats, n));
 }
 
 enum vc_status vc_packed_stats_make(struct vc_ctx *ctx, const struct vc_model *model, struct vc_packed_stats **out)

@@ -184,14 +184,13 @@ void vc_verify_defaults_sized(struct vc_verify_options *options, size_t struct_s
     vc_options_fill(&verify_kind, options, struct_size);
 }
 
-enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
-                         struct vc_verification **out)
+static enum vc_status verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
+                             struct vc_verification **out)
 {
     struct verify *v = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *v);
     enum vc_status status = VC_OK;
 
     *out = NULL;
-    vc_clear_error(ctx);
     if (v == NULL) {
         return VC_E_NOMEM;
     }
@@ -215,6 +214,13 @@ enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_v
 out:
     vc_verification_free(&v->result);
     return status;
+}
+
+enum vc_status vc_verify(struct vc_ctx *ctx, const char *path, const struct vc_verify_options *options,
+                         struct vc_verification **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, verify(ctx, path, options, out));
 }
 
 void vc_verification_free(struct vc_verification *verification)

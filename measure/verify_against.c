@@ -169,7 +169,7 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
     VC_TRY_ALLOC(job.rows);
     job.errors = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof(char *));
     VC_TRY_ALLOC(job.errors);
-    n = vc_diff_pairs(v->source, v->model, job.pairs);
+    VC_TRY(vc_diff_pairs(ctx, v->source, v->model, job.pairs, &n));
     vc_diff_room(v->source, v->model, &room);
     VC_TRY(vc_exec_each(ctx, n, NULL, &room, 2, one_pair, &job));
     VC_TRY(report(ctx, v, &job, n));

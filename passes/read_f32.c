@@ -34,8 +34,8 @@ out:
     return status;
 }
 
-enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
-                                  size_t n_elems)
+static enum vc_status read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
+                               size_t n_elems)
 {
     const struct vc_tensor *t = vc_model_tensor(model, index);
     struct vc_arena arena = {0};
@@ -43,7 +43,6 @@ enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *mod
     struct vc_item item = {.set = NULL};
     enum vc_status status = VC_OK;
 
-    vc_clear_error(ctx);
     if (t == NULL || t->n_elems != n_elems) {
         return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: %zu elements asked for, it has %llu", index, n_elems,
                        (unsigned long long)(t != NULL ? t->n_elems : 0));
@@ -60,4 +59,11 @@ out:
     vc_item_release(ctx, &item);
     vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}
+
+enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
+                                  size_t n_elems)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, read_f32(ctx, model, index, dst, n_elems));
 }

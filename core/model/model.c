@@ -305,8 +305,8 @@ out:
     return status;
 }
 
-enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
-                             uint64_t n_elems, void *dst, size_t capacity_bytes)
+static enum vc_status model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
+                                 uint64_t n_elems, void *dst, size_t capacity_bytes)
 {
     const struct vc_tensor *tensor = vc_model_tensor(model, index);
     size_t block_elems;
@@ -314,7 +314,6 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
     uint64_t n_bytes;
     enum vc_status status;
 
-    vc_clear_error(ctx);
     if (tensor == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "tensor %zu: the model has %zu", index, model->n_tensors);
     }
@@ -338,6 +337,13 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
     status =
         vc_source_read_any(ctx, model, index, VC_FORM_VALUES, vc_tensor_bytes(tensor, first), dst, (size_t)n_bytes);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
+}
+
+enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, size_t index, uint64_t first,
+                             uint64_t n_elems, void *dst, size_t capacity_bytes)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, model_read(ctx, model, index, first, n_elems, dst, capacity_bytes));
 }
 
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
