@@ -187,16 +187,6 @@ static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, co
 
 static const struct vc_step_ops trained_step_ops = {.apply = trained_apply};
 
-static const struct vc_weight *find_entry(const struct vc_weights *weights, const char *name)
-{
-    for (size_t k = 0; k < weights->n; k++) {
-        if (strcmp(weights->items[k].name, name) == 0) {
-            return &weights->items[k];
-        }
-    }
-    return NULL;
-}
-
 /* For the largest tile, which is the first one. */
 static size_t scratch_bytes(const struct vc_desc *desc)
 {
@@ -260,7 +250,7 @@ out:
 enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,
                                bool rehearsal)
 {
-    const struct vc_weight *weight = find_entry(weights, item->set->model->tensors[item->source].name);
+    const struct vc_weight *weight = vc_weights_find(weights, item->set->model->tensors[item->source].name);
     bool f64 = weights->precision == VC_GRAPH_F64;
 
     if (weight == NULL) {

@@ -9,18 +9,27 @@
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
 
-#define NOT_YET ((uint32_t)-1)
-#define DRAWN   ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */
+#define NO_PARAM ((uint32_t)-1)
+#define DRAWN    ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */
 
-/* The entry of the same tensor, or NOT_YET. */
-static uint32_t find_entry(const struct vc_weights *w, const struct vc_graph_param *param)
+static struct vc_name_list names_of(const struct vc_weights *w)
 {
-    for (size_t i = 0; i < w->n; i++) {
-        if (w->items[i].from_weights == param->from_weights && strcmp(w->items[i].name, param->tensor) == 0) {
-            return (uint32_t)i;
-        }
-    }
-    return NOT_YET;
+    return VC_NAME_LIST(w->items, sizeof *w->items);
+}
+
+/* Of the file that is meant: names are those of one file. SIZE_MAX: there is none. */
+static size_t find_entry(const struct vc_weights *w, bool from_weights, const char *name)
+{
+    return vc_name_table_find(&w->names[from_weights], names_of(w), name, strlen(name));
+}
+
+const struct vc_weight *vc_weights_find(const struct vc_weights *w, const char *name)
+{
+    size_t own = find_entry(w, false, name);
+    size_t other = find_entry(w, true, name);
+    size_t first = own < other ? own : other;
+
+    return first == SIZE_MAX ? NULL : &w->items[first];
 }
 
 static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
@@ -41,7 +50,8 @@ static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
     }
     item->integers = vc_graph_value(w->graph, param->value)->dtype != VC_DTYPE_F32;
     item->trained = train && !item->integers;
-    w->of_param[k] = (uint32_t)w->n++;
+    w->of_param[k] = (uint32_t)w->n;
+    (void)vc_name_table_add(&w->names[param->from_weights], names_of(w), w->n++);
     return VC_OK;
 }
 
@@ -112,6 +122,22 @@ static void count_gradients(struct vc_weights *w)
     }
 }
 
+/* A table of names for each file; entries have numbers up to that of all parameters in both. */
+static enum vc_status make_tables(struct vc_weights *w)
+{
+    uint32_t n = vc_graph_param_count(w->graph);
+    bool others = false;
+    enum vc_status status;
+
+    for (uint32_t k = 0; k < n; k++) {
+        others = others || vc_graph_param(w->graph, k)->from_weights;
+    }
+    VC_TRY(vc_name_table_make(w->ctx, n, &w->names[false]));
+    VC_TRY(others ? vc_name_table_make(w->ctx, n, &w->names[true]) : VC_OK);
+out:
+    return status;
+}
+
 enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
                                bool train, const bool *frozen, struct vc_weights **out)
 {
@@ -128,9 +154,13 @@ enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph,
     VC_TRY_ALLOC(w->items);
     w->of_param = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *w->of_param);
     VC_TRY_ALLOC(w->of_param);
+    VC_TRY(make_tables(w));
     for (uint32_t k = 0; k < n; k++) {
-        w->of_param[k] = find_entry(w, vc_graph_param(graph, k));
-        VC_TRY(w->of_param[k] == NOT_YET ? add_entry(w, k, train) : VC_OK);
+        const struct vc_graph_param *param = vc_graph_param(graph, k);
+        size_t known = find_entry(w, param->from_weights, param->tensor);
+
+        w->of_param[k] = (uint32_t)known;
+        VC_TRY(known == SIZE_MAX ? add_entry(w, k, train) : VC_OK);
     }
     for (uint32_t k = 0; frozen != NULL && k < n; k++) {
         w->items[w->of_param[k]].trained = w->items[w->of_param[k]].trained && !frozen[k];
@@ -199,7 +229,7 @@ static enum vc_status add_drawn(struct vc_weights *w, const char *name, unsigned
     VC_TRY_ALLOC(own);
     memcpy(own, shape, n_dims * sizeof *own);
     *item = (struct vc_weight){.name = name,
-                               .param = NOT_YET,
+                               .param = NO_PARAM,
                                .n_dims = n_dims,
                                .shape = own,
                                .n = shape[0],
@@ -424,6 +454,8 @@ void vc_weights_free(struct vc_weights *w)
     vc_free(w->ctx, w->grad_block);
     vc_free(w->ctx, w->items);
     vc_free(w->ctx, w->of_param);
+    vc_name_table_release(w->ctx, &w->names[false]);
+    vc_name_table_release(w->ctx, &w->names[true]);
     vc_arena_release(w->ctx, &w->added);
     vc_free(w->ctx, w);
 }

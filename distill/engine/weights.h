@@ -16,6 +16,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
+#include "core/base/name_table.h"
 #include "kernels/train_device.h"
 
 struct vc_weight {
@@ -43,12 +44,13 @@ struct vc_weights {
     const struct vc_graph *graph; /* has to outlive the weights */
     enum vc_graph_precision precision;
     size_t n;
-    struct vc_weight *items; /* in the order of their first parameters */
-    uint32_t *of_param;      /* by parameter of the graph: its entry */
-    uint64_t seed;           /* of entries that are drawn */
-    struct vc_arena added;   /* names and shapes of these */
-    uint64_t data_bytes;     /* of all values, each rounded up to 64 */
-    uint64_t grad_bytes;     /* the same for gradients */
+    struct vc_weight *items;       /* in the order of their first parameters */
+    uint32_t *of_param;            /* by parameter of the graph: its entry */
+    struct vc_name_table names[2]; /* of the entries that are made of parameters, by from_weights */
+    uint64_t seed;                 /* of entries that are drawn */
+    struct vc_arena added;         /* names and shapes of these */
+    uint64_t data_bytes;           /* of all values, each rounded up to 64 */
+    uint64_t grad_bytes;           /* the same for gradients */
     void *data_block, *grad_block;
     /* Copies of both blocks on a device, which passes read and write there. */
     struct vc_train_device *device; /* NULL: there are none */
@@ -61,6 +63,8 @@ struct vc_weights {
  * of its tensor; NULL: all floats are, but for statistics. train false: nothing is. */
 enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
                                bool train, const bool *frozen, struct vc_weights **out);
+/* The entry of that name, of the first parameter where the names of both files have it; NULL: there is none. */
+const struct vc_weight *vc_weights_find(const struct vc_weights *weights, const char *name);
 /* Leaves out of the training what none of these values of the graph depends on: it would never have a gradient. */
 enum vc_status vc_weights_leave_unread(struct vc_weights *weights, const uint32_t *values, size_t n);
 /* Two more entries that are trained, in no file and used by no graph: a map of `inputs` to `outputs` numbers, weight
