@@ -98,6 +98,71 @@ def code_and_back(x, numbers, look=lambda both: None):
     return torch.from_numpy(back.reshape(-1)[:x.numel()].reshape(tuple(x.shape)).copy())
 
 
+class Rounded(torch.autograd.Function):
+    """A value and its gradient as 16 bits hold them."""
+    @staticmethod
+    def forward(ctx, x, kind):
+        ctx.kind = kind
+        return x.to(kind).float()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g.to(ctx.kind).float(), None
+
+
+class Copied(torch.autograd.Function):
+    """A weight as 16 bits hold it; its gradient is that of the weight."""
+    @staticmethod
+    def forward(ctx, x, kind):
+        return x.to(kind).float()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+
+
+def in_half(mlp, x, kind):
+    """The logits, where every node's result is rounded: a product, its bias, ReLU."""
+    x = Rounded.apply(x, kind)
+    for k, layer in enumerate((mlp.a, mlp.b, mlp.c)):
+        x = Rounded.apply(x @ Copied.apply(layer.weight, kind).t(), kind)
+        x = Rounded.apply(x + Copied.apply(layer.bias, kind), kind)
+        x = Rounded.apply(F.relu(x), kind) if k < 2 else x
+    return x
+
+
+class OwnScaler:
+    """torch.amp.GradScaler, for versions whose one does nothing on a CPU."""
+    def __init__(self):
+        self.value, self.good = 65536.0, 0
+
+    def get_scale(self):
+        return self.value
+
+    def scale(self, loss):
+        return loss * self.value
+
+    def step(self, optimizer):
+        grads = [p.grad for group in optimizer.param_groups for p in group["params"]]
+        for g in grads:
+            g.div_(self.value)
+        self.finite = all(torch.isfinite(g).all() for g in grads)
+        if self.finite:
+            optimizer.step()
+
+    def update(self):
+        self.good = self.good + 1 if self.finite else 0
+        self.value *= 0.5 if not self.finite else 2 if self.good == 2000 else 1
+        self.good %= 2000
+
+
+def grad_scaler():
+    try:
+        return torch.amp.GradScaler("cpu")
+    except (AttributeError, TypeError):
+        return OwnScaler()
+
+
 def exact(module):
     """Parts that transformers computes in float32 in every model, as double."""
     def norm(x):
@@ -324,6 +389,66 @@ class Distill(Judge):
         for n, w in self.load(self.path("out.npz")).items():
             if n in masks:
                 self.assertTrue(np.array_equal(w != 0, masks[n].numpy() != 0), n)
+
+    def in_half(self, kind, steps, lr, alpha, batch=16, quiet=()):
+        """Losses and scales of training with SGD in 16 bits; kind None: in float32. quiet: steps that move nothing."""
+        optimizer = torch.optim.SGD(self.student.parameters(), lr=lr)
+        torch.set_num_threads(1)
+        scaler = grad_scaler() if kind is torch.float16 else None
+        said, scales = [], []
+        for k in range(steps):
+            at = k * batch % len(self.x)
+            x, y = torch.from_numpy(self.x[at:at + batch]), torch.from_numpy(self.y[at:at + batch])
+            optimizer.zero_grad()
+            if k in quiet:
+                loss = 0 * self.student.c.bias.sum()
+            else:
+                z = self.student(x) if kind is None else in_half(self.student, x, kind)
+                loss = losses(z, self.teacher(x).detach() if alpha else None, y, alpha, 2)[0]
+            said.append(loss.item())
+            scales.append(scaler.get_scale() if scaler else 1)
+            (scaler.scale(loss) if scaler else loss).backward()
+            if scaler:
+                scaler.step(optimizer)
+                scaler.update()
+            else:
+                optimizer.step()
+        return np.array(said), scales
+
+    def test_half(self):
+        """Every loss of 60 steps, and the scales. Where a sum lies at the border of two numbers of 16 bits, the order of its
+        terms decides, and a value of one of the 16 rows moves by its last digit: u of a loss of 16 rows. In float32 the same
+        run is further away than that."""
+        for kind, name, u in ((torch.bfloat16, "bf16", 2 ** -8), (torch.float16, "fp16", 2 ** -11)):
+            said = []
+            for wanted in (kind, None):
+                torch.manual_seed(5)
+                self.make(Mlp, (20,), 160, 6, torch.float32)
+                said.append(self.in_half(wanted, 60, 0.05, 0.5))
+            found = self.ours(*self.teacher_of(0.5, 2), "--optimizer", "sgd", "--lr", "0.05", "--precision", name, steps=60,
+                              batch=16)[:, 0]
+            with open(self.path("log")) as f:
+                self.assertEqual([json.loads(line)["scale"] for line in f], said[0][1])
+            distance = [np.abs(found - losses).max() for losses, _ in said]
+            self.assertLess(distance[0], u / 16)
+            self.assertLess(4 * distance[0], distance[1])
+
+    def test_scale_of_the_loss(self):
+        """The scale of GradScaler, and the steps that it leaves out: halved where gradients are beyond fp16, doubled after
+        2000 good steps, halved again. Rates are so small that the steps between are all alike."""
+        self.make(Mlp, (20,), 160, 6, torch.float32)
+        with torch.no_grad():
+            self.student.c.weight.mul_(300)
+        self.save("student.npz", self.student)
+        wanted, scales = self.in_half(torch.float16, 2020, 1e-6, 0, quiet=range(40, 1990))
+        self.ours("--alpha", "0", "--optimizer", "sgd", "--lr", "1e-6", "--precision", "fp16", steps=2020, batch=16)
+        with open(self.path("log")) as f:
+            lines = [json.loads(line) for line in f]
+        self.assertEqual([line["scale"] for line in lines], scales)
+        self.assertEqual(["skipped" in line for line in lines[:-1]], [b < a for a, b in zip(scales, scales[1:])])
+        self.assertGreater(scales[0], 2 * scales[10])
+        self.assertIn(2 * scales[10], scales[2000:])
+        self.assertLess(np.abs(np.array([line["loss"] for line in lines[:40]]) / wanted[:40] - 1).max(), 2 ** -11)
 
     def test_unlabelled_rows(self):
         """Rows without a label count for the teacher's term only, masked ones for none."""
