@@ -45,13 +45,20 @@ struct outcome {
     uint64_t bytes, least, again, forward;
 };
 
+enum numbers { F32, F64, BF16 };
+
 /* Five steps: forward, backward, every weight less 0.001 of its gradient. */
-static struct outcome train(const char *text, enum vc_graph_precision precision, unsigned threads,
-                            enum vc_recompute kind, uint32_t every)
+static struct outcome train(const char *text, enum numbers numbers, unsigned threads, enum vc_recompute kind,
+                            uint32_t every)
 {
-    struct vc_engine_options options = {
-        .train = true, .threads = threads, .dropout = true, .seed = 7, .recompute = kind, .recompute_every = every};
-    struct net net = net_begin(text, precision, &options);
+    struct vc_engine_options options = {.train = true,
+                                        .threads = threads,
+                                        .dropout = true,
+                                        .seed = 7,
+                                        .recompute = kind,
+                                        .recompute_every = every,
+                                        .rounding = numbers == BF16 ? VC_UNARY_ROUND_BF16 : VC_UNARY_COPY};
+    struct net net = net_begin(text, numbers == F64 ? VC_GRAPH_F64 : VC_GRAPH_F32, &options);
     struct outcome out = {.bytes = vc_engine_bytes(net.engine), .least = vc_engine_least_bytes(net.engine)};
     unsigned char *more = vc_alloc(net.ctx, VC_TAG_TILES, (size_t)out.bytes + 4096);
     size_t at = 0;
@@ -95,12 +102,12 @@ static struct outcome train(const char *text, enum vc_graph_precision precision,
 
 static void check_bits(const char *text)
 {
-    for (int precision = 0; precision < 2; precision++) {
-        struct outcome plain = train(text, (enum vc_graph_precision)precision, 1, VC_RECOMPUTE_NONE, 0);
+    for (int numbers = F32; numbers <= BF16; numbers++) {
+        struct outcome plain = train(text, (enum numbers)numbers, 1, VC_RECOMPUTE_NONE, 0);
 
         assert_int_equal(plain.again, 0);
         for (uint32_t every = 0; every < 5; every++) {
-            struct outcome again = train(text, (enum vc_graph_precision)precision, 1 + every % 3,
+            struct outcome again = train(text, (enum numbers)numbers, 1 + every % 3,
                                          every == 0 ? VC_RECOMPUTE_SQRT : VC_RECOMPUTE_EVERY, every);
 
             assert_int_equal(again.n, plain.n);
@@ -128,8 +135,8 @@ static void convolutions_give_the_same_bits(void **state)
 
 static void statistics_move_once_and_numbers_repeat(void **state)
 {
-    struct outcome plain = train(norm, VC_GRAPH_F32, 1, VC_RECOMPUTE_NONE, 0);
-    struct outcome again = train(norm, VC_GRAPH_F32, 1, VC_RECOMPUTE_EVERY, 2);
+    struct outcome plain = train(norm, F32, 1, VC_RECOMPUTE_NONE, 0);
+    struct outcome again = train(norm, F32, 1, VC_RECOMPUTE_EVERY, 2);
 
     (void)state;
     assert_in_range(again.again, 1, plain.forward); /* the normalization is in a part that is computed twice */
@@ -141,8 +148,8 @@ static void statistics_move_once_and_numbers_repeat(void **state)
 /* 15 layers of 32 KiB: kept are 15 of them, or the 3 before parts of 4 and the 4 of one part. */
 static void less_is_kept(void **state)
 {
-    struct outcome plain = train(chain, VC_GRAPH_F32, 1, VC_RECOMPUTE_NONE, 0);
-    struct outcome again = train(chain, VC_GRAPH_F32, 1, VC_RECOMPUTE_SQRT, 0);
+    struct outcome plain = train(chain, F32, 1, VC_RECOMPUTE_NONE, 0);
+    struct outcome again = train(chain, F32, 1, VC_RECOMPUTE_SQRT, 0);
 
     (void)state;
     assert_in_range(again.bytes, 1, plain.bytes * 6 / 10);

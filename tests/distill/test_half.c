@@ -10,7 +10,8 @@
 
 /* ---- what is rounded ---- */
 
-#define N 40
+#define N    40
+#define NEAR 16 /* last digits of the largest result: a few operators, and what they amplify */
 
 static uint32_t bits_of(float x)
 {
@@ -139,6 +140,71 @@ static void what_is_rounded(void **state)
         assert_true(rounded > N / 4);
         assert_memory_equal(before[0], a, sizeof before[0]); /* the masters stay */
         assert_memory_equal(before[1], b, sizeof before[1]);
+        net_drop(&net);
+        vc_ctx_free(net.ctx);
+    }
+}
+
+static const char *const cases[] = {
+#include "engine_cases.inc"
+};
+
+/* 0, or of the type. */
+static bool is_half(struct net *net, bool f16, const void *x, size_t n)
+{
+    bool all = true;
+
+    for (size_t i = 0; i < n; i++) {
+        all = all && ((const float *)x)[i] == once(net, f16, ((const float *)x)[i]);
+    }
+    return all;
+}
+
+/* Every operator: results and gradients of inputs are of the type, and results are near those of doubles. */
+static void all_operators(void **state)
+{
+    const struct vc_engine_pass pass = {.step = 3, .norm_share = -1};
+
+    (void)state;
+    for (size_t c = 0; c < 2 * (sizeof cases / sizeof *cases); c++) {
+        bool f16 = c % 2 != 0;
+        struct vc_engine_options options = {.train = true, .threads = 2, .seed = 7, .input_grads = true};
+        struct net exact = net_begin(cases[c / 2], VC_GRAPH_F64, &options);
+        struct net net;
+
+        options.rounding = f16 ? VC_UNARY_ROUND_F16 : VC_UNARY_ROUND_BF16;
+        net = net_begin(cases[c / 2], VC_GRAPH_F32, &options);
+        net_forward(&exact, &pass);
+        net_forward(&net, &pass);
+        for (size_t k = 0; k < vc_engine_output_count(net.engine); k++) {
+            const struct vc_engine_value *y = vc_engine_output(net.engine, k);
+            const double *wanted = vc_engine_output(exact.engine, k)->data;
+            double most = 1;
+
+            for (size_t i = 0; !y->integers && i < y->n; i++) {
+                most = fmax(most, fabs(wanted[i]));
+            }
+            for (size_t i = 0; !y->integers && i < y->n; i++) {
+                double distance = fabs((double)((const float *)y->data)[i] - wanted[i]);
+
+                if (!(distance <= NEAR * (f16 ? 0x1p-11 : 0x1p-8) * most)) {
+                    fail_msg("%s: element %zu is %g and should be near %g", cases[c / 2], i,
+                             (double)((const float *)y->data)[i], wanted[i]);
+                }
+            }
+            if (!y->integers && !is_half(&net, f16, y->data, y->n)) {
+                fail_msg("%s: output %zu is not rounded", cases[c / 2], k);
+            }
+        }
+        net_backward(&net);
+        for (size_t k = 0; k < vc_engine_input_count(net.engine); k++) {
+            const struct vc_engine_value *x = vc_engine_input(net.engine, k);
+
+            if (x->grad != NULL && !is_half(&net, f16, x->grad, x->n)) {
+                fail_msg("%s: the gradient of input %zu is not rounded", cases[c / 2], k);
+            }
+        }
+        net_end(&exact);
         net_drop(&net);
         vc_ctx_free(net.ctx);
     }
@@ -455,6 +521,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_loops_are_the_casts),
         cmocka_unit_test(what_is_rounded),
+        cmocka_unit_test(all_operators),
         cmocka_unit_test_setup_teardown(skipped_steps, begin, end),
         cmocka_unit_test_setup_teardown(growth, begin, end),
         cmocka_unit_test_setup_teardown(no_scale, begin, end),
