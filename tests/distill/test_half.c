@@ -488,6 +488,75 @@ static void overflow(void **unused)
     close_run(&run);
 }
 
+/* The checkpoint once more, with another scale. */
+static void write_scale(const char *from, const char *to, const double scale[3])
+{
+    struct vc_memory_tensor tensors[64];
+    struct vc_model *model = NULL;
+    size_t n;
+
+    assert_int_equal(vc_model_open(ctx, in_folder(from), NULL, &model), VC_OK);
+    n = vc_model_tensor_count(model);
+    assert_true(n < 64);
+    for (size_t k = 0; k < n; k++) {
+        const struct vc_tensor *t = vc_model_tensor(model, k);
+        size_t bytes = (size_t)vc_dtype_bytes(t->dtype, t->n_elems);
+        void *data = malloc(bytes + 1);
+
+        assert_int_equal(vc_model_read(ctx, model, k, 0, t->n_elems, data, bytes), VC_OK);
+        tensors[k] = (struct vc_memory_tensor){t->name, t->dtype, t->n_dims, t->shape,
+                                               strcmp(t->name, "scale") == 0 ? memcpy(data, scale, bytes) : data};
+    }
+    write_file(to, tensors, n);
+    for (size_t k = 0; k < n; k++) {
+        free((void *)(uintptr_t)tensors[k].data);
+    }
+    vc_model_close(model);
+}
+
+/* A scale that no run comes to. */
+static void damaged_scale(void **unused)
+{
+    static const double scales[][3] = {{65536, 7, 0},
+                                       {3, 0, 0},
+                                       {0.5, 0, 0},
+                                       {0, 0, 0},
+                                       {1024, -1, 0},
+                                       {1024, 2000, 0},
+                                       {1024, 0, 9},
+                                       {1024, 0, -1},
+                                       {(double)NAN, 0, 0},
+                                       {(double)INFINITY, 0, 0},
+                                       {1024, (double)NAN, 0},
+                                       {1024, 0, (double)NAN}};
+    static struct told told;
+    static char file[256], damaged[256];
+    struct vc_distillation *d = NULL;
+    struct run run;
+
+    (void)unused;
+    (void)snprintf(file, sizeof file, "%s", in_folder("run.npz"));
+    (void)snprintf(damaged, sizeof damaged, "%s", in_folder("damaged.npz"));
+    open_half(&run, &told, 1, VC_HALF_F16);
+    run.options.checkpoint = file;
+    told.stop_at = 8;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
+    told.stop_at = 0;
+    run.options.checkpoint = NULL;
+    run.options.resume = damaged;
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+        write_scale("run.npz", "damaged.npz", scales[k]);
+        if (k != 0) {
+            expect_refused(&run, VC_E_FORMAT, "damaged.npz: is no checkpoint of this run: scale has none of a loss");
+            continue;
+        }
+        train(&run, &d);
+        assert_int_equal(d->resumed, 8);
+        vc_distillation_free(d);
+    }
+    close_run(&run);
+}
+
 static void options(void **unused)
 {
     static struct told told;
@@ -528,6 +597,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(same_bits, begin, end),
         cmocka_unit_test_setup_teardown(resumed, begin, end),
         cmocka_unit_test_setup_teardown(overflow, begin, end),
+        cmocka_unit_test_setup_teardown(damaged_scale, begin, end),
         cmocka_unit_test_setup_teardown(options, begin, end),
     };
 
