@@ -19,17 +19,26 @@ struct side {
     bool inner;
 };
 
+/* Which points of a pair count, in a row that does. */
+enum points {
+    POINTS_ALL,
+    POINTS_ANSWERS, /* they are the positions of the student's answers, and have their masks */
+    POINTS_TOKENS   /* one answer for each row, about a sequence: those that attention_mask says are no padding */
+};
+
 struct pair {
     const struct vc_match *match;
     struct side student, teacher;
-    bool per_position; /* its points are the positions of the student's answers, and have their masks */
-    size_t map;        /* the projector's entry of the student's weights; NO_MAP: there is none */
+    enum points points;
+    size_t map; /* the projector's entry of the student's weights; NO_MAP: there is none */
 };
 
 struct vc_matches {
     size_t n;
     struct pair pairs[VC_MATCH_MOST];
     uint32_t student[VC_MATCH_MOST], teacher[VC_MATCH_MOST]; /* values, of all pairs */
+    uint8_t *tokens; /* [rows][n_tokens]: attention_mask of the data; NULL: there is none */
+    size_t n_tokens;
     void *room;
 };
 
@@ -124,6 +133,30 @@ static enum vc_status refuse_shapes(struct vc_trainer *t, const struct pair *pai
                    vc_option(t->ctx, "matches"), pair->match->teacher, teacher, pair->match->student, student, why);
 }
 
+static enum points points_of(const struct vc_trainer *t, const struct vc_graph_value *value, size_t n_points)
+{
+    bool sequence = value->n_dims == 3;
+
+    return sequence && t->student.positions > 1 && n_points == t->student.positions ? POINTS_ANSWERS
+           : sequence && t->match->tokens != NULL && n_points == t->match->n_tokens ? POINTS_TOKENS
+                                                                                    : POINTS_ALL;
+}
+
+/* Networks with one answer for each row have no mask of positions: attention_mask of student or teacher is it. */
+static enum vc_status read_tokens(struct vc_trainer *t)
+{
+    struct vc_matches *m = t->match;
+    enum vc_status status = VC_OK;
+
+    if (t->student.positions > 1) {
+        return VC_OK;
+    }
+    VC_TRY(vc_rows_read_tokens(&t->data.student, &m->tokens, &m->n_tokens));
+    VC_TRY(m->tokens == NULL ? vc_rows_read_tokens(&t->data.teacher, &m->tokens, &m->n_tokens) : VC_OK);
+out:
+    return status;
+}
+
 static enum vc_status open_pair(struct vc_trainer *t, size_t k)
 {
     struct pair *pair = &t->match->pairs[k];
@@ -140,8 +173,7 @@ static enum vc_status open_pair(struct vc_trainer *t, size_t k)
     if (pair->match->kind == VC_MATCH_ATTENTION && pair->student.n_points < 2) {
         return refuse_shapes(t, pair, "an attention map needs several positions or pixels");
     }
-    pair->per_position = vc_graph_value(student, pair->student.value)->n_dims == 3 && t->student.positions > 1 &&
-                         pair->student.n_points == t->student.positions;
+    pair->points = points_of(t, vc_graph_value(student, pair->student.value), pair->student.n_points);
     if (pair->match->kind == VC_MATCH_ATTENTION || pair->student.width == pair->teacher.width) {
         return VC_OK;
     }
@@ -160,6 +192,7 @@ enum vc_status vc_match_open(struct vc_trainer *t)
     }
     figures = vc_arena_alloc(t->ctx, t->texts, t->match->n * sizeof *figures);
     VC_TRY_ALLOC(figures);
+    VC_TRY(read_tokens(t));
     for (size_t k = 0; k < t->match->n; k++) {
         VC_TRY(open_pair(t, k));
         figures[k] = (struct vc_match_figures){
@@ -301,6 +334,7 @@ void vc_match_close(struct vc_trainer *t)
 {
     if (t->match != NULL) {
         vc_free(t->ctx, t->match->room);
+        vc_free(t->ctx, t->match->tokens);
         vc_free(t->ctx, t->match);
         t->match = NULL;
     }
@@ -320,6 +354,17 @@ void vc_match_take(struct vc_trainer *t, const struct vc_engine *engine, size_t 
     }
 }
 
+/* Those of a row of data that are no padding; none without an attention_mask. */
+static uint64_t n_tokens(const struct vc_matches *m, uint64_t number)
+{
+    uint64_t n = 0;
+
+    for (size_t p = 0; m->tokens != NULL && p < m->n_tokens; p++) {
+        n += m->tokens[number * m->n_tokens + p] != 0;
+    }
+    return n;
+}
+
 void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t n, struct vc_match_counts *counts)
 {
     const struct vc_rows *rows = &t->data.rows;
@@ -327,12 +372,15 @@ void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t 
     *counts = (struct vc_match_counts){0};
     for (size_t i = 0; i < n; i++) {
         uint64_t positions = 0;
+        uint64_t tokens = n_tokens(t->match, numbers[i]);
 
         for (uint64_t p = 0; p < rows->positions; p++) {
             positions += rows->mask == NULL || rows->mask[numbers[i] * rows->positions + p] != 0;
         }
         counts->rows += positions != 0;
         counts->positions += positions;
+        counts->token_rows += positions != 0 && tokens != 0;
+        counts->tokens += positions != 0 ? tokens : 0;
     }
 }
 
@@ -344,7 +392,8 @@ struct task {
     char *room;
     const void *teacher;                 /* the copy */
     const struct vc_engine_value *value; /* the student's */
-    size_t n;                            /* rows of data */
+    const uint64_t *numbers;             /* of the rows of data */
+    size_t n;                            /* of them */
     double share;                        /* 1 / what the term is divided by; 0: nothing counts */
 };
 
@@ -422,14 +471,29 @@ static void project_back(const struct task *task, const double *gradient, double
 }
 
 /* Whether anything of a row of data counts. */
-static bool row_counts(const struct vc_trainer *t, size_t row)
+static bool row_counts(const struct task *task, size_t row)
 {
+    const struct vc_trainer *t = task->t;
+
+    if (task->pair->points == POINTS_TOKENS && n_tokens(t->match, task->numbers[row]) == 0) {
+        return false;
+    }
     for (size_t p = 0; p < t->student.positions; p++) {
         if (t->mask[row * t->student.positions + p] != 0) {
             return true;
         }
     }
     return false;
+}
+
+/* Of the points of a row; NULL: all count. */
+static const uint8_t *mask_of(const struct task *task, size_t row)
+{
+    const struct vc_trainer *t = task->t;
+
+    return task->pair->points == POINTS_ANSWERS  ? t->mask + row * t->student.positions
+           : task->pair->points == POINTS_TOKENS ? t->match->tokens + task->numbers[row] * t->match->n_tokens
+                                                 : NULL;
 }
 
 /* vc_engine_each: one row of data. */
@@ -447,7 +511,7 @@ static void match_row(void *user, unsigned worker, size_t row)
                              .teacher_width = pair->teacher.width,
                              .student = has_map(pair) ? projected : student,
                              .teacher = work_of(task, worker, WORK_TEACHER),
-                             .mask = pair->per_position ? t->mask + row * t->student.positions : NULL,
+                             .mask = mask_of(task, row),
                              .by = pair->match->weight * task->share * t->scale.value,
                              .gradient = work_of(task, worker, WORK_GRADIENT),
                              .maps = work_of(task, worker, WORK_MAPS)};
@@ -455,7 +519,7 @@ static void match_row(void *user, unsigned worker, size_t row)
     size_t n = r.n_points * r.width;
 
     *loss = 0;
-    if (!row_counts(t, row)) {
+    if (!row_counts(task, row)) {
         memset(r.gradient, 0, n * sizeof *r.gradient);
     } else {
         gather(t->f64, &pair->student, task->value->data, row, student);
@@ -538,12 +602,20 @@ static void clear(struct vc_trainer *t, const struct vc_engine *engine)
 /* What the term of a pair is divided by: data, positions or pixels. */
 static uint64_t divisor(const struct pair *pair, const struct vc_match_counts *counts)
 {
-    return pair->match->kind == VC_MATCH_ATTENTION ? counts->rows
-           : pair->per_position                    ? counts->positions
-                                                   : counts->rows * pair->student.n_points;
+    bool of_rows = pair->match->kind == VC_MATCH_ATTENTION;
+
+    switch (pair->points) {
+    case POINTS_ANSWERS:
+        return of_rows ? counts->rows : counts->positions;
+    case POINTS_TOKENS:
+        return of_rows ? counts->token_rows : counts->tokens;
+    case POINTS_ALL:
+    default:
+        return of_rows ? counts->rows : counts->rows * pair->student.n_points;
+    }
 }
 
-enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n,
+enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
                               const struct vc_match_counts *counts, double *sums)
 {
     struct layout l = lay_out(t);
@@ -559,6 +631,7 @@ enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, si
                             .room = t->match->room,
                             .teacher = (char *)t->match->room + l.copies[k],
                             .value = value_of(engine, k),
+                            .numbers = numbers,
                             .n = n,
                             .share = by != 0 ? 1 / (double)by : 0};
         const double *losses = (const double *)(void *)(task.room + l.losses);

@@ -22,6 +22,8 @@
 struct vc_match_counts {
     uint64_t rows;      /* of data, in which anything counts */
     uint64_t positions; /* of those of a sequence that count */
+    /* The same by attention_mask, of networks with one answer for each row. */
+    uint64_t token_rows, tokens;
 };
 
 /* Finds the values, before the networks are opened; t->matches stays NULL where there are no pairs. */
@@ -40,10 +42,10 @@ void vc_match_close(struct vc_trainer *t);
 /* Copies the teacher's values of n rows, from the program that has just answered. */
 void vc_match_take(struct vc_trainer *t, const struct vc_engine *engine, size_t n);
 void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t n, struct vc_match_counts *counts);
-/* After the forward pass of n rows, once the gradient of the logits is written: those of the other values that are
- * kept, and of the projectors. sums: a term for each pair, without its weight, is added. In a control run the gradients
- * are 0. */
-enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, size_t n,
+/* After the forward pass of n rows, by their numbers, once the gradient of the logits is written: those of the other
+ * values that are kept, and of the projectors. sums: a term for each pair, without its weight, is added. In a control
+ * run the gradients are 0. */
+enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
                               const struct vc_match_counts *counts, double *sums);
 
 /* For run_options.c. */

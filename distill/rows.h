@@ -68,6 +68,10 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
 enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions,
                                       bool next);
 
+/* [rows][*width]: 1 where the input attention_mask of the view says that a token is no padding. *out is the caller's;
+ * NULL: there is no such array. */
+enum vc_status vc_rows_read_tokens(const struct vc_rows_view *view, uint8_t **out, size_t *width);
+
 /* Rows that count (positions, where a row has several), and those of them with a label. */
 void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t *counted,
                    uint64_t *labelled);

@@ -4,14 +4,16 @@
 #include "distill/rows.h"
 #include "distill/step_math.h"
 
+#define ANY_WIDTH 0
+
 /* The input of integers of that name, NULL: any, that has an element for each position; view->n: there is none. */
 static size_t find_input(const struct vc_rows_view *view, const char *name, size_t positions)
 {
     size_t k = 0;
 
-    while (k < view->n &&
-           (!view->inputs[k].integers || view->inputs[k].tensor == VC_NO_TENSOR ||
-            view->inputs[k].n_elems != positions || (name != NULL && strcmp(view->inputs[k].name, name) != 0))) {
+    while (k < view->n && (!view->inputs[k].integers || view->inputs[k].tensor == VC_NO_TENSOR ||
+                           (positions != ANY_WIDTH && view->inputs[k].n_elems != positions) ||
+                           (name != NULL && strcmp(view->inputs[k].name, name) != 0))) {
         k++;
     }
     return k;
@@ -41,24 +43,39 @@ static enum vc_status expect_width(const struct vc_rows *rows, const char *what,
                          rows->model->path, what, width, positions);
 }
 
-static enum vc_status take_mask(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions)
+/* 1 for each element of an input that is not 0. */
+static enum vc_status read_mask(const struct vc_rows_view *view, size_t k, uint8_t **out)
 {
-    size_t k = find_input(view, "attention_mask", positions);
+    const struct vc_rows *rows = view->rows;
+    uint64_t n = rows->n * view->inputs[k].n_elems;
     int64_t *numbers = NULL;
     enum vc_status status = VC_OK;
 
-    if (positions == 1 || rows->mask != NULL || k == view->n) {
-        return VC_OK;
-    }
     VC_TRY(read_all(view, k, &numbers));
-    rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * positions + 1);
-    VC_TRY_ALLOC(rows->mask);
-    for (uint64_t i = 0; i < rows->n * positions; i++) {
-        rows->mask[i] = numbers[i] != 0;
+    *out = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)n + 1);
+    VC_TRY_ALLOC(*out);
+    for (uint64_t i = 0; i < n; i++) {
+        (*out)[i] = numbers[i] != 0;
     }
 out:
     vc_free(rows->ctx, numbers);
     return status;
+}
+
+static enum vc_status take_mask(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions)
+{
+    size_t k = find_input(view, "attention_mask", positions);
+
+    return positions == 1 || rows->mask != NULL || k == view->n ? VC_OK : read_mask(view, k, &rows->mask);
+}
+
+enum vc_status vc_rows_read_tokens(const struct vc_rows_view *view, uint8_t **out, size_t *width)
+{
+    size_t k = find_input(view, "attention_mask", ANY_WIDTH);
+
+    *out = NULL;
+    *width = k != view->n ? view->inputs[k].n_elems : 0;
+    return k != view->n ? read_mask(view, k, out) : VC_OK;
 }
 
 /* Each position's label is what stands at the next one, where that counts. */

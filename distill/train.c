@@ -222,7 +222,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     w->own[KD] = sums.kd;
     w->own[CE] = sums.ce;
     if (t->match != NULL) {
-        VC_TRY(vc_match_batch(t, engine, n, &w->counts, w->own + MATCHES));
+        VC_TRY(vc_match_batch(t, engine, w->numbers + first, n, &w->counts, w->own + MATCHES));
     }
     if (!is_finite(w->own)) {
         VC_TRY(vc_engine_fetch(engine, 0));

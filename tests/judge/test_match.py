@@ -33,6 +33,26 @@ relu
 linear b 6
 """
 
+CLASSIFIER = """<ir_version: 8, opset_import: ["" : 13],
+ metadata_props: ["vcompress.parameter:a.weight" : "a.weight", "vcompress.parameter:a.bias" : "a.bias",
+                  "vcompress.parameter:b.weight" : "b.weight", "vcompress.parameter:b.bias" : "b.bias",
+                  "vcompress.optional:attention_mask" : "1"]>
+classifier (float[batch, 5, 8] x, int64[batch, 5] attention_mask,
+            float[%d, 8] "a.weight", float[%d] "a.bias", float[6, %d] "b.weight", float[6] "b.bias") => (float[batch, 6] b)
+<int64[1] one = {1}, int64[1] two = {2}>
+{
+    aw = Transpose<perm = [1, 0]> ("a.weight")
+    am = MatMul (x, aw)
+    a = Add (am, "a.bias")
+    r = Relu (a)
+    there = Cast<to = 1> (attention_mask)
+    of = Unsqueeze (there, two)
+    kept = Mul (r, of)
+    pooled = ReduceSum<keepdims = 0> (kept, one)
+    b = Gemm<transB = 1> (pooled, "b.weight", "b.bias")
+}
+"""
+
 
 class Cnn(nn.Module):
     def __init__(self, a, b, c):
@@ -64,6 +84,20 @@ class Tokens(nn.Module):
         return v
 
 
+class Classifier(nn.Module):
+    """One answer for each row of tokens; those that attention_mask calls padding add nothing to it."""
+    def __init__(self, width):
+        super().__init__()
+        self.a, self.b = nn.Linear(8, width), nn.Linear(width, 6)
+        self.text = CLASSIFIER % (width, width, width)
+
+    def forward(self, x, attention_mask):
+        v = {"a": self.a(x)}
+        v["pooled"] = (F.relu(v["a"]) * attention_mask[:, :, None]).sum(1)
+        v["b"] = self.b(v["pooled"])
+        return v
+
+
 def term(kind, s, t, mask):
     """s and t as [rows, points, channels]; mask [rows, points]."""
     if kind == "mse":
@@ -80,11 +114,12 @@ class Match(Judge):
         torch.manual_seed(7)
         torch.set_num_threads(2)
 
-    def make(self, teacher, student, shape, rows, mask=None):
+    def make(self, teacher, student, shape, rows, mask=None, tokens=None):
         self.teacher, self.student = teacher.double(), student.double()
         self.x = np.random.default_rng(3).standard_normal((rows,) + shape)
-        self.mask = mask
-        np.savez(self.path("data.npz"), x=self.x, **({} if mask is None else {"mask": mask}))
+        self.mask, self.tokens = mask, tokens
+        sides = {"mask": mask, "attention_mask": tokens}
+        np.savez(self.path("data.npz"), x=self.x, **{n: side for n, side in sides.items() if side is not None})
         for name, module in (("teacher", teacher), ("student", student)):
             with open(self.path(name + ".txt"), "w") as f:
                 f.write(module.text)
@@ -127,9 +162,12 @@ class Match(Judge):
             at = k * batch % len(x)
             rows = slice(at, at + batch)
             optimizer.zero_grad()
-            s, terms = self.student(x[rows]), []
+            given, terms = [x[rows]], []
+            if self.tokens is not None:
+                given.append(torch.from_numpy(self.tokens[rows]))
+            s = self.student(*given)
             with torch.no_grad():
-                t = self.teacher(x[rows])
+                t = self.teacher(*given)
             z, a = list(s.values())[-1], list(t.values())[-1]
             points = z.shape[1] if z.dim() == 3 else 1
             mask = torch.ones(len(z), points, dtype=torch.bool)
@@ -141,6 +179,8 @@ class Match(Judge):
                 v, w = ([y.flatten(2).transpose(1, 2) if y.dim() == 4 else y if y.dim() == 3 else y[:, None]][0]
                         for y in (s[name_s], t[name_t]))
                 of = mask if mask.shape[1] == v.shape[1] else mask.any(1)[:, None].expand(-1, v.shape[1])
+                if self.tokens is not None and v.shape[1] == self.tokens.shape[1]:
+                    of = of & (given[1] != 0)
                 terms.append(term(kind, projectors[i](v) if i in projectors else v, w, of))
             loss = kd + sum(p[3] * y for p, y in zip(pairs, terms))
             loss.backward()
@@ -192,6 +232,25 @@ class Match(Judge):
         mask[3] = 0
         self.make(Tokens(12), Tokens(9), (5, 8), 48, mask)
         self.compare([("a", "a", "mse", 1), ("a", "a", "attention", 1), ("a", "a", "cosine", 1)], 2)
+
+    def test_tokens_of_a_classifier(self):
+        """Padding does not count, nor a row of padding alone, nor a row that the mask of the rows leaves out."""
+        tokens = (np.arange(5) < np.random.default_rng(1).integers(1, 6, 48)[:, None]).astype("i8")
+        tokens[3] = 0
+        mask = np.ones(48, "u1")
+        mask[[5, 20]] = 0
+        pairs = [("a", "a", "mse", 1), ("a", "a", "attention", 1), ("a", "a", "cosine", 1), ("pooled", "pooled", "mse", 0.5)]
+        self.make(Classifier(12), Classifier(9), (5, 8), 48, mask, tokens)
+        self.compare(pairs, 3)
+        _, one = self.run_ours(pairs, steps=9, batch=16)
+        _, four = self.run_ours(pairs, "--threads", 2, steps=9, batch=4, accum=4)
+        self.assertLess(np.abs(one - four).max(), 1e-12)
+        self.make(self.teacher, self.student, (5, 8), 48, mask)  # without an array every token counts
+        _, full = self.run_ours(pairs, steps=9, batch=16)
+        self.make(self.teacher, self.student, (5, 8), 48, mask, np.ones_like(tokens))
+        _, ones = self.run_ours(pairs, steps=9, batch=16)
+        self.assertLess(np.abs(full - ones).max(), 1e-12)
+        self.assertGreater(np.abs(one - full)[0, 3:].min(), 1e-4)
 
     def test_parts(self):
         """Four batches of 4 rows are one of 16; threads, recomputation and an interruption change nothing."""
