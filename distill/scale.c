@@ -11,7 +11,7 @@
 #include "distill/trainer.h"
 
 #define FIRST_SCALE 65536.0
-#define LARGEST     0x1p126 /* what is twice as large is no float */
+#define LARGEST     0x1p126 /* a float, and so are gradients below 2 times it */
 #define GROWS_AFTER 2000    /* good steps */
 
 static bool adapts(const struct vc_trainer *t)

@@ -170,6 +170,8 @@ static void add_memory(struct vc_page *page, const struct vc_distillation *d)
 
 static void add_hero(struct vc_page *page, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
+    char left_out[64];
+
     vc_page_add(page, "<section>\n");
     if (d->evaluated && !o->dry_run && !isnan(answer(d, &d->after))) {
         vc_page_add(page, "<div class=\"hero\">\n<div><p class=\"big\">%s</p><p>", share(answer(d, &d->after)).s);
@@ -203,6 +205,12 @@ static void add_hero(struct vc_page *page, const struct vc_distill_options *o, c
     }
     if (d->grid != NULL) {
         vc_page_tile(page, "weights that codes say", vc_figure_count(d->n_grid_weights).s, d->grid);
+    }
+    if (o->half == VC_HALF_BF16) {
+        vc_page_tile(page, "values while it trains", "bf16", NULL);
+    } else if (o->half == VC_HALF_F16) {
+        (void)snprintf(left_out, sizeof left_out, "steps left out: %s", vc_figure_count(d->n_skipped).s);
+        vc_page_tile(page, "values while it trains", "fp16", o->dry_run ? NULL : left_out);
     }
     vc_page_tiles_end(page);
     if (d->missed != NULL) {

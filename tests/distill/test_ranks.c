@@ -229,6 +229,13 @@ static void as_f32(struct vc_distill_options *o, unsigned rank)
     o->keep_sparsity = true;
 }
 
+static void as_fp16(struct vc_distill_options *o, unsigned rank)
+{
+    (void)rank;
+    o->half = VC_HALF_F16;
+    o->alpha = 0.5;
+}
+
 /* Masks that grow, and weights on the grid of int8. */
 static void as_codes(struct vc_distill_options *o, unsigned rank)
 {
@@ -256,8 +263,8 @@ static void test_same_bits(void **unused)
 {
     (void)unused;
     for (enum net net = PLAIN; net <= WIDE; net++) {
-        for (unsigned i = 0; i < 3; i++) {
-            void (*const changes[])(struct vc_distill_options *, unsigned) = {as_f32, as_f64, as_codes};
+        for (unsigned i = 0; i < 4; i++) {
+            void (*const changes[])(struct vc_distill_options *, unsigned) = {as_f32, as_f64, as_codes, as_fp16};
             struct part like = {.net = net, .change = changes[i], .out = "one.npz"};
             struct part one = like;
 
