@@ -28,7 +28,7 @@ static const char norm[] =
     "pf, "
     "float[4] pg, float[4] ph) => (float[6,3] y) <float[1] ratio = {0.3}, int64[2] axes = {2, 3}> { "
     "a = Conv<pads: ints = [1, 1, 1, 1]>(x, pa)  b = BatchNormalization(a, pc, pd, pg, ph)  c = Relu(b)  "
-    "d = Dropout(c, ratio)  e = Conv<pads: ints = [1, 1, 1, 1]>(d, pb)  f = Sigmoid(e)  "
+    "d, m = Dropout(c, ratio)  n = Not(m)  e = Conv<pads: ints = [1, 1, 1, 1]>(d, pb)  f = Sigmoid(e)  "
     "g = Conv<pads: ints = [1, 1, 1, 1]>(f, pf)  h = Mul(g, f)  i = ReduceMean<keepdims: int = 0>(h, axes)  "
     "y = Gemm<transB: int = 1>(i, pe) }";
 

@@ -283,8 +283,14 @@ static struct weights make_weights(struct both *b, size_t n, unsigned n_states, 
         w.v = n_states > 1 ? array(b, n * sizeof(float)) : NULL;
     }
     w.keep = masked ? array(b, n) : NULL;
-    for (size_t i = 0; masked && i < n; i++) {
+    for (size_t i = 0; masked && i < n; i++) { /* from this step on: there are states of weights that are gone */
         w.keep[i] = i % 4 != 1;
+        if (w.m != NULL) {
+            w.m[i] = (float)draw(b) / 16;
+        }
+        if (w.v != NULL) {
+            w.v[i] = (float)fabs(draw(b)) / 256;
+        }
     }
     return w;
 }
