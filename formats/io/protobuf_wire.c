@@ -102,10 +102,17 @@ out:
 
 enum vc_status vc_wire_varint(struct vc_wire *wire, struct vc_span *rest, uint64_t *value)
 {
+    uint64_t in_window = rest->at - wire->window_at; /* of the bytes in front of the window: a large number */
     const unsigned char *p;
     size_t n;
     enum vc_status status;
 
+    if (rest->n != 0 && in_window < wire->window_n && wire->window[in_window] < 0x80) { /* most have one byte */
+        *value = wire->window[in_window];
+        rest->at++;
+        rest->n--;
+        return VC_OK;
+    }
     VC_TRY(look(wire, rest->at, (size_t)vc_min_u64(VC_WIRE_VARINT_BYTES, rest->n), &p, &n));
     n = vc_wire_decode(p, n, value);
     if (n == 0) {

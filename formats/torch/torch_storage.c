@@ -10,6 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/base/name_table.h"
 #include "formats/torch/torch.h"
 
 /* The order that storages are sorted in, by key. */
@@ -119,32 +120,31 @@ static enum vc_status unify(struct vc_ctx *ctx, struct torch *self)
 
 /* ---- where they are ---- */
 
-static int compare_entries(const void *a, const void *b)
+static struct vc_name_list names_of(const struct vc_zip *zip)
 {
-    return strcmp((*(const struct vc_zip_entry *const *)a)->name, (*(const struct vc_zip_entry *const *)b)->name);
+    return VC_NAME_LIST(zip->entries, sizeof *zip->entries);
 }
 
 /* Finds the member of a storage, whose size has to be exactly that of its elements. */
-static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self, const struct vc_zip_entry **sorted,
+static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self, const struct vc_name_table *members,
                                    struct torch_storage *s)
 {
     char name[1500];
-    struct vc_zip_entry wanted = {.name = name};
-    const struct vc_zip_entry *key = &wanted;
-    const struct vc_zip_entry **found;
+    size_t found;
 
     snprintf(name, sizeof name, "%.*sdata/%.*s", (int)self->root_bytes, self->zip.entries[0].name, (int)s->key.n,
              s->key.p);
-    found = bsearch(&key, sorted, self->zip.n, sizeof *sorted, compare_entries);
-    if (found == NULL) {
+    found = vc_name_table_find(members, names_of(&self->zip), name, strlen(name));
+    if (found == SIZE_MAX) {
         return vc_fail(ctx, VC_E_FORMAT, "the storage '%.*s' is missing: there is no member '%s'", (int)s->key.n,
                        s->key.p, name);
     }
-    if ((*found)->broken) { /* a finding has said why */
+    s->entry = &self->zip.entries[found];
+    if (s->entry->broken) { /* a finding has said why */
+        s->entry = NULL;
         s->lost = true;
         return VC_OK;
     }
-    s->entry = *found;
     s->offset = s->entry->data_offset;
     s->file_bytes = s->entry->end_offset - s->entry->local_offset + s->entry->central_bytes;
     if (s->entry->size_bytes != s->n_bytes) {
@@ -155,33 +155,29 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
     return VC_OK;
 }
 
-/* Places all storages of an archive; the members are sorted by name for that, and none may occur twice. */
+/* Places all storages of an archive. No member may occur twice. */
 static enum vc_status place_members(struct vc_ctx *ctx, struct torch *self)
 {
-    const struct vc_zip_entry **sorted = vc_alloc_array(ctx, VC_TAG_NAMES, self->zip.n, sizeof *sorted);
+    struct vc_name_table members = {0};
     size_t i;
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
-    VC_TRY_ALLOC(sorted);
+    VC_TRY(vc_name_table_make(ctx, self->zip.n, &members));
     for (i = 0; i < self->zip.n; i++) {
-        sorted[i] = &self->zip.entries[i];
-    }
-    qsort(sorted, self->zip.n, sizeof *sorted, compare_entries);
-    for (i = 1; i < self->zip.n; i++) {
-        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
-            status = vc_fail(ctx, VC_E_FORMAT, "member '%s' occurs twice", sorted[i]->name);
-            VC_TRY(vc_collect(ctx, status, "duplicate", sorted[i]->name));
+        if (vc_name_table_add(&members, names_of(&self->zip), i) != SIZE_MAX) {
+            status = vc_fail(ctx, VC_E_FORMAT, "member '%s' occurs twice", self->zip.entries[i].name);
+            VC_TRY(vc_collect(ctx, status, "duplicate", self->zip.entries[i].name));
         }
     }
     for (i = 0; i < self->n_storages; i++) {
         struct torch_storage *s = &self->storages[i];
 
-        status = place_member(ctx, self, sorted, s);
+        status = place_member(ctx, self, &members, s);
         s->lost = s->lost || status != VC_OK;
         VC_TRY(vc_collect(ctx, status, "storage", NULL));
     }
 out:
-    vc_free(ctx, sorted);
+    vc_name_table_release(ctx, &members);
     return status;
 }
 
