@@ -87,8 +87,10 @@ fields="loss kd"
 slack=0.02
 both "values of bf16" --steps 1 --batch 4 --precision bf16 --keep-sparsity
 both "values of fp16, two batches a step" --steps 1 --batch 2 --accum 2 --precision fp16 --loss-scale 1024 --match Relu_29=Relu_29:mse:0.1
-fields="loss kd ce grad_norm"
+fields="scale" # steps that are left out: 65536, 32768, ...
 slack=0
+both "the scale of fp16" --steps 8 --batch 2 --precision fp16 --optimizer sgd --lr 1e-6
+fields="loss kd ce grad_norm"
 both "8-bit Adam" --steps 2 --batch 2 --optimizer adam8bit --eps 0.01
 both "values inside: plain, in place of each other, the answers" --steps 2 --batch 2 --match Relu_29=Relu_29:mse:0.1 \
     --match Relu_20=Relu_20:attention --match Flatten_31=Flatten_31:cosine --match MaxPool_30=MaxPool_30:mse \
