@@ -47,6 +47,7 @@ enum vc_status vc_device_open(struct vc_trainer *t)
     }
     VC_TRY(t->f64 ? refuse(t, "float64") : VC_OK);
     VC_TRY(o->ranks != NULL ? refuse(t, "a run of several ranks") : VC_OK);
+    VC_TRY(o->learn_scales ? refuse(t, "learned scales") : VC_OK);
     t->device->limit_bytes = o->device_memory;
     t->on_device = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->on_device);
     VC_TRY_ALLOC(t->on_device);

@@ -7,30 +7,11 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_state.h"
+#include "distill/grid_scales.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 
 #define PER_CALL VC_CHUNK_ELEMS /* elements that kernels get at a time: a multiple of Q8_0's blocks */
-
-struct grid {
-    size_t entry;        /* of the student's weights */
-    enum vc_dtype codes; /* I8, Q8_0, F16, BF16 */
-    bool asymmetric;
-    /* I8: element i of a row has scale i / inner % n_per_row; a row is one of axis 0 where groups do not fill it, else
-     * the whole tensor. */
-    uint64_t row_len, inner, n_scales, n_per_row;
-    void *master; /* in the room, as all arrays below; NULL before vc_grid_begin */
-    uint32_t *pos, *neg;
-    float *scale;
-    int8_t *zero;
-};
-
-struct vc_grids {
-    size_t n;
-    struct grid *items;
-    char *label; /* of the first one: "int8/channel" */
-    void *room;
-};
 
 /* ---- which tensors ---- */
 
@@ -55,15 +36,19 @@ static enum vc_status describe(struct vc_trainer *t, const struct vc_quant *quan
     return t->grids->label != NULL ? VC_OK : status;
 }
 
+/* Blocks of Q8_0 as groups, where their scales are learned. */
+#define Q8_0_BLOCK 32
+
 /* The grid of entry k: codes of that type, with `quant` where they are int8. */
 static enum vc_status add(struct vc_trainer *t, size_t k, const struct vc_quant *quant, enum vc_dtype dtype)
 {
     const struct vc_weight *item = &t->student.weights->items[k];
-    struct grid *g = &t->grids->items[t->grids->n++];
+    struct vc_grid *g = &t->grids->items[t->grids->n++];
     uint64_t n_rows;
     uint64_t row_len;
 
-    *g = (struct grid){.entry = k, .codes = quant != NULL ? VC_DTYPE_I8 : dtype, .row_len = item->n};
+    *g = (struct vc_grid){
+        .entry = k, .codes = quant != NULL ? VC_DTYPE_I8 : dtype, .row_len = item->n, .shares = VC_NO_SHARES};
     t->report->n_grid_tensors++;
     t->report->n_grid_weights += item->n;
     if (quant != NULL) {
@@ -89,6 +74,11 @@ static enum vc_status add(struct vc_trainer *t, size_t k, const struct vc_quant 
         }
         g->n_per_row = g->row_len == item->n ? g->n_scales : g->n_scales / n_rows;
     }
+    if (dtype == VC_DTYPE_Q8_0 && quant == NULL && t->options.learn_scales) {
+        g->inner = Q8_0_BLOCK;
+        g->n_scales = item->n / Q8_0_BLOCK;
+        g->n_per_row = g->n_scales;
+    }
     return t->grids->label == NULL ? describe(t, quant, dtype) : VC_OK;
 }
 
@@ -106,6 +96,23 @@ static enum vc_status add_coded(struct vc_trainer *t, size_t k, const struct vc_
     }
     item->coded = true;
     return add(t, k, quant, tensor->dtype);
+}
+
+static enum vc_status learn_scales(struct vc_trainer *t)
+{
+    bool any = false;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < t->grids->n; i++) {
+        VC_TRY(vc_grid_learn(t, &t->grids->items[i]));
+        any = any || t->grids->items[i].shares != VC_NO_SHARES;
+    }
+    if (!any) {
+        status = vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
+                         vc_option(t->ctx, "learn_scales"));
+    }
+out:
+    return status;
 }
 
 /* ---- --fake-quant ---- */
@@ -191,6 +198,7 @@ enum vc_status vc_grid_open(struct vc_trainer *t)
     struct vc_weights *w = t->student.weights;
     enum vc_status status = VC_OK;
 
+    t->report->grid_share = (double)NAN;
     t->grids = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->grids);
     VC_TRY_ALLOC(t->grids);
     t->grids->items = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *t->grids->items);
@@ -203,6 +211,7 @@ enum vc_status vc_grid_open(struct vc_trainer *t)
         }
     }
     VC_TRY(t->options.grid != NULL ? add_asked(t) : VC_OK);
+    VC_TRY(t->options.learn_scales ? learn_scales(t) : VC_OK);
     if (t->grids->n == 0) {
         vc_grid_close(t);
         return VC_OK;
@@ -242,10 +251,11 @@ uint64_t vc_grid_bytes(const struct vc_trainer *t)
     uint64_t sum = 0;
 
     for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct grid *g = &t->grids->items[i];
+        const struct vc_grid *g = &t->grids->items[i];
 
         sum += aligned(t->student.weights->items[g->entry].n * real_bytes(t));
         sum += 3 * aligned(g->n_scales * sizeof(float)) + aligned(g->n_scales);
+        sum += g->shares != VC_NO_SHARES ? aligned(g->n_scales * sizeof(double)) : 0;
     }
     return sum;
 }
@@ -258,7 +268,7 @@ void **vc_grid_room(struct vc_trainer *t)
 /* ---- the grid ---- */
 
 /* n masters from number `first` on as floats, as quantize takes them: `room` where they are doubles. */
-static enum vc_status floats(struct vc_trainer *t, const struct grid *g, uint64_t first, size_t n, float *room,
+static enum vc_status floats(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t n, float *room,
                              const float **out)
 {
     struct vc_ctx *ctx = t->ctx;
@@ -275,7 +285,7 @@ out:
 }
 
 /* Which scales elements from number `first` on have; *n is cut where a row ends. *at: of the scales. */
-static struct vc_axis_map map_of(const struct grid *g, uint64_t first, size_t *n, uint64_t *at)
+static struct vc_axis_map map_of(const struct vc_grid *g, uint64_t first, size_t *n, uint64_t *at)
 {
     uint64_t in_row = first % g->row_len;
 
@@ -284,7 +294,13 @@ static struct vc_axis_map map_of(const struct grid *g, uint64_t first, size_t *n
     return (struct vc_axis_map){.first = in_row, .inner = g->inner, .n_channels = (size_t)g->n_per_row};
 }
 
-static enum vc_status make_scales(struct vc_trainer *t, struct grid *g)
+/* ... in arrays of their own. */
+static bool has_scales(const struct vc_grid *g)
+{
+    return g->codes == VC_DTYPE_I8 || g->shares != VC_NO_SHARES;
+}
+
+static enum vc_status make_scales(struct vc_trainer *t, struct vc_grid *g)
 {
     struct vc_ctx *ctx = t->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
@@ -308,6 +324,7 @@ static enum vc_status make_scales(struct vc_trainer *t, struct grid *g)
         }
         first += n;
     }
+    vc_grid_clip(t, g);
     for (uint64_t i = 0; i < g->n_scales; i++) {
         g->scale[i] = g->asymmetric ? vc_int8_asym_scale(g->pos[i], g->neg[i]) : vc_int8_scale(g->pos[i]);
         g->zero[i] = g->asymmetric ? vc_int8_zero_point(g->neg[i], g->scale[i]) : 0;
@@ -317,7 +334,7 @@ out:
 }
 
 /* n masters from number `first` on, rounded to 16 bits once, as floats. */
-static enum vc_status cast_some(struct vc_trainer *t, const struct grid *g, uint64_t first, size_t n, float *y)
+static enum vc_status cast_some(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t n, float *y)
 {
     struct vc_ctx *ctx = t->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
@@ -340,7 +357,7 @@ out:
 }
 
 /* The same through codes. *n is cut where scales end. */
-static enum vc_status code_some(struct vc_trainer *t, const struct grid *g, uint64_t first, size_t *n, float *y)
+static enum vc_status code_some(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t *n, float *y)
 {
     struct vc_ctx *ctx = t->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
@@ -356,6 +373,11 @@ static enum vc_status code_some(struct vc_trainer *t, const struct grid *g, uint
     enum vc_status status = VC_OK;
 
     VC_TRY(floats(t, g, first, *n, room, &x));
+    if (g->shares != VC_NO_SHARES) {
+        memmove(room, x, *n * sizeof *room);
+        vc_grid_clamp(g, first, *n, room);
+        x = room;
+    }
     if (g->codes == VC_DTYPE_Q8_0) {
         VC_KERNEL_TRY(k->q8_0_rows(x, 1, *n, bits, codes, &stats));
         VC_KERNEL_TRY(k->q8_0_to_f32(codes, *n, y));
@@ -369,14 +391,14 @@ out:
     return status;
 }
 
-static enum vc_status apply(struct vc_trainer *t, struct grid *g)
+static enum vc_status apply(struct vc_trainer *t, struct vc_grid *g)
 {
     const struct vc_weight *item = &t->student.weights->items[g->entry];
     bool cast = g->codes == VC_DTYPE_F16 || g->codes == VC_DTYPE_BF16;
     float wide[PER_CALL];
     enum vc_status status = VC_OK;
 
-    VC_TRY(g->codes == VC_DTYPE_I8 ? make_scales(t, g) : VC_OK);
+    VC_TRY(has_scales(g) ? make_scales(t, g) : VC_OK);
     for (uint64_t first = 0; first < item->n;) {
         size_t n = (size_t)vc_min_u64(PER_CALL, item->n - first);
         float *y = t->f64 ? wide : (float *)item->data + first;
@@ -409,7 +431,7 @@ enum vc_status vc_grid_apply_device(struct vc_trainer *t, void *room)
 
 #define THERE(p) (void *)((char *)room + ((const char *)(const void *)(p)-here))
     for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct grid *g = &t->grids->items[i];
+        const struct vc_grid *g = &t->grids->items[i];
         const struct vc_weight *item = &w->items[g->entry];
         const struct vc_train_grid grid = {
             .kind = g->codes == VC_DTYPE_I8     ? VC_TRAIN_GRID_I8
@@ -450,7 +472,7 @@ enum vc_status vc_grid_begin(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        struct grid *g = &t->grids->items[i];
+        struct vc_grid *g = &t->grids->items[i];
         const struct vc_weight *item = &t->student.weights->items[g->entry];
 
         g->master = take(&at, item->n * real_bytes(t));
@@ -458,11 +480,12 @@ enum vc_status vc_grid_begin(struct vc_trainer *t)
         g->neg = take(&at, g->n_scales * sizeof *g->neg);
         g->scale = take(&at, g->n_scales * sizeof *g->scale);
         g->zero = take(&at, g->n_scales);
+        g->sum = g->shares != VC_NO_SHARES ? take(&at, g->n_scales * sizeof *g->sum) : NULL;
         t->states[g->entry].master = g->master;
         memcpy(g->master, item->data, (size_t)item->n * real_bytes(t));
-        if (!item->coded) { /* codes say their values already, which asymmetric scales would not give again */
-            VC_TRY(apply(t, g));
-        }
+        /* Codes say their values already, which asymmetric scales would not give again. */
+        VC_TRY(item->coded ? VC_OK : apply(t, g));
+        VC_TRY(item->coded && has_scales(g) ? make_scales(t, g) : VC_OK);
     }
 out:
     return status;
@@ -473,7 +496,7 @@ out:
 void vc_grid_copy_masters(const struct vc_trainer *t, void *copy)
 {
     for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct grid *g = &t->grids->items[i];
+        const struct vc_grid *g = &t->grids->items[i];
         const struct vc_weight *item = &t->student.weights->items[g->entry];
         size_t at = (size_t)((const char *)item->data - (const char *)t->student.weights->data_block);
 
@@ -484,7 +507,7 @@ void vc_grid_copy_masters(const struct vc_trainer *t, void *copy)
 void vc_grid_take_masters(struct vc_trainer *t)
 {
     for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        struct grid *g = &t->grids->items[i];
+        struct vc_grid *g = &t->grids->items[i];
         const struct vc_weight *item = &t->student.weights->items[g->entry];
 
         memcpy(g->master, item->data, (size_t)item->n * real_bytes(t));
@@ -493,12 +516,16 @@ void vc_grid_take_masters(struct vc_trainer *t)
 
 void vc_grid_finish(struct vc_trainer *t)
 {
+    t->report->grid_share = vc_grid_mean_share(t);
     for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct grid *g = &t->grids->items[i];
+        const struct vc_grid *g = &t->grids->items[i];
         const struct vc_weight *item = &t->student.weights->items[g->entry];
 
         if (item->coded) {
             memcpy(item->data, g->master, (size_t)item->n * real_bytes(t));
+        }
+        if (item->coded && g->shares != VC_NO_SHARES) {
+            vc_grid_cut(t, g);
         }
     }
 }
@@ -508,9 +535,9 @@ void vc_grid_finish(struct vc_trainer *t)
 void vc_grid_text(const struct vc_trainer *t, struct vc_text *text)
 {
     for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct grid *g = &t->grids->items[i];
+        const struct vc_grid *g = &t->grids->items[i];
 
-        vc_text_add(text, "grid %zu %s %llu %llu\n", g->entry, vc_dtype_name(g->codes), (unsigned long long)g->inner,
-                    (unsigned long long)g->n_scales);
+        vc_text_add(text, "grid %zu %s %llu %llu%s\n", g->entry, vc_dtype_name(g->codes), (unsigned long long)g->inner,
+                    (unsigned long long)g->n_scales, g->shares != VC_NO_SHARES ? " learned" : "");
     }
 }

@@ -6,7 +6,8 @@
  *            +------------- optimizer's step --- gradient ------------+      straight through: the same array
  *
  * Scales are made of the masters before every step, by the kernels and formulas of the quantize pass; so what it makes
- * of these weights are exactly these values. Zeros are on every grid, so masks hold. */
+ * of these weights are exactly these values. They may be learned, too (grid_scales.h). Zeros are on every grid, so
+ * masks hold. */
 #ifndef VC_DISTILL_GRID_H
 #define VC_DISTILL_GRID_H
 
@@ -22,6 +23,9 @@ void **vc_grid_room(struct vc_trainer *t);
 
 /* A run begins: the weights, as they were read and masked, become masters. */
 enum vc_status vc_grid_begin(struct vc_trainer *t);
+/* The gradients of the step are whole: of weights that are cut off they become 0, and shares of learned scales get
+ * theirs (grid_scales.h). On all threads. */
+void vc_grid_gradients(struct vc_trainer *t, struct vc_engine *engine);
 /* The weights of the network become those of the masters as they are now. */
 enum vc_status vc_grid_apply(struct vc_trainer *t);
 /* The same on a device: its weights are made of its masters there. `room`: its copy of the block of vc_grid_room. */

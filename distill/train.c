@@ -149,7 +149,8 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
     for (size_t k = 0; k < t->student.weights->n; k++) {
         const struct vc_weight *item = &t->student.weights->items[k];
 
-        if (item->trained && t->states[k].n_masked < item->n && t->step->square_sum(item->grad, (size_t)item->n) == 0) {
+        if (item->trained && !item->shares && t->states[k].n_masked < item->n &&
+            t->step->square_sum(item->grad, (size_t)item->n) == 0) {
             return vc_fail(t->ctx, VC_E_ARGUMENT,
                            "%s receives no gradient in the first step: no output depends on it for these rows%s; %s "
                            "leaves it as it is",
@@ -355,6 +356,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     VC_TRY(vc_net_engine(&t->student, vc_min_u64(t->options.batch, w.n), true, &engine));
     VC_TRY(batches(t, &w, engine));
     loss = total_of(t, &w);
+    vc_grid_gradients(t, engine);
     VC_TRY(vc_trainer_measure(t, engine, &w.grad_norm));
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
     VC_TRY(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));

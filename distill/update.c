@@ -97,7 +97,7 @@ static void move(void *user, unsigned worker, size_t block)
     if (task->by != 1) {
         vc_scale(t->f64, grad, b->n, task->by);
     }
-    u.decay = item->n_dims > 1 || t->options.decay_1d ? t->options.weight_decay : 0;
+    u.decay = (item->n_dims > 1 || t->options.decay_1d) && !item->shares ? t->options.weight_decay : 0;
     if (s->m_factors != NULL) {
         const struct vc_coded_states states = {.maps = t->maps,
                                                .m = (uint8_t *)s->m + b->first,

@@ -169,6 +169,9 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
         vc_json_uint(json, "tensors", d->n_grid_tensors);
         vc_json_uint(json, "weights", d->n_grid_weights);
         vc_json_uint(json, "bytes", d->grid_bytes);
+        if (o->learn_scales) {
+            vc_json_real(json, "share", d->grid_share);
+        }
         vc_json_end(json, '}');
     }
     if (d->prune_weights != 0) {

@@ -258,6 +258,8 @@ static const struct opt training_opts[] = {
      .help = "train with weights rounded as quantize would leave them, of the tensors that it works on: int8 (per output "
              "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. A student that is int8 "
              "already is trained so anyway, and stays int8"},
+    {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(learn_scales),
+     .help = "codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too; larger weights are cut off"},
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(control),
      .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
 };

@@ -158,6 +158,9 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
                 d->n_grid_tensors == 1 ? "" : "s");
         print_size(app, "; in floats and with scales", d->grid_bytes);
         fputc('\n', to);
+        if (o->learn_scales && !isnan(d->grid_share)) {
+            fprintf(to, "scales    learned: %.4g of what the largest magnitudes give, in the mean\n", d->grid_share);
+        }
     }
     if (d->prune_weights != 0) {
         print_pruning(app, o, d);

@@ -218,7 +218,7 @@ out:
 }
 
 /* One more entry. bound: of its numbers. */
-static enum vc_status add_drawn(struct vc_weights *w, const char *name, unsigned n_dims, const uint64_t shape[2],
+static enum vc_status add_drawn(struct vc_weights *w, const char *name, unsigned n_dims, const uint64_t *shape,
                                 double bound)
 {
     uint64_t *own = vc_arena_alloc(w->ctx, &w->added, n_dims * sizeof *own);
@@ -245,18 +245,42 @@ out:
     return status;
 }
 
-enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64_t inputs, uint64_t outputs,
-                                  uint64_t seed, size_t *first)
+/* For n more entries. */
+static enum vc_status make_room(struct vc_weights *w, size_t n)
 {
-    struct vc_weight *items = vc_calloc_array(w->ctx, VC_TAG_MISC, w->n + 3, sizeof *items);
-    double bound = 1 / sqrt((double)inputs);
-    const uint64_t shape[2] = {outputs, inputs};
+    struct vc_weight *items = vc_calloc_array(w->ctx, VC_TAG_MISC, w->n + n + 1, sizeof *items);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(items);
     memcpy(items, w->items, w->n * sizeof *items);
     vc_free(w->ctx, w->items);
     w->items = items;
+out:
+    return status;
+}
+
+enum vc_status vc_weights_add_shares(struct vc_weights *w, const char *name, uint64_t n, size_t *entry)
+{
+    enum vc_status status;
+
+    VC_TRY(make_room(w, 1));
+    *entry = w->n;
+    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "grid.%s", name), 1, &n, 0));
+    w->items[*entry].middle = 1;
+    w->items[*entry].shares = true;
+    count_gradients(w);
+out:
+    return status;
+}
+
+enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64_t inputs, uint64_t outputs,
+                                  uint64_t seed, size_t *first)
+{
+    double bound = 1 / sqrt((double)inputs);
+    const uint64_t shape[2] = {outputs, inputs};
+    enum vc_status status;
+
+    VC_TRY(make_room(w, 2));
     w->seed = seed;
     *first = w->n;
     VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "%s.weight", name), 2, shape, bound));
@@ -273,7 +297,7 @@ static void draw(const struct vc_weights *w, size_t entry)
 
     for (uint64_t i = 0; i < item->n; i++) { /* 53 bits: a number of [0, 1) */
         double u = (double)(vc_random_bits(w->seed, DRAWN + entry, i) >> 11) * 0x1p-53;
-        double x = item->bound * (2 * u - 1);
+        double x = item->middle + item->bound * (2 * u - 1);
 
         if (w->precision == VC_GRAPH_F64) {
             ((double *)item->data)[i] = x;

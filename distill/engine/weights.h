@@ -33,10 +33,11 @@ struct vc_weight {
     bool trained;      /* it has a gradient */
     bool coded;        /* its file has codes for it, which are made anew of what was trained (distill/grid.h) */
     bool unread;       /* no value that counts depends on it: not trained */
-    bool drawn;        /* in no file: numbers are drawn between -bound and bound; `param` is none */
-    double bound;
-    void *data; /* NULL before vc_weights_allocate */
-    void *grad; /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
+    bool drawn;        /* in no file: numbers are drawn between middle - bound and middle + bound; `param` is none */
+    double middle, bound;
+    bool shares; /* drawn, of learned scales: they have no weight decay, and may have no gradient */
+    void *data;  /* NULL before vc_weights_allocate */
+    void *grad;  /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
 };
 
 struct vc_weights {
@@ -72,6 +73,8 @@ enum vc_status vc_weights_leave_unread(struct vc_weights *weights, const uint32_
  * before engines are made. Loading draws their numbers from `seed`. */
 enum vc_status vc_weights_add_map(struct vc_weights *weights, const char *name, uint64_t inputs, uint64_t outputs,
                                   uint64_t seed, size_t *first);
+/* The same for n numbers that begin as 1, "grid.<name>". */
+enum vc_status vc_weights_add_shares(struct vc_weights *weights, const char *name, uint64_t n, size_t *entry);
 /* Two blocks of the pool, of data_bytes and grad_bytes. Elements are undefined, gradients 0. */
 enum vc_status vc_weights_allocate(struct vc_weights *weights);
 /* Reads the elements: from `model`, and those that are in vc_graph_options.weights from `other`, which may be NULL. */

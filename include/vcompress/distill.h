@@ -218,6 +218,9 @@ struct vc_distill_options {
      * docs/distillation.md says. */
     double loss_scale;
     enum vc_half half;
+    /* Scales of int8 and Q8_0 (of `grid`, or of a student with codes) are a share of what the largest magnitude gives,
+     * which is trained, too; what is larger is cut off. Else they are those of the largest magnitudes. */
+    bool learn_scales;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -318,6 +321,7 @@ struct vc_distillation {
     size_t n_matches;
     uint64_t n_skipped; /* steps in which no weight was moved (vc_distill_step.skipped) */
     double loss_scale;  /* that the next step would have: 1 but for VC_HALF_F16 */
+    double grid_share;  /* options.learn_scales: the mean of all shares in the end; NaN: scales are not learned */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -37,6 +37,8 @@ static const struct scheme schemes[] = {
 #define N_SCHEMES   (sizeof schemes / sizeof schemes[0])
 #define N_SYMMETRIC 7
 
+static bool learned; /* scales are, of the schemes that have them */
+
 static const struct vc_rule weights_only[] = {{"*", false}, {"*.weight", true}};
 
 static void set_quantize(const struct scheme *scheme, struct vc_quantize_options *o)
@@ -125,6 +127,7 @@ static void open_grid(struct run *run, const struct scheme *scheme, struct vc_qu
     open_run(run);
     set_quantize(scheme, grid);
     run->options.grid = grid;
+    run->options.learn_scales = learned && scheme->target == VC_TARGET_INT8;
     run->options.eval = &run->data;
     run->options.lr = 0.02;
     run->options.tell = NULL;
@@ -172,6 +175,7 @@ static void test_float_student(void **unused)
         quantize("student.npz", "begun.npz", &grid);
         distill(&run, &d);
         assert_true(d->n_grid_tensors == 2 && d->n_grid_weights == N_A + N_B && d->grid != NULL);
+        assert_true(run.options.learn_scales ? d->grid_share < 1 && d->grid_share > 0.5 : isnan(d->grid_share));
         assert_int_equal(d->peak_bytes, d->planned_bytes);
         quantize("out.npz", "codes.npz", &grid);
         expect_same_values("out.npz", "codes.npz");
@@ -267,9 +271,12 @@ static void test_blocks(void **unused)
     run.options.precision = VC_GRAPH_F32;
     run.options.eval = &run.data;
     run.options.lr = 0.02;
+    run.options.learn_scales = learned;
     (void)snprintf(run.out, sizeof run.out, "%s", in_folder("out.gguf"));
     distill(&run, &d);
     assert_true(d->n_grid_tensors == 1 && strcmp(d->grid, "q8_0") == 0);
+    assert_true(learned ? d->grid_share < 1 : isnan(d->grid_share));
+    assert_int_equal(d->peak_bytes, d->planned_bytes);
     expect_judged(&run, "student.gguf", &d->before);
     expect_judged(&run, "out.gguf", &d->after);
     assert_int_equal(vc_model_open(ctx, run.out, NULL, &model), VC_OK);
@@ -477,6 +484,45 @@ static void test_no_memory(void **unused)
     write_net("student.npz", 200);
 }
 
+/* ---- learned scales ---- */
+
+/* What holds of scales by the largest magnitudes holds of a share of them. */
+static void test_learned(void **unused)
+{
+    learned = true;
+    test_float_student(unused);
+    test_coded_student(unused);
+    test_blocks(unused);
+    test_chain(unused);
+    test_gradual(unused);
+    test_resumed(unused);
+    test_no_memory(unused);
+    learned = false;
+}
+
+/* One seed, any number of threads: the same file. */
+static void test_learned_threads(void **unused)
+{
+    (void)unused;
+    for (unsigned n = 1; n < 4; n += 2) {
+        struct vc_quantize_options grid;
+        struct vc_distillation *d = NULL;
+        struct run run;
+
+        write_f32("student.npz", 200, VC_DTYPE_F32);
+        open_grid(&run, &schemes[3], &grid);
+        run.options.learn_scales = true;
+        (void)snprintf(run.out, sizeof run.out, "%s", in_folder(n == 1 ? "one.npz" : "three.npz"));
+        assert_int_equal(vc_ctx_set_threads(ctx, n), VC_OK);
+        distill(&run, &d);
+        vc_distillation_free(d);
+        close_run(&run);
+    }
+    expect_same("one.npz", "three.npz");
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    write_net("student.npz", 200);
+}
+
 /* ---- refusals ---- */
 
 static void test_refused(void **unused)
@@ -496,6 +542,14 @@ static void test_refused(void **unused)
     grid.rest = "fp16";
     expect_refused(&run, VC_E_UNSUPPORTED, "grid: what is trained lies on the grid of one scheme");
     close_run(&run);
+    open_grid(&run, &schemes[5], &grid); /* f16 */
+    run.options.learn_scales = true;
+    expect_refused(&run, VC_E_ARGUMENT,
+                   "learn_scales: no tensor that is trained has codes with scales: int8 and Q8_0 do");
+    run.options.grid = NULL;
+    expect_refused(&run, VC_E_ARGUMENT,
+                   "learn_scales: no tensor that is trained has codes with scales: int8 and Q8_0 do");
+    close_run(&run);
     write_f32("student.npz", 200, VC_DTYPE_F16);
     open_grid(&run, &schemes[0], &grid);
     expect_refused(&run, VC_E_UNSUPPORTED, "a.weight: is f16 in the student's file");
@@ -506,9 +560,10 @@ static void test_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_float_student), cmocka_unit_test(test_coded_student), cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_chain),         cmocka_unit_test(test_gradual),       cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_no_memory),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_float_student),   cmocka_unit_test(test_coded_student), cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_chain),           cmocka_unit_test(test_gradual),       cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_refused),       cmocka_unit_test(test_learned),
+        cmocka_unit_test(test_learned_threads),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

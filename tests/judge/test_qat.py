@@ -57,6 +57,39 @@ class Through(torch.autograd.Function):
         return grad, None
 
 
+class Learned(torch.autograd.Function):
+    """Scales that are a share of what the largest magnitudes give: docs/distillation.md has the gradients. Arrays are
+    [scales, weights of one]."""
+    @staticmethod
+    def forward(ctx, w, share, group):
+        x = w.detach().numpy().astype("f4").reshape(-1, group or w.numel())
+        limit = (share.detach().numpy()[:, None] * np.abs(x).max(1, keepdims=True).astype("f8")).astype("f4")
+        s = limit / np.float32(127)
+        q = np.clip(np.rint(x / s), -127, 127)
+        y = q.astype("f4") * s
+        ctx.inside = torch.from_numpy(np.abs(x) <= limit).to(w.dtype)
+        ctx.save_for_backward(torch.from_numpy(x).double(), torch.from_numpy(y).double(), torch.from_numpy(limit).double() / 127,
+                              share.detach().double())
+        return torch.from_numpy(y).to(w.dtype).reshape(w.shape)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, y, s, share = ctx.saved_tensors
+        g = grad.double().reshape(x.shape)
+        to_share = (g * (y - ctx.inside * x)).sum(1) * share / (s[:, 0] ** 2 * math.sqrt(127 * x.shape[1]))
+        return (g * ctx.inside).reshape(grad.shape).to(grad.dtype), to_share.to(grad.dtype), None
+
+
+def lsq(m, share, group):
+    """The same by PyTorch's own derivatives, as the paper writes it: step size s, passed through the rounding."""
+    x = m.reshape(-1, group or m.numel())
+    s1 = x.detach().abs().amax(1, keepdim=True) / 127
+    scaled = share[:, None] / (s1 ** 2 * math.sqrt(127 * x.shape[1]))  # a gradient of s, in units of s1, times 1 / sqrt(n Q)
+    s = s1 * ((share[:, None] - scaled).detach() + scaled)
+    v = torch.clamp(x / s, -127, 127)
+    return (((torch.round(v) - v).detach() + v) * s).reshape(m.shape)
+
+
 class Qat(Judge):
     def setUp(self):
         super().setUp()
@@ -79,7 +112,11 @@ class Qat(Judge):
     def answers(self, net, x, on_grid=None):
         for n in NAMES:
             w = net[n + ".weight"]
-            x = F.linear(x, Through.apply(w, on_grid) if on_grid else w, net[n + ".bias"])
+            if n + ".share" in net:
+                w = Learned.apply(w, net[n + ".share"], on_grid(n))
+            elif on_grid:
+                w = Through.apply(w, on_grid)
+            x = F.linear(x, w, net[n + ".bias"])
             x = F.relu(x) if n != "c" else x
         return x
 
@@ -105,6 +142,9 @@ class Qat(Judge):
             for n, mask in keep.items():
                 net[n + ".weight"].grad.view(-1).mul_(mask)
             optimizer.step()
+            for n in net:
+                if n.endswith(".share"):
+                    net[n].detach().clamp_(1 / 128, 1)
             for n, mask in keep.items():  # momentum would revive it
                 net[n + ".weight"].detach().view(-1).mul_(mask)
                 for state in ("exp_avg", "exp_avg_sq"):
@@ -141,6 +181,71 @@ class Qat(Judge):
 
     def test_group(self):
         self.check("int8/group:9", lambda w: int8(w, 0, 9, False)[0])
+
+    def test_learned_gradients(self):
+        rng = np.random.default_rng(1)
+        m, g = (torch.from_numpy(rng.standard_normal((8, 30))) for _ in range(2))
+        for group in (0, 10):
+            n_scales = 240 // group if group else 1
+            found = []
+            for how in (Learned.apply, lsq):
+                leaf = m.clone().requires_grad_()
+                share = torch.from_numpy(np.linspace(0.4, 0.95, n_scales)).requires_grad_()
+                (how(leaf, share, group) * g).sum().backward()
+                found.append((leaf.grad, share.grad))
+            np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-14)
+            self.assertLess(((found[0][1] - found[1][1]) / found[1][1].abs().max()).abs().max(), 1e-4)
+
+    def learn(self, option, groups, dtype, steps, student="student.npz", fake=True):
+        for n in NAMES:
+            w = self.student[n + ".weight"]
+            self.student[n + ".share"] = torch.ones(w.numel() // (groups(n) or w.numel()), dtype=dtype)
+        theirs = self.train(steps, groups)
+        more = ["--fake-quant", option, "--include", "*.weight", "--exclude", "*.bias"] if fake else []
+        ours = self.ours("--learn-scales", "--precision", "f64" if dtype is torch.float64 else "f32", *more, steps=steps, student=student)
+        return np.abs(ours - theirs).max()
+
+    def wanted(self, n, groups):
+        """Values and scales in the end."""
+        w, share = self.student[n + ".weight"], self.student[n + ".share"]
+        x = np.abs(w.numpy().astype("f4").reshape(len(share), -1)).max(1).astype("f8")
+        return Learned.apply(w, share, groups(n)).numpy(), (share.numpy() * x).astype("f4") / np.float32(127)
+
+    def test_learned_scales(self):
+        rows, moved = {"a": 20, "b": 32, "c": 24}, 0
+        for option, groups in (("int8/tensor", lambda n: 0), ("int8", rows.get), ("int8/group:4", lambda n: 4)):
+            for dtype, steps, bound in ((torch.float64, 40, 1e-10), (torch.float32, 10, 1e-5)):
+                self.make(dtype)
+                self.assertLess(self.learn(option, groups, dtype, steps), bound)
+            self.make(torch.float64)
+            self.learn(option, groups, torch.float64, 40)
+            found = self.load(self.path("out.npz"))
+            for n in NAMES:
+                values, scales = self.wanted(n, groups)
+                np.testing.assert_array_equal(found[n + ".weight"], values)
+                moved += (self.student[n + ".share"] < 0.99).sum()
+            self.vc("quantize", "--int8", "--granularity", "channel" if option == "int8" else option[5:], "--include", "*.weight",
+                    self.path("out.npz"), "-o", self.path("codes.npz"), "--force", "-q")  # has the learned scales
+            codes = self.load(self.path("codes.npz"))
+            for n in NAMES:
+                np.testing.assert_array_equal(codes[n + ".weight.scale"].reshape(-1), self.wanted(n, groups)[1])
+        self.assertGreater(moved, 0)
+
+    def test_learned_codes(self):
+        for granularity, groups in (("tensor", lambda n: 0), ("group:4", lambda n: 4)):
+            self.make(torch.float64)
+            self.vc("quantize", "--int8", "--granularity", granularity, "--include", "*.weight", self.path("student.npz"), "-o",
+                    self.path("codes.npz"), "--force", "-q")
+            for n in NAMES:
+                w = self.student[n + ".weight"]
+                w.copy_(torch.from_numpy(int8(w.numpy().reshape(-1, groups(n) or w.numel()), 0, None, False)[0]).reshape(w.shape))
+            self.assertLess(self.learn(None, groups, torch.float64, 40, "codes.npz", fake=False), 1e-10)
+            found = self.load(self.path("out.npz"))
+            for n in NAMES:
+                values, scales = self.wanted(n, groups)
+                q = found[n + ".weight"].reshape(len(scales), -1)
+                np.testing.assert_array_equal(found[n + ".weight.scale"].reshape(-1), scales)
+                np.testing.assert_array_equal((q.astype("f4") * scales[:, None]).reshape(values.shape), values)
 
     def test_casts(self):
         for to in ("fp16", "bf16"):
