@@ -2,10 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "report/distill_curves.h"
 #include "report/page_write.h"
-
-#define WIDTH  1000.0
-#define HEIGHT 100.0
 
 /* ---- quality ---- */
 
@@ -68,73 +66,6 @@ static void add_evaluation(struct vc_page *page, const struct vc_distillation *d
         vc_page_add(page, "<p class=\"note\">The teacher is worth %s points, with a standard error of %s.</p>\n",
                     vc_figure_fixed(100.0 * d->gain, 2).s, vc_figure_fixed(100.0 * d->gain_error, 2).s);
     }
-    vc_page_section_end(page);
-}
-
-/* ---- curves ---- */
-
-struct scale {
-    double least, most;
-    bool logarithm;
-};
-
-static double height_of(const struct scale *scale, double x)
-{
-    double from = scale->logarithm ? log(scale->least) : scale->least;
-    double to = scale->logarithm ? log(scale->most) : scale->most;
-    double at = scale->logarithm ? log(x) : x;
-
-    return to > from ? HEIGHT * (1.0 - (at - from) / (to - from)) : HEIGHT / 2;
-}
-
-static bool is_drawn(const struct vc_distill_step *step)
-{
-    return !step->control && step->eval == NULL && isfinite(step->loss);
-}
-
-/* As a logarithm where the largest is far from the least. */
-static bool find_scale(const struct vc_distill_step *steps, size_t n, struct scale *scale)
-{
-    size_t n_drawn = 0;
-
-    *scale = (struct scale){(double)INFINITY, -(double)INFINITY, false};
-    for (size_t i = 0; i < n; i++) {
-        if (is_drawn(&steps[i])) {
-            scale->least = fmin(scale->least, steps[i].loss);
-            scale->most = fmax(scale->most, steps[i].loss);
-            n_drawn++;
-        }
-    }
-    scale->logarithm = n_drawn != 0 && scale->least > 0 && scale->most > 10 * scale->least;
-    return n_drawn > 1;
-}
-
-static void add_curve(struct vc_page *page, const struct vc_distill_step *steps, size_t n)
-{
-    struct scale scale;
-    const char *command = "M";
-
-    if (!find_scale(steps, n, &scale)) {
-        return;
-    }
-    vc_page_section(page, "The loss",
-                    scale.logarithm ? "Before each step, on a logarithmic scale." : "Before each step.");
-    vc_page_add(page, "<figure>\n<div class=\"ticks\"><span>%s</span></div>\n", vc_figure_real(scale.most).s);
-    vc_page_add(page,
-                "<svg class=\"plot tall\" role=\"img\" viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" "
-                "aria-label=\"the loss over the steps, from %s at most to %s at least\"><path class=\"curve\" d=\"",
-                vc_figure_real(scale.most).s, vc_figure_real(scale.least).s);
-    for (size_t i = 0; i < n; i++) {
-        if (is_drawn(&steps[i])) {
-            vc_page_add(page, "%s%s", command,
-                        vc_figure_fixed(WIDTH * (double)steps[i].step / (double)steps[i].n_steps, 1).s);
-            vc_page_add(page, " %s", vc_figure_fixed(height_of(&scale, steps[i].loss), 2).s);
-            command = "L";
-        }
-    }
-    vc_page_add(page,
-                "\"/></svg>\n<div class=\"ticks\"><span>%s at the lowest</span><span>step %s</span></div>\n</figure>\n",
-                vc_figure_real(scale.least).s, vc_figure_count(steps[n - 1].n_steps).s);
     vc_page_section_end(page);
 }
 
@@ -236,7 +167,7 @@ enum vc_status vc_distill_html(struct vc_ctx *ctx, const struct vc_distillation 
             add_evaluation(&page, d);
         }
         if (n_steps != 0) {
-            add_curve(&page, steps, n_steps);
+            vc_page_distill_curves(&page, d->options, steps, n_steps);
         }
         add_memory(&page, d);
         status = vc_page_end(&page, text);

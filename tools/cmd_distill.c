@@ -8,6 +8,7 @@
 #include "tools/distill_nets.h"
 #include "tools/distill_words.h"
 #include "tools/html_pages.h"
+#include "tools/keep_steps.h"
 #include "tools/log_step.h"
 #include "tools/match_word.h"
 #include "tools/passes.h"
@@ -16,22 +17,13 @@
 #include "tools/recompute_word.h"
 
 #define MAX_FREEZE  64
-#define MAX_MATCHES 16
+#define MAX_MATCHES CURVE_MATCHES
 
 /* What the command opens beside its data. */
 struct opened {
     struct net student, teacher;
     struct answer_files answers, eval_answers;
     struct vc_model *mask;
-};
-
-#define CURVE_POINTS 256
-
-/* Steps for the page's curve: every so many of the run. */
-struct curve {
-    struct vc_distill_step steps[CURVE_POINTS];
-    size_t n;
-    uint64_t every, skipped;
 };
 
 struct distill_cli {
@@ -316,29 +308,13 @@ static const struct opt_group *const groups[] = {&group_student, &group_teacher,
 
 /* ---- steps ---- */
 
-/* Keeps every step, every second, every fourth, ... so that they fit. */
-static void keep_point(struct curve *curve, const struct vc_distill_step *step)
-{
-    if (step->control || step->eval != NULL || curve->skipped++ % curve->every != 0) {
-        return;
-    }
-    if (curve->n == CURVE_POINTS) {
-        for (size_t i = 0; i < CURVE_POINTS / 2; i++) {
-            curve->steps[i] = curve->steps[2 * i];
-        }
-        curve->n = CURVE_POINTS / 2;
-        curve->every *= 2;
-    }
-    curve->steps[curve->n++] = *step;
-}
-
 /* vc_distill_options.tell */
 static void tell_step(void *user, const struct vc_distill_step *step)
 {
     struct distill_cli *cli = user;
 
     progress_steps(step->control ? "control" : "distill", step->step, step->n_steps);
-    keep_point(&cli->curve, step);
+    curve_keep(&cli->curve, step);
     if (cli->log_to != NULL && cli->log_error == 0 && !step->control) {
         log_step(cli->log_to, step);
         cli->log_error = fflush(cli->log_to) != 0 || ferror(cli->log_to) != 0 ? errno : 0;
@@ -613,7 +589,7 @@ static void begin(void *options)
     vc_prune_defaults(&cli->prune);
     vc_quantize_defaults(&cli->grid);
     vc_data_defaults(&cli->nets.data);
-    cli->curve.every = 1;
+    curve_begin(&cli->curve);
 }
 
 /* Closes what was opened. */

@@ -105,7 +105,7 @@ VC_API enum vc_status vc_recipes_html(struct vc_ctx *ctx, const struct vc_recipe
                                       const char *path, const struct vc_recipe_lines *lines,
                                       const struct vc_page_options *options, char **text);
 /* student: what the page is called after. steps: some of those that vc_distill_options.tell was told, in their order,
- * for the curve of the loss; there may be none. */
+ * for the lines of the loss, of the terms of options.matches and of sparsity; there may be none. */
 VC_API enum vc_status vc_distill_html(struct vc_ctx *ctx, const struct vc_distillation *distillation,
                                       const char *student, const struct vc_distill_step *steps, size_t n_steps,
                                       const struct vc_page_options *options, char **text);

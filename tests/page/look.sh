@@ -24,8 +24,8 @@ python3 "$here/demo.py" decoder.npz
 "$program" verify decoder.int8.npz --against decoder.npz -q --html verify.html
 "$program" plan "$config" --gpu 'RTX 4060' --mode train --batch 256 -q --html plan.html || [ $? -eq 1 ]
 digits=$here/../../examples/digits
-"$program" prune --sparsity 0.9 "$digits/digits.npz" -o pruned.npz -q
-"$program" distill --teacher "$digits/digits.npz" --student pruned.npz --graph "$digits/digits.layers.txt" --keep-sparsity --steps 40 \
+"$program" distill --teacher "$digits/digits.npz" --student "$digits/digits.npz" --graph "$digits/digits.layers.txt" --sparsity 0.9 --steps 40 \
+    --match conv1=conv1:mse --match conv2=conv2:attention:0.5 --match fc1=fc1:cosine:0.2 \
     --data "$digits/images.npz" --array test_images=train_images --eval "$digits/images.npz" --eval-array y=test_labels -q \
     -o recovered.npz --html distill.html
 python3 "$here/check_page.py" ./*.html
