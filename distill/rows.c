@@ -295,6 +295,7 @@ out:
 enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *options,
                             const struct vc_graph *const *graphs, size_t n_graphs, struct vc_rows *rows)
 {
+    struct vc_open_options file;
     enum vc_status status;
 
     *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
@@ -305,8 +306,15 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     if (!isfinite(rows->options.scale) || rows->options.scale == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is no scale", vc_option(ctx, "scale"), rows->options.scale);
     }
+    if (rows->options.token_bits != 0 && rows->options.length == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"),
+                       vc_option(ctx, "length"));
+    }
     VC_TRY(check_arrays(rows, graphs, n_graphs));
-    VC_TRY(vc_model_open(ctx, rows->options.path, NULL, &rows->model));
+    vc_open_defaults(&file);
+    file.row_tokens = rows->options.length;
+    file.token_bits = rows->options.token_bits;
+    VC_TRY(vc_model_open(ctx, rows->options.path, &file, &rows->model));
     rows->arrays = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->arrays);
     VC_TRY_ALLOC(rows->arrays);
     VC_TRY(count_rows(rows, graphs[0]));

@@ -406,7 +406,7 @@ static enum vc_status note_wrong_name(struct vc_ctx *ctx, struct vc_model *model
     enum vc_status status;
     size_t n;
 
-    if (promised == NULL || promised == model->format) {
+    if (promised == NULL || promised == model->format || model->format == &vc_format_tokens) {
         return VC_OK;
     }
     n = model->n_facts;
@@ -539,7 +539,11 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (file == NULL) {
         return VC_OK;
     }
-    VC_TRY(look(ctx, file, model->path, &format, &zip));
+    if (options != NULL && options->row_tokens != 0) {
+        format = &vc_format_tokens;
+    } else {
+        VC_TRY(look(ctx, file, model->path, &format, &zip));
+    }
     model->file_bytes = file->size_bytes;
     model->input = file;
     if (zip) {
@@ -738,6 +742,9 @@ static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const str
     }
     if ((unsigned)own.void_as >= VC_DTYPE_COUNT) {
         return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
+    }
+    if (own.token_bits != 0 && own.token_bits != 16 && own.token_bits != 32) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: tokens have 16 or 32 bits", vc_option(ctx, "token_bits"));
     }
     if (vc_format_open(ctx, path, &own, out) != VC_OK) {
         return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);

@@ -56,6 +56,8 @@ extern const struct vc_format vc_format_safetensors;
 extern const struct vc_format vc_format_gguf;
 extern const struct vc_format vc_format_torch;
 extern const struct vc_format vc_format_onnx;
+/* Is in no table: a file is one where vc_open_options.row_tokens says so. */
+extern const struct vc_format vc_format_tokens;
 
 /* vc_model_open for a file of a checkpoint that has several: options are checked, and sentences do not name the file.
  */

@@ -42,6 +42,8 @@ struct vc_data_options {
     const char *deviation; /* the same; NULL: 1 */
     uint64_t n_rows;       /* only the first so many; 0: all */
     const char *labels;    /* another file, whose single array is y, as idx files have them; NULL: none */
+    /* Not 0: the file is nothing but tokens, of which so many are a row (vc_open_options.row_tokens). */
+    uint64_t length, token_bits;
 };
 
 VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);

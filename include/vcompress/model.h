@@ -121,6 +121,9 @@ struct vc_open_options {
                               names are tried. Other formats do not look at it */
     bool pairs; /* what torch.nn.utils.prune has made two tensors of, c.weight_orig and c.weight_mask, is one: c.weight,
                    which wants prune as its first pass, to apply the mask. Not of ONNX, whose graph does it */
+    /* Not 0: the file is nothing but tokens, which are rows of so many of them: the tensor input_ids. They have 16 or
+     * 32 bits (0: 16); a header of llm.c, which is skipped, says which. */
+    uint64_t row_tokens, token_bits;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

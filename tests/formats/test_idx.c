@@ -1,5 +1,5 @@
-/* test_idx.c - idx files, plain and packed by gzip: every type, every cut, every changed byte. Values are compared with
- * what was put in; gzip's side is zlib. */
+/* test_idx.c - files with one array for data: idx files, plain and packed by gzip, every type, every cut, every changed
+ * byte; files of nothing but tokens. Values are compared with what was put in; gzip's side is zlib. */
 #include "formats_test.h"
 
 #include <stdlib.h>
@@ -190,11 +190,92 @@ static void test_no_memory(void **unused)
     assert_true(status == VC_OK && k > 5);
 }
 
+/* ---- files of tokens ---- */
+
+/* 11 tokens from 1 on, behind the header of llm.c where it is asked for. */
+static size_t make_tokens(size_t size, bool with_header, unsigned char *out)
+{
+    size_t n = with_header ? 1024 : 0;
+    const uint32_t header[3] = {size == 2 ? 20240520 : 20240801, size == 2 ? 1 : 7, 11};
+
+    memset(out, 0, n + 11 * size);
+    for (size_t i = 0; with_header && i < sizeof header; i++) {
+        out[i] = (unsigned char)(header[i / 4] >> i % 4 * 8);
+    }
+    for (unsigned i = 0; i < 11; i++) {
+        out[n + i * size] = (unsigned char)(i + 1);
+        out[n + i * size + 1] = size == 4 ? 0 : 1; /* 257, ... */
+        out[n + i * size + size - 1] |= 1;
+    }
+    return n + 11 * size;
+}
+
+static enum vc_status open_tokens(struct vc_ctx *ctx, const unsigned char *data, size_t n, uint64_t row, uint64_t bits,
+                                  uint32_t values[12])
+{
+    struct vc_open_options options;
+    struct vc_model *model = NULL;
+    unsigned char bytes[48] = {0};
+    enum vc_status status;
+    char path[256];
+    int fd = walk_file_open(data, n, path, sizeof path);
+
+    vc_open_defaults(&options);
+    options.row_tokens = row;
+    options.token_bits = bits;
+    status = vc_model_open(ctx, path, &options, &model);
+    if (status == VC_OK) {
+        const struct vc_tensor *t = &model->tensors[0];
+        size_t size = vc_dtype_size(t->dtype);
+
+        assert_true(model->n_tensors == 1 && t->n_dims == 2 && t->shape[0] == 11 / row && t->shape[1] == row);
+        assert_string_equal(t->name, "input_ids");
+        assert_int_equal(vc_model_read(ctx, model, 0, 0, t->n_elems, bytes, sizeof bytes), VC_OK);
+        for (size_t i = 0; i < t->n_elems; i++) {
+            values[i] = bytes[i * size] | (uint32_t)bytes[i * size + 1] << 8;
+            values[i] |= size == 4 ? (uint32_t)bytes[i * size + 2] << 16 | (uint32_t)bytes[i * size + 3] << 24 : 0;
+        }
+    }
+    vc_model_close(model);
+    walk_file_close(fd, path);
+    return status;
+}
+
+static void test_tokens(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    unsigned char data[1024 + 48];
+    uint32_t values[12] = {0};
+
+    (void)unused;
+    for (unsigned k = 0; k < 4; k++) {
+        size_t size = k % 2 == 0 ? 2 : 4;
+        size_t n = make_tokens(size, k >= 2, data);
+
+        for (uint64_t row = 1; row <= 11; row++) { /* of llm.c the header says the bits, not the caller */
+            assert_int_equal(open_tokens(ctx, data, n, row, k == 1 ? 32 : 0, values), VC_OK);
+            for (unsigned i = 0; i < 11 / row * row; i++) {
+                assert_int_equal(values[i], i + 1 + (size == 2 ? 256u : 1u << 24));
+            }
+        }
+        assert_int_equal(open_tokens(ctx, data, n, 12, k == 1 ? 32 : 0, values), VC_E_FORMAT);
+        assert_non_null(strstr(vc_ctx_message(ctx), "holds 11 tokens, less than one row of 12"));
+        for (size_t cut = k >= 2 ? 1024 : n - 1; cut < n; cut++) {
+            assert_int_equal(open_tokens(ctx, data, cut, 1, k == 1 ? 32 : 0, values), VC_E_FORMAT);
+        }
+    }
+    assert_non_null(strstr(vc_ctx_message(ctx), "holds 43 bytes of tokens, but its header says 11 of 4 bytes"));
+    assert_int_equal(open_tokens(ctx, data, 0, 1, 0, values), VC_E_FORMAT);
+    assert_int_equal(open_tokens(ctx, data, 8, 1, 8, values), VC_E_ARGUMENT);
+    assert_int_equal(open_tokens(ctx, (const unsigned char *)"PK\3\4", 4, 1, 0, values), VC_E_FORMAT);
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),   cmocka_unit_test(test_cuts),      cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_tokens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
