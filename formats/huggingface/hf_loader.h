@@ -17,10 +17,12 @@
 struct vc_hf_loader {
     const struct vc_dialect *dialect; /* of int8 weights in the output */
     const char *refusal;              /* why int8 weights would not be loaded; NULL: they are, or nobody promises it */
+    const char *note;                 /* what the report has to say of int8 weights; NULL: nothing */
 };
 
 /* `path` is the folder of the source, or a file in it. to_folder: the output is a folder, which the small files go
- * along into. Reads these files; one that is missing or no JSON says nothing. */
+ * along into. Reads these files; one that is missing or no JSON says nothing. A folder that becomes a folder has a note
+ * where it has no config.json: somebody may have forgotten it, and the layout would be another one. */
 enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, struct vc_hf_loader *out);
 
 #endif

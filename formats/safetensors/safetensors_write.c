@@ -30,8 +30,9 @@ struct safetensors_sink {
     const struct vc_model *model;
     const struct safetensors *source; /* NULL: the model is of another format */
     bool in_folder;
-    bool share;    /* another worker writes the rest of the folder */
-    bool carrying; /* what goes with the weights goes along */
+    bool share;              /* another worker writes the rest of the folder */
+    bool carrying;           /* what goes with the weights goes along */
+    const char *loader_note; /* of new codes; NULL: none */
     uint64_t max_shard_bytes;
     struct vc_hf_carry carry;
     struct safetensors_records records;
@@ -105,8 +106,28 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct safetensors_sink *self
     return note != NULL && *notes == NULL ? VC_E_NOMEM : VC_OK;
 }
 
+static bool is_new_codes(struct vc_out_tensor out)
+{
+    return out.quant != NULL && !out.kept;
+}
+
+/* There are new codes: of this run, or of other workers. */
+static bool makes_codes(const struct vc_out_list *outs)
+{
+    bool any = false;
+    size_t i;
+
+    for (i = 0; i < outs->n && !any; i++) {
+        any = is_new_codes(vc_out_at(outs, i));
+    }
+    for (i = 0; i < outs->n_elsewhere && !any; i++) {
+        any = is_new_codes(outs->elsewhere[i]);
+    }
+    return any;
+}
+
 /* What goes along with the weights, and what the report has to say: files left behind, notes that shards disagree
- * about, layers that a loader joins and that are quantized in part only. */
+ * about, layers that a loader joins and that are quantized in part only, why codes are in no loader's layout. */
 static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
 {
     struct safetensors_sink *self = sink->self;
@@ -129,35 +150,19 @@ static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const
     VC_TRY(add_note(ctx, self, self->carry.note, &sink->note));
     VC_TRY(add_note(ctx, self, self->files.note, &sink->note));
     VC_TRY(add_note(ctx, self, joined, &sink->note));
+    VC_TRY(add_note(ctx, self, self->loader_note != NULL && makes_codes(outs) ? self->loader_note : NULL, &sink->note));
 out:
     return status;
 }
 
-static bool is_new_codes(struct vc_out_tensor out)
-{
-    return out.quant != NULL && !out.kept;
-}
-
-/* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes, its
- * own or those of other workers. */
+/* The layout was chosen for the program that loads the source, and there is none that it loads: refuses new codes. */
 static enum vc_status check_loader(struct vc_ctx *ctx, const struct vc_sink *sink, const struct vc_out_list *outs)
 {
-    bool any = false;
-    size_t i;
-
-    if (sink->refusal == NULL) {
-        return VC_OK;
-    }
-    for (i = 0; i < outs->n; i++) {
-        any = any || is_new_codes(vc_out_at(outs, i));
-    }
-    for (i = 0; i < outs->n_elsewhere; i++) {
-        any = any || is_new_codes(outs->elsewhere[i]);
-    }
-    return !any ? VC_OK
-                : vc_fail(ctx, VC_E_UNSUPPORTED,
-                          "%s; fp16 and bf16 it loads; %s plain is for vcompress dequantize, and for code of your own",
-                          sink->refusal, vc_option(ctx, "layout"));
+    return sink->refusal == NULL || !makes_codes(outs)
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED,
+                         "%s; fp16 and bf16 it loads; %s plain is for vcompress dequantize, and for code of your own",
+                         sink->refusal, vc_option(ctx, "layout"));
 }
 
 /* What lies in the folder that is to be replaced: this run writes its files, the index and what goes along. */
@@ -426,9 +431,8 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in; else the one that the
  * program takes which loads the source; where nothing says which program that is, the plain one. */
-static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensors_sink *self,
-                                     const struct vc_dialect *asked, const struct vc_dialect **dialect,
-                                     const char **refusal)
+static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
+                                     const struct vc_dialect **dialect, const char **refusal)
 {
     const struct safetensors *source = self->source;
     struct vc_hf_loader loader;
@@ -447,6 +451,7 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, const struct safetensor
                                  self->in_folder && folder != NULL, &loader));
         *dialect = loader.dialect;
         *refusal = loader.refusal;
+        self->loader_note = loader.note;
     }
 out:
     return status;

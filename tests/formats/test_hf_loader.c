@@ -42,6 +42,17 @@ static void check(const char *path, bool to_folder, const struct vc_dialect *dia
     test_ctx_done(ctx);
 }
 
+static void check_loader_note(const char *path, bool to_folder, const char *words)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_hf_loader loader;
+
+    assert_int_equal(vc_hf_loader_find(ctx, path, to_folder, &loader), VC_OK);
+    assert_true((loader.note == NULL) == (words == NULL));
+    assert_true(words == NULL || strstr(loader.note, words) != NULL);
+    test_ctx_done(ctx);
+}
+
 static void test_loaders(void **state)
 {
     size_t i;
@@ -56,6 +67,11 @@ static void test_loaders(void **state)
     check(scratch_folder(), true, &vc_dialect_plain, "it is an adapter (adapter_config.json)");
     empty_folder();
     check(scratch_folder(), true, &vc_dialect_plain, NULL);
+    check_loader_note(scratch_folder(), true, "there is no config.json");
+    check_loader_note(scratch_folder(), false, NULL);
+    (void)save_text("config.json", "{}");
+    check_loader_note(scratch_folder(), true, NULL);
+    empty_folder();
     assert_int_equal(symlink("gone", in_folder("config.json")), 0);
     check(scratch_folder(), true, &vc_dialect_plain, "is a link that leads nowhere");
     assert_int_equal(unlink(in_folder("config.json")), 0);
