@@ -352,35 +352,40 @@ static void growth(void **unused)
     }
 }
 
-/* bf16 needs no scale; and the gradients of 16 bits are near those of floats. */
-static void no_scale(void **unused)
+/* Gradients without the scale are near those of floats, also those of values inside and of the map between two widths.
+ * bf16 needs no scale. */
+static void near_floats(void **unused)
 {
+    static const struct vc_match matches[] = {{"a", "a", VC_MATCH_MSE, 0.5}, {"a", "b", VC_MATCH_MSE, 2}};
     static struct told exact, bf16, f16;
     struct told *all[] = {&exact, &bf16, &f16};
     struct run run;
 
     (void)unused;
-    for (unsigned half = VC_HALF_NONE; half <= VC_HALF_F16; half++) {
+    for (unsigned k = 0; k < 6; k++) {
+        const unsigned half = k % 3;
+        const double u = half == VC_HALF_NONE ? 0 : half == VC_HALF_BF16 ? 0x1p-8 : 0x1p-11;
         struct vc_distillation *d = NULL;
 
         open_half(&run, all[half], 1, (enum vc_half)half);
         run.options.alpha = 1;
+        run.options.matches = matches;
+        run.options.n_matches = k < 3 ? 0 : 2;
         train(&run, &d);
+        assert_true(k < 3 || d->matches[1].projected);
         assert_int_equal(d->n_skipped, 0);
         assert_int_equal(d->peak_bytes, d->planned_bytes);
         assert_true(d->loss_scale == (half == VC_HALF_F16 ? 65536 : 1) && all[half]->scales[0] == d->loss_scale);
-        for (size_t k = 0; k < STEPS; k++) {
-            double u = half == VC_HALF_NONE ? 0 : half == VC_HALF_BF16 ? 0x1p-8 : 0x1p-11;
-
-            assert_true(fabs(all[half]->norms[k] - exact.norms[k]) <= 16 * u * exact.norms[k]);
-            assert_true(half == VC_HALF_NONE || all[half]->losses[k] != exact.losses[k]);
+        for (size_t i = 0; i < STEPS; i++) {
+            assert_true(fabs(all[half]->norms[i] - exact.norms[i]) <= 16 * u * exact.norms[i]);
+            assert_true(half == VC_HALF_NONE || all[half]->losses[i] != exact.losses[i]);
         }
         vc_distillation_free(d);
         close_run(&run);
     }
 }
 
-/* The number of threads, recomputation and smaller batches that fit the same memory change no bit, or say so. */
+/* Neither the number of threads nor recomputation changes a bit. */
 static void same_bits(void **unused)
 {
     static struct told told, other;
@@ -593,7 +598,7 @@ int main(void)
         cmocka_unit_test(all_operators),
         cmocka_unit_test_setup_teardown(skipped_steps, begin, end),
         cmocka_unit_test_setup_teardown(growth, begin, end),
-        cmocka_unit_test_setup_teardown(no_scale, begin, end),
+        cmocka_unit_test_setup_teardown(near_floats, begin, end),
         cmocka_unit_test_setup_teardown(same_bits, begin, end),
         cmocka_unit_test_setup_teardown(resumed, begin, end),
         cmocka_unit_test_setup_teardown(overflow, begin, end),
