@@ -1,25 +1,6 @@
 /* student.c - see student.h. */
 #include "distill/student.h"
 
-#include "core/base/checked.h"
-
-/* What is trained in a chain are floats; the codes of a file are trained by vc_distill (grid.c). */
-static enum vc_status check_plain(struct vc_ctx *ctx, const struct vc_plan *plan)
-{
-    for (size_t i = 0; i < plan->n_items; i++) {
-        const struct vc_item *item = &plan->items[i];
-
-        if (!item->dropped && item->chain->n_steps != 0 &&
-            (item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype))) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: an earlier pass quantizes it, and what a chain trains are floats: distill stands "
-                           "before quantize (%s trains for it), or trains the quantized file in a run of its own",
-                           plan->model->tensors[i].name, vc_option(ctx, "grid"));
-        }
-    }
-    return VC_OK;
-}
-
 enum vc_status vc_student_read_graph(struct vc_ctx *ctx, const char *path, struct vc_student *student)
 {
     struct vc_graph_options options;
@@ -44,7 +25,6 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
 
     student->ctx = ctx;
     student->left.ctx = ctx;
-    VC_TRY(check_plain(ctx, plan));
     VC_TRY(vc_left_weights(ctx, plan, &student->left));
     student->network.weights = student->left.weights;
     if (options->graph != NULL) {

@@ -23,52 +23,77 @@ static bool is_changed(const struct vc_plan *plan, size_t tensor)
     return !plan->items[tensor].dropped && maker_of(plan, tensor)->chain->n_steps != 0;
 }
 
-static enum vc_status check_plain(struct vc_ctx *ctx, const struct vc_plan *plan, size_t tensor)
+static uint64_t aligned(uint64_t n_bytes)
+{
+    return (n_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+}
+
+/* What the steps make of the tensor, but for the bytes; *n_bytes grows by what these take. */
+static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left, size_t tensor,
+                               uint64_t *n_bytes)
 {
     const struct vc_desc *desc = maker_of(plan, tensor)->desc;
+    struct vc_change_part *parts = vc_arena_alloc(ctx, &left->arena, (desc->n_parts + 1) * sizeof *parts);
+    struct vc_change *change = &left->changes[tensor];
+    enum vc_status status = VC_OK;
 
-    if (desc->quant == NULL && !vc_dtype_is_quantized(desc->dtype)) {
-        return VC_OK;
+    VC_TRY_ALLOC(parts);
+    *change =
+        (struct vc_change){true, desc->dtype, desc->n_dims, desc->shape, desc->n_elems, NULL, desc->quant, 0, parts};
+    *n_bytes += aligned(vc_dtype_bytes(desc->dtype, desc->n_elems));
+    for (size_t k = 0; k < desc->n_parts; k++) {
+        const struct vc_part_desc *part = &desc->parts[k];
+
+        if (part->apart || desc->quant == NULL) {
+            continue;
+        }
+        parts[change->n_parts++] =
+            (struct vc_change_part){part->role, part->dtype, part->n_dims, part->shape, part->n_elems, NULL};
+        *n_bytes += aligned(vc_dtype_bytes(part->dtype, part->n_elems));
     }
-    return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: an earlier pass quantizes it, and what is computed with are floats",
-                   plan->model->tensors[tensor].name);
+out:
+    return status;
+}
+
+/* The bytes of one role of it, at *at. */
+static enum vc_status fetch(struct vc_ctx *ctx, const struct vc_plan *plan, size_t tensor, enum vc_part_role role,
+                            uint64_t n_bytes, char **at, const void **out)
+{
+    enum vc_status status = vc_fetch_all(ctx, maker_of(plan, tensor), role, *at, (size_t)n_bytes);
+
+    *out = *at;
+    *at += aligned(n_bytes);
+    return status != VC_OK ? vc_context(ctx, "%s", plan->model->tensors[tensor].name) : VC_OK;
 }
 
 /* What the steps make of every tensor that has some, one behind the other in one block. */
 static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
 {
-    uint64_t at = 0;
+    uint64_t n_bytes = 0;
+    char *at;
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < plan->n_items; i++) {
-        const struct vc_desc *desc = maker_of(plan, i)->desc;
-
-        if (!is_changed(plan, i)) {
-            continue;
-        }
-        VC_TRY(check_plain(ctx, plan, i));
-        left->changes[i] = (struct vc_change){true, desc->dtype, desc->n_dims, desc->shape, desc->n_elems, NULL};
-        at += (vc_dtype_bytes(desc->dtype, desc->n_elems) + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+        VC_TRY(is_changed(plan, i) ? describe(ctx, plan, left, i, &n_bytes) : VC_OK);
     }
-    if (at > SIZE_MAX) {
+    if (n_bytes >= SIZE_MAX) {
         return VC_E_NOMEM;
     }
-    left->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)at + 1);
+    left->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
     VC_TRY_ALLOC(left->values);
-    at = 0;
+    at = left->values;
     for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_change *change = &left->changes[i];
-        uint64_t n_bytes = change->changed ? vc_dtype_bytes(change->dtype, change->n_elems) : 0;
 
         if (!change->changed) {
             continue;
         }
-        change->data = left->values + at;
-        status = vc_fetch_all(ctx, maker_of(plan, i), VC_PART_CODES, left->values + at, (size_t)n_bytes);
-        if (status != VC_OK) {
-            return vc_context(ctx, "%s", plan->model->tensors[i].name);
+        VC_TRY(fetch(ctx, plan, i, VC_PART_CODES, vc_dtype_bytes(change->dtype, change->n_elems), &at, &change->data));
+        for (size_t k = 0; k < change->n_parts; k++) {
+            struct vc_change_part *part = &change->parts[k];
+
+            VC_TRY(fetch(ctx, plan, i, part->role, vc_dtype_bytes(part->dtype, part->n_elems), &at, &part->data));
         }
-        at += (n_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
     }
 out:
     return status;

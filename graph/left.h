@@ -21,8 +21,8 @@ struct vc_left {
     struct vc_arena arena;
 };
 
-/* Takes the values of the plan as they are now. VC_E_UNSUPPORTED: a pass has quantized a tensor. Ended by vc_left_free,
- * also after a failure; the plan outlives it. */
+/* Takes the values of the plan as they are now; codes with their scales, where a pass has quantized. Ended by
+ * vc_left_free, also after a failure; the plan outlives it. */
 enum vc_status vc_left_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left);
 /* After vc_left_weights: what the source says that it computes, with what the passes change of that. VC_E_UNSUPPORTED,
  * graph NULL: it says nothing. */

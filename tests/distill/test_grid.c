@@ -343,6 +343,63 @@ static void test_chain(void **unused)
     write_net("student.npz", 200);
 }
 
+static enum vc_status run_coded(struct run *run, const struct vc_quantize_options *quantize, struct vc_job **job)
+{
+    struct vc_write_options write;
+    enum vc_status status;
+
+    vc_write_defaults(&write);
+    write.path = run->chain;
+    write.force = true;
+    status = vc_job_create(ctx, run->student.weights, job);
+    status = status == VC_OK ? vc_job_add_quantize(ctx, *job, quantize) : status;
+    status = status == VC_OK ? vc_job_add_distill(ctx, *job, &run->options) : status;
+    status = status == VC_OK ? vc_job_plan(ctx, *job, &write) : status;
+    return status == VC_OK ? vc_job_run(ctx, *job) : status;
+}
+
+/* quantize, then distill, as one job: the codes are trained. Whichever allocation fails, nothing is written. */
+static void test_coded_chain(void **unused)
+{
+    struct vc_quantize_options codes;
+    struct vc_job *job = NULL;
+    struct run run;
+    uint64_t n;
+
+    (void)unused;
+    write_f32("student.npz", 200, VC_DTYPE_F32);
+    open_grid(&run, &schemes[8], &codes);
+    run.options.grid = NULL;
+    run.options.eval = NULL;
+    run.options.precision = VC_GRAPH_F32;
+    run.options.write = NULL;
+    run.options.graph = run.layers;
+    run.options.student = (struct vc_network){.graph = NULL};
+    assert_int_equal(run_coded(&run, &codes, &job), VC_OK);
+    assert_true(vc_job_report(job)->distillations[0]->n_grid_tensors == 2);
+    vc_job_free(job);
+    expect_quant("chain.npz", &schemes[8]);
+    remove_path("chain.npz");
+    run.options.steps = 1;
+    for (n = 1; n < 100000; n++) {
+        enum vc_status status;
+
+        vc_pool_fail_at(ctx->shared->pool, n, 0);
+        job = NULL;
+        status = run_coded(&run, &codes, &job);
+        vc_job_free(job);
+        if (status == VC_OK) {
+            break;
+        }
+        assert_int_equal(status, VC_E_NOMEM);
+        assert_false(exists("chain.npz"));
+    }
+    vc_pool_fail_at(ctx->shared->pool, 0, 0);
+    assert_true(n > 100 && n < 100000);
+    close_run(&run);
+    write_net("student.npz", 200);
+}
+
 /* Masks that grow on a student with codes: exactly the share asked for, and codes of that. */
 static void test_gradual(void **unused)
 {
@@ -563,7 +620,7 @@ int main(void)
         cmocka_unit_test(test_float_student),   cmocka_unit_test(test_coded_student), cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_chain),           cmocka_unit_test(test_gradual),       cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_refused),       cmocka_unit_test(test_learned),
-        cmocka_unit_test(test_learned_threads),
+        cmocka_unit_test(test_learned_threads), cmocka_unit_test(test_coded_chain),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

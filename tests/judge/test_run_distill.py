@@ -110,7 +110,8 @@ class Chains(Judge):
     CHAINS = [[PRUNE, DISTILL], [GLOBAL, DISTILL], [PATTERN, DISTILL], [DISTILL, INT8], [DISTILL, AIM], [DISTILL, PRUNE],
               [PRUNE, LABELS], [PRUNE, DISTILL, INT8], [PRUNE, DISTILL, HALF], [HALF, DISTILL], [PRUNE, LABELS, GLOBAL, INT8],
               [DISTILL, LABELS], ["prune --structured 0.5", DISTILL], ["prune --structured 0.25", DISTILL, INT8],
-              ["prune --structured 0.25", PRUNE, DISTILL, AIM]]
+              ["prune --structured 0.25", PRUNE, DISTILL, AIM], [INT8, DISTILL], [PRUNE, INT8, DISTILL + " --learn-scales"],
+              [INT8 + " --granularity channel --asymmetric", DISTILL, DISTILL]]
 
     def test_chains(self):
         extensions = ["npz", "safetensors"] + (["pt"] if torch is not None else []) + (["onnx"] if onnx is not None else [])
@@ -143,15 +144,6 @@ class Chains(Judge):
             props = [p for p in onnx.load(self.path("out.onnx")).metadata_props if p.key == "vcompress.distill"]
             self.assertEqual([json.loads(p.value)["seed"] for p in props], [9])
             self.assertEqual(json.loads(props[0].value)["teacher"], said[0]["teacher_sha256"])
-
-    def test_quantized_before(self):
-        """A chain trains floats; the file that the first command wrote can be trained as codes by the second."""
-        self.assertEqual(self.step(INT8, "in.npz", "mid.npz").code, 0)
-        self.assertEqual(self.step(self.graph(DISTILL, "npz"), "mid.npz", "out.npz").code, 0)
-        refused = run("run", "--pass", INT8, "--pass", self.graph(DISTILL, "npz"), "in.npz", "-o", "one.npz", cwd=self.dir)
-        self.assertEqual(refused.code, 3)
-        self.assertIn("--fake-quant", refused.err)
-        self.assertEqual(refused.err.count("\n"), 1)
 
     def test_report(self):
         """One report: the steps of each tensor, and what the training did."""
