@@ -72,7 +72,7 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
         const struct range *r = &ranges[k];
 
         if (!(r->above ? r->value > r->least : r->value >= r->least) || !(r->value <= r->most)) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is not %s %g and at most %g", vc_option(ctx, r->option),
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %.9g is not %s %.9g and at most %.9g", vc_option(ctx, r->option),
                            r->value, r->above ? "above" : "at least", r->least, r->most);
         }
     }

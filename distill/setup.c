@@ -64,9 +64,10 @@ static enum vc_status check_terms(struct vc_trainer *t)
     }
     if (o->alpha < 1 && t->data.rows.labels == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       "%s: there are no labels: %s %g needs an array y; with %s 1 the student learns from the teacher "
-                       "alone",
-                       t->data.rows.model->path, vc_option(t->ctx, "alpha"), o->alpha, vc_option(t->ctx, "alpha"));
+                       "%s: there are no labels: %s %g needs an array y of classes, from 0 on; with %s 1 the student "
+                       "learns from %s alone",
+                       t->data.rows.model->path, vc_option(t->ctx, "alpha"), o->alpha, vc_option(t->ctx, "alpha"),
+                       t->data.taught ? "the teacher" : "a teacher");
     }
     if (o->loss != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
         const struct vc_teacher_files *files = t->data.files.k != 0 ? &t->data.files : &t->eval.files;
@@ -112,6 +113,24 @@ out:
     return status;
 }
 
+/* Something of the student is trained. */
+static enum vc_status check_trained(struct vc_trainer *t)
+{
+    const struct vc_weights *w = t->student.weights;
+    bool some = t->judge_only || t->options.task != VC_TASK_TRAIN;
+
+    for (size_t k = 0; k < w->n; k++) {
+        some = some || w->items[k].trained;
+    }
+    if (some) {
+        return VC_OK;
+    }
+    return t->options.n_freeze == 0
+               ? vc_fail(t->ctx, VC_E_ARGUMENT, "nothing of the student is trained: its answers depend on no tensor")
+               : vc_fail(t->ctx, VC_E_ARGUMENT, "nothing of the student is trained: %s leaves every tensor as it is",
+                         vc_option(t->ctx, "freeze"));
+}
+
 /* The networks, with their views of the rows that they are opened for. */
 static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows *rows)
 {
@@ -137,6 +156,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
     VC_TRY(vc_match_find(t));
     vc_match_keep_values(t, &student, &teacher);
     VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
+    VC_TRY(check_trained(t));
     VC_TRY(t->judge_only ? VC_OK : vc_grid_open(t));
     VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
     if (t->runs_teacher) {

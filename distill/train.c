@@ -83,6 +83,26 @@ static size_t find_bad_row(struct vc_trainer *t, const uint64_t *numbers, size_t
     return n;
 }
 
+/* Of a teacher whose logits are no finite numbers. */
+static enum vc_status refuse_teacher(struct vc_trainer *t, unsigned long long step)
+{
+    const struct vc_weights *w = t->runs_teacher ? t->teacher.weights : NULL;
+
+    for (size_t k = 0; w != NULL && k < w->n; k++) {
+        const struct vc_weight *item = &w->items[k];
+        size_t bad = item->data != NULL ? vc_first_nonfinite(t->f64, item->data, (size_t)item->n) : (size_t)item->n;
+
+        if (bad != item->n) {
+            return vc_fail(t->ctx, VC_E_FORMAT,
+                           "%s: %s has a value that is no finite number at element %zu, and so have the teacher's "
+                           "logits in step %llu",
+                           t->options.teacher.weights->path, item->name, bad, step);
+        }
+    }
+    return vc_fail(t->ctx, VC_E_FORMAT, "%s%sstep %llu: the teacher's logits are no finite numbers",
+                   w != NULL ? t->options.teacher.weights->path : "", w != NULL ? ": " : "", step);
+}
+
 /* Why the loss of a batch is no number. */
 static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, const uint64_t *numbers, size_t n,
                                   const struct vc_engine_value *logits, const struct vc_teacher_rows *teacher)
@@ -97,7 +117,12 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
                        t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
     }
     if (teacher->logits != NULL && vc_first_nonfinite(t->f64, teacher->logits, n_elems) != n_elems) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "step %llu: the teacher's logits are no finite numbers", step);
+        return refuse_teacher(t, step);
+    }
+    if (w->step == 0 && vc_first_nonfinite(t->f64, logits->data, (size_t)logits->n) != logits->n &&
+        t->options.half == VC_HALF_NONE) {
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are no finite numbers before its first step",
+                       t->options.student.weights->path);
     }
     if (t->options.half == VC_HALF_F16) {
         return vc_fail(

@@ -7,6 +7,7 @@
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
 #include "tools/distill_words.h"
+#include "tools/files_apart.h"
 #include "tools/html_pages.h"
 #include "tools/keep_steps.h"
 #include "tools/log_step.h"
@@ -40,8 +41,7 @@ struct distill_cli {
     const char *freeze[MAX_FREEZE];
     struct vc_match matches[MAX_MATCHES];
     char match_texts[MAX_MATCHES][MATCH_BYTES]; /* their names */
-    FILE *log_to;
-    int log_error; /* errno of the first line that could not be written; none is written behind it */
+    struct step_log steps;
     struct curve curve;
     struct opened opened;
     char derived[128]; /* "digits.npz at width 0.5": a student without a file */
@@ -315,9 +315,8 @@ static void tell_step(void *user, const struct vc_distill_step *step)
 
     progress_steps(step->control ? "control" : "distill", step->step, step->n_steps);
     curve_keep(&cli->curve, step);
-    if (cli->log_to != NULL && cli->log_error == 0 && !step->control) {
-        log_step(cli->log_to, step);
-        cli->log_error = fflush(cli->log_to) != 0 || ferror(cli->log_to) != 0 ? errno : 0;
+    if (!step->control) {
+        log_step(&cli->steps, step);
     }
 }
 
@@ -373,14 +372,11 @@ static int tell(struct app *app, struct distill_cli *cli, const struct vc_distil
     return rc;
 }
 
-static int close_log(struct app *app, struct distill_cli *cli, int rc)
+/* done: all steps are. rc, or that of a log that could not be written. */
+static int close_log(struct app *app, struct distill_cli *cli, int rc, bool done)
 {
-    int error = cli->log_error;
+    int error = log_close(&cli->steps, done);
 
-    if (cli->log_to != NULL && fclose(cli->log_to) != 0 && error == 0) {
-        error = errno;
-    }
-    cli->log_to = NULL;
     return error != 0 && (rc == GO_ON || rc == EXIT_YES)
                ? app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(error))
                : rc;
@@ -389,11 +385,33 @@ static int close_log(struct app *app, struct distill_cli *cli, int rc)
 /* --log, which is replaced. GO_ON or a status. */
 static int open_log(struct app *app, struct distill_cli *cli)
 {
-    if (cli->log == NULL) {
-        return GO_ON;
-    }
-    cli->log_to = fopen(cli->log, cli->distill.resume != NULL ? "a" : "w");
-    return cli->log_to != NULL ? GO_ON : app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno));
+    return cli->log == NULL || log_open(&cli->steps, cli->log, cli->distill.resume != NULL)
+               ? GO_ON
+               : app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno));
+}
+
+/* No file that is written is one of the others. GO_ON or a status. */
+static int check_files(struct app *app, const struct distill_cli *cli, const char *output)
+{
+    const struct named_file files[] = {{"-o", output, true},
+                                       {"--checkpoint", cli->distill.checkpoint, true},
+                                       {"--log", cli->log, true},
+                                       {"--dump-gradients", cli->distill.gradients, true},
+                                       {"--json", app->json.path, true},
+                                       {"--html", app->json.html, true},
+                                       {"--data", cli->nets.data.path, false},
+                                       {"--labels", cli->nets.data.labels, false},
+                                       {"--eval", cli->eval, false},
+                                       {"--eval-labels", cli->eval_data.labels, false},
+                                       {"--teacher", cli->nets.teacher, false},
+                                       {"--eval-teacher", cli->eval_teacher, false},
+                                       {"--student", cli->student, false},
+                                       {"--graph", cli->nets.graph, false},
+                                       {"--teacher-graph", cli->nets.teacher_graph, false},
+                                       {"--mask", cli->mask, false},
+                                       {"--resume", cli->distill.resume, false}};
+
+    return files_apart(app, files, sizeof(files) / sizeof(files[0]));
 }
 
 static int distill(struct app *app, struct distill_cli *cli, const struct net *student, const struct net *teacher)
@@ -430,7 +448,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
         fputc('\n', stderr);
     }
     rc = (status == VC_OK || status == VC_E_GATE) && !app->silent ? tell(app, cli, d) : rc;
-    rc = close_log(app, cli, rc);
+    rc = close_log(app, cli, rc, status == VC_OK || status == VC_E_GATE);
     if (rc == GO_ON && status == VC_E_GATE) {
         app->subject = is_derived(cli) ? cli->nets.teacher : cli->student;
         rc = app_gate(app, d->missed);
@@ -576,6 +594,7 @@ static int open_all(struct app *app, struct distill_cli *cli)
         enum vc_status status = vc_model_open(app->ctx, cli->mask, NULL, &o->mask);
 
         cli->distill.mask = o->mask;
+        app->subject = cli->mask;
         rc = status == VC_OK ? GO_ON : app_fail(app, status);
     }
     return rc;
@@ -619,6 +638,7 @@ static int run_distill(struct app *app, int n_args, char **args)
     ranks_begin(app);
     rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
+    rc = rc == GO_ON ? check_files(app, &cli, cli.nets.convert.write.path) : rc;
     if (rc != GO_ON) {
         return rc;
     }
@@ -658,7 +678,10 @@ static int ready(struct app *app, void *options, struct conversion *what)
     if (ranks_refuse(app, cli->ranks, "distill in a recipe") != GO_ON) {
         return EXIT_USAGE;
     }
-    return check_both(app, cli) != GO_ON ? EXIT_USAGE : answers_check(app, cli->nets.teacher);
+    if (check_both(app, cli) != GO_ON || check_files(app, cli, app->output) != GO_ON) {
+        return EXIT_USAGE;
+    }
+    return answers_check(app, cli->nets.teacher);
 }
 
 /* The teacher is another network, files with its answers, or the input itself; or labels alone teach. */
@@ -729,7 +752,7 @@ static int start(struct app *app, void *options, bool dry_run)
 
 static int finish(struct app *app, void *options, int rc)
 {
-    return close_log(app, options, rc);
+    return close_log(app, options, rc, rc == GO_ON || rc == EXIT_YES || rc == EXIT_NO);
 }
 
 const struct pass_row pass_distill = {.command = &command_distill,

@@ -4,6 +4,7 @@
 
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
+#include "tools/files_apart.h"
 
 struct logits_cli {
     struct nets_cli nets; /* first */
@@ -83,6 +84,18 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     return EXIT_YES;
 }
 
+/* The output is none of the files that are read. GO_ON or a status. */
+static int check_files(struct app *app, const struct logits_cli *cli)
+{
+    const struct named_file files[] = {{"-o", cli->write.path, true},
+                                       {"--data", cli->nets.data.path, false},
+                                       {"--labels", cli->nets.data.labels, false},
+                                       {"--graph", cli->nets.graph, false},
+                                       {"TEACHER", app->parsed.args[0], false}};
+
+    return files_apart(app, files, sizeof(files) / sizeof(files[0]));
+}
+
 static int run_logits(struct app *app, int n_args, char **args)
 {
     struct logits_cli cli;
@@ -100,6 +113,7 @@ static int run_logits(struct app *app, int n_args, char **args)
     if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
         rc = app_usage(app, "-o -: logits go into a file");
     }
+    rc = rc == GO_ON ? check_files(app, &cli) : rc;
     if (rc != GO_ON) {
         return rc;
     }

@@ -1,7 +1,10 @@
 /* log_step.c - see log_step.h. */
 #include "tools/log_step.h"
 
+#include <errno.h>
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* A number of the log, with all digits. */
 static void log_number(FILE *to, const char *name, double x)
@@ -24,7 +27,7 @@ static void log_matches(FILE *to, const struct vc_distill_step *step)
     }
 }
 
-void log_step(FILE *to, const struct vc_distill_step *step)
+static void add_step(FILE *to, const struct vc_distill_step *step)
 {
     fprintf(to, "{\"step\": %llu", (unsigned long long)step->step);
     if (step->eval != NULL) {
@@ -52,4 +55,55 @@ void log_step(FILE *to, const struct vc_distill_step *step)
             (unsigned long long)step->device_bytes);
     fprintf(to, ", \"reserved_bytes\": %llu, \"peak_bytes\": %llu}\n", (unsigned long long)step->reserved_bytes,
             (unsigned long long)step->peak_bytes);
+}
+
+bool log_open(struct step_log *log, const char *path, bool goes_on)
+{
+    *log = (struct step_log){.path = path, .goes_on = goes_on, .is_new = access(path, F_OK) != 0};
+    log->to = fopen(path, "a");
+    return log->to != NULL;
+}
+
+/* An older file stays as it is until there is something to replace it. */
+static void empty(struct step_log *log)
+{
+    struct stat st;
+
+    if (!log->goes_on && fstat(fileno(log->to), &st) == 0 && S_ISREG(st.st_mode) &&
+        ftruncate(fileno(log->to), 0) != 0) {
+        log->error = errno;
+    }
+    log->begun = true;
+}
+
+void log_step(struct step_log *log, const struct vc_distill_step *step)
+{
+    if (log->to == NULL || log->error != 0) {
+        return;
+    }
+    if (!log->begun) {
+        empty(log);
+    }
+    add_step(log->to, step);
+    if (fflush(log->to) != 0 || ferror(log->to) != 0) {
+        log->error = log->error != 0 ? log->error : errno;
+    }
+}
+
+int log_close(struct step_log *log, bool done)
+{
+    if (log->to == NULL) {
+        return 0;
+    }
+    if (done && !log->begun) {
+        empty(log);
+    }
+    if (fclose(log->to) != 0 && log->error == 0) {
+        log->error = errno;
+    }
+    log->to = NULL;
+    if (!log->begun && log->is_new) {
+        (void)unlink(log->path);
+    }
+    return log->error;
 }

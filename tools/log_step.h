@@ -1,4 +1,4 @@
-/* log_step.h - a step of distill, or an evaluation on the way, as a line of JSON: --log. */
+/* log_step.h - the steps of distill, and evaluations on the way, as lines of JSON: --log. */
 #ifndef VC_TOOLS_LOG_STEP_H
 #define VC_TOOLS_LOG_STEP_H
 
@@ -6,6 +6,18 @@
 
 #include <vcompress/distill.h>
 
-void log_step(FILE *to, const struct vc_distill_step *step);
+struct step_log {
+    const char *path;
+    FILE *to; /* NULL: there is none */
+    bool goes_on, is_new, begun;
+    int error; /* the first, an errno */
+};
+
+/* False: it cannot be written; errno says why. goes_on: behind what the file has; else that is replaced by the first
+ * step, and a run that is refused before it changes nothing. */
+bool log_open(struct step_log *log, const char *path, bool goes_on);
+void log_step(struct step_log *log, const struct vc_distill_step *step);
+/* done: the run is over as it should be. An errno, or 0. */
+int log_close(struct step_log *log, bool done);
 
 #endif
