@@ -4,9 +4,11 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include "core/model/source.h"
+#include "formats/formats.h"
 
 /* An array [2, 3] of that type, whose elements are the bytes 1, 2, 3, ... as they lie in the file. */
 static size_t make_idx(unsigned char type, size_t size, unsigned char *out)
@@ -23,10 +25,15 @@ static size_t make_idx(unsigned char type, size_t size, unsigned char *out)
     return n;
 }
 
-/* The bytes as gzip packs them, with a name where it is asked for. */
+/* The bytes as gzip packs them, with all that its header may have where it is asked for. */
 static size_t pack(const unsigned char *data, size_t n, bool named, unsigned char *out, size_t room)
 {
-    gz_header header = {.os = 3, .name = (Bytef *)(uintptr_t) "images", .hcrc = 1};
+    gz_header header = {.os = 3,
+                        .extra = (Bytef *)(uintptr_t) "ab",
+                        .extra_len = 2,
+                        .name = (Bytef *)(uintptr_t) "images",
+                        .comment = (Bytef *)(uintptr_t) "of digits",
+                        .hcrc = 1};
     z_stream z;
 
     memset(&z, 0, sizeof z);
@@ -144,6 +151,85 @@ static void test_changes(void **unused)
             plain[at] ^= (unsigned char)(1u << bit);
         }
     }
+    test_ctx_done(ctx);
+}
+
+/* Where an array ends that comes as a stream: asked of the first n bytes. */
+static enum vc_status find_end(struct vc_ctx *ctx, const unsigned char *data, size_t n, struct vc_stream_end *end)
+{
+    char path[256];
+    int fd = walk_file_open(data, n, path, sizeof path);
+    const struct vc_infile file = {.fd = fd, .path = path, .size_bytes = n};
+    enum vc_status status;
+
+    *end = (struct vc_stream_end){.need = 0};
+    status = vc_format_idx.stream_end(ctx, &file, end);
+    walk_file_close(fd, path);
+    return status;
+}
+
+static void test_stream_end(void **unused)
+{
+    static const unsigned char gzip[] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3};
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_infile closed = {.fd = -1, .path = "closed", .size_bytes = 100};
+    struct vc_stream_end end;
+    unsigned char plain[64];
+    size_t n = make_idx(0x0d, 4, plain);
+
+    (void)unused;
+    assert_int_equal(find_end(ctx, plain, 3, &end), VC_OK);
+    assert_true(end.need == 4 && end.end == 0);
+    assert_int_equal(find_end(ctx, plain, 7, &end), VC_OK);
+    assert_true(end.need == 12 && end.end == 0);
+    assert_int_equal(find_end(ctx, plain, 12, &end), VC_OK);
+    assert_true(end.end == n);
+    assert_int_equal(find_end(ctx, gzip, sizeof gzip, &end), VC_OK);
+    assert_true(end.need == UINT64_MAX && end.end == 0);
+    memset(plain + 4, 0xff, 8);
+    plain[2] = 0x0e;
+    assert_int_equal(find_end(ctx, plain, 12, &end), VC_E_FORMAT);
+    assert_int_not_equal(vc_format_idx.stream_end(ctx, &closed, &end), VC_OK);
+    test_ctx_done(ctx);
+}
+
+/* Reads that no caller should make, and a file that becomes shorter after it was opened. */
+static void test_reads(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    struct vc_source_stream *stream = NULL;
+    unsigned char plain[64], packed[256], values[64];
+    size_t n = make_idx(0x0d, 4, plain);
+    size_t n_packed = pack(plain, n, true, packed, sizeof packed);
+    char path[256];
+    int fd = walk_file_open(plain, n, path, sizeof path);
+
+    (void)unused;
+    assert_int_equal(vc_model_open(ctx, path, NULL, &model), VC_OK);
+    assert_int_equal(model->ops->stream_bytes(model, 0), 0);
+    assert_int_equal(model->ops->read(ctx, model, 0, VC_FORM_VALUES, 25, values, 0, NULL), VC_E_INTERNAL);
+    assert_int_equal(model->ops->read(ctx, model, 0, VC_FORM_VALUES, 4, values, 24, NULL), VC_E_INTERNAL);
+    assert_int_equal(ftruncate(fd, 20), 0);
+    assert_int_not_equal(model->ops->read(ctx, model, 0, VC_FORM_VALUES, 0, values, 24, NULL), VC_OK);
+    vc_model_close(model);
+    walk_file_close(fd, path);
+    fd = walk_file_open(packed, n_packed, path, sizeof path);
+    assert_int_equal(vc_model_open(ctx, path, NULL, &model), VC_OK);
+    assert_true(model->ops->stream_bytes(model, 0) > 0);
+    assert_int_equal(model->ops->stream_open(ctx, model, 0, VC_FORM_VALUES, &stream), VC_OK);
+    assert_int_equal(model->ops->stream_read(ctx, stream, values, 28), VC_E_INTERNAL);
+    assert_int_equal(model->ops->stream_read(ctx, stream, values, 3), VC_E_INTERNAL);
+    assert_int_equal(model->ops->stream_read(ctx, stream, values, 8), VC_OK);
+    assert_int_equal(model->ops->stream_close(ctx, stream, true), VC_E_INTERNAL);
+    assert_int_equal(model->ops->stream_open(ctx, model, 0, VC_FORM_VALUES, &stream), VC_OK);
+    assert_int_equal(model->ops->stream_read(ctx, stream, values, 24), VC_OK);
+    assert_int_equal(ftruncate(fd, (off_t)n_packed - 1), 0);
+    assert_int_not_equal(model->ops->stream_close(ctx, stream, true), VC_OK);
+    assert_int_equal(ftruncate(fd, 4), 0);
+    assert_int_not_equal(model->ops->stream_open(ctx, model, 0, VC_FORM_VALUES, &stream), VC_OK);
+    vc_model_close(model);
+    walk_file_close(fd, path);
     test_ctx_done(ctx);
 }
 
@@ -274,8 +360,9 @@ static void test_tokens(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),   cmocka_unit_test(test_cuts),      cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_types),     cmocka_unit_test(test_cuts),       cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_stream_end), cmocka_unit_test(test_reads),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_tokens),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

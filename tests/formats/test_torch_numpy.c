@@ -1,5 +1,5 @@
 /* test_torch_numpy.c - numbers of NumPy in a pickle: which become numbers of Python, with the value that the bytes
- * stand for, and that nothing else does. */
+ * stand for, and that nothing else does; and what other single nodes are. */
 #include "formats_test.h"
 
 #include "formats/torch/torch_choose.h"
@@ -131,10 +131,103 @@ static void test_text(void **state)
     }
 }
 
+/* A list of objects, sets and calls; each begins with what it is. */
+static struct bytes make_nodes(void)
+{
+    struct bytes b = {NULL, 0, 0};
+
+    pk_start(&b);
+    pk_raw(&b, "](");
+    pk_global(&b, "m", "Slots"); /* 0: attributes and slots */
+    pk_raw(&b, ")R(}(");
+    pk_string(&b, "x");
+    pk_raw(&b, "K\1uNtb");
+    pk_global(&b, "m", "Three"); /* 1: a state of three */
+    pk_raw(&b, ")R(}NNtb");
+    pk_global(&b, "m", "List"); /* 2: a state that is no dict */
+    pk_raw(&b, ")R]b");
+    pk_global(&b, "__builtin__", "set"); /* 3 */
+    pk_raw(&b, "(](");
+    pk_string(&b, "a");
+    pk_raw(&b, "K\5");
+    pk_string(&b, "bc");
+    pk_raw(&b, "etR\x8f("); /* 4: a set of protocol 4 */
+    pk_string(&b, "a");
+    pk_raw(&b, "\x90K\5");      /* 5: a number */
+    pk_global(&b, "m", "make"); /* 6: made by what another call made */
+    pk_raw(&b, ")R)RK\5)R}(");  /* 7: a number is called; 8: nearly the state of an optimizer */
+    pk_string(&b, "state");
+    pk_raw(&b, "N");
+    pk_string(&b, "groups");
+    pk_raw(&b, "Nu(");
+    pk_string(&b, "else"); /* 9: something else outside */
+    pk_raw(&b, "tQ");
+    pk_global(&b, "m", "Holder"); /* 10: a storage in its state */
+    pk_raw(&b, ")R}(");
+    pk_string(&b, "k");
+    pk_raw(&b, "(");
+    pk_string(&b, "storage");
+    pk_raw(&b, "tQube.");
+    return b;
+}
+
+static bool has_text(const struct vc_pickle_node *items, const char *text)
+{
+    const struct vc_pickle_node key = {.kind = VC_PICKLE_STRING, .u.text = {text, strlen(text)}};
+
+    return vc_torch_items_have(items, &key);
+}
+
+static void expect_sets(const struct vc_pickle_node *root)
+{
+    const struct vc_pickle_node *three = vc_torch_set_items(vc_pickle_item(root, 3));
+
+    assert_non_null(three);
+    assert_true(has_text(three, "a") && has_text(three, "bc") && !has_text(three, "b") && !has_text(three, "bd"));
+    assert_false(vc_torch_items_have(three, vc_pickle_item(root, 5)));
+    assert_ptr_equal(vc_torch_set_items(vc_pickle_item(root, 4)), vc_pickle_item(root, 4));
+    assert_null(vc_torch_set_items(vc_pickle_item(root, 5)));
+    assert_null(vc_torch_set_items(NULL));
+}
+
+static void test_nodes(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes b = make_nodes();
+    struct vc_pickle pickle;
+    const struct vc_pickle_node *root;
+    uint64_t budget = 100;
+    uint64_t nothing = 0;
+    char name[64];
+
+    (void)state;
+    if (vc_pickle_parse(ctx, b.p, b.n, &pickle, NULL) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    root = pickle.root;
+    assert_int_equal(root->n_items, 11);
+    assert_non_null(vc_torch_dict_get(vc_torch_object_state(vc_pickle_item(root, 0)), "x"));
+    assert_null(vc_torch_object_state(vc_pickle_item(root, 1)));
+    assert_null(vc_torch_object_state(vc_pickle_item(root, 2)));
+    expect_sets(root);
+    assert_string_equal(vc_torch_class_name(vc_pickle_item(root, 6), name, sizeof name), "m.make");
+    assert_string_equal(vc_torch_class_name(vc_pickle_item(root, 7), name, sizeof name), "?");
+    assert_string_equal(vc_torch_class_name(NULL, name, sizeof name), "?");
+    assert_false(vc_torch_is_tensor(vc_pickle_item(root, 6)) || vc_torch_is_tensor(vc_pickle_item(root, 7)));
+    assert_false(vc_torch_is_optimizer(vc_pickle_item(root, 8)));
+    assert_false(vc_torch_holds_storage(vc_pickle_item(root, 9), 8, &budget));
+    assert_true(vc_torch_holds_storage(vc_pickle_item(root, 10), 8, &budget));
+    assert_false(vc_torch_holds_storage(vc_pickle_item(root, 10), 1, &budget));
+    assert_false(vc_torch_holds_storage(vc_pickle_item(root, 10), 8, &nothing));
+    vc_pickle_release(ctx, &pickle);
+    bytes_release(&b);
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers), cmocka_unit_test(test_none),
-                                       cmocka_unit_test(test_text)};
+                                       cmocka_unit_test(test_text), cmocka_unit_test(test_nodes)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
