@@ -691,4 +691,5 @@ def main():
         sys.exit("other outputs than the goldens': " + ", ".join(wrong))
 
 
-main()
+if __name__ == "__main__":  # trained_families.py imports this
+    main()
