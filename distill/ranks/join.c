@@ -8,6 +8,9 @@
 #include "core/base/cpu.h"
 #include "core/base/plugin.h"
 #include "distill/ranks/meeting.h"
+#include "distill/ranks/tcp_carrier.h"
+
+#define PATIENCE 300 /* seconds until all ranks have to be there, of those that find each other by TCP */
 
 static const struct vc_plugin_kind mpi_plugin = {"VCOMPRESS_MPI_PATH", VC_CARRIER_FILE, VC_CARRIER_SYMBOL, true};
 
@@ -34,11 +37,21 @@ static bool read_count(const char *variable, unsigned *out)
     return text != NULL && sscanf(text, "%6u%c", out, &end) == 1;
 }
 
-/* The first that says there are several; NULL: none does. */
+static bool started(const struct launcher *launcher, unsigned *rank, unsigned *size)
+{
+    return read_count(launcher->size, size) && read_count(launcher->rank, rank) && *size > 1;
+}
+
+/* The first that says there are several; NULL: none does. srun may have started torchrun, which started this. */
 static const struct launcher *find_launcher(unsigned *rank, unsigned *size)
 {
-    for (size_t k = 0; k < sizeof launchers / sizeof *launchers; k++) {
-        if (read_count(launchers[k].size, size) && read_count(launchers[k].rank, rank) && *size > 1) {
+    const size_t n = sizeof launchers / sizeof *launchers;
+
+    if (getenv("TORCHELASTIC_RUN_ID") != NULL && started(&launchers[n - 1], rank, size)) {
+        return &launchers[n - 1];
+    }
+    for (size_t k = 0; k < n; k++) {
+        if (started(&launchers[k], rank, size)) {
             return &launchers[k];
         }
     }
@@ -124,17 +137,24 @@ out:
 
 /* ---- processors ---- */
 
-/* FNV-1a, as a number that a double holds. */
+/* FNV-1a. */
+#define HASH_START 0xcbf29ce484222325u
+
+static uint64_t add_hash(uint64_t hash, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3u;
+    }
+    return hash * 0x100000001b3u; /* the end of the text */
+}
+
+/* A number that a double holds. */
 static double host_number(void)
 {
     char host[256] = "";
-    uint64_t hash = 0xcbf29ce484222325u;
 
     (void)gethostname(host, sizeof host - 1);
-    for (const char *at = host; *at != '\0'; at++) {
-        hash = (hash ^ (unsigned char)*at) * 0x100000001b3u;
-    }
-    return (double)(hash >> 16);
+    return (double)(add_hash(HASH_START, host) >> 16);
 }
 
 /* Ranks of one machine that may use the same processors share them; a launcher may also have given each its own. */
@@ -158,6 +178,24 @@ out:
 }
 
 /* ---- joining ---- */
+
+/* The carrier is open; behind a failure it is closed. */
+static enum vc_status join_over(struct vc_ctx *ctx, const struct vc_carrier *carrier, void *handle, unsigned rank,
+                                unsigned size, struct vc_ranks **out)
+{
+    enum vc_status status = vc_ranks_create(ctx, carrier, handle, rank, size, out);
+
+    if (status != VC_OK) {
+        carrier->close(handle, false);
+        return status;
+    }
+    status = share_processors(ctx, *out);
+    if (status != VC_OK) {
+        vc_ranks_leave(*out);
+        *out = NULL;
+    }
+    return status;
+}
 
 static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launcher, unsigned launched,
                                struct vc_ranks **out)
@@ -184,38 +222,64 @@ static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launch
         carrier->close(handle, true);
         return size == 1 ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "there are %u ranks; at most %u", size, VC_RANKS_MOST);
     }
-    VC_TRY(vc_ranks_create(ctx, carrier, handle, rank, size, out));
-    status = share_processors(ctx, *out);
-    if (status != VC_OK) {
-        vc_ranks_leave(*out);
-        *out = NULL;
+    status = join_over(ctx, carrier, handle, rank, size, out);
+out:
+    return status;
+}
+
+/* Where rank 0 is: MASTER_ADDR and MASTER_PORT. torchrun has a server of its own at that port, which
+ * TORCHELASTIC_USE_AGENT_STORE tells: ranks take the next one. */
+static enum vc_status join_tcp(struct vc_ctx *ctx, unsigned rank, unsigned size, struct vc_ranks **out)
+{
+    static const char *const of_job[] = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"};
+    const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    struct vc_tcp_where where = {
+        .host = getenv("MASTER_ADDR"), .rank = rank, .size = size, .token = HASH_START, .patience = PATIENCE};
+    void *handle = NULL;
+    enum vc_status status;
+
+    if (where.host == NULL || where.host[0] == '\0' || !read_count("MASTER_PORT", &where.port) || where.port == 0 ||
+        where.port > 65534) {
+        return vc_fail(ctx, VC_E_DEVICE,
+                       "MASTER_ADDR and MASTER_PORT have to say where rank 0 is; the port is 1 to 65534");
     }
+    if (rank >= size || size > VC_RANKS_MOST) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "this is rank %u of %u: ranks begin with 0, and there are at most %u", rank,
+                       size, VC_RANKS_MOST);
+    }
+    where.port += store != NULL && strcmp(store, "True") == 0;
+    for (size_t k = 0; k < sizeof of_job / sizeof *of_job; k++) {
+        const char *text = getenv(of_job[k]);
+
+        where.token = add_hash(where.token, text != NULL ? text : "");
+    }
+    VC_TRY(vc_tcp_open(ctx, &where, &handle));
+    status = join_over(ctx, &vc_tcp_carrier, handle, rank, size, out);
 out:
     return status;
 }
 
 enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out)
 {
-    unsigned rank, size;
+    unsigned rank = 0;
+    unsigned size = 1;
     const struct launcher *launcher = find_launcher(&rank, &size);
     const char *option = vc_option(ctx, "ranks");
     enum vc_status status;
 
     *out = NULL;
     vc_clear_error(ctx);
-    if (kind > VC_RANKS_MPI) {
+    if (kind > VC_RANKS_TCP) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that there is", option);
     }
     if (kind == VC_RANKS_NONE || (kind == VC_RANKS_AUTO && launcher == NULL)) {
         return VC_OK;
     }
-    if (kind == VC_RANKS_AUTO && !launcher->mpi) {
-        return vc_fail(ctx, VC_E_DEVICE,
-                       "this is one of %u processes that %s started, and ranks find each other by MPI alone: mpirun or "
-                       "srun; with %s none each trains by itself",
-                       size, launcher->name, option);
+    if (kind == VC_RANKS_TCP || (kind == VC_RANKS_AUTO && !launcher->mpi)) {
+        status = launcher != NULL ? join_tcp(ctx, rank, size, out) : VC_OK;
+    } else {
+        status = join_mpi(ctx, launcher != NULL && launcher->mpi ? launcher : NULL, size, out);
     }
-    status = join_mpi(ctx, launcher != NULL && launcher->mpi ? launcher : NULL, size, out);
     if (status == VC_E_DEVICE && kind == VC_RANKS_AUTO) {
         status = vc_context(ctx, "this is one of %u processes that %s started (%s none: each trains by itself)", size,
                             launcher->name, option);

@@ -89,8 +89,6 @@ VCOMPRESS_MPI_PATH=$folder ranks 2 $run --steps 5 -o no.npz && wrong "two ranks 
 says 'vcompress: this is one of 2 processes that '
 ranks 2 run --pass 'distill --teacher t.npz --data rows.npz --graph net.txt --steps 5' s.npz -o no.npz && wrong "a recipe on ranks"
 says 'distill in a recipe is work for one process'
-WORLD_SIZE=4 RANK=0 alone $run --steps 5 -o no.npz && wrong "torchrun"
-says 'vcompress: this is one of 4 processes that torchrun started, and ranks find each other by MPI alone'
 [ ! -e no.npz ] || wrong "something was written"
 # each by itself, because that was asked for
 ranks 2 $run --steps 5 --ranks none -q -o one.npz || wrong "--ranks none"
