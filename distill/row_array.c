@@ -42,3 +42,10 @@ enum vc_status vc_row_array_read(struct vc_ctx *ctx, const struct vc_row_array *
     return vc_model_read(ctx, array->model, array->tensor, number * array->n_elems, array->n_elems, array->row,
                          array->n_bytes);
 }
+
+void vc_row_array_ahead(const struct vc_row_array *array, uint64_t number)
+{
+    if (array->model != NULL && array->held == NULL) {
+        vc_model_ahead(array->model, array->tensor, number * array->n_elems, array->n_elems);
+    }
+}

@@ -25,6 +25,9 @@ void vc_row_array_close(struct vc_ctx *ctx, struct vc_row_array *array);
 enum vc_status vc_row_array_read(struct vc_ctx *ctx, const struct vc_row_array *array, uint64_t number,
                                  const void **out);
 
+/* Row `number` is read soon: the system may fetch it meanwhile. */
+void vc_row_array_ahead(const struct vc_row_array *array, uint64_t number);
+
 /* Element i of an array of floats or integers. */
 static inline double vc_number_at(enum vc_dtype dtype, const void *data, size_t i)
 {

@@ -63,6 +63,9 @@ void vc_rows_view_release(struct vc_rows_view *view);
 enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
                             void *to);
 
+/* Inputs of these rows are read soon: of arrays that are not held in memory the system may fetch them meanwhile. */
+void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n);
+
 /* What the network of the view answers for: `positions` of each row. Without a mask, the input attention_mask is it.
  * next: it answers what stands at the next position, so labels move by one place; without y they are the tokens. */
 enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions,

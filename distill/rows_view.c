@@ -274,3 +274,12 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
 out:
     return status;
 }
+
+void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n)
+{
+    for (size_t k = 0; k < rows->model->n_tensors; k++) {
+        for (size_t r = 0; r < n; r++) {
+            vc_row_array_ahead(&rows->arrays[k], numbers[r]);
+        }
+    }
+}

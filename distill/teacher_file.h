@@ -49,5 +49,7 @@ void vc_teacher_files_close(struct vc_teacher_files *files);
  * their logits, as a loss needs it that compares those. */
 enum vc_status vc_teacher_files_read(struct vc_teacher_files *files, bool f64, double temperature, bool of_logits,
                                      const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
+/* The answers to n rows are read soon, as vc_rows_ahead has it. */
+void vc_teacher_files_ahead(const struct vc_teacher_files *files, const uint64_t *numbers, size_t n);
 
 #endif

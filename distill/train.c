@@ -49,6 +49,26 @@ static void choose_rows(struct vc_trainer *t, struct work *w)
     w->n = (size_t)vc_min_u64(t->per_step, t->data.rows.n - first);
 }
 
+/* The inputs of this rank's batches of the next step, and a teacher's answers to them, while this step computes. The
+ * order of another epoch is not known yet. */
+static void announce_next(struct vc_trainer *t, const struct work *w)
+{
+    uint64_t first = (w->step + 1) % t->steps_per_epoch * t->per_step;
+    bool known = first != 0 && w->step + 1 < t->n_steps;
+    uint64_t n = known ? vc_min_u64(t->per_step, t->data.rows.n - first) : 0;
+    uint64_t stride = vc_ranks_size(t->options.ranks) * t->options.batch;
+
+    for (uint64_t at = vc_ranks_rank(t->options.ranks) * t->options.batch; at < n; at += stride) {
+        const uint64_t *numbers = t->order + first + at;
+        size_t n_rows = (size_t)vc_min_u64(t->options.batch, n - at);
+
+        vc_rows_ahead(&t->data.rows, numbers, n_rows);
+        if (!t->control) {
+            vc_teacher_files_ahead(&t->data.files, numbers, n_rows);
+        }
+    }
+}
+
 void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n)
 {
     for (size_t i = 0; i < n * rows->positions; i++) {
@@ -371,6 +391,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     enum vc_status status = VC_OK;
 
     choose_rows(t, &w);
+    announce_next(t, &w);
     vc_rows_count(&t->data.rows, w.numbers, w.n, &w.spec.kd_rows, &w.spec.ce_rows);
     if (t->match != NULL) {
         vc_match_count(t, w.numbers, w.n, &w.counts);

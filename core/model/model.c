@@ -346,6 +346,15 @@ enum vc_status vc_model_read(struct vc_ctx *ctx, const struct vc_model *model, s
     return vc_call_end(ctx, model_read(ctx, model, index, first, n_elems, dst, capacity_bytes));
 }
 
+void vc_model_ahead(const struct vc_model *model, size_t index, uint64_t first, uint64_t n_elems)
+{
+    const struct vc_tensor *tensor = &model->tensors[index];
+
+    if (model->ops->ahead != NULL && !model->io[index].sequential) {
+        model->ops->ahead(model, index, vc_tensor_bytes(tensor, first), vc_tensor_bytes(tensor, n_elems));
+    }
+}
+
 enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                 struct vc_program *out)
 {

@@ -41,6 +41,10 @@ struct vc_source_ops {
     enum vc_status (*read)(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                            uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
 
+    /* n_bytes of VALUES from `offset` on will be read soon; random access tensors only. Waits for nothing and cannot
+     * fail. May be NULL: they are fetched when they are read. */
+    void (*ahead)(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes);
+
     /* Sequential tensors only. stream_close with `finished` false gives up early; with true everything must have been
      * read, and the end of the compressed data and its checksum are verified. */
     enum vc_status (*stream_open)(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
@@ -162,6 +166,10 @@ enum vc_status vc_model_add_fact(struct vc_ctx *ctx, struct vc_model *model, con
  * cannot be: that it was changed says more than that it looks damaged. Other failures are returned as they are, their
  * sentence too. To be called last: the sentence names the file and needs no context. */
 enum vc_status vc_model_unchanged(struct vc_ctx *ctx, const struct vc_model *model, enum vc_status status);
+
+/* n_elems from element `first` on will be read soon (vc_model_read): the format may have the system fetch them. Both
+ * are whole blocks of the tensor's type. */
+void vc_model_ahead(const struct vc_model *model, size_t index, uint64_t first, uint64_t n_elems);
 
 /* Names the tensor that is the part of that role; VC_NO_TENSOR: there is none. */
 void vc_quant_set(struct vc_quant *quant, enum vc_part_role role, size_t tensor);

@@ -356,6 +356,15 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
 }
 
+/* vc_source_ops.ahead */
+static void idx_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes)
+{
+    const struct idx_file *self = model->self;
+
+    (void)tensor;
+    vc_infile_ahead(self->file, self->header_bytes + offset, n_bytes);
+}
+
 static size_t idx_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + vc_inflate_bytes() : 0;
@@ -372,6 +381,7 @@ static void idx_close(struct vc_model *model)
 }
 
 static const struct vc_source_ops idx_ops = {.read = idx_read,
+                                             .ahead = idx_ahead,
                                              .stream_open = idx_stream_open,
                                              .stream_read = idx_stream_read,
                                              .stream_close = idx_stream_close,

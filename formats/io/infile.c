@@ -384,3 +384,16 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
     release_fd(file, fd);
     return status;
 }
+
+void vc_infile_ahead(const struct vc_infile *file, uint64_t offset, uint64_t n)
+{
+#ifdef POSIX_FADV_WILLNEED
+    if (file->fd >= 0 && offset < file->size_bytes && n != 0) { /* a length of 0 would be all that follows */
+        (void)posix_fadvise(file->fd, (off_t)offset, (off_t)n, POSIX_FADV_WILLNEED);
+    }
+#else
+    (void)file;
+    (void)offset;
+    (void)n;
+#endif
+}

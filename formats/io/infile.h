@@ -56,6 +56,10 @@ enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
 /* Exactly n bytes from `offset` on. */
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n);
 
+/* n bytes from `offset` on will be read soon: the system may fetch them from the disk meanwhile. Nothing is waited for,
+ * and what cannot be announced is read as it would be otherwise. */
+void vc_infile_ahead(const struct vc_infile *file, uint64_t offset, uint64_t n);
+
 /* Half of the descriptors that the process may have are below `fd`, which was opened just now: so that many shards can
  * be read and written, it is better not kept. */
 bool vc_descriptors_are_few(int fd);

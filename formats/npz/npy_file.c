@@ -42,6 +42,17 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
 }
 
+/* vc_source_ops.ahead */
+static void npy_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes)
+{
+    const struct npy_file *self = model->self;
+
+    (void)tensor;
+    if (!self->data.gather) {
+        vc_infile_ahead(self->file, self->data.offset + offset, n_bytes);
+    }
+}
+
 /* vc_source_ops.stream_bytes: the window for Fortran order. */
 static size_t npy_stream_bytes(const struct vc_model *model, size_t tensor)
 {
@@ -61,7 +72,8 @@ static void npy_close(struct vc_model *model)
     vc_free(model->ctx, model->io);
 }
 
-static const struct vc_source_ops npy_ops = {.read = npy_read, .stream_bytes = npy_stream_bytes, .close = npy_close};
+static const struct vc_source_ops npy_ops = {
+    .read = npy_read, .ahead = npy_ahead, .stream_bytes = npy_stream_bytes, .close = npy_close};
 
 /* vc_format.probe. Files that are shorter than the magic count as well, if they begin like it: the reader says what is
  * missing. */

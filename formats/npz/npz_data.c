@@ -138,6 +138,17 @@ enum vc_status vc_npz_read(struct vc_ctx *ctx, const struct vc_model *model, siz
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
 }
 
+/* vc_source_ops.ahead: stored members whose values lie as they are given out, one after the other. */
+void vc_npz_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes)
+{
+    const struct npz *self = model->self;
+    const struct npz_member *member = &self->members[tensor];
+
+    if (!member->spool && !(member->kind == NPZ_ARRAY && member->data.gather)) {
+        vc_infile_ahead(self->file, member->entry->data_offset + member->header_bytes + offset, n_bytes);
+    }
+}
+
 /* ------------------------------------------------------------------------------------------------ streams */
 
 /* vc_source_ops.stream_bytes: what reading this tensor takes beside its destination. */

@@ -39,6 +39,7 @@ struct npz {
 /* npz_data.c: the entries of vc_source_ops (core/model/source.h). */
 enum vc_status vc_npz_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                            uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check);
+void vc_npz_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes);
 enum vc_status vc_npz_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   struct vc_source_stream **out);
 enum vc_status vc_npz_stream_read(struct vc_ctx *ctx, struct vc_source_stream *stream, void *dst, size_t n_bytes);

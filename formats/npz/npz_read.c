@@ -431,10 +431,10 @@ static void npz_close(struct vc_model *model)
 }
 
 static const struct vc_source_ops npz_ops = {.read = vc_npz_read,
+                                             .ahead = vc_npz_ahead,
                                              .stream_open = vc_npz_stream_open,
                                              .stream_read = vc_npz_stream_read,
                                              .stream_close = vc_npz_stream_close,
-
                                              .stream_bytes = vc_npz_stream_bytes,
                                              .close = npz_close};
 

@@ -283,6 +283,17 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", entry.name);
 }
 
+/* vc_source_ops.ahead: values that are not packed. */
+static void safetensors_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes)
+{
+    const struct safetensors *self = model->self;
+    const struct safetensors_shard *shard = &self->shards[model->io[tensor].shard];
+
+    if (vc_finds_at(&self->finds, tensor)->packed.packing == NULL) {
+        vc_infile_ahead(shard->file, shard->data_offset + vc_safetensors_entry(self, tensor).offset + offset, n_bytes);
+    }
+}
+
 /* ---- open, close ---- */
 
 static void safetensors_close(struct vc_model *model)
@@ -309,7 +320,8 @@ static void safetensors_close(struct vc_model *model)
     vc_free(ctx, model->io);
 }
 
-static const struct vc_source_ops safetensors_ops = {.read = safetensors_read, .close = safetensors_close};
+static const struct vc_source_ops safetensors_ops = {
+    .read = safetensors_read, .ahead = safetensors_ahead, .close = safetensors_close};
 
 /* A length beyond the limit is still taken for a safetensors file where a key follows: the reader says what is wrong.
  */

@@ -107,6 +107,15 @@ static enum vc_status tokens_read(struct vc_ctx *ctx, const struct vc_model *mod
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", TENSOR);
 }
 
+/* vc_source_ops.ahead */
+static void tokens_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes)
+{
+    const struct tokens_file *self = model->self;
+
+    (void)tensor;
+    vc_infile_ahead(self->file, self->first_byte + offset, n_bytes);
+}
+
 static void tokens_close(struct vc_model *model)
 {
     struct tokens_file *self = model->self;
@@ -117,7 +126,7 @@ static void tokens_close(struct vc_model *model)
     vc_free(model->ctx, model->io);
 }
 
-static const struct vc_source_ops tokens_ops = {.read = tokens_read, .close = tokens_close};
+static const struct vc_source_ops tokens_ops = {.read = tokens_read, .ahead = tokens_ahead, .close = tokens_close};
 
 /* vc_format.open. */
 static enum vc_status tokens_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,

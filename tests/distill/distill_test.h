@@ -27,7 +27,8 @@ static inline void numbers(uint32_t seed, size_t n, double *out)
 }
 
 /* Writes tensors to a file of the folder. */
-static inline void write_file(const char *name, const struct vc_memory_tensor *tensors, size_t n)
+static inline void write_file_as(const char *name, const struct vc_memory_tensor *tensors, size_t n,
+                                 enum vc_deflate deflate)
 {
     struct vc_write_options write;
     struct vc_model *model = NULL;
@@ -36,12 +37,18 @@ static inline void write_file(const char *name, const struct vc_memory_tensor *t
     vc_write_defaults(&write);
     write.path = in_folder(name);
     write.force = true;
+    write.deflate = deflate;
     assert_int_equal(vc_memory_model_create(ctx, tensors, n, &model), VC_OK);
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
     assert_int_equal(vc_job_run(ctx, job), VC_OK);
     vc_job_free(job);
     vc_model_close(model);
+}
+
+static inline void write_file(const char *name, const struct vc_memory_tensor *tensors, size_t n)
+{
+    write_file_as(name, tensors, n, VC_DEFLATE_NONE);
 }
 
 static const uint64_t shape_a[2] = {8, 5};
