@@ -46,7 +46,6 @@ enum vc_status vc_device_open(struct vc_trainer *t)
         return VC_OK;
     }
     VC_TRY(t->f64 ? refuse(t, "float64") : VC_OK);
-    VC_TRY(o->ranks != NULL ? refuse(t, "a run of several ranks") : VC_OK);
     VC_TRY(o->learn_scales ? refuse(t, "learned scales") : VC_OK);
     t->device->limit_bytes = o->device_memory;
     t->on_device = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->on_device);
@@ -62,6 +61,11 @@ void vc_device_close(struct vc_trainer *t)
     vc_train_device_close(t->device);
     t->on_device = NULL;
     t->device = NULL;
+}
+
+bool vc_device_sums(const struct vc_trainer *t)
+{
+    return t->device != NULL && t->options.ranks == NULL;
 }
 
 /* ---- memory ---- */
@@ -107,7 +111,7 @@ static uint64_t lay_out(const struct vc_trainer *t, struct vc_device_step *d, ch
     PART(teacher, t->data.taught ? n_logits(t) * sizeof *d->teacher : 0);
     PART(maps, t->options.optimizer == VC_OPTIMIZER_ADAM8BIT ? sizeof *d->maps : 0);
     PART(grids, vc_grid_bytes(t));
-    PART(total, t->options.accum > 1 ? t->student.weights->grad_bytes : 0);
+    PART(total, t->options.accum > 1 && vc_device_sums(t) ? t->student.weights->grad_bytes : 0);
 #undef PART
     return at;
 }
@@ -396,6 +400,7 @@ enum vc_status vc_device_update(struct vc_trainer *t, const struct vc_update *up
     enum vc_status status = VC_OK;
 
     VC_TRY(send(t));
+    VC_TRY(vc_weights_to_device(t->student.weights)); /* a rank without a batch in this step has run no program */
     VC_TRY(vc_train_result(t->device,
                            t->device->table->update(t->device->session, t->on_device->blocks, t->n_blocks, &u)));
     VC_TRY(vc_grid_apply_device(t, t->on_device->grids));

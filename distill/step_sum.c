@@ -58,7 +58,7 @@ static uint64_t n_statistics(const struct vc_trainer *t)
 
 uint64_t vc_trainer_total_bytes(const struct vc_trainer *t)
 {
-    return t->options.accum > 1 && t->device == NULL ? slice_elems(t) * real_bytes(t) : 0;
+    return t->options.accum > 1 && !vc_device_sums(t) ? slice_elems(t) * real_bytes(t) : 0;
 }
 
 uint64_t vc_trainer_received_bytes(const struct vc_trainer *t)
@@ -185,12 +185,32 @@ static void copy_statistics(struct vc_trainer *t, void *array, bool back)
     }
 }
 
-void vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass)
+/* From a device, or to it. */
+static enum vc_status bring_statistics(struct vc_trainer *t, bool back)
 {
+    struct vc_weights *w = t->student.weights;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < w->n; k++) {
+        if (w->items[k].statistic) {
+            VC_TRY(back ? vc_weights_entry_to_device(w, k) : vc_weights_entry_to_host(w, k));
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass)
+{
+    enum vc_status status = VC_OK;
+
     if (t->norms != NULL) {
+        VC_TRY(bring_statistics(t, false));
         copy_statistics(t, t->norms, false);
         pass->norm_share = 1; /* what is left behind is that of the batch */
     }
+out:
+    return status;
 }
 
 /* norms: those before the round, then those of the batch of each rank. */
@@ -207,6 +227,7 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
         return VC_OK;
     }
     if (rank < n_parts) {
+        VC_TRY(bring_statistics(t, false));
         copy_statistics(t, of_ranks + rank * n_bytes, false);
         copy_statistics(t, t->norms, true);
     }
@@ -227,6 +248,7 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
             }
         }
     }
+    VC_TRY(bring_statistics(t, true));
 out:
     return status;
 }
@@ -238,15 +260,21 @@ enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, ui
     unsigned n_parts = (unsigned)vc_min_u64(vc_ranks_size(t->options.ranks), n_batches - first);
     enum vc_status status = VC_OK;
 
-    if (t->device != NULL) {
+    if (vc_device_sums(t)) {
         return vc_device_sum(t, first, n_batches);
     }
     if (t->options.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }
+    if (vc_ranks_rank(t->options.ranks) < n_parts) {
+        VC_TRY(vc_weights_grads_to_host(t->student.weights));
+    }
     VC_TRY(add_round(t, engine, first == 0, n_parts));
     VC_TRY(t->norms != NULL ? move_statistics(t, n_parts) : VC_OK);
-    VC_TRY(first + n_parts == n_batches ? spread(t) : VC_OK);
+    if (first + n_parts == n_batches) {
+        VC_TRY(spread(t));
+        VC_TRY(vc_weights_grads_to_device(t->student.weights));
+    }
 out:
     return status;
 }

@@ -252,7 +252,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
         VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse || w->spec.cosine, w->numbers + first, n, &teacher));
     }
     VC_TRY(vc_net_engine(&t->student, n, true, &engine));
-    vc_trainer_before_batch(t, &pass);
+    VC_TRY(vc_trainer_before_batch(t, &pass));
     stays = vc_device_has_loss(t, &teacher) && t->match == NULL && !(w->step == 0 && first == 0 && !t->control);
     vc_engine_keep_outputs(engine, stays);
     VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));

@@ -166,7 +166,7 @@ uint64_t vc_trainer_total_bytes(const struct vc_trainer *t);
 uint64_t vc_trainer_received_bytes(const struct vc_trainer *t);
 uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t);
 /* Before the forward pass of a batch that is trained with. */
-void vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass);
+enum vc_status vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass);
 /* Behind the batches from `first` on, one of each rank, and the meeting behind them: adds their gradients to those of
  * the step, and moves running statistics. Behind the last batch of the step the gradients of the weights are those of
  * the step, on all ranks. */

@@ -34,6 +34,7 @@ int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out)
     if (*out != NULL && !options_seen(&app->parsed, "threads")) {
         status = vc_ctx_set_threads(app->ctx, vc_ranks_threads(*out));
     }
+    status = status == VC_OK ? vc_ranks_pick_device(app->ctx, *out) : status;
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 

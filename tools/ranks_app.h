@@ -10,7 +10,8 @@
 #include "tools/app.h"
 
 void ranks_begin(struct app *app);
-/* kind: of --ranks. Each rank gets its share of the processors, unless --threads says how many. GO_ON or a status. */
+/* kind: of --ranks. Each rank gets its share of the processors, unless --threads says how many, and a device of
+ * its own. GO_ON or a status. */
 int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out);
 enum vc_status ranks_agree(struct app *app, struct vc_ranks *ranks, enum vc_status status);
 /* rc: GO_ON or what the command came to. Frees the ranks. Returns the status to exit with. */

@@ -435,6 +435,11 @@ enum vc_status vc_weights_grads_to_host(struct vc_weights *w)
                : VC_OK;
 }
 
+enum vc_status vc_weights_grads_to_device(struct vc_weights *w)
+{
+    return w->device != NULL ? vc_train_to_device(w->device, w->device_grad, w->grad_block, w->grad_bytes) : VC_OK;
+}
+
 enum vc_status vc_weights_entry_to_host(struct vc_weights *w, size_t entry)
 {
     const struct vc_weight *item = &w->items[entry];
@@ -444,6 +449,16 @@ enum vc_status vc_weights_entry_to_host(struct vc_weights *w, size_t entry)
                ? vc_train_to_host(w->device, item->data, (char *)w->device_data + at,
                                   item->n * vc_real_bytes(w->precision))
                : VC_OK;
+}
+
+enum vc_status vc_weights_entry_to_device(struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+    ptrdiff_t at = (char *)item->data - (char *)w->data_block;
+
+    return w->device != NULL ? vc_train_to_device(w->device, (char *)w->device_data + at, item->data,
+                                                  item->n * vc_real_bytes(w->precision))
+                             : VC_OK;
 }
 
 enum vc_status vc_weights_gradient_to_device(struct vc_weights *w, size_t entry)

@@ -92,8 +92,11 @@ void vc_weights_changed(struct vc_weights *weights);
 enum vc_status vc_weights_to_host(struct vc_weights *weights);
 enum vc_status vc_weights_grads_to_host(struct vc_weights *weights);
 enum vc_status vc_weights_to_device(struct vc_weights *weights);
-/* The same for one entry: its values are read on the host; its gradient was made there. */
+/* All gradients were made on the host. */
+enum vc_status vc_weights_grads_to_device(struct vc_weights *weights);
+/* The same for one entry: its values are read on the host, or were made there; its gradient was made there. */
 enum vc_status vc_weights_entry_to_host(struct vc_weights *weights, size_t entry);
+enum vc_status vc_weights_entry_to_device(struct vc_weights *weights, size_t entry);
 enum vc_status vc_weights_gradient_to_device(struct vc_weights *weights, size_t entry);
 void vc_weights_free(struct vc_weights *weights); /* accepts NULL */
 

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <vcompress/device.h>
+
 #include "core/base/cpu.h"
 #include "core/base/plugin.h"
 #include "distill/ranks/meeting.h"
@@ -165,14 +167,16 @@ static enum vc_status share_processors(struct vc_ctx *ctx, struct vc_ranks *rank
     unsigned n = vc_cpu_allowed(&first);
     const double own[3] = {host_number(), first, n};
     unsigned sharing = 0;
+    unsigned before = 0;
     enum vc_status status;
 
     VC_TRY(vc_ranks_meet(ctx, ranks, VC_OK, own, 3, all));
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         sharing += memcmp(all[k], own, sizeof own) == 0;
+        before += k < vc_ranks_rank(ranks) && all[k][0] == own[0];
     }
     n = vc_cpu_threads() / sharing;
-    vc_ranks_set_threads(ranks, n != 0 ? n : 1);
+    vc_ranks_set_machine(ranks, n != 0 ? n : 1, before);
 out:
     return status;
 }
@@ -284,5 +288,33 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
         status = vc_context(ctx, "this is one of %u processes that %s started (%s none: each trains by itself)", size,
                             launcher->name, option);
     }
+    return status;
+}
+
+/* ---- devices ---- */
+
+enum vc_status vc_ranks_pick_device(struct vc_ctx *ctx, const struct vc_ranks *ranks)
+{
+    unsigned place = vc_ranks_place(ranks);
+    struct vc_devices *devices = NULL;
+    char name[32];
+    enum vc_status status = VC_OK;
+
+    vc_clear_error(ctx);
+    if (strcmp(vc_ctx_device(ctx), "cuda") != 0 || place == 0) {
+        return VC_OK;
+    }
+    VC_TRY(vc_devices_list(ctx, &devices));
+    if (place < devices->n_devices) {
+        (void)snprintf(name, sizeof name, "cuda:%u", place);
+        VC_TRY(vc_ctx_set_device(ctx, name));
+    } else if (devices->n_devices > 1 || (devices->n_devices == 1 && getenv("CUDA_VISIBLE_DEVICES") == NULL)) {
+        status = vc_fail(ctx, VC_E_DEVICE,
+                         "this is number %u of the ranks of its machine, which has %zu CUDA device%s: each rank needs "
+                         "one of its own",
+                         place + 1, devices->n_devices, devices->n_devices == 1 ? "" : "s");
+    }
+out:
+    vc_devices_free(devices);
     return status;
 }

@@ -21,6 +21,7 @@ struct vc_ranks {
     void *handle;
     unsigned rank, size;
     unsigned threads;
+    unsigned place; /* among the ranks of this machine */
     uint32_t n_meetings;
     bool over;              /* a failure is known to all ranks, or one is lost */
     bool lost;              /* one does not answer */
@@ -89,9 +90,15 @@ unsigned vc_ranks_threads(const struct vc_ranks *r)
     return r != NULL ? r->threads : 0;
 }
 
-void vc_ranks_set_threads(struct vc_ranks *r, unsigned n)
+void vc_ranks_set_machine(struct vc_ranks *r, unsigned threads, unsigned before)
 {
-    r->threads = n;
+    r->threads = threads;
+    r->place = before;
+}
+
+unsigned vc_ranks_place(const struct vc_ranks *r)
+{
+    return r != NULL ? r->place : 0;
 }
 
 const char *vc_ranks_name(const struct vc_ranks *r)

@@ -30,8 +30,9 @@ enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_carrier *carr
 enum vc_status vc_ranks_meet(struct vc_ctx *ctx, struct vc_ranks *ranks, enum vc_status status, const double *own,
                              size_t n, double (*numbers)[VC_MEETING_NUMBERS]);
 
-/* What vc_ranks_threads tells: 1 until then. */
-void vc_ranks_set_threads(struct vc_ranks *ranks, unsigned n);
+/* What vc_ranks_threads tells, 1 until then, and how many ranks of this machine come before this one. */
+void vc_ranks_set_machine(struct vc_ranks *ranks, unsigned threads, unsigned before);
+unsigned vc_ranks_place(const struct vc_ranks *ranks); /* the latter; 0 where ranks is NULL */
 
 /* Pieces to and from every rank; those of the own rank are not looked at. Directly behind a meeting. */
 enum vc_status vc_ranks_exchange(struct vc_ctx *ctx, struct vc_ranks *ranks, const struct vc_piece *out,

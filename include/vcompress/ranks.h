@@ -37,6 +37,10 @@ VC_API unsigned vc_ranks_rank(const struct vc_ranks *ranks);
 VC_API unsigned vc_ranks_size(const struct vc_ranks *ranks);
 /* Processors for each rank of this machine, at least 1; 0: as many as there are, because ranks is NULL. */
 VC_API unsigned vc_ranks_threads(const struct vc_ranks *ranks);
+/* Gives a context whose device is "cuda" one of its own: the first rank of a machine "cuda:0", the second one "cuda:1",
+ * and so on, or the only one that the launcher lets the process see (CUDA_VISIBLE_DEVICES). Any other device stays what
+ * it is. VC_E_DEVICE: the machine has fewer devices than ranks; the others have to hear of it (vc_ranks_agree). */
+VC_API enum vc_status vc_ranks_pick_device(struct vc_ctx *ctx, const struct vc_ranks *ranks); /* accepts NULL */
 /* What brings them together, such as "Open MPI 4.1.4"; NULL: nothing does. */
 VC_API const char *vc_ranks_name(const struct vc_ranks *ranks);
 

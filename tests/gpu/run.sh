@@ -146,6 +146,15 @@ part "the same bytes and figures from CPU and CUDA" sh "$root/tests/cuda_emu/sam
 
 part "training: every step as on the CPU, resumed to the last bit" sh "$root/tests/cuda_emu/train_on_cuda.sh" "$program" \
     "$root/examples/digits" "$root/tests/graph/goldens"
+if [ "$emulated" -eq 1 ]; then
+    VC_EMU_DEVICES=3
+    export VC_EMU_DEVICES
+    devices=3
+else
+    devices=$(nvidia-smi -L | grep -c '^GPU')
+fi
+part "training: ranks with a device each ($devices devices)" sh "$root/tests/cuda_emu/ranks_on_cuda.sh" "$program" "$devices"
+unset VC_EMU_DEVICES
 if [ -n "$engine" ]; then
     part "training: every instruction as on the CPU" "$engine"
 fi

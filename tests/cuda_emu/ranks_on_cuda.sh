@@ -1,0 +1,88 @@
+#!/bin/sh
+# ranks_on_cuda.sh - distill by ranks that have a CUDA device each (devices, or the emulated card through
+# VCOMPRESS_BACKEND_PATH, with VC_EMU_DEVICES of them): the bytes of one process with one device, whatever the number of
+# ranks, and one sentence where there are fewer devices than ranks. Prints a line per comparison; status 1 if any fails.
+#
+#     ranks_on_cuda.sh VCOMPRESS DEVICES
+set -eu
+program=$1
+devices=$2
+folder=$(mktemp -d "${TMPDIR:-/tmp}/vcompress-ranks.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+failed=0
+port=$((20000 + $$ % 10000))
+unset CUDA_VISIBLE_DEVICES
+
+say() { # SAYS CONDITION-STATUS
+    if [ "$2" -eq 0 ]; then
+        echo "passed: $1"
+    else
+        echo "FAILED: $1"
+        cat ./*.err
+        failed=1
+    fi
+}
+
+# ranks N OUT OPTION...: N processes of one run; status of rank 0, its words in OUT.err
+ranks() {
+    n=$1 name=$2
+    shift 2
+    port=$((port + 2))
+    k=1
+    while [ "$k" -lt "$n" ]; do
+        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=$n RANK=$k timeout 100 "$program" distill "$@" --ranks tcp \
+            -o "$name.npz" >"$name.$k.out" 2>"$name.$k.err" &
+        k=$((k + 1))
+    done
+    status=0
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=$n RANK=0 timeout 100 "$program" distill "$@" --ranks tcp \
+        -o "$name.npz" --json="$name.json" >"$name.out" 2>"$name.err" || status=$?
+    wait
+    return "$status"
+}
+
+# The first number of that name in many.json.
+figure() {
+    sed -n "s/^.*\"$1\": \([0-9]*\).*\$/\1/p" many.json | head -n 1
+}
+
+# Rows of six bytes and their labels, as idx files; seven batches an epoch: four in its first step, three in its second
+# one, so that a rank may have none.
+{
+    printf '\000\000\010\002\000\000\000\016\000\000\000\006'
+    printf 'Fourteen rows of six bytes, for a network with two layers and a normalization of batches.'
+} | head -c 96 >rows-idx2-ubyte
+printf '\000\000\010\001\000\000\000\016\000\001\002\000\001\001\002\000\002\002\001\000\000\001' >labels-idx1-ubyte
+printf 'input x [batch, 6]\nlinear a 24\nbatchnorm n\nrelu\nlinear b 3\n' >net.txt
+set -- --device cuda --alpha 0 --student net.txt --data rows-idx2-ubyte --labels labels-idx1-ubyte --scale 0.01 --batch 2 \
+    --accum 4 --steps 9 --eval rows-idx2-ubyte --eval-labels labels-idx1-ubyte --eval-every 2 --force
+
+"$program" distill "$@" --ranks none --json=one.json -o one.npz >one.out 2>one.err || say "one process" 1
+n=2
+while [ "$n" -le "$devices" ] && [ "$n" -le 3 ]; do
+    outcome=0
+    ranks "$n" many "$@" && cmp one.npz many.npz && grep -q "\"ranks\": $n\b" many.json || outcome=1
+    [ "$(figure device_planned)" = "$(figure device_peak)" ] && [ "$(figure planned)" = "$(figure peak)" ] || outcome=1
+    say "$n ranks with a device each: the bytes of one process, memory as planned" "$outcome"
+    n=$((n + 1))
+done
+# What a launcher does that gives each process one device: here both have the same.
+outcome=0
+CUDA_VISIBLE_DEVICES=0 VC_EMU_DEVICES=1
+export CUDA_VISIBLE_DEVICES VC_EMU_DEVICES
+ranks 2 eight "$@" --optimizer adam8bit &&
+    "$program" distill "$@" --ranks none --optimizer adam8bit -o eight_one.npz >eight_one.out 2>eight_one.err &&
+    cmp eight_one.npz eight.npz || outcome=1
+unset CUDA_VISIBLE_DEVICES
+VC_EMU_DEVICES=$devices
+say "2 ranks that see one device, with states of 8 bits" "$outcome"
+
+outcome=0
+if ranks $((devices + 1)) few "$@"; then
+    outcome=1
+fi
+grep -q "^vcompress: rank $devices: this is number $((devices + 1)) of the ranks of its machine, which has $devices CUDA device" few.err &&
+    [ "$(cat few*.err | grep -c '^vcompress: ')" = 1 ] || outcome=1
+say "more ranks than devices" "$outcome"
+exit $failed
