@@ -633,6 +633,12 @@ static void torch_seeds(void)
     bytes_release(&b);
     b = torch_legacy(&pickle, numels, items, 1);
     save("torch", "legacy", &b);
+    b.n = 0;
+    bytes_add(&b, "M\3\0\0\x30\0\1\1\x18\0\5\0\0\0", 14);
+    bytes_add(&b, pickle.p, pickle.n);
+    save("torch", "listed", &b);
+    b.p[6] = 0; /* the second storage has the name of the first */
+    save("torch", "listed-twice", &b);
     bytes_release(&b);
     bytes_release(&pickle);
 }
