@@ -466,6 +466,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
         VC_TRY_ALLOC(t->control_answers.right);
     }
     VC_TRY(vc_checkpoint_open(t));
+    VC_TRY(t->options.gradients != NULL ? vc_trainer_dump(t, true) : VC_OK);
     if (t->eval.open) {
         VC_TRY(t->eval.taught ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
         VC_TRY(t->options.control ? run_control(t) : VC_OK);

@@ -339,7 +339,13 @@ void vc_trainer_close(struct vc_trainer *t)
 
 /* ---- gradients in a file ---- */
 
-enum vc_status vc_trainer_dump(struct vc_trainer *t)
+/* A run that goes on may have written them in its first part. */
+static bool may_replace(const struct vc_distill_options *o)
+{
+    return (o->write != NULL && o->write->force) || o->resume != NULL;
+}
+
+enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
 {
     const struct vc_weights *w = t->student.weights;
     struct vc_memory_tensor *tensors = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *tensors);
@@ -361,11 +367,11 @@ enum vc_status vc_trainer_dump(struct vc_trainer *t)
     }
     vc_write_defaults(&write);
     write.path = t->options.gradients;
-    write.force = true;
+    write.force = may_replace(&t->options);
     VC_TRY(vc_memory_model_create(t->ctx, tensors, n, &model));
     VC_TRY(vc_job_create(t->ctx, model, &job));
     VC_TRY(vc_job_plan(t->ctx, job, &write));
-    VC_TRY(vc_job_run(t->ctx, job));
+    VC_TRY(only_plan ? VC_OK : vc_job_run(t->ctx, job));
 out:
     vc_job_free(job);
     vc_model_close(model);

@@ -371,7 +371,7 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
     }
     VC_TRY(moved == 0 ? check_gradients(t, w) : VC_OK);
     if (moved == 0 && !t->control && t->options.gradients != NULL) {
-        VC_TRY(vc_trainer_dump(t));
+        VC_TRY(vc_trainer_dump(t, false));
     }
     VC_TRY(vc_trainer_update(t, engine, moved, w->grad_norm, lr));
     VC_TRY(t->device == NULL ? vc_grid_apply(t) : VC_OK); /* a device's update does it */

@@ -158,8 +158,9 @@ void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const u
 enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows, bool of_logits,
                               const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
 
-/* Writes the gradients of the student to options.gradients. */
-enum vc_status vc_trainer_dump(struct vc_trainer *t);
+/* Writes the gradients of the student to options.gradients; only_plan: refuses what can be refused about that file, and
+ * writes nothing. */
+enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan);
 
 /* The bytes of t->total, t->received and t->norms. */
 uint64_t vc_trainer_total_bytes(const struct vc_trainer *t);

@@ -274,7 +274,7 @@ static const struct opt output_opts[] = {
 static const struct opt watch_opts[] = {
     {.name = "log", .value = "FILE", .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
     {.name = "dump-gradients", .value = "FILE", .kind = OPT_TEXT, DISTILL(gradients),
-     .help = "the gradients of the first step, by the names of their tensors (npz, safetensors)"},
+     .help = "the gradients of the first step, by the names of their tensors (npz, safetensors); an older file is replaced with --force only"},
     {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval_every),
      .help = "judge the student by --eval after every N steps, and after the last"},
     {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(early_stop),
@@ -740,6 +740,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
 
     cli->distill.graph = cli->nets.graph;
     cli->distill.data = &cli->nets.data;
+    cli->distill.write = &cli->nets.convert.write; /* whether files beside the output are replaced */
     cli->distill.tell = tell_step;
     cli->distill.user = cli;
     return status == VC_OK ? vc_job_add_distill(ctx, job, &cli->distill) : status;

@@ -80,9 +80,10 @@ static int join(struct app *app, struct chain *chain, struct convert_options *co
     size_t n = 0;
 
     for (size_t i = 0; i < chain->n; i++) {
-        const struct convert_options *own = chain->pass[i].cli;
+        struct convert_options *own = chain->pass[i].cli;
         const char *tag = chain->pass[i].what.tag;
 
+        own->write.force = convert->write.force;
         what->beside = what->beside != NULL ? what->beside : chain->pass[i].what.beside;
         what->more_tensors = what->more_tensors || chain->pass[i].what.more_tensors;
         what->pairs = what->pairs || chain->pass[i].what.pairs;

@@ -149,7 +149,9 @@ struct vc_distill_options {
     double min_accuracy; /* gates on `eval`, shares from 0 to 1: the student's accuracy, and what it is below that of
                             the teacher; 0 and 1: none */
     double max_drop;
-    const char *gradients; /* the gradients of the first step go to this file, by the names of their tensors; NULL */
+    /* The gradients of the first step go to this file, by the names of their tensors; NULL. One that is there is
+     * replaced where write->force is set, or in a run that is resumed; else it is refused before any step. */
+    const char *gradients;
 
     void (*tell)(void *user, const struct vc_distill_step *step); /* may be NULL */
     void *user;
