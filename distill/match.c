@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "distill/match_names.h"
 #include "distill/match_row.h"
+#include "distill/real.h"
 
 #define NO_MAP ((size_t)-1)
 
@@ -651,6 +652,70 @@ enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, co
     }
 out:
     return status;
+}
+
+/* ---- a term that is no finite number ---- */
+
+static bool is_finite_side(const struct vc_trainer *t, const struct side *side, const void *values, size_t n)
+{
+    size_t n_elems = n * side->n_points * side->width;
+
+    return vc_first_nonfinite(t->f64, values, n_elems) == n_elems;
+}
+
+/* The student's value is none. */
+static enum vc_status refuse_student(struct vc_trainer *t, const struct vc_match *m, uint64_t step)
+{
+    const struct vc_distill_options *o = &t->options;
+
+    if (step == 1 && o->half != VC_HALF_F16) {
+        return vc_fail(t->ctx, VC_E_FORMAT,
+                       "%s: step 1: the term of %s %s=%s is no finite number, because the student's %s is none",
+                       o->student.weights->path, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student);
+    }
+    return vc_fail(t->ctx, VC_E_ARGUMENT,
+                   "step %llu: the term of %s %s=%s is no finite number, because the student's %s is none; a smaller "
+                   "%s than %g, or %s%s, keeps it from diverging",
+                   (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student,
+                   vc_option(t->ctx, "lr"), o->lr, vc_option(t->ctx, "clip"),
+                   o->half == VC_HALF_F16 ? ", or bf16 in the place of fp16, which ends at 65504" : "");
+}
+
+enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *engine, size_t n, uint64_t step,
+                               const double *sums)
+{
+    const struct pair *pair = NULL;
+    const struct vc_match *m;
+    const char *teacher = NULL; /* its copy */
+    size_t k;
+
+    for (k = 0; t->match != NULL && pair == NULL && k < t->match->n; k++) {
+        if (!isfinite(sums[k])) {
+            struct layout l = lay_out(t);
+
+            pair = &t->match->pairs[k];
+            teacher = (const char *)t->match->room + l.copies[k];
+        }
+    }
+    if (pair == NULL) {
+        return VC_OK;
+    }
+    m = pair->match;
+    if (!is_finite_side(t, &pair->teacher, teacher, n)) {
+        return vc_fail(t->ctx, VC_E_FORMAT,
+                       "%s: step %llu: the term of %s %s=%s is no finite number, because the teacher's %s is none",
+                       t->options.teacher.weights->path, (unsigned long long)step, vc_option(t->ctx, "matches"),
+                       m->teacher, m->student, m->teacher);
+    }
+    if (!is_finite_side(t, &pair->student, value_of(engine, k - 1)->data, n)) {
+        return refuse_student(t, m, step);
+    }
+    return vc_fail(t->ctx, VC_E_ARGUMENT,
+                   "step %llu: the term of %s %s=%s is no finite number: the values are too far apart%s; a smaller %s "
+                   "than %g keeps them from diverging",
+                   (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student,
+                   has_map(pair) ? ", or the linear map between them has diverged" : "", vc_option(t->ctx, "lr"),
+                   t->options.lr);
 }
 
 /* ---- options in a checkpoint ---- */

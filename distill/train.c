@@ -124,9 +124,11 @@ static enum vc_status refuse_teacher(struct vc_trainer *t, unsigned long long st
 }
 
 /* Why the loss of a batch is no number. */
-static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, const uint64_t *numbers, size_t n,
-                                  const struct vc_engine_value *logits, const struct vc_teacher_rows *teacher)
+static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, const struct vc_engine *engine,
+                                  size_t first, size_t n, const struct vc_teacher_rows *teacher)
 {
+    const uint64_t *numbers = w->numbers + first;
+    const struct vc_engine_value *logits = vc_engine_output(engine, 0);
     unsigned long long step = (unsigned long long)w->step + 1;
     size_t n_elems = n * t->student.positions * (teacher->classes != NULL ? teacher->k : t->student.n_classes);
     const char *array = NULL;
@@ -143,6 +145,10 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
         t->options.half == VC_HALF_NONE) {
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are no finite numbers before its first step",
                        t->options.student.weights->path);
+    }
+    if (isfinite(w->own[KD]) && isfinite(w->own[CE]) &&
+        vc_match_refuse(t, engine, n, step, w->own + MATCHES) != VC_OK) {
+        return t->ctx->status;
     }
     if (t->options.half == VC_HALF_F16) {
         return vc_fail(
@@ -272,7 +278,7 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     }
     if (!is_finite(w->own)) {
         VC_TRY(vc_engine_fetch(engine, 0));
-        return refuse_loss(t, w, w->numbers + first, n, logits, &teacher);
+        return refuse_loss(t, w, engine, first, n, &teacher);
     }
     VC_TRY(vc_engine_backward(engine));
 out:
