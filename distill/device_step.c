@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/device_ranks.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
 
@@ -14,6 +15,7 @@ struct vc_device_step {
     uint64_t bytes;
     bool changed;         /* states and masks of the host are newer */
     bool newer_on_device; /* states of the device are */
+    bool nccl;            /* adds up the gradients of ranks, whose devices have their own sums */
     /* Within the block: */
     char *states;
     uint8_t *keep; /* of the trained tensors that have masks, one after the other */
@@ -50,12 +52,14 @@ enum vc_status vc_device_open(struct vc_trainer *t)
     t->device->limit_bytes = o->device_memory;
     t->on_device = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->on_device);
     VC_TRY_ALLOC(t->on_device);
+    VC_TRY(trains(t) ? vc_device_ranks_choose(t, &t->on_device->nccl) : VC_OK);
 out:
     return status;
 }
 
 void vc_device_close(struct vc_trainer *t)
 {
+    vc_device_ranks_end(t);
     vc_device_release(t);
     vc_free(t->ctx, t->on_device);
     vc_train_device_close(t->device);
@@ -63,9 +67,14 @@ void vc_device_close(struct vc_trainer *t)
     t->device = NULL;
 }
 
+bool vc_device_uses_nccl(const struct vc_trainer *t)
+{
+    return t->on_device != NULL && t->on_device->nccl;
+}
+
 bool vc_device_sums(const struct vc_trainer *t)
 {
-    return t->device != NULL && t->options.ranks == NULL;
+    return t->device != NULL && (t->options.ranks == NULL || vc_device_uses_nccl(t));
 }
 
 /* ---- memory ---- */
@@ -171,8 +180,10 @@ void vc_device_release(struct vc_trainer *t)
         t->device_arena = NULL;
     }
     if (t->on_device != NULL) {
+        bool nccl = t->on_device->nccl;
+
         vc_train_free(t->device, t->on_device->block, t->on_device->bytes);
-        memset(t->on_device, 0, sizeof *t->on_device);
+        *t->on_device = (struct vc_device_step){.nccl = nccl};
     }
 }
 
@@ -352,14 +363,24 @@ static enum vc_status scale_all(struct vc_trainer *t, double a)
 
 enum vc_status vc_device_sum(struct vc_trainer *t, uint64_t first, uint64_t n_batches)
 {
-    float *grad = t->student.weights->device_grad;
+    const struct vc_weights *w = t->student.weights;
+    uint64_t n_ranks = vc_ranks_size(t->options.ranks);
+    float *total = t->on_device->total;
     enum vc_status status = VC_OK;
 
-    if (n_batches == 1) {
+    if (t->options.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }
-    VC_TRY(add_all(t, grad, t->on_device->total, first != 0));
-    VC_TRY(first + 1 == n_batches ? add_all(t, t->on_device->total, grad, false) : VC_OK);
+    if (first + vc_ranks_rank(t->options.ranks) < n_batches) {
+        VC_TRY(add_all(t, w->device_grad, total, first != 0));
+    } else if (first == 0) {
+        VC_TRY(vc_train_clear(t->device, total, w->grad_bytes)); /* this rank has no batch in this step */
+    }
+    if (first + n_ranks < n_batches) {
+        return VC_OK;
+    }
+    VC_TRY(t->options.ranks != NULL ? vc_device_ranks_add(t, total, w->grad_bytes / sizeof *total) : VC_OK);
+    VC_TRY(add_all(t, total, w->device_grad, false));
 out:
     return status;
 }

@@ -31,6 +31,8 @@ enum vc_status vc_device_loss(struct vc_trainer *t, struct vc_engine *engine, co
 /* Whether that can be done there: all logits of the teacher are known. */
 bool vc_device_has_loss(const struct vc_trainer *t, const struct vc_teacher_rows *teacher);
 
+/* Ranks add their gradients up from device to device (device_ranks.h). */
+bool vc_device_uses_nccl(const struct vc_trainer *t);
 /* The sum of the gradients over the batches is made on the device; else on the host, as ranks do it. */
 bool vc_device_sums(const struct vc_trainer *t);
 /* As vc_trainer_sum, vc_trainer_measure and vc_trainer_update; weights that lie on a grid do so again. */

@@ -6,6 +6,7 @@
 #include "core/base/option_struct.h"
 #include "distill/checkpoint.h"
 #include "distill/derive.h"
+#include "distill/device_ranks.h"
 #include "distill/distill_pass.h"
 #include "distill/grid.h"
 #include "distill/identity.h"
@@ -458,6 +459,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(vc_trainer_prepare(t));
     VC_TRY(identify(t, digests));
     VC_TRY(vc_trainer_ranks_check(t));
+    VC_TRY(t->device != NULL ? vc_device_ranks_begin(t) : VC_OK);
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
         with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);

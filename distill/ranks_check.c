@@ -55,6 +55,7 @@ enum vc_status vc_trainer_ranks_check(struct vc_trainer *t)
     }
     vc_text_init(&text, t->ctx);
     vc_text_add(&text, "version %s\nsteps %llu\n", vc_version(), (unsigned long long)t->n_steps);
+    vc_text_add(&text, "all_reduce %d\n", (int)t->options.all_reduce);
     VC_TRY(vc_run_options_text(t, &text));
     own = vc_text_detach(&text);
     VC_TRY_ALLOC(own);

@@ -65,7 +65,7 @@ uint64_t vc_trainer_received_bytes(const struct vc_trainer *t)
 {
     unsigned size = vc_ranks_size(t->options.ranks);
 
-    return size > 1 ? size * vc_min_u64(slice_elems(t), PER_PIECE) * real_bytes(t) : 0;
+    return size > 1 && !vc_device_sums(t) ? size * vc_min_u64(slice_elems(t), PER_PIECE) * real_bytes(t) : 0;
 }
 
 uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t)
@@ -261,7 +261,8 @@ enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, ui
     enum vc_status status = VC_OK;
 
     if (vc_device_sums(t)) {
-        return vc_device_sum(t, first, n_batches);
+        VC_TRY(vc_device_sum(t, first, n_batches));
+        return t->norms != NULL ? move_statistics(t, n_parts) : VC_OK;
     }
     if (t->options.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */

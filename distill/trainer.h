@@ -5,7 +5,7 @@
  *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
  *     train.c     steps
  *     step_loss.c the loss of a batch, on all threads
- *     step_sum.c  the gradient of a step from those of its batches, also over ranks (ranks/)
+ *     step_sum.c  the gradient of a step from those of its batches, also over ranks (ranks/, device_ranks.c)
  *     scale.c     what the loss is multiplied by, so that gradients of 16 bits do not vanish
  *     update.c    norms of gradients, the optimizer's step; optimizer_states.c  what it keeps for each weight
  *     gradual.c   masks that grow on the way

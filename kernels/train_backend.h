@@ -91,6 +91,20 @@ struct vc_train_fault {
     uint64_t at;
 };
 
+#define VC_TRAIN_SUMS_ID 128 /* bytes that tell ranks of one run from others */
+
+/* Sums over ranks that have a device each, by a library that the system may have (NCCL). Results: 0, or 1, and `why`
+ * has the reason. A rank alone in a call waits for the others: they agree before that they will be there. */
+struct vc_train_sums {
+    const char *(*name)(void); /* "NCCL 2.27.3"; NULL: there is none, and `why` has the reason */
+    const char *(*why)(void);
+    int (*id)(unsigned char id[VC_TRAIN_SUMS_ID]); /* made by one rank for all */
+    int (*begin)(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], unsigned rank, unsigned size); /* all ranks */
+    int (*add)(void *session, float *data, uint64_t n); /* device memory: becomes the sum of that of all; asked for */
+    int (*wait)(void *session, bool (*stop)(void *user), void *user); /* until it is made; true: it is given up */
+    void (*end)(void *session, bool whole); /* whole: all ranks are here; else what is asked for is broken off */
+};
+
 struct vc_train_backend {
     uint32_t abi;         /* VC_TRAIN_BACKEND_ABI of the plug-in */
     uint32_t struct_size; /* sizeof(struct vc_train_backend) of the plug-in; new members go to its end */
@@ -117,6 +131,7 @@ struct vc_train_backend {
 
     const char *(*products)(void *session); /* "cuBLAS 13.0", "own kernel" */
     int (*grid)(void *session, const struct vc_train_grid *grid);
+    const struct vc_train_sums *sums;
 };
 
 #ifdef __cplusplus

@@ -139,6 +139,9 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_uint(json, "batch", d->batch);
     vc_json_uint(json, "accum", d->accum);
     vc_json_uint(json, "ranks", vc_ranks_size(o->ranks));
+    if (d->all_reduce != NULL) {
+        vc_json_string(json, "all_reduce", d->all_reduce);
+    }
     vc_json_uint(json, "tensors", d->n_tensors);
     vc_json_uint(json, "weights", d->n_weights);
     vc_json_uint(json, "masked", d->n_masked);

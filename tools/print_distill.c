@@ -12,6 +12,7 @@
 #include "tools/print_distill.h"
 
 #include <math.h>
+#include <string.h>
 
 static void print_size(const struct app *app, const char *name, uint64_t bytes)
 {
@@ -144,7 +145,11 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
     }
     if (o->ranks != NULL) {
-        fprintf(to, " on each of %u ranks (%s)", vc_ranks_size(o->ranks), vc_ranks_name(o->ranks));
+        fprintf(to, " on each of %u ranks (%s%s%s)", vc_ranks_size(o->ranks), vc_ranks_name(o->ranks),
+                d->all_reduce != NULL ? "; gradients by " : "",
+                d->all_reduce == NULL                ? ""
+                : strcmp(d->all_reduce, "host") == 0 ? "the hosts"
+                                                     : d->all_reduce);
     }
     fprintf(to, ", %.4g epochs", d->epochs);
     if (d->resumed != 0) {

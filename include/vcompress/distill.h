@@ -79,6 +79,12 @@ struct vc_match {
     double weight;
 };
 
+enum vc_all_reduce {
+    VC_ALL_REDUCE_AUTO = 0, /* NCCL, where all ranks have it; else the host */
+    VC_ALL_REDUCE_HOST = 1, /* in the order of the batches, through the memory of the hosts: the bits of one process */
+    VC_ALL_REDUCE_NCCL = 2  /* from device to device: in an order that depends on their number, within rounding */
+};
+
 /* Numbers of 16 bits that f32 is rounded to, to nearest even: bf16 has the range of f32, f16 ends at 65504. */
 enum vc_half { VC_HALF_NONE = 0, VC_HALF_BF16 = 1, VC_HALF_F16 = 2 };
 
@@ -225,6 +231,8 @@ struct vc_distill_options {
     /* Scales of int8 and Q8_0 (of `grid`, or of a student with codes) are a share of what the largest magnitude gives,
      * which is trained, too; what is larger is cut off. Else they are those of the largest magnitudes. */
     bool learn_scales;
+    /* Ranks that have a device each: what adds up their gradients. */
+    enum vc_all_reduce all_reduce;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -326,6 +334,8 @@ struct vc_distillation {
     uint64_t n_skipped; /* steps in which no weight was moved (vc_distill_step.skipped) */
     double loss_scale;  /* that the next step would have: 1 but for VC_HALF_F16 */
     double grid_share;  /* options.learn_scales: the mean of all shares in the end; NaN: scales are not learned */
+    const char
+        *all_reduce; /* what added up the gradients of ranks with a device each: "NCCL 2.27.3", "host"; else NULL */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

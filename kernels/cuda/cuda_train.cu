@@ -187,4 +187,5 @@ const struct vc_train_backend vc_cuda_train_table = {
     vc_cuda_train_update,
     train_products,
     vc_cuda_train_grid_apply,
+    &vc_cuda_train_sums,
 };

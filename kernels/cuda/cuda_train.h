@@ -42,6 +42,8 @@ int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uin
 /* cuda_train_grid.cu */
 int vc_cuda_train_grid_apply(void *session, const struct vc_train_grid *grid);
 
+extern const struct vc_train_sums vc_cuda_train_sums; /* cuda_train_nccl.cu */
+
 /* A product of matrices for each of n_batch: c = alpha a b, or c += alpha a b. Element (i, j) of a is at
  * i * a_row + j * a_column; those of a row of c are side by side. */
 struct vc_cuda_product {

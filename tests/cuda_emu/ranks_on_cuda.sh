@@ -1,7 +1,8 @@
 #!/bin/sh
 # ranks_on_cuda.sh - distill by ranks that have a CUDA device each (devices, or the emulated card through
-# VCOMPRESS_BACKEND_PATH, with VC_EMU_DEVICES of them): the bytes of one process with one device, whatever the number of
-# ranks, and one sentence where there are fewer devices than ranks. Prints a line per comparison; status 1 if any fails.
+# VCOMPRESS_BACKEND_PATH, with VC_EMU_DEVICES of them): with sums on the hosts the bytes of one process with one device,
+# whatever the number of ranks; with those of NCCL weights that are as near as rounding lets them be; sentences where
+# there are fewer devices than ranks, no NCCL, or a rank that ends. Prints a line per comparison; status 1 if any fails.
 #
 #     ranks_on_cuda.sh VCOMPRESS DEVICES
 set -eu
@@ -48,7 +49,7 @@ figure() {
 }
 
 # Rows of six bytes and their labels, as idx files; seven batches an epoch: four in its first step, three in its second
-# one, so that a rank may have none.
+# one, so that a rank may have none. (A bias in front of a normalization has gradients of nothing but rounding.)
 {
     printf '\000\000\010\002\000\000\000\016\000\000\000\006'
     printf 'Fourteen rows of six bytes, for a network with two layers and a normalization of batches.'
@@ -56,13 +57,13 @@ figure() {
 printf '\000\000\010\001\000\000\000\016\000\001\002\000\001\001\002\000\002\002\001\000\000\001' >labels-idx1-ubyte
 printf 'input x [batch, 6]\nlinear a 24\nbatchnorm n\nrelu\nlinear b 3\n' >net.txt
 set -- --device cuda --alpha 0 --student net.txt --data rows-idx2-ubyte --labels labels-idx1-ubyte --scale 0.01 --batch 2 \
-    --accum 4 --steps 9 --eval rows-idx2-ubyte --eval-labels labels-idx1-ubyte --eval-every 2 --force
+    --accum 4 --steps 9 --eval rows-idx2-ubyte --eval-labels labels-idx1-ubyte --eval-every 2 --freeze a.bias --force
 
 "$program" distill "$@" --ranks none --json=one.json -o one.npz >one.out 2>one.err || say "one process" 1
 n=2
 while [ "$n" -le "$devices" ] && [ "$n" -le 3 ]; do
     outcome=0
-    ranks "$n" many "$@" && cmp one.npz many.npz && grep -q "\"ranks\": $n\b" many.json || outcome=1
+    ranks "$n" many "$@" --all-reduce host && cmp one.npz many.npz && grep -q "\"ranks\": $n\b" many.json || outcome=1
     [ "$(figure device_planned)" = "$(figure device_peak)" ] && [ "$(figure planned)" = "$(figure peak)" ] || outcome=1
     say "$n ranks with a device each: the bytes of one process, memory as planned" "$outcome"
     n=$((n + 1))
@@ -77,6 +78,45 @@ ranks 2 eight "$@" --optimizer adam8bit &&
 unset CUDA_VISIBLE_DEVICES
 VC_EMU_DEVICES=$devices
 say "2 ranks that see one device, with states of 8 bits" "$outcome"
+
+# An emulated card has an NCCL where VC_EMU_NCCL says so; a system has one or not.
+VC_EMU_NCCL=1
+export VC_EMU_NCCL
+n=2
+while [ "$n" -le "$devices" ] && [ "$n" -le 3 ]; do
+    outcome=0
+    ranks "$n" many "$@" --all-reduce auto || outcome=1
+    if ! grep -q '"all_reduce": "NCCL' many.json; then
+        echo "skipped: NCCL, which this system has not"
+        break
+    fi
+    "$program" diff -q --min-sqnr 90 one.npz many.npz && ! cmp -s one.npz many.npz || outcome=1
+    [ "$(figure device_planned)" = "$(figure device_peak)" ] && [ "$(figure planned)" = "$(figure peak)" ] || outcome=1
+    grep -q "on each of $n ranks (TCP; gradients by NCCL " many.out || outcome=1
+    say "$n ranks that add by NCCL: one process but for rounding, memory as planned" "$outcome"
+    n=$((n + 1))
+done
+if [ -n "${VC_EMU_DEVICES:-}" ] && [ "$devices" -ge 2 ]; then
+    for what in none init dies; do
+        outcome=0
+        VC_EMU_NCCL=$what
+        if ranks 2 never "$@" --all-reduce nccl --checkpoint "$what.ckpt"; then
+            outcome=1
+        fi
+        case $what in
+        none) words='NCCL, which adds up the gradients of the ranks: libnccl.so.2 cannot be loaded (--all-reduce host does without it)$' ;;
+        init) words='NCCL, which adds up the gradients of the ranks: ncclCommInitRank: unhandled system error (--all-reduce host does without it)$' ;;
+        *) words='rank 0: another rank does not answer: ' ;;
+        esac
+        grep -q "^vcompress: .*$words" never.err && [ ! -e never.npz ] || outcome=1
+        say "an NCCL that is not what it should be: $what" "$outcome"
+    done
+    outcome=0
+    VC_EMU_NCCL=none
+    ranks 2 never "$@" && grep -q '"all_reduce": "host"' never.json && cmp one.npz never.npz || outcome=1
+    say "auto without NCCL: the hosts" "$outcome"
+fi
+unset VC_EMU_NCCL
 
 outcome=0
 if ranks $((devices + 1)) few "$@"; then

@@ -36,6 +36,7 @@ enum {
     cudaErrorUnsupportedPtxVersion = 222,
     cudaErrorInvalidResourceHandle = 400,
     cudaErrorLaunchFailure = 719,
+    cudaErrorNotReady = 600,
     cudaErrorUnknown = 999
 };
 typedef int cudaError_t;
@@ -76,6 +77,7 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
@@ -89,6 +91,12 @@ void *vc_emu_cublas_find(void *file, const char *symbol);
 #define VC_CUDA_CUBLAS_OPEN(name)         vc_emu_cublas_open(name)
 #define VC_CUDA_CUBLAS_FIND(file, symbol) vc_emu_cublas_find(file, symbol)
 #define VC_CUDA_CUBLAS_CLOSE(file)        (0)
+
+/* NCCL, as cuda_train_nccl.cu looks for it; in emu_nccl.cpp. */
+void *vc_emu_nccl_open(const char *name);
+void *vc_emu_nccl_find(void *file, const char *symbol);
+#define VC_CUDA_NCCL_OPEN(name)         vc_emu_nccl_open(name)
+#define VC_CUDA_NCCL_FIND(file, symbol) vc_emu_nccl_find(file, symbol)
 
 /* ---- inside of a kernel ---- */
 

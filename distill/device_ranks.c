@@ -1,0 +1,103 @@
+/* device_ranks.c - see device_ranks.h. */
+#include "distill/device_ranks.h"
+
+#include "distill/device_step.h"
+
+#define PATIENCE 300 /* seconds until a sum is given up, which all ranks have asked for */
+
+static const struct vc_train_sums *sums_of(const struct vc_trainer *t)
+{
+    return t->device->table->sums;
+}
+
+static enum vc_status fail(struct vc_trainer *t)
+{
+    return vc_fail(t->ctx, VC_E_DEVICE, "NCCL, which adds up the gradients of the ranks: %s (%s host does without it)",
+                   sums_of(t)->why(), vc_option(t->ctx, "all_reduce"));
+}
+
+enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl)
+{
+    struct vc_ranks *ranks = t->options.ranks;
+    bool here = t->options.all_reduce != VC_ALL_REDUCE_HOST && sums_of(t)->name() != NULL;
+    double own = here;
+    double(*all)[VC_MEETING_NUMBERS];
+    enum vc_status status = VC_OK;
+
+    *nccl = false;
+    if (ranks == NULL) {
+        return VC_OK;
+    }
+    all = vc_ranks_numbers(ranks);
+    VC_TRY(vc_ranks_meet(t->ctx, ranks, t->options.all_reduce == VC_ALL_REDUCE_NCCL && !here ? fail(t) : VC_OK, &own, 1,
+                         all));
+    *nccl = true;
+    for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
+        *nccl = *nccl && all[k][0] != 0;
+    }
+    t->report->all_reduce = *nccl ? sums_of(t)->name() : "host";
+out:
+    return status;
+}
+
+enum vc_status vc_device_ranks_begin(struct vc_trainer *t)
+{
+    struct vc_ranks *ranks = t->options.ranks;
+    unsigned char id[VC_TRAIN_SUMS_ID] = {0};
+    struct vc_piece *pieces;
+    unsigned rank = vc_ranks_rank(ranks);
+    unsigned size = vc_ranks_size(ranks);
+    enum vc_status status;
+
+    if (!vc_device_uses_nccl(t)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_ranks_meet(t->ctx, ranks, rank == 0 && sums_of(t)->id(id) != 0 ? fail(t) : VC_OK, NULL, 0, NULL));
+    pieces = vc_ranks_pieces(ranks);
+    for (unsigned k = 0; k < size; k++) {
+        pieces[k] = (struct vc_piece){id, rank == 0 ? sizeof id : 0};
+        pieces[size + k] = (struct vc_piece){id, rank != 0 && k == 0 ? sizeof id : 0};
+    }
+    VC_TRY(vc_ranks_exchange(t->ctx, ranks, pieces, pieces + size));
+    VC_TRY(vc_ranks_meet(t->ctx, ranks, sums_of(t)->begin(t->device->session, id, rank, size) != 0 ? fail(t) : VC_OK,
+                         NULL, 0, NULL));
+out:
+    return status;
+}
+
+/* Asked while a sum is made. */
+struct wait {
+    struct vc_ctx *ctx;
+    double until;
+};
+
+static bool gives_up(void *user)
+{
+    const struct wait *wait = user;
+
+    return atomic_load_explicit(&wait->ctx->shared->cancelled, memory_order_relaxed) != 0 || vc_seconds() > wait->until;
+}
+
+enum vc_status vc_device_ranks_add(struct vc_trainer *t, float *data, uint64_t n)
+{
+    struct wait wait = {t->ctx, vc_seconds() + PATIENCE};
+    enum vc_status status;
+
+    status = sums_of(t)->add(t->device->session, data, n) != 0 ? fail(t) : VC_OK;
+    status = vc_ranks_meet(t->ctx, t->options.ranks, status, NULL, 0, NULL); /* all have asked for it */
+    if (status == VC_OK && sums_of(t)->wait(t->device->session, gives_up, &wait) != 0) {
+        status = vc_check_cancelled(t->ctx);
+        status = status == VC_OK ? fail(t) : status;
+    }
+    if (status != VC_OK) {
+        sums_of(t)->end(t->device->session, false); /* before anything waits for the device */
+    }
+    return status;
+}
+
+void vc_device_ranks_end(struct vc_trainer *t)
+{
+    if (t->device != NULL && vc_device_uses_nccl(t)) {
+        sums_of(t)->end(t->device->session, !vc_ranks_lost(t->options.ranks));
+    }
+}

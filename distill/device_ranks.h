@@ -1,0 +1,23 @@
+/* device_ranks.h - gradients of ranks that have a device each, added up from device to device (NCCL), where that is
+ * what the run does. Everything else that ranks do together goes through their hosts (ranks/meeting.h).
+ *
+ *     vc_device_ranks_choose    is there an NCCL on all of them, and is it wanted?
+ *     vc_device_ranks_begin     they find each other, once, before the first step
+ *     vc_device_ranks_add       an array of the device becomes the sum of all ranks'
+ *     vc_device_ranks_end
+ *
+ * Each call that waits for the others inside NCCL stands behind a meeting, so that no rank waits there for one that has
+ * failed or gone. */
+#ifndef VC_DISTILL_DEVICE_RANKS_H
+#define VC_DISTILL_DEVICE_RANKS_H
+
+#include "distill/trainer.h"
+
+/* *nccl: it is used. A meeting of the ranks. VC_E_DEVICE: it was asked for, and a rank has none. */
+enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl);
+enum vc_status vc_device_ranks_begin(struct vc_trainer *t);
+/* n floats of device memory. The work that was asked for before is done behind it. */
+enum vc_status vc_device_ranks_add(struct vc_trainer *t, float *data, uint64_t n);
+void vc_device_ranks_end(struct vc_trainer *t);
+
+#endif

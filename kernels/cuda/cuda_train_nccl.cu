@@ -1,0 +1,162 @@
+/* cuda_train_nccl.cu - training on the device: sums over ranks, each of which has a device, by NCCL where the system
+ * has it. It is loaded when ranks ask for it, so that nothing else needs it; contracts in train_backend.h. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "kernels/cuda/cuda_train.h"
+
+/* Where NCCL comes from; the emulated runtime has one of its own. */
+#ifndef VC_CUDA_NCCL_OPEN
+#include <dlfcn.h>
+#define VC_CUDA_NCCL_OPEN(name)         dlopen(name, RTLD_NOW | RTLD_LOCAL)
+#define VC_CUDA_NCCL_FIND(file, symbol) dlsym(file, symbol)
+#endif
+
+#define NCCL_FLOAT32 7
+#define NCCL_SUM     0
+#define NCCL_WAITS   7 /* ncclInProgress */
+#define LOOK_NS      20000
+
+/* As nccl.h declares them. */
+struct nccl_id {
+    unsigned char bytes[VC_TRAIN_SUMS_ID];
+};
+
+static struct {
+    void *file; /* stays loaded: NCCL keeps threads of its own */
+    void *comm; /* NULL: none is open */
+    char name[64], why[256];
+    int (*version)(int *version);
+    int (*id)(struct nccl_id *id);
+    int (*init)(void **comm, int size, struct nccl_id id, int rank);
+    int (*all_reduce)(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream);
+    int (*error_of)(void *comm, int *error);
+    int (*destroy)(void *comm);
+    int (*abort)(void *comm);
+    const char *(*text)(int result);
+} nccl;
+
+/* Looks one function up; false: it is not there. */
+static bool look_up(const char *name, void *function)
+{
+    void *symbol = VC_CUDA_NCCL_FIND(nccl.file, name);
+
+    memcpy(function, &symbol, sizeof symbol); /* POSIX: a function pointer fits into void * */
+    if (symbol == NULL) {
+        (void)snprintf(nccl.why, sizeof nccl.why, "libnccl.so.2 has no %s", name);
+    }
+    return symbol != NULL;
+}
+
+static const char *sums_name(void)
+{
+    int version = 0;
+
+    if (nccl.name[0] != '\0') {
+        return nccl.name;
+    }
+    nccl.file = nccl.file != NULL ? nccl.file : VC_CUDA_NCCL_OPEN("libnccl.so.2");
+    if (nccl.file == NULL) {
+        (void)snprintf(nccl.why, sizeof nccl.why, "libnccl.so.2 cannot be loaded");
+        return NULL;
+    }
+    if (!look_up("ncclGetVersion", &nccl.version) || !look_up("ncclGetUniqueId", &nccl.id) ||
+        !look_up("ncclCommInitRank", &nccl.init) || !look_up("ncclAllReduce", &nccl.all_reduce) ||
+        !look_up("ncclCommGetAsyncError", &nccl.error_of) || !look_up("ncclCommDestroy", &nccl.destroy) ||
+        !look_up("ncclCommAbort", &nccl.abort) || !look_up("ncclGetErrorString", &nccl.text)) {
+        return NULL;
+    }
+    if (nccl.version(&version) != 0 || version < 2400) {
+        (void)snprintf(nccl.why, sizeof nccl.why, "libnccl.so.2 is of version %d; 2.4 or later is needed", version);
+        return NULL;
+    }
+    /* 2708: 2.7.8; 22703: 2.27.3 */
+    (void)snprintf(nccl.name, sizeof nccl.name, "NCCL %d.%d.%d", version / (version < 10000 ? 1000 : 10000),
+                   version < 10000 ? version % 1000 / 100 : version % 10000 / 100, version % 100);
+    return nccl.name;
+}
+
+/* 0, or 1 with the reason kept. */
+static int outcome(const char *call, int result)
+{
+    if (result != 0) {
+        (void)snprintf(nccl.why, sizeof nccl.why, "%s: %s", call, nccl.text(result));
+    }
+    return result != 0;
+}
+
+static const char *sums_why(void)
+{
+    return nccl.why;
+}
+
+static int sums_id(unsigned char id[VC_TRAIN_SUMS_ID])
+{
+    struct nccl_id made;
+    int failed;
+
+    memset(&made, 0, sizeof made);
+    failed = outcome("ncclGetUniqueId", nccl.id(&made));
+    memcpy(id, made.bytes, sizeof made.bytes);
+    return failed;
+}
+
+static int sums_begin(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], unsigned rank, unsigned size)
+{
+    struct nccl_id given;
+
+    (void)session; /* its device is the current one */
+    memcpy(given.bytes, id, sizeof given.bytes);
+    return outcome("ncclCommInitRank", nccl.init(&nccl.comm, (int)size, given, (int)rank));
+}
+
+static int sums_add(void *session, float *data, uint64_t n)
+{
+    const struct vc_cuda_session *s = (const struct vc_cuda_session *)session;
+
+    return outcome("ncclAllReduce", nccl.all_reduce(data, data, n, NCCL_FLOAT32, NCCL_SUM, nccl.comm, s->stream));
+}
+
+/* The stream is asked now and then, so that a sum that never ends can be given up. */
+static int sums_wait(void *session, bool (*stop)(void *user), void *user)
+{
+    const struct vc_cuda_session *s = (const struct vc_cuda_session *)session;
+    const struct timespec nap = {0, LOOK_NS};
+    int result, error;
+
+    for (;;) {
+        result = (int)cudaStreamQuery(s->stream);
+        if (result != (int)cudaErrorNotReady) {
+            break;
+        }
+        (void)cudaGetLastError();
+        error = 0;
+        if (outcome("ncclCommGetAsyncError", nccl.error_of(nccl.comm, &error)) ||
+            (error != NCCL_WAITS && outcome("ncclAllReduce", error))) {
+            return 1;
+        }
+        if (stop(user)) {
+            (void)snprintf(nccl.why, sizeof nccl.why, "the sum over the ranks was given up");
+            return 1;
+        }
+        (void)nanosleep(&nap, NULL);
+    }
+    if (result != (int)cudaSuccess) {
+        (void)snprintf(nccl.why, sizeof nccl.why, "%s", cudaGetErrorString((cudaError_t)result));
+    }
+    return result != (int)cudaSuccess;
+}
+
+/* Abort ends kernels that wait for ranks which are gone. */
+static void sums_end(void *session, bool whole)
+{
+    (void)session;
+    if (nccl.comm != NULL) {
+        (void)(whole ? nccl.destroy(nccl.comm) : nccl.abort(nccl.comm));
+    }
+    nccl.comm = NULL;
+}
+
+const struct vc_train_sums vc_cuda_train_sums = {sums_name, sums_why,  sums_id, sums_begin,
+                                                 sums_add,  sums_wait, sums_end};
