@@ -47,6 +47,12 @@ static bool classes_are_tokens(const struct vc_graph *graph, size_t n_classes)
     return !some;
 }
 
+/* What sentences begin with. */
+static const char *file_of(const struct vc_net *net)
+{
+    return net->network.weights->path;
+}
+
 /* What the student learns from has to be logits: rows of classes. */
 static enum vc_status check_output(struct vc_net *net)
 {
@@ -55,7 +61,7 @@ static enum vc_status check_output(struct vc_net *net)
     const char *op;
 
     if (vc_graph_output_count(graph) == 0) {
-        return vc_fail(net->ctx, VC_E_UNSUPPORTED, "%s: the graph has no outputs", net->options.role);
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED, "%s: the graph has no outputs", file_of(net));
     }
     output = vc_graph_value(graph, vc_graph_output(graph, 0));
     op = output->node != VC_NO_NODE ? vc_graph_node(graph, output->node)->op : "";
@@ -63,7 +69,7 @@ static enum vc_status check_output(struct vc_net *net)
         return vc_fail(net->ctx, VC_E_UNSUPPORTED,
                        "%s: the output %s is made by Softmax: probabilities, where logits are needed; leave that node "
                        "out of the graph",
-                       net->options.role, output->name);
+                       file_of(net), output->name);
     }
     if (output->dtype != VC_DTYPE_F32 || output->n_dims < 2 || output->n_dims > 3 ||
         output->shape[output->n_dims - 1].size < 2 || vc_graph_dim_value(graph, output->shape[1]) < 1) {
@@ -80,7 +86,7 @@ static enum vc_status check_output(struct vc_net *net)
                        "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
                        "[batch, classes], or for each position of it, [batch, sequence, classes], with a number of "
                        "classes that the graph says",
-                       net->options.role, output->name, text);
+                       file_of(net), output->name, text);
     }
     net->n_classes = (size_t)vc_graph_dim_value(graph, output->shape[output->n_dims - 1]);
     net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(graph, output->shape[1]) : 1;
@@ -138,7 +144,7 @@ static enum vc_status check_names(const struct vc_net *net)
                             "keeps equal tensors once, and they would be trained as one; export it for training "
                             "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False)), or, where "
                             "they are meant to be one, %s",
-                            net->options.role, first->tensor, first->also, n, n == 1 ? "" : "s",
+                            file_of(net), first->tensor, first->also, n, n == 1 ? "" : "s",
                             vc_option(net->ctx, "allow_tied"));
 }
 
@@ -234,7 +240,7 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
         return vc_fail(net->ctx, VC_E_ARGUMENT,
                        "%s: its graph computes %lld rows at a time and no others: %s %lld, and a number of rows that "
                        "is a multiple of it",
-                       net->options.role, (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
+                       file_of(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
     }
     if (net->batch != NULL) {
         VC_TRY(vc_graph_bind(net->ctx, net->network.graph, net->batch, (int64_t)rows));
@@ -243,7 +249,7 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
     if (status != VC_OK) {
         vc_engine_free(*out);
         *out = NULL;
-        status = vc_context(net->ctx, "%s", net->options.role);
+        status = vc_context(net->ctx, "%s", file_of(net));
     }
 out:
     return status;
@@ -260,7 +266,7 @@ enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, stru
         }
     }
     if (net->n_engines == VC_NETWORK_SIZES) {
-        return vc_fail(net->ctx, VC_E_INTERNAL, "%s: a network with more than %d numbers of rows", net->options.role,
+        return vc_fail(net->ctx, VC_E_INTERNAL, "%s: a network with more than %d numbers of rows", file_of(net),
                        VC_NETWORK_SIZES);
     }
     VC_TRY(make_engine(net, rows, train, out));

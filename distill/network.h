@@ -9,7 +9,7 @@
 #define VC_NETWORK_SIZES 8 /* numbers of rows that one network has programs for */
 
 struct vc_net_options {
-    const char *role; /* "student": begins sentences */
+    const char *role; /* "student": in sentences, which begin with the file of its weights */
     enum vc_graph_precision precision;
     enum vc_unary rounding; /* of programs that train, as in struct vc_engine_options */
     bool train;

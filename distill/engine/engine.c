@@ -257,7 +257,11 @@ static void check_nodes(struct vc_engine *e)
         const struct vc_graph_node *node = &e->graph->nodes[n];
 
         if (e->needed[n] && vc_train_op_find(node->op) == NULL && !vc_plan_is_defined(e, n)) {
-            vc_plan_fail(e, n, "the operator is none of those that can be trained");
+            vc_plan_fail(e, n, "%s",
+                         strcmp(node->op, "TopK") == 0
+                             ? "no gradient goes through what it chooses (the experts of a mixture, mostly): such a "
+                               "network can teach and be evaluated, and not learn"
+                             : "the operator is none of those that can be trained (docs/distillation.md lists them)");
         }
     }
 }

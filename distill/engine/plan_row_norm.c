@@ -36,9 +36,10 @@ static struct vc_args_row_norm *norm_args(struct vc_engine *e, uint32_t node)
     for (unsigned k = 1; k < 3; k++) {
         const struct vc_plan_value *by = vc_plan_in(e, node, k);
 
-        if (by != NULL && (by->n != args->n || by->n_dims > x->n_dims - axis)) {
-            vc_plan_fail(e, node, "'%s' has %llu elements, and one for each of the %llu of a row is needed",
-                         e->graph->values[n->inputs[k]].name, (unsigned long long)by->n, (unsigned long long)args->n);
+        if (by != NULL && ((by->n != args->n && (by->n != 1 || by->trained)) || by->n_dims > x->n_dims - axis)) {
+            vc_plan_fail(e, node, "'%s' has %llu elements; one for each of the %llu of a row is needed%s",
+                         e->graph->values[n->inputs[k]].name, (unsigned long long)by->n, (unsigned long long)args->n,
+                         by->n == 1 ? ", or a single one that is not trained" : "");
             return NULL;
         }
     }
@@ -51,6 +52,22 @@ static struct vc_args_row_norm *norm_args(struct vc_engine *e, uint32_t node)
     return args;
 }
 
+/* Scale or bias of n elements. A single number that stands for all (norms with nothing to learn, as OLMo has them) is
+ * written out. */
+static struct vc_ref row_of(struct vc_engine *e, uint32_t node, unsigned k, uint64_t n)
+{
+    const struct vc_plan_value *by = vc_plan_in(e, node, k);
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = 1, .shape = {(int64_t)n}, .step = {{1}}};
+
+    if (by == NULL || by->n == n) {
+        return vc_plan_data(e, node, k);
+    }
+    s.refs[0] = vc_plan_reals(e, n);
+    s.refs[1] = vc_plan_data(e, node, k);
+    vc_plan_strided(e, node, &s, false);
+    return s.refs[0];
+}
+
 void vc_train_forward_layer_norm(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_row_norm *args = norm_args(e, node);
@@ -61,9 +78,9 @@ void vc_train_forward_layer_norm(struct vc_engine *e, uint32_t node)
         return;
     }
     refs[0] = vc_plan_data(e, node, 0);
+    refs[2] = row_of(e, node, 1, args->n);
+    refs[3] = row_of(e, node, 2, args->n);
     refs[1] = vc_plan_make(e, node, 0, true);
-    refs[2] = vc_plan_data(e, node, 1);
-    refs[3] = vc_plan_data(e, node, 2);
     if (y->trained) {
         y->extra = vc_plan_reals(e, args->rows * (args->centred ? 2 : 1));
         refs[4] = y->extra;
@@ -98,7 +115,7 @@ void vc_train_backward_layer_norm(struct vc_engine *e, uint32_t node)
     parts = vc_plan_blocks(args->rows, args->rows_per_block);
     refs[0] = vc_plan_data(e, node, 0);
     refs[1] = vc_plan_grad(e, node, 0);
-    refs[3] = vc_plan_data(e, node, 1);
+    refs[3] = row_of(e, node, 1, args->n);
     refs[4] = vc_plan_out(e, node, 0)->extra;
     for (unsigned k = 1; k < 3; k++) {
         if (vc_plan_trained(e, node, k)) {

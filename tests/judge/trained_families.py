@@ -200,7 +200,7 @@ def run(name, folder, tmp):
 
 def reason(remark):
     """The node of a refusal, or what of the output is wrong."""
-    node = re.search(r"student: ([A-Z]\w+) '", remark)
+    node = re.search(r": ([A-Z]\w+) '", remark)
     output = re.search(r"the output (\w+) is \[", remark)
     return node[1] if node else "output `%s`" % output[1] if output else remark
 
