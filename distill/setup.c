@@ -190,7 +190,9 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows 
                                       vc_option(t->ctx, "eval_logits"), vc_option(t->ctx, "eval"));
     }
     if (n_files != 0 && t->runs_teacher) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers");
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers%s%s%s",
+                       rows == &t->eval ? "; the network answers the rows of " : "",
+                       rows == &t->eval ? vc_option(t->ctx, "eval") : "", rows == &t->eval ? " itself" : "");
     }
     if (n_files != 0) {
         VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, t->student.n_classes, o->temperature,
@@ -244,6 +246,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     }
     VC_TRY(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
     VC_TRY(open_teacher(t, &t->eval, t->options.eval_logits, t->options.n_eval_logits));
+    VC_TRY(vc_teacher_files_agree(&t->data.files, &t->eval.files));
     VC_TRY(check_terms(t));
     VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));

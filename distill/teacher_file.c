@@ -280,6 +280,38 @@ out:
     return status;
 }
 
+/* Files without a digest fit every other. */
+enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const struct vc_teacher_files *eval)
+{
+    struct vc_ctx *ctx = eval->ctx;
+    char ours[VC_SHA256_HEX_BYTES];
+    char theirs[VC_SHA256_HEX_BYTES];
+    enum vc_status status = VC_OK;
+
+    if (data->n == 0 || eval->n == 0) {
+        return VC_OK;
+    }
+    if (data->n != eval->n) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %zu files of answers, where %s has %zu: the same teachers answer both",
+                       vc_option(ctx, "eval_logits"), eval->n, vc_option(ctx, "teacher"), data->n);
+    }
+    for (size_t i = 0; i < eval->n; i++) {
+        bool found = false;
+
+        VC_TRY(read_digest(ctx, eval->items[i].model, "teacher", ours));
+        for (size_t k = 0; k < data->n && !found; k++) {
+            VC_TRY(read_digest(ctx, data->items[k].model, "teacher", theirs));
+            found = ours[0] == '\0' || theirs[0] == '\0' || strcmp(ours, theirs) == 0;
+        }
+        if (!found) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers of another network than %s, by its SHA-256",
+                           eval->items[i].model->path, data->items[data->n == 1 ? 0 : i].model->path);
+        }
+    }
+out:
+    return status;
+}
+
 void vc_teacher_files_close(struct vc_teacher_files *files)
 {
     for (size_t i = 0; files->items != NULL && i < files->n; i++) {

@@ -43,6 +43,8 @@ struct vc_teacher_files {
 enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *const *models, size_t n,
                                      const struct vc_rows_view *view, size_t n_classes, double temperature,
                                      uint64_t batch, struct vc_teacher_files *files);
+/* Refuses answers to the rows of an evaluation that other networks gave than those to the data. */
+enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const struct vc_teacher_files *eval);
 void vc_teacher_files_close(struct vc_teacher_files *files);
 
 /* The answers to n rows, as float or double; valid until the next call. of_logits: several teachers are the mean of

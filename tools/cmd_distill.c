@@ -569,6 +569,10 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
     if (rc == GO_ON && cli->eval_teacher != NULL && o->eval_answers.n == 0) {
         rc = app_usage(app, "--eval-teacher %s: is no file of vcompress logits", cli->eval_teacher);
     }
+    if (rc == GO_ON && is_derived(cli) && o->answers.n != 0) {
+        rc = app_usage(app, "--width and --keep-layers make the student of the teacher, and %s has only its answers",
+                       cli->nets.teacher);
+    }
     return rc;
 }
 

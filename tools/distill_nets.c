@@ -99,6 +99,13 @@ int net_open(struct app *app, const char *path, const char *graph, const char *o
     enum vc_status status = vc_model_open(app->ctx, path, NULL, &net->weights);
 
     app->subject = path;
+    if (status == VC_OK && vc_logits_is(net->weights)) {
+        return app_usage(
+            app,
+            "%s: has the answers of a network (vcompress logits), where the network itself is needed; only "
+            "distill --teacher takes answers",
+            path);
+    }
     status = status == VC_OK ? net_build(app->ctx, graph, other, net) : status;
     return status == VC_OK ? GO_ON : refuse(app, net->graph, status);
 }
@@ -134,6 +141,9 @@ int answers_check(struct app *app, const char *paths)
     size_t n = 0;
 
     while (next_name(&paths, path)) {
+        if (path[0] == '\0') {
+            return app_usage(app, "--teacher: an empty name; names stand between single commas, as in A,B");
+        }
         if (strlen(path) + 1 == sizeof(path)) {
             return app_usage(app, "--teacher: a name is too long");
         }
