@@ -15,6 +15,7 @@ uint32_t vc_crc32(uint32_t crc, const void *data, size_t n);
 /* Its fast part: the first bytes of data (returns how many; 0 where this processor lacks the instructions, or n is
  * small) are replaced by 16 whose CRC, started with 0xffffffff, is that of those bytes started with crc. */
 #define VC_CRC_FOLDED_BYTES 16
+bool vc_crc32_fold_pays(void); /* it has them, and no library is faster here */
 size_t vc_crc32_fold(uint32_t crc, const void *data, size_t n, unsigned char folded[VC_CRC_FOLDED_BYTES]);
 
 /* What the CRC of a piece contributes to the CRC of the whole when n_after bytes follow it: the CRC of the whole is the

@@ -33,7 +33,7 @@ static uint32_t library_crc(uint32_t crc, const void *data, size_t n)
 uint32_t vc_crc32(uint32_t crc, const void *data, size_t n)
 {
     unsigned char folded[VC_CRC_FOLDED_BYTES];
-    size_t done = vc_crc32_fold(crc, data, n, folded);
+    size_t done = vc_crc32_fold_pays() ? vc_crc32_fold(crc, data, n, folded) : 0;
 
     if (done != 0) {
         crc = library_crc(0xffffffffu, folded, sizeof folded);

@@ -13,15 +13,18 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 
-/* This processor has them, and the libraries are not faster. */
 static bool has_instructions(void)
 {
-#if VC_HAVE_ISAL || VC_HAVE_LIBDEFLATE
-    if (__builtin_cpu_supports("avx512vl")) { /* with which the libraries are faster still */
-        return false;
-    }
-#endif
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("vpclmulqdq");
+}
+
+bool vc_crc32_fold_pays(void)
+{
+#if VC_HAVE_ISAL || VC_HAVE_LIBDEFLATE
+    return has_instructions() && !__builtin_cpu_supports("avx512vl"); /* with which the libraries are faster still */
+#else
+    return has_instructions();
+#endif
 }
 
 /* n_blocks of 128 bytes become 16 with the same CRC. reg: the CRC's register before them. */
@@ -58,6 +61,11 @@ static void fold(uint32_t reg, const unsigned char *p, size_t n_blocks, unsigned
 }
 #else
 static bool has_instructions(void)
+{
+    return false;
+}
+
+bool vc_crc32_fold_pays(void)
 {
     return false;
 }
