@@ -63,9 +63,11 @@ static void test_refused(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
     struct task deflated = asked(NULL, 0);
+    struct task int8 = task_int8();
     struct zip_builder z = {0};
 
     (void)state;
+    int8.write.format = "npy";
     zip_add_bytes(&z, "a.npy", npy_matrix(6, 40), NULL);
     zip_finish(&z, ZIP_END_PLAIN, 0);
     (void)save("in.npz", &z.out);
@@ -84,6 +86,8 @@ static void test_refused(void **state)
     must_refuse(ctx, "in.safetensors", "..", asked(NULL, 100), "is no name for a new folder");
     must_refuse(ctx, "in.safetensors", "gone/q", asked(NULL, 100), "gone");
     remove_path("q");
+    must_refuse(ctx, "in.npy", "q", int8,
+                "the output cannot be npy (codes and scales are several arrays); npz can hold it");
     deflated.write.deflate = VC_DEFLATE_AUTO;
     must_refuse(ctx, "in.npz", "q.gguf", deflated, "deflate");
     must_refuse(ctx, "in.npz", "q.safetensors", deflated, "deflate");

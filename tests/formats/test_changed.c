@@ -288,12 +288,40 @@ static void test_codes(void **state)
     empty_folder();
 }
 
+/* Folders as loaders want them: what says how their codes become values is damaged. */
+static void test_loaders(void **state)
+{
+    static const char *const layouts[] = {"bitsandbytes", "compressed-tensors"};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        struct vc_ctx *ctx = test_ctx();
+        struct task task = task_int8();
+        struct zip_builder z = {0};
+
+        zip_add_bytes(&z, "model.layers.0.mlp.up_proj.weight.npy", npy_matrix(2, 8), NULL);
+        zip_finish(&z, ZIP_END_PLAIN, 0);
+        (void)save("w.npz", &z.out);
+        zip_release(&z);
+        assert_int_equal(mkdir(in_folder("in"), 0700), 0);
+        must_run(ctx, "w.npz", "in/model.safetensors", task_copy());
+        (void)save_text("in/config.json", "{\"model_type\": \"llama\"}");
+        task.write.layout = layouts[i];
+        must_run(ctx, "in", "q", task);
+        vc_ctx_free(ctx);
+        damage_each("q", "q/model.safetensors", "out", task_back(), 2);
+        damage_each("q", "q/config.json", "out", task_back(), 2);
+        empty_folder();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_npz),    cmocka_unit_test(test_gguf), cmocka_unit_test(test_folder),
-        cmocka_unit_test(test_shards), cmocka_unit_test(test_onnx), cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_codes),
+        cmocka_unit_test(test_npz),    cmocka_unit_test(test_gguf),    cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_shards), cmocka_unit_test(test_onnx),    cmocka_unit_test(test_torch),
+        cmocka_unit_test(test_codes),  cmocka_unit_test(test_loaders),
     };
 
     if (access("/dev/shm", W_OK) == 0) { /* thousands of outputs are begun */

@@ -97,6 +97,7 @@ static void test_npz(void **state)
     dropped.drop_other = true;
     fail_all("in.npz", "q.safetensors", dropped);
     fail_all("in.npy", "q.npz", task_fp16());
+    fail_all("in.npy", "q.npy", task_fp16());
     empty_folder();
 }
 
@@ -156,6 +157,8 @@ static void test_configs(void **state)
 {
     static const char config[] = "{\"model_type\": \"bert\", \"torch_dtype\": \"float32\", \"dtype\": \"float32\"}";
     struct vc_ctx *ctx = test_ctx();
+    struct task bf16 = task_fp16();
+    struct task back = task_back();
 
     (void)state;
     assert_int_equal(mkdir(in_folder("in"), 0700), 0);
@@ -163,6 +166,14 @@ static void test_configs(void **state)
     must_run(ctx, "in.npz", "in/model.safetensors", task_copy());
     folder_write(in_folder("in"), "config.json", config, sizeof config - 1);
     fail_all("in", "out", task_fp16());
+    bf16.quantize.target = VC_TARGET_BF16;
+    must_run(ctx, "in", "h", bf16);
+    assert_true(holds("h/config.json", "\"torch_dtype\": \"bfloat16\", \"dtype\": \"bfloat16\""));
+    back.dequantize.casts = true;
+    must_run(ctx, "h", "b", back);
+    expect_same("b/config.json", "in/config.json");
+    remove_path("h");
+    remove_path("b");
     fail_all_ways("in", "out", layout(task_int8(), "auto"));
     fail_all("in", "out", layout(task_int8(), "bitsandbytes"));
     remove_path("in");

@@ -4,6 +4,7 @@
 #include "formats_test.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "folder_builder.h"
@@ -296,6 +297,60 @@ static void test_copy(void **state)
     test_ctx_done(ctx);
 }
 
+/* The files of one worker of two. */
+static enum vc_status run_worker(struct vc_ctx *ctx, const char *to, unsigned shard, enum vc_nonfinite nonfinite)
+{
+    struct vc_write_options write = support_write(to);
+    struct vc_quantize_options quantize = support_quantize();
+    struct vc_model *model = must_open(ctx, shard_name(1));
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    write.shard = shard;
+    write.n_shards = 2;
+    quantize.nonfinite = nonfinite;
+    VC_TRY(vc_job_create(ctx, model, &job));
+    VC_TRY(vc_job_add_quantize(ctx, job, &quantize));
+    VC_TRY(vc_job_plan(ctx, job, &write));
+    VC_TRY(vc_job_run(ctx, job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    return status;
+}
+
+/* Two workers, the first and the third file for one: together the files of one run. */
+static void test_workers(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    char whole[300];
+    char parts[300];
+    unsigned i;
+
+    (void)state;
+    snprintf(whole, sizeof whole, "%s/m", scratch_folder()); /* so that they have the same names */
+    snprintf(parts, sizeof parts, "%s/p/m", scratch_folder());
+    assert_int_equal(mkdir(in_folder("p"), 0700), 0);
+    must_run(ctx, shard_name(1), whole, divided(true, 0));
+    for (i = 2; i != 0; i--) {
+        if (run_worker(ctx, parts, i, VC_NONFINITE_ERROR) != VC_OK) {
+            fail_msg("worker %u: %s", i, vc_ctx_message(ctx));
+        }
+    }
+    for (i = 0; i < N_FILES; i++) {
+        char path[400];
+        char other[400];
+
+        snprintf(path, sizeof path, "%s/%s", whole, shard_name(i));
+        snprintf(other, sizeof other, "%s/%s", parts, shard_name(i));
+        expect_same(path, other);
+    }
+    remove_path(parts);
+    assert_int_equal(run_worker(ctx, parts, 1, VC_NONFINITE_KEEP), VC_E_UNSUPPORTED);
+    assert_non_null(strstr(vc_ctx_message(ctx), "not known before other workers' weights"));
+    vc_ctx_free(ctx);
+}
+
 /* The n-th allocation fails, for every n, as divided and divided anew (then the folder is given). */
 static void test_allocations(void **state)
 {
@@ -319,8 +374,8 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_any_opens_all), TEST(test_alone), TEST(test_refused),     TEST(test_cuts_and_flips),
-        TEST(test_verify),        TEST(test_copy),  TEST(test_allocations),
+        TEST(test_any_opens_all), TEST(test_alone), TEST(test_refused), TEST(test_cuts_and_flips),
+        TEST(test_verify),        TEST(test_copy),  TEST(test_workers), TEST(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

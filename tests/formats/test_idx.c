@@ -316,7 +316,7 @@ static enum vc_status open_tokens(struct vc_ctx *ctx, const unsigned char *data,
 
         assert_true(model->n_tensors == 1 && t->n_dims == 2 && t->shape[0] == 11 / row && t->shape[1] == row);
         assert_string_equal(t->name, "input_ids");
-        assert_int_equal(vc_model_read(ctx, model, 0, 0, t->n_elems, bytes, sizeof bytes), VC_OK);
+        status = vc_model_read(ctx, model, 0, 0, t->n_elems, bytes, sizeof bytes);
         for (size_t i = 0; i < t->n_elems; i++) {
             values[i] = bytes[i * size] | (uint32_t)bytes[i * size + 1] << 8;
             values[i] |= size == 4 ? (uint32_t)bytes[i * size + 2] << 16 | (uint32_t)bytes[i * size + 3] << 24 : 0;
@@ -357,12 +357,45 @@ static void test_tokens(void **unused)
     test_ctx_done(ctx);
 }
 
+/* Each allocation and each read fails once; a magic number of llm.c with the version of the other one is no header. */
+static void test_tokens_fail(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    unsigned char data[1024 + 48];
+    size_t n = make_tokens(2, true, data);
+    enum vc_status status = VC_E_NOMEM;
+    uint32_t values[12] = {0};
+    uint64_t k;
+
+    (void)unused;
+    for (k = 1; status == VC_E_NOMEM; k++) {
+        vc_pool_fail_at(ctx->shared->pool, k, 0);
+        status = open_tokens(ctx, data, n, 11, 0, values);
+    }
+    assert_true(status == VC_OK && k > 4);
+    vc_pool_fail_at(ctx->shared->pool, 0, 0);
+    status = VC_E_IO;
+    for (k = 1; status == VC_E_IO; k++) {
+        vc_infile_fail_at(k);
+        status = open_tokens(ctx, data, n, 11, 0, values);
+    }
+    vc_infile_fail_at(0);
+    assert_true(status == VC_OK && k > 2);
+    for (k = 0; k < 2; k++) {
+        n = make_tokens(k == 0 ? 2 : 4, true, data);
+        data[4] = k == 0 ? 7 : 1;
+        assert_int_equal(open_tokens(ctx, data, n - 1, 11, 0, values), VC_E_FORMAT);
+        assert_non_null(strstr(vc_ctx_message(ctx), "no whole tokens of 2 bytes"));
+    }
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types),     cmocka_unit_test(test_cuts),       cmocka_unit_test(test_changes),
         cmocka_unit_test(test_refused),   cmocka_unit_test(test_stream_end), cmocka_unit_test(test_reads),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_tokens),     cmocka_unit_test(test_tokens_fail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "core/chain/pass.h"
+#include "core/run/sink.h"
+
 static void test_copy(void **state)
 {
     struct onnx_builder g = small_graph(8, 17);
@@ -306,12 +309,67 @@ static void test_flips(void **state)
     flip_bits(constant_graph(), BACK, 3);
 }
 
+static enum vc_status leave_alone(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    (void)pass;
+    return vc_item_keep(ctx, item, "nothing is to be done");
+}
+
+static void forget_nothing(struct vc_ctx *ctx, struct vc_pass *pass)
+{
+    (void)ctx;
+    (void)pass;
+}
+
+static struct vc_pass trained;
+
+static enum vc_status add_trained(struct vc_ctx *ctx, struct vc_job *job)
+{
+    static const struct vc_pass_ops ops = {.name = "trained", .plan = leave_alone, .free = forget_nothing};
+
+    trained = (struct vc_pass){.ops = &ops, .command = "train", .lineage = trained.lineage};
+    return vc_job_add_pass(ctx, job, &trained);
+}
+
+/* What was trained stands in metadata_props, once: a second training takes the place of the first one, other entries
+ * stay. */
+static void test_lineage(void **state)
+{
+    struct onnx_builder g = small_graph(8, 17);
+    struct vc_ctx *ctx = test_ctx();
+    struct task task = task_copy();
+    struct bytes note = {NULL, 0, 0};
+
+    (void)state;
+    pb_text(&note, 1, "author");
+    pb_text(&note, 2, "somebody");
+    pb_message(&g.model, 14, &note);
+    (void)save_own("in.onnx", onnx_finish(&g));
+    task.add = add_trained;
+    trained.lineage = "{\"teacher\": \"first\"}";
+    must_run(ctx, "in.onnx", "a.onnx", task);
+    assert_true(holds("a.onnx", VC_LINEAGE_KEY));
+    assert_true(holds("a.onnx", "{\"teacher\": \"first\"}"));
+    trained.lineage = "{\"teacher\": \"second\"}";
+    must_run(ctx, "a.onnx", "b.onnx", task);
+    assert_true(holds("b.onnx", "{\"teacher\": \"second\"}"));
+    assert_false(holds("b.onnx", "first"));
+    assert_true(holds("b.onnx", "somebody"));
+    fail_each_allocation(ctx, "a.onnx", "c.onnx", task, 20);
+    expect_same("b.onnx", "c.onnx");
+    trained.lineage = NULL;
+    must_run(ctx, "b.onnx", "d.onnx", task);
+    expect_same("b.onnx", "d.onnx");
+    vc_ctx_free(ctx);
+    empty_folder();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copy),        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_constants),
         cmocka_unit_test(test_names),       cmocka_unit_test(test_old_inputs),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_allocations), cmocka_unit_test(test_flips),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_flips),       cmocka_unit_test(test_lineage),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -275,6 +275,65 @@ static void test_legacy(void **state)
     test_ctx_done(ctx);
 }
 
+/* The five pickles of a legacy file, around a dict of w, f32 (2,), in storage "0". */
+static struct bytes legacy_of(const char *magic, const char *version, const char *system, const char *keys)
+{
+    struct bytes b = {NULL, 0, 0};
+
+    pk_raw(&b, magic);
+    pk_raw(&b, version);
+    pk_raw(&b, system);
+    pk_start(&b);
+    pk_raw(&b, "}");
+    entry(&b, "w", "FloatStorage", "0", 2, "2", "1");
+    pk_raw(&b, "s.");
+    pk_start(&b);
+    pk_raw(&b, keys);
+    bytes_u64(&b, 2);
+    bytes_fill(&b, 0, 8);
+    return b;
+}
+
+static void test_legacy_heads(void **state)
+{
+#define MAGIC   "\x80\2\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19."
+#define VERSION "\x80\2M\xe9\3."
+#define SYSTEM  "\x80\2}U\rlittle_endian\x88s."
+#define KEYS    "]U\0010a."
+    static const struct {
+        const char *pickles[4];
+        const char *words; /* NULL: it is read */
+    } cases[] = {
+        {{MAGIC, VERSION, SYSTEM, KEYS}, NULL},
+        {{MAGIC, VERSION, "\x80\2}.", KEYS}, NULL},
+        {{"\x80\2\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x18.", VERSION, SYSTEM, KEYS}, "has not the magic number"},
+        {{MAGIC, "\x80\2M\xea\3.", SYSTEM, KEYS}, "of a version other than 1001"},
+        {{MAGIC, "\x80\2N.", SYSTEM, KEYS}, "of a version other than 1001"},
+        {{MAGIC, VERSION, "\x80\2].", KEYS}, "its third or fifth pickle is no dict"},
+        {{MAGIC, VERSION, SYSTEM, "}."}, "its third or fifth pickle is no list"},
+        {{MAGIC, VERSION, "\x80\2}U\rlittle_endian\x89s.", KEYS}, "of a big-endian machine"},
+        {{MAGIC, VERSION, "\x80\2}U\rlittle_endianK\1s.", KEYS}, "of a big-endian machine"},
+        {{MAGIC, VERSION, SYSTEM, "]K\5a."}, "key 0 of the list of storages is of no storage"},
+        {{MAGIC, VERSION, SYSTEM, "]U\0011a."}, "key 0 of the list of storages is of no storage"},
+        {{MAGIC, VERSION, SYSTEM, "](U\0010U\0010e."}, "key 1 of the list of storages is there twice"},
+        {{MAGIC, VERSION, SYSTEM, "]."}, "0 storages are listed, but 1 are needed"},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *const *p = cases[i].pickles;
+        struct bytes b = legacy_of(p[0], p[1], p[2], p[3]);
+
+        if (cases[i].words == NULL) {
+            expect_good("legacy heads", b.p, b.n);
+        } else {
+            expect_bad("legacy heads", b.p, b.n, cases[i].words);
+        }
+        bytes_release(&b);
+    }
+}
+
 /* Its pickles may be of any protocol; from 4 on they are framed. */
 static void test_legacy_protocols(void **state)
 {
@@ -324,13 +383,10 @@ static void test_cuts_and_flips(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),
-        cmocka_unit_test(test_big_endian),
-        cmocka_unit_test(test_training),
-        cmocka_unit_test(test_module),
-        cmocka_unit_test(test_other_tops),
-        cmocka_unit_test(test_legacy),
-        cmocka_unit_test(test_legacy_protocols),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_big_endian),
+        cmocka_unit_test(test_training),       cmocka_unit_test(test_module),
+        cmocka_unit_test(test_other_tops),     cmocka_unit_test(test_legacy),
+        cmocka_unit_test(test_legacy_heads),   cmocka_unit_test(test_legacy_protocols),
         cmocka_unit_test(test_cuts_and_flips),
     };
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/job/job_apply.h"
+#include "formats/torch/torch.h"
 #include "support_options.h"
 #include "zip_builder.h"
 
@@ -262,6 +263,57 @@ static void test_refused_tensors(void **state)
     test_ctx_done(ctx);
 }
 
+/* torch._utils._rebuild_parameter(<the tensor w of storage 0>, requires_grad, OrderedDict()) */
+static void add_parameter(struct bytes *b, const char *key, bool requires_grad)
+{
+    pk_string(b, key);
+    pk_global(b, "torch._utils", "_rebuild_parameter");
+    pk_raw(b, "(");
+    pk_tensor(b, "FloatStorage", "0", 12, 0, "3,4", "4,1");
+    pk_raw(b, requires_grad ? "\x88" : "\x89");
+    pk_global(b, "collections", "OrderedDict");
+    pk_raw(b, ")RtR");
+}
+
+/* Parameters stay parameters and keep what they say of gradients, in any type of floats; codes are plain tensors. A
+ * number is a tensor without dimensions. */
+static void test_parameters(void **state)
+{
+    static const size_t sizes[] = {48, 4};
+    static const char *const outputs[] = {"c.pt", "h.pt", "q.pt"};
+    struct task tasks[] = {task_copy(), task_fp16(), task_int8()};
+    struct vc_ctx *ctx = test_ctx();
+    struct bytes pickle = {NULL, 0, 0};
+    size_t i;
+
+    (void)state;
+    pk_start(&pickle);
+    pk_raw(&pickle, "}(");
+    add_parameter(&pickle, "p", true);
+    add_parameter(&pickle, "f", false);
+    entry(&pickle, "s", "FloatStorage", "1", 1, "", "");
+    pk_raw(&pickle, "u.");
+    (void)save_own("p.pt", torch_archive(&pickle, NULL, sizes, 2, NULL));
+    bytes_release(&pickle);
+    for (i = 0; i < 3; i++) {
+        struct vc_model *model;
+        const struct torch *file;
+
+        must_run(ctx, "p.pt", outputs[i], tasks[i]);
+        model = open_saved(ctx, outputs[i], NULL);
+        file = model->self;
+        assert_int_equal(model->tensors[vc_model_find(model, "s")].n_dims, 0);
+        assert_int_equal(file->found[vc_model_find(model, "p")].tensor.parameter, i != 2);
+        assert_int_equal(file->found[vc_model_find(model, "p")].tensor.requires_grad, i != 2);
+        assert_int_equal(file->found[vc_model_find(model, "f")].tensor.parameter, i != 2);
+        assert_false(file->found[vc_model_find(model, "f")].tensor.requires_grad);
+        vc_model_close(model);
+        remove_path(outputs[i]);
+    }
+    remove_path("p.pt");
+    vc_ctx_free(ctx);
+}
+
 /* The n-th allocation fails, for every n, in reading and writing. */
 static void test_allocations(void **state)
 {
@@ -353,8 +405,8 @@ int main(void)
         cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_drop),
         cmocka_unit_test(test_key_is_kept),   cmocka_unit_test(test_key_in_list),
         cmocka_unit_test(test_other_formats), cmocka_unit_test(test_refused_tensors),
-        cmocka_unit_test(test_allocations),   cmocka_unit_test(test_tied_is_kept),
-        cmocka_unit_test(test_apply_tied),
+        cmocka_unit_test(test_parameters),    cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_tied_is_kept),  cmocka_unit_test(test_apply_tied),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -327,12 +327,47 @@ static void test_allocations(void **state)
     vc_ctx_free(ctx);
 }
 
+/* Without its directory a zip file is read member by member: each byte is another one, in several ways. */
+static void test_lost_directory(void **state)
+{
+    static const unsigned char masks[] = {0x01, 0x08, 0x20, 0xff};
+    static const struct member_options ways[] = {
+        {.deflate = true, .level = -1}, {.local64 = true}, {.descriptor = DESCRIPTOR_32}, {.utf8 = true}};
+    uint64_t kept;
+    struct vc_ctx *ctx = warm_ctx(&kept);
+    struct zip_builder z = {0};
+    struct bytes b;
+    size_t i;
+    size_t k;
+
+    (void)state;
+    for (i = 0; i < sizeof ways / sizeof *ways; i++) {
+        static const char *const names[] = {"a.npy", "b.npy", "d.npy", "\xc3\xa4.npy"};
+
+        zip_add_bytes(&z, names[i < 2 ? i : 5 - i], npy_matrix(2, 2), &ways[i < 2 ? i : 5 - i]);
+    }
+    zip_finish(&z, ZIP_END_PLAIN, 0);
+    b = z.out;
+    b.n = z.directory;
+    for (i = 0; i < b.n; i++) {
+        for (k = 0; k < sizeof masks; k++) {
+            b.p[i] ^= masks[k];
+            check_one(ctx, &b, kept);
+            b.p[i] ^= masks[k];
+        }
+    }
+    zip_release(&z);
+    vc_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),         cmocka_unit_test(test_torch),
-        cmocka_unit_test(test_gguf),        cmocka_unit_test(test_folder),      cmocka_unit_test(test_cuts),
-        cmocka_unit_test(test_flips),       cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_safetensors), cmocka_unit_test(test_npz),
+        cmocka_unit_test(test_torch),       cmocka_unit_test(test_gguf),
+        cmocka_unit_test(test_folder),      cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_flips),       cmocka_unit_test(test_lost_directory),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
