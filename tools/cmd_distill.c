@@ -285,7 +285,7 @@ static const struct opt watch_opts[] = {
     {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(keep),
      .help = "--eval-every: write the weights of the best evaluation, or of the last step (default best)"},
     {.name = "checkpoint", .value = "FILE", .kind = OPT_TEXT, DISTILL(checkpoint),
-     .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors)"},
+     .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors); without it nothing stays of a run whose output cannot be written"},
     {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint_every),
      .help = "... and after every N steps"},
     {.name = "resume", .value = "FILE", .kind = OPT_TEXT, DISTILL(resume),

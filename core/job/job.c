@@ -197,6 +197,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
 
     VC_TRY(check_refused(ctx, job));
     VC_TRY(vc_job_plan_items(ctx, job));
+    vc_room_release(ctx, &job->room);
     VC_TRY(vc_job_check_held(ctx, job));
     VC_TRY(vc_job_list_outs(ctx, job));
     vc_job_choose_recipe(job);
@@ -290,8 +291,17 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
             return status;
         }
     }
+    if (rehearse) {
+        status = vc_room_hold(ctx, job->model, &own, job->report.totals.file_after, &job->room);
+        if (status != VC_OK) {
+            vc_job_reset(ctx, job);
+            return status;
+        }
+    }
     job->rehearsal = false;
-    return plan_once(ctx, job, &own, size_only);
+    status = plan_once(ctx, job, &own, size_only);
+    vc_room_release(ctx, &job->room);
+    return status;
 }
 
 enum vc_status vc_job_plan(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options)

@@ -138,6 +138,15 @@ struct vc_sink {
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               struct vc_sink **out);
 
+/* Holds room for the output of so many bytes, which is written much later: an unnamed file in its folder, where the
+ * output is one file with a name of its own. VC_E_IO: there is none, or the folder takes no files. NULL in *out:
+ * nothing is held, as with folders and several outputs. Released before the output is laid out. Defined in formats,
+ * too. */
+struct vc_outfile;
+enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                            uint64_t bytes, struct vc_outfile **out);
+void vc_room_release(struct vc_ctx *ctx, struct vc_outfile **room); /* what holds nothing is NULL */
+
 /* Calls of the operations that a sink may lack; without them: 0 bytes, the piece as it is, nothing. */
 size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes);
 

@@ -269,6 +269,28 @@ enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
     return check_room(ctx, file);
 }
 
+/* A file system that has no such call says so by one of these. */
+static bool cannot_reserve(int error)
+{
+    return error == EOPNOTSUPP || error == EINVAL || error == ENOSYS || error == EPERM || error == ENODEV;
+}
+
+enum vc_status vc_outfile_reserve(struct vc_ctx *ctx, struct vc_outfile *file)
+{
+    int error = EINTR;
+
+    while (error == EINTR && file->needed != 0) {
+        if (vc_check_cancelled(ctx) != VC_OK) {
+            return VC_E_CANCELLED;
+        }
+        error = vc_outfile_injected() ? EIO : posix_fallocate(file->fd, 0, (off_t)file->needed);
+    }
+    return file->needed == 0 || error == 0 || cannot_reserve(error)
+               ? VC_OK
+               : vc_fail_errno(ctx, error, "%s: cannot hold the %" PRIu64 " bytes that it needs", vc_outfile_path(file),
+                               file->needed);
+}
+
 /* ---- writing ---- */
 
 /* The file's descriptor, or of one that rests a new one. -1 with the error set. */

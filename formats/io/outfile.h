@@ -26,6 +26,10 @@ enum vc_status vc_outfile_need(struct vc_ctx *ctx, struct vc_outfile *file, uint
 /* Opens the temporary file. */
 enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file);
 
+/* Takes the room that it needs from the disk, before anything is written. VC_E_IO: it is not there. File systems that
+ * cannot do that hold nothing. */
+enum vc_status vc_outfile_reserve(struct vc_ctx *ctx, struct vc_outfile *file);
+
 /* Thread-safe; every call checks that everything was written. */
 enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uint64_t offset, const void *data,
                                 size_t n);

@@ -465,6 +465,35 @@ class Faults(unittest.TestCase):
             self.assertEqual(digest(out), digest(again))
         subprocess.run(["umount", self.out_dir], check=True)
 
+    def test_disk_that_fills_during_the_training(self):
+        """The room of the output is held from the beginning: somebody who takes all the rest does not take the weights."""
+        net = self.write_net(50)
+        teacher = os.path.join(self.dir, "teacher.npz")
+        with zipfile.ZipFile(teacher, "w") as z:
+            z.writestr("layer.0.weight.npy", npy(4, 6, 7))
+        run = ["distill", *net, "--teacher", teacher, "--student", os.path.join(self.dir, "net.npz"), "--steps", "2000"]
+        whole = os.path.join(self.dir, "whole.npz")
+        self.assertEqual(self.run_it(*run, "-o", whole), (0, ""))
+        self.mount("size=64k,mode=777")
+        log = os.path.join(self.dir, "pipe")
+        os.mkfifo(log)
+        with subprocess.Popen([PROGRAM, *run, "-q", "-o", self.out, "--log", log], stderr=subprocess.PIPE) as p:
+            with open(log, "rb") as lines:
+                self.assertIn(b'"step": 1,', lines.readline())  # it trains; a pipe does not hold 2000 lines
+                with open(os.path.join(self.out_dir, "filler"), "wb", buffering=0) as f:
+                    with self.assertRaisesRegex(OSError, "No space left"):
+                        while True:
+                            f.write(bytes(4096))
+                lines.read()
+            self.assertEqual((p.wait(60), p.stderr.read()), (0, b""))
+        self.assertEqual(digest(self.out), digest(whole))
+        self.assertEqual(sorted(os.listdir(self.out_dir)), ["filler", "o.npz"])
+        rc, err = self.run_it(*run, "-o", os.path.join(self.out_dir, "p.npz"), "--log", os.path.join(self.dir, "log"))  # told before the first step
+        self.assertEqual(rc, 4)
+        self.assertRegex(err, "p.npz: needs [0-9]+ bytes, but its folder has only [0-9]+ free")
+        self.assertFalse(os.path.exists(os.path.join(self.dir, "log")))
+        subprocess.run(["umount", self.out_dir], check=True)
+
     def test_full_disk_beside_the_output(self):
         """No room for the log, the gradients, the page or the document: told as what it is, and no half of them is left."""
         net = self.write_net(200)

@@ -1,0 +1,36 @@
+/* output_room.c - room on the disk for an output that is written much later: an unnamed file of its size in the
+ * output's folder. See core/run/sink.h. */
+#include "core/run/sink.h"
+#include "formats/io/outfile.h"
+
+enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                            uint64_t bytes, struct vc_outfile **out)
+{
+    struct vc_outfile *file = NULL;
+    enum vc_status status;
+
+    *out = NULL;
+    if (options->path == NULL || options->n_emit != 0) {
+        return VC_OK;
+    }
+    status = vc_outfile_create(ctx, options->path, options->force, model, &file);
+    if (status != VC_OK && status != VC_E_NOMEM) { /* a folder: its files are made one by one */
+        vc_clear_error(ctx);
+        return VC_OK;
+    }
+    VC_TRY(status);
+    VC_TRY(vc_outfile_need(ctx, file, bytes));
+    VC_TRY(vc_outfile_begin(ctx, file));
+    VC_TRY(vc_outfile_reserve(ctx, file));
+    *out = file;
+    file = NULL;
+out:
+    vc_outfile_free(ctx, file);
+    return status;
+}
+
+void vc_room_release(struct vc_ctx *ctx, struct vc_outfile **room)
+{
+    vc_outfile_free(ctx, *room);
+    *room = NULL;
+}
