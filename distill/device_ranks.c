@@ -16,11 +16,22 @@ static enum vc_status fail(struct vc_trainer *t)
                    sums_of(t)->why(), vc_option(t->ctx, "all_reduce"));
 }
 
+static enum vc_status mixed(struct vc_trainer *t, unsigned rank, bool on_device)
+{
+    return vc_fail(
+        t->ctx, VC_E_ARGUMENT,
+        "rank 0 computes on %s, rank %u on %s: %s has to say the same for all, so that they have the same bits",
+        on_device ? "the CPU" : "a CUDA device", rank, on_device ? "a CUDA device" : "the CPU",
+        vc_option(t->ctx, "device"));
+}
+
 enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl)
 {
     struct vc_ranks *ranks = t->options.ranks;
-    bool here = t->options.all_reduce != VC_ALL_REDUCE_HOST && sums_of(t)->name() != NULL;
-    double own = here;
+    bool wanted = t->options.all_reduce == VC_ALL_REDUCE_NCCL;
+    bool on_device = t->device != NULL;
+    bool here = on_device && t->options.all_reduce != VC_ALL_REDUCE_HOST && sums_of(t)->name() != NULL;
+    const double own[2] = {on_device, here};
     double(*all)[VC_MEETING_NUMBERS];
     enum vc_status status = VC_OK;
 
@@ -29,13 +40,18 @@ enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl)
         return VC_OK;
     }
     all = vc_ranks_numbers(ranks);
-    VC_TRY(vc_ranks_meet(t->ctx, ranks, t->options.all_reduce == VC_ALL_REDUCE_NCCL && !here ? fail(t) : VC_OK, &own, 1,
-                         all));
+    VC_TRY(vc_ranks_meet(t->ctx, ranks, wanted && on_device && !here ? fail(t) : VC_OK, own, 2, all));
     *nccl = true;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
-        *nccl = *nccl && all[k][0] != 0;
+        VC_TRY(all[k][0] != all[0][0] ? mixed(t, k, all[k][0] != 0) : VC_OK);
+        *nccl = *nccl && all[k][1] != 0;
     }
-    t->report->all_reduce = *nccl ? sums_of(t)->name() : "host";
+    if (on_device) {
+        t->report->all_reduce = *nccl ? sums_of(t)->name() : "host";
+    } else if (wanted) {
+        status = vc_fail(t->ctx, VC_E_ARGUMENT, "NCCL adds up what lies on CUDA devices, so %s nccl needs %s cuda",
+                         vc_option(t->ctx, "all_reduce"), vc_option(t->ctx, "device"));
+    }
 out:
     return status;
 }

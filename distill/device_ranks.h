@@ -13,7 +13,8 @@
 
 #include "distill/trainer.h"
 
-/* *nccl: it is used. A meeting of the ranks. VC_E_DEVICE: it was asked for, and a rank has none. */
+/* *nccl: it is used. A meeting of the ranks, also of those without a device. VC_E_DEVICE: it was asked for, and a rank
+ * has none. VC_E_ARGUMENT: ranks compute on processors and on devices. */
 enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl);
 enum vc_status vc_device_ranks_begin(struct vc_trainer *t);
 /* n floats of device memory. The work that was asked for before is done behind it. */

@@ -41,9 +41,11 @@ static enum vc_status refuse(struct vc_trainer *t, const char *what)
 enum vc_status vc_device_open(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
+    bool nccl = false;
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_train_device_open(t->ctx, &t->device));
+    VC_TRY(trains(t) ? vc_device_ranks_choose(t, &nccl) : VC_OK);
     if (t->device == NULL) {
         return VC_OK;
     }
@@ -52,7 +54,7 @@ enum vc_status vc_device_open(struct vc_trainer *t)
     t->device->limit_bytes = o->device_memory;
     t->on_device = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->on_device);
     VC_TRY_ALLOC(t->on_device);
-    VC_TRY(trains(t) ? vc_device_ranks_choose(t, &t->on_device->nccl) : VC_OK);
+    t->on_device->nccl = nccl;
 out:
     return status;
 }

@@ -12,6 +12,7 @@ folder=$(mktemp -d "${TMPDIR:-/tmp}/vcompress-ranks.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 failed=0
+other=
 port=$((20000 + $$ % 10000))
 unset CUDA_VISIBLE_DEVICES
 
@@ -25,14 +26,14 @@ say() { # SAYS CONDITION-STATUS
     fi
 }
 
-# ranks N OUT OPTION...: N processes of one run; status of rank 0, its words in OUT.err
+# ranks N OUT OPTION...: N processes of one run; status of rank 0, its words in OUT.err. $other: options of the others
 ranks() {
     n=$1 name=$2
     shift 2
     port=$((port + 2))
     k=1
     while [ "$k" -lt "$n" ]; do
-        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=$n RANK=$k timeout 100 "$program" distill "$@" --ranks tcp \
+        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=$n RANK=$k timeout 100 "$program" distill "$@" $other --ranks tcp \
             -o "$name.npz" >"$name.$k.out" 2>"$name.$k.err" &
         k=$((k + 1))
     done
@@ -117,6 +118,17 @@ if [ -n "${VC_EMU_DEVICES:-}" ] && [ "$devices" -ge 2 ]; then
     say "auto without NCCL: the hosts" "$outcome"
 fi
 unset VC_EMU_NCCL
+
+# Rank 1 says --device itself, behind what all say.
+outcome=0
+other='--device cpu'
+if ranks 2 mixed "$@"; then
+    outcome=1
+fi
+other=
+grep -q '^vcompress: rank 0 computes on a CUDA device, rank 1 on the CPU: --device has to say the same' mixed.err &&
+    [ "$(cat mixed*.err | grep -c '^vcompress: ')" = 1 ] || outcome=1
+say "ranks on a device and on the CPU" "$outcome"
 
 outcome=0
 if ranks $((devices + 1)) few "$@"; then
