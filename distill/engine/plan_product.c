@@ -6,6 +6,8 @@
 
 #include "distill/engine/plan_ops.h"
 
+#define TILES_PER_THREAD 2
+
 /* A stack of matrices: that of one operand, with broadcasting. */
 struct stack {
     struct vc_matrix is;
@@ -137,13 +139,15 @@ static struct product of_node(const struct vc_engine *e, uint32_t node)
     return strcmp(vc_plan_node(e, node)->op, "Gemm") == 0 ? of_gemm(e, node) : of_matmul(e, node);
 }
 
-/* Tiles large enough that packing costs little beside multiplying, and small enough that there are some for each
- * thread. By the sizes alone: the number of threads must not change a result. */
-static void cut(struct vc_args_product *args)
+/* Tiles as large as can be, since each packs its rows and columns anew, and so small that there are some for each
+ * thread. The cut changes no bit: each result is one sum over all of k, in its order, whatever tile it is in. */
+static void cut(const struct vc_engine *e, struct vc_args_product *args)
 {
+    uint64_t least = e->n_workers > 1 ? TILES_PER_THREAD * (uint64_t)e->n_workers : 1;
+
     args->tile_m = args->m;
     args->tile_n = args->n;
-    while (args->n_stack * vc_plan_blocks(args->m, args->tile_m) * vc_plan_blocks(args->n, args->tile_n) < 16) {
+    while (args->n_stack * vc_plan_blocks(args->m, args->tile_m) * vc_plan_blocks(args->n, args->tile_n) < least) {
         if (args->tile_n >= args->tile_m && args->tile_n > 64) {
             args->tile_n = (args->tile_n / 2 + 31) / 32 * 32;
         } else if (args->tile_m > 48) {
@@ -161,7 +165,7 @@ static void emit(struct vc_engine *e, uint32_t node, struct vc_args_product *arg
     struct vc_ref refs[4] = {a, b, c, {0}};
     uint64_t tiles;
 
-    cut(args);
+    cut(e, args);
     tiles = args->n_stack * vc_plan_blocks(args->m, args->tile_m) * vc_plan_blocks(args->n, args->tile_n);
     args->scratch = vc_product_scratch(args->tile_m, args->tile_n, args->k);
     refs[3] = vc_plan_scratch(e, args->scratch);
