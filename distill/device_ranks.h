@@ -6,8 +6,9 @@
  *     vc_device_ranks_add       an array of the device becomes the sum of all ranks'
  *     vc_device_ranks_end
  *
- * Each call that waits for the others inside NCCL stands behind a meeting, so that no rank waits there for one that has
- * failed or gone. */
+ * Each call that waits for the others inside NCCL comes back at once (before NCCL 2.14 only the sums do); ranks meet
+ * behind it and several times a second until it is done, so that no rank waits there for one that has failed or gone.
+ */
 #ifndef VC_DISTILL_DEVICE_RANKS_H
 #define VC_DISTILL_DEVICE_RANKS_H
 

@@ -99,9 +99,10 @@ struct vc_train_sums {
     const char *(*name)(void); /* "NCCL 2.27.3"; NULL: there is none, and `why` has the reason */
     const char *(*why)(void);
     int (*id)(unsigned char id[VC_TRAIN_SUMS_ID]); /* made by one rank for all */
-    int (*begin)(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], unsigned rank, unsigned size); /* all ranks */
+    int (*begin)(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], unsigned rank, unsigned size); /* asked for */
     int (*add)(void *session, float *data, uint64_t n); /* device memory: becomes the sum of that of all; asked for */
-    int (*wait)(void *session, bool (*stop)(void *user), void *user); /* until it is made; true: it is given up */
+    int (*wait)(void *session, bool (*stop)(void *user),
+                void *user);                /* what was asked for; 2: stopped before it is done */
     void (*end)(void *session, bool whole); /* whole: all ranks are here; else what is asked for is broken off */
 };
 

@@ -23,13 +23,25 @@ struct nccl_id {
     unsigned char bytes[VC_TRAIN_SUMS_ID];
 };
 
+/* That of 2.14, which later versions read by its size and version: calls that wait for other ranks come back at once.
+ */
+struct nccl_config {
+    size_t size;
+    unsigned magic, version;
+    int blocking;
+    int later; /* the first member that 2.14 does not have; its word for "not given" */
+};
+static struct nccl_config no_waiting = {sizeof(struct nccl_config), 0xcafebeef, 21400, 0, (int)0x80000000};
+
 static struct {
     void *file; /* stays loaded: NCCL keeps threads of its own */
     void *comm; /* NULL: none is open */
     char name[64], why[256];
+    const char *asked; /* the call that is waited for */
     int (*version)(int *version);
     int (*id)(struct nccl_id *id);
     int (*init)(void **comm, int size, struct nccl_id id, int rank);
+    int (*init_config)(void **comm, int size, struct nccl_id id, int rank, struct nccl_config *config); /* or NULL */
     int (*all_reduce)(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream);
     int (*error_of)(void *comm, int *error);
     int (*destroy)(void *comm);
@@ -67,6 +79,9 @@ static const char *sums_name(void)
         !look_up("ncclCommAbort", &nccl.abort) || !look_up("ncclGetErrorString", &nccl.text)) {
         return NULL;
     }
+    if (!look_up("ncclCommInitRankConfig", &nccl.init_config)) {
+        nccl.init_config = NULL; /* before 2.14: ncclCommInitRank, which waits */
+    }
     if (nccl.version(&version) != 0 || version < 2400) {
         (void)snprintf(nccl.why, sizeof nccl.why, "libnccl.so.2 is of version %d; 2.4 or later is needed", version);
         return NULL;
@@ -84,6 +99,13 @@ static int outcome(const char *call, int result)
         (void)snprintf(nccl.why, sizeof nccl.why, "%s: %s", call, nccl.text(result));
     }
     return result != 0;
+}
+
+/* The same of a call that may go on behind its return. */
+static int outcome_asked(const char *call, int result)
+{
+    nccl.asked = call;
+    return outcome(call, result == NCCL_WAITS ? 0 : result);
 }
 
 static const char *sums_why(void)
@@ -108,44 +130,57 @@ static int sums_begin(void *session, const unsigned char id[VC_TRAIN_SUMS_ID], u
 
     (void)session; /* its device is the current one */
     memcpy(given.bytes, id, sizeof given.bytes);
-    return outcome("ncclCommInitRank", nccl.init(&nccl.comm, (int)size, given, (int)rank));
+    return outcome_asked("ncclCommInitRank",
+                         nccl.init_config != NULL
+                             ? nccl.init_config(&nccl.comm, (int)size, given, (int)rank, &no_waiting)
+                             : nccl.init(&nccl.comm, (int)size, given, (int)rank));
 }
 
 static int sums_add(void *session, float *data, uint64_t n)
 {
     const struct vc_cuda_session *s = (const struct vc_cuda_session *)session;
 
-    return outcome("ncclAllReduce", nccl.all_reduce(data, data, n, NCCL_FLOAT32, NCCL_SUM, nccl.comm, s->stream));
+    return outcome_asked("ncclAllReduce", nccl.all_reduce(data, data, n, NCCL_FLOAT32, NCCL_SUM, nccl.comm, s->stream));
 }
 
-/* The stream is asked now and then, so that a sum that never ends can be given up. */
+/* Of the call that was asked for, as far as NCCL's threads know: 0; 1: it failed; NCCL_WAITS: it goes on. */
+static int progress(void)
+{
+    int error = 0;
+
+    if (outcome("ncclCommGetAsyncError", nccl.error_of(nccl.comm, &error))) {
+        return 1;
+    }
+    return error == NCCL_WAITS ? NCCL_WAITS : outcome(nccl.asked, error);
+}
+
+/* Both are asked now and then, so that a call that never ends can be given up: first NCCL, because a sum is in the
+ * stream only when its threads have put it there. */
 static int sums_wait(void *session, bool (*stop)(void *user), void *user)
 {
     const struct vc_cuda_session *s = (const struct vc_cuda_session *)session;
     const struct timespec nap = {0, LOOK_NS};
-    int result, error;
+    int waits;
+    cudaError_t stream = cudaErrorNotReady;
 
     for (;;) {
-        result = (int)cudaStreamQuery(s->stream);
-        if (result != (int)cudaErrorNotReady) {
+        waits = progress();
+        if (waits == 0) {
+            stream = cudaStreamQuery(s->stream);
+        }
+        if (waits == 1 || stream != cudaErrorNotReady) {
             break;
         }
         (void)cudaGetLastError();
-        error = 0;
-        if (outcome("ncclCommGetAsyncError", nccl.error_of(nccl.comm, &error)) ||
-            (error != NCCL_WAITS && outcome("ncclAllReduce", error))) {
-            return 1;
-        }
         if (stop(user)) {
-            (void)snprintf(nccl.why, sizeof nccl.why, "the sum over the ranks was given up");
-            return 1;
+            return 2;
         }
         (void)nanosleep(&nap, NULL);
     }
-    if (result != (int)cudaSuccess) {
-        (void)snprintf(nccl.why, sizeof nccl.why, "%s", cudaGetErrorString((cudaError_t)result));
+    if (waits == 0 && stream != cudaSuccess) {
+        (void)snprintf(nccl.why, sizeof nccl.why, "%s", cudaGetErrorString(stream));
     }
-    return result != (int)cudaSuccess;
+    return waits != 0 || stream != cudaSuccess || progress() != 0;
 }
 
 /* Abort ends kernels that wait for ranks which are gone. */

@@ -2,7 +2,8 @@
  * processes of one machine, which add in a file that all of them map. Sums run backwards, so that nothing can count on
  * the order of the ranks. VC_EMU_NCCL says what the system has:
  *   1       it
- *   init    one whose ranks do not find each other
+ *   old     one of before 2.14, whose ranks wait in ncclCommInitRank
+ *   init    it, but rank 1 fails at once when ranks look for each other, and the others never find it
  *   dies    one in whose third sum the process of rank 1 ends
  * else there is none. */
 #include <atomic>
@@ -24,7 +25,7 @@ namespace
 {
 
 enum { ID_BYTES = 128, MAX_RANKS = 8, PART = 1 << 14, SECONDS = 20 };
-enum { FAILED = 2, LOST = 6 }; /* ncclSystemError, ncclRemoteError */
+enum { FAILED = 2, WRONG = 4, LOST = 6, WAITS = 7 }; /* ncclSystemError, -InvalidArgument, -RemoteError, -InProgress */
 
 struct unique_id {
     char path[ID_BYTES];
@@ -35,7 +36,24 @@ struct meeting {
     float parts[MAX_RANKS][PART];
 };
 
+/* Of NCCL 2.14. */
+struct config {
+    size_t size;
+    unsigned magic, version;
+    int blocking;
+};
+
 struct communicator {
+    unique_id id;
+    bool waits;    /* calls do, and come back when they are done */
+    bool joined;   /* the others were found */
+    unsigned turn; /* in which they are looked for */
+    struct {
+        const float *from;
+        float *to;
+        size_t n;
+        cudaStream_t stream;
+    } asked; /* is put into the stream later */
     meeting *shared;
     int rank, size;
     std::atomic<bool> aborted;
@@ -117,49 +135,104 @@ int make_id(unique_id *id)
     return 0;
 }
 
-int init(void **out, int size, unique_id id, int rank)
+communicator *join(int size, const unique_id &id, int rank)
 {
-    communicator *c = new communicator();
-    int fd = is("init") ? -1 : open(id.path, O_RDWR);
+    int fd = open(id.path, O_RDWR);
     void *shared = fd >= 0 ? mmap(nullptr, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    communicator *c;
 
     if (fd >= 0) {
         (void)close(fd);
     }
+    if (shared == MAP_FAILED || size > MAX_RANKS) {
+        return nullptr;
+    }
+    c = new communicator();
+    c->id = id;
     c->rank = rank;
     c->size = size;
     c->shared = static_cast<meeting *>(shared);
-    if (shared == MAP_FAILED || size > MAX_RANKS || !meet(c)) {
-        (void)unlink(id.path);
-        delete c;
+    return c;
+}
+
+int init(void **out, int size, unique_id id, int rank)
+{
+    communicator *c = join(size, id, rank);
+
+    if (c == nullptr || !meet(c)) {
         return FAILED;
     }
     (void)unlink(id.path);
+    c->waits = c->joined = true;
     *out = c;
     return 0;
+}
+
+int init_config(void **out, int size, unique_id id, int rank, const config *how)
+{
+    communicator *c;
+
+    if (how->size < sizeof *how || how->magic != 0xcafebeef || how->version < 21400 || how->blocking != 0) {
+        return WRONG;
+    }
+    c = is("init") && rank == 1 ? nullptr : join(size, id, rank);
+    if (c == nullptr) {
+        return FAILED;
+    }
+    c->turn = c->shared->turn;
+    if (++c->shared->here == static_cast<unsigned>(size)) {
+        c->shared->here = 0;
+        c->shared->turn++;
+    }
+    *out = c;
+    return WAITS;
+}
+
+void put_into_stream(communicator *c)
+{
+    const auto asked = c->asked;
+
+    c->asked.from = nullptr;
+    vc_emu_launch("ncclAllReduce", 1, 32, asked.stream, [c, asked]() {
+        if (threadIdx.x == 0) {
+            add(c, asked.from, asked.to, asked.n);
+        }
+    });
 }
 
 int all_reduce(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream)
 {
     communicator *c = static_cast<communicator *>(comm);
 
-    if (type != 7 || op != 0) {
-        return 4; /* ncclInvalidArgument */
+    if (type != 7 || op != 0 || !c->joined || c->asked.from != nullptr) {
+        return WRONG;
     }
     if (is("dies") && c->rank == 1 && ++c->n_sums == 3) {
         _exit(9);
     }
-    vc_emu_launch("ncclAllReduce", 1, 32, stream, [c, from, to, n]() {
-        if (threadIdx.x == 0) {
-            add(c, static_cast<const float *>(from), static_cast<float *>(to), n);
-        }
-    });
-    return 0;
+    c->asked = {static_cast<const float *>(from), static_cast<float *>(to), n, stream};
+    if (c->waits) {
+        put_into_stream(c);
+    }
+    return c->waits ? 0 : WAITS;
 }
 
+/* What goes on does so when somebody asks. */
 int error_of(void *comm, int *error)
 {
-    *error = static_cast<communicator *>(comm)->error;
+    communicator *c = static_cast<communicator *>(comm);
+
+    *error = WAITS;
+    if (!c->joined) {
+        c->joined = c->shared->turn != c->turn;
+        if (c->joined) {
+            (void)unlink(c->id.path);
+        }
+    } else if (c->asked.from != nullptr) {
+        put_into_stream(c);
+    } else {
+        *error = c->error;
+    }
     return 0;
 }
 
@@ -175,7 +248,10 @@ int leave(void *comm)
 /* What is in the stream runs later, and has to find out. */
 int abandon(void *comm)
 {
-    static_cast<communicator *>(comm)->aborted = true;
+    communicator *c = static_cast<communicator *>(comm);
+
+    c->aborted = true;
+    (void)unlink(c->id.path);
     return 0;
 }
 
@@ -190,7 +266,7 @@ void *vc_emu_nccl_open(const char *)
 {
     static char file;
 
-    return is("1") || is("init") || is("dies") ? &file : nullptr;
+    return is("1") || is("old") || is("init") || is("dies") ? &file : nullptr;
 }
 
 void *vc_emu_nccl_find(void *, const char *symbol)
@@ -202,6 +278,7 @@ void *vc_emu_nccl_find(void *, const char *symbol)
         {"ncclGetVersion", reinterpret_cast<void *>(version)},
         {"ncclGetUniqueId", reinterpret_cast<void *>(make_id)},
         {"ncclCommInitRank", reinterpret_cast<void *>(init)},
+        {"ncclCommInitRankConfig", is("old") ? nullptr : reinterpret_cast<void *>(init_config)},
         {"ncclAllReduce", reinterpret_cast<void *>(all_reduce)},
         {"ncclCommGetAsyncError", reinterpret_cast<void *>(error_of)},
         {"ncclCommDestroy", reinterpret_cast<void *>(leave)},

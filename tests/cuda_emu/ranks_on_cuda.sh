@@ -106,12 +106,16 @@ if [ -n "${VC_EMU_DEVICES:-}" ] && [ "$devices" -ge 2 ]; then
         fi
         case $what in
         none) words='NCCL, which adds up the gradients of the ranks: libnccl.so.2 cannot be loaded (--all-reduce host does without it)$' ;;
-        init) words='NCCL, which adds up the gradients of the ranks: ncclCommInitRank: unhandled system error (--all-reduce host does without it)$' ;;
+        init) words='rank 1: NCCL, which adds up the gradients of the ranks: ncclCommInitRank: unhandled system error (--all-reduce host does without it)$' ;;
         *) words='rank 0: another rank does not answer: ' ;;
         esac
         grep -q "^vcompress: .*$words" never.err && [ ! -e never.npz ] || outcome=1
         say "an NCCL that is not what it should be: $what" "$outcome"
     done
+    outcome=0
+    VC_EMU_NCCL=old
+    ranks 2 old "$@" --all-reduce nccl && "$program" diff -q --min-sqnr 90 one.npz old.npz || outcome=1
+    say "an NCCL whose calls wait" "$outcome"
     outcome=0
     VC_EMU_NCCL=none
     ranks 2 never "$@" && grep -q '"all_reduce": "host"' never.json && cmp one.npz never.npz || outcome=1
