@@ -17,6 +17,7 @@
 #define MAGIC      0x31736b6e61726376u /* "vcranks1" on machines of one byte order */
 #define SLICE_MS   50                  /* between two looks at whether the wait is given up */
 #define HELLO_TIME 5.0                 /* seconds for what has connected to say who it is */
+#define GUESTS     32                  /* connections at a time that have not said who they are */
 #define SILENCE    60                  /* seconds without a sign of the other machine until its connection is lost */
 #define MOST       ((size_t)1 << 30)   /* bytes of one call */
 
@@ -45,6 +46,15 @@ union any_address {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
     struct sockaddr_storage room;
+};
+
+/* What has connected, and has not said yet who it is. */
+struct guest {
+    int fd; /* -1: none */
+    size_t done;
+    double until;
+    struct hello hello;
+    union any_address from;
 };
 
 /* The ranks on their way to each other. */
@@ -331,52 +341,114 @@ static bool is_loopback(const struct place *place)
                               : memcmp(place->address, &in6addr_loopback, sizeof in6addr_loopback) == 0;
 }
 
-/* The ranks from `lowest` up, as they come. What is not of this job is sent away. */
+/* ---- guests: their hellos come side by side, so that one that says nothing keeps nobody waiting ---- */
+
+/* Takes in what has connected, as long as there is a place. */
+static void let_in(struct guest *guests, int listener)
+{
+    for (unsigned k = 0; k < GUESTS; k++) {
+        struct guest *g = &guests[k];
+        socklen_t n = sizeof g->from;
+
+        if (g->fd >= 0) {
+            continue;
+        }
+        g->fd = accept(listener, &g->from.any, &n);
+        if (g->fd < 0) {
+            return; /* nobody, or it has gone again */
+        }
+        set_up(g->fd);
+        g->done = 0;
+        g->until = now() + HELLO_TIME;
+    }
+}
+
+/* Until somebody connects or says something, or a look at the time is due. Who connects waits where all places are
+ * taken. */
+static void wait_guests(const struct guest *guests, int listener)
+{
+    struct pollfd polls[GUESTS + 1] = {{.fd = -1, .events = POLLIN}};
+
+    for (unsigned k = 0; k < GUESTS; k++) {
+        polls[k + 1] = (struct pollfd){.fd = guests[k].fd, .events = POLLIN};
+        polls[0].fd = guests[k].fd < 0 ? listener : polls[0].fd;
+    }
+    (void)poll(polls, GUESTS + 1, SLICE_MS);
+}
+
+/* True once the hello is whole. Who has gone, is too late or is not of this job is sent away. */
+static bool has_said(struct guest *g, uint64_t token)
+{
+    while (g->fd >= 0 && g->done < sizeof g->hello) {
+        ssize_t k = recv(g->fd, (char *)&g->hello + g->done, sizeof g->hello - g->done, 0);
+
+        if (k > 0) {
+            g->done += (size_t)k;
+        } else if (k < 0 && errno == EINTR) {
+            continue;
+        } else if (k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK) && now() <= g->until) {
+            return false;
+        } else {
+            shut(&g->fd);
+        }
+    }
+    if (g->fd >= 0 && (g->hello.magic != MAGIC || g->hello.token != token)) {
+        shut(&g->fd);
+    }
+    return g->fd >= 0;
+}
+
+/* A guest of this job becomes a rank. */
+static enum vc_status take_rank(struct opening *o, struct guest *g, unsigned lowest)
+{
+    const struct vc_tcp_where *w = o->where;
+    const struct hello *hello = &g->hello;
+
+    if (hello->size != w->size) {
+        return vc_fail(o->ctx, VC_E_DEVICE, "rank %u was told of %u ranks, rank %u of %u", hello->rank, hello->size,
+                       w->rank, w->size);
+    }
+    if (hello->rank < lowest || hello->rank >= w->size || o->tcp->fds[hello->rank] >= 0) {
+        return vc_fail(o->ctx, VC_E_DEVICE, "two processes are rank %u of %u", hello->rank, hello->size);
+    }
+    o->places[hello->rank] = place_of(&g->from, hello->port);
+    o->tcp->fds[hello->rank] = g->fd;
+    g->fd = -1;
+    return VC_OK;
+}
+
+/* The ranks from `lowest` up, as they come. */
 static enum vc_status accept_ranks(struct opening *o, int listener, unsigned lowest)
 {
     const struct vc_tcp_where *w = o->where;
+    struct guest guests[GUESTS];
     unsigned here = 0;
-    int fd = -1;
     enum vc_status status = VC_OK;
 
+    for (unsigned k = 0; k < GUESTS; k++) {
+        guests[k].fd = -1;
+    }
     while (here < w->size - lowest) {
-        struct hello hello;
-        union any_address from;
-        socklen_t n = sizeof from;
-        double until;
-
-        status = wait_fd(o->ctx, listener, POLLIN, o->until);
-        if (status == VC_E_IO) {
-            status = vc_fail(o->ctx, VC_E_DEVICE, "rank %u: %u of %u ranks did not come within %g seconds", w->rank,
-                             w->size - lowest - here, w->size, w->patience);
+        if (cancelled(o->ctx)) {
+            VC_TRY(vc_fail(o->ctx, VC_E_CANCELLED, "interrupted while the ranks find each other"));
         }
-        VC_TRY(status);
-        fd = accept(listener, &from.any, &n);
-        if (fd < 0) {
-            continue; /* it has gone again */
+        if (now() > o->until) {
+            VC_TRY(vc_fail(o->ctx, VC_E_DEVICE, "rank %u: %u of %u ranks did not come within %g seconds", w->rank,
+                           w->size - lowest - here, w->size, w->patience));
         }
-        set_up(fd);
-        until = now() + HELLO_TIME;
-        status = transfer(o->ctx, fd, false, &hello, sizeof hello, until < o->until ? until : o->until);
-        if (status == VC_E_IO || (status == VC_OK && (hello.magic != MAGIC || hello.token != w->token))) {
-            shut(&fd);
-            continue;
+        wait_guests(guests, listener);
+        let_in(guests, listener);
+        for (unsigned k = 0; k < GUESTS; k++) {
+            if (guests[k].fd >= 0 && has_said(&guests[k], w->token)) {
+                VC_TRY(take_rank(o, &guests[k], lowest));
+                here++;
+            }
         }
-        VC_TRY(status);
-        if (hello.size != w->size) {
-            VC_TRY(vc_fail(o->ctx, VC_E_DEVICE, "rank %u was told of %u ranks, rank %u of %u", hello.rank, hello.size,
-                           w->rank, w->size));
-        }
-        if (hello.rank < lowest || hello.rank >= w->size || o->tcp->fds[hello.rank] >= 0) {
-            VC_TRY(vc_fail(o->ctx, VC_E_DEVICE, "two processes are rank %u of %u", hello.rank, hello.size));
-        }
-        o->places[hello.rank] = place_of(&from, hello.port);
-        o->tcp->fds[hello.rank] = fd;
-        fd = -1;
-        here++;
     }
 out:
-    shut(&fd);
+    for (unsigned k = 0; k < GUESTS; k++) {
+        shut(&guests[k].fd);
+    }
     return status;
 }
 

@@ -102,22 +102,32 @@ static void *rank_thread(void *argument)
     return NULL;
 }
 
+static void begin_rank(struct call *c)
+{
+    c->ctx = test_ctx();
+    c->in = calloc(MOST_RANKS, sizeof *c->in);
+    c->out = calloc(LONG, sizeof *c->out);
+    assert_true(c->in != NULL && c->out != NULL);
+}
+
+static void end_rank(struct call *c)
+{
+    vc_ctx_free(c->ctx);
+    free(c->in);
+    free(c->out);
+}
+
 static void run_ranks(struct call *calls, unsigned n)
 {
     pthread_t ids[MOST_RANKS];
 
     for (unsigned k = 0; k < n; k++) {
-        calls[k].ctx = test_ctx();
-        calls[k].in = calloc(MOST_RANKS, sizeof *calls[k].in);
-        calls[k].out = calloc(LONG, sizeof *calls[k].out);
-        assert_true(calls[k].in != NULL && calls[k].out != NULL);
+        begin_rank(&calls[k]);
         assert_int_equal(pthread_create(&ids[k], NULL, rank_thread, &calls[k]), 0);
     }
     for (unsigned k = 0; k < n; k++) {
         (void)pthread_join(ids[k], NULL);
-        vc_ctx_free(calls[k].ctx);
-        free(calls[k].in);
-        free(calls[k].out);
+        end_rank(&calls[k]);
     }
 }
 
@@ -182,6 +192,65 @@ static void test_stranger(void **unused)
     assert_int_equal(calls[1].status, VC_OK);
     assert_true(calls[0].exchanged && calls[1].exchanged);
     assert_int_equal(calls[2].status, VC_E_DEVICE);
+}
+
+/* Connected to that port of this machine, once somebody listens there. */
+static int knock(unsigned port)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    const struct timespec nap = {0, 1000000};
+
+    assert_int_equal(inet_pton(AF_INET, "127.0.0.1", &at.sin_addr), 1);
+    for (;;) {
+        int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+        assert_true(fd >= 0);
+        if (connect(fd, (struct sockaddr *)&at, sizeof at) == 0) {
+            return fd;
+        }
+        (void)close(fd);
+        (void)nanosleep(&nap, NULL);
+    }
+}
+
+#define SILENT 12
+
+/* Strangers who come before a rank and say nothing, too little or something else: each alone would have had five
+ * seconds, and the ranks have 30. They are sent away. */
+static void test_silent(void **unused)
+{
+    struct call calls[MOST_RANKS];
+    pthread_t ids[2];
+    int fds[SILENT];
+    char byte;
+
+    (void)unused;
+    set_calls(calls, "127.0.0.1", 2, 30);
+    for (unsigned k = 0; k < 2; k++) {
+        begin_rank(&calls[k]);
+    }
+    assert_int_equal(pthread_create(&ids[0], NULL, rank_thread, &calls[0]), 0);
+    for (unsigned k = 0; k < SILENT; k++) {
+        fds[k] = knock(calls[0].where.port);
+    }
+    assert_int_equal(send(fds[1], "vc", 2, MSG_NOSIGNAL), 2);
+    assert_int_equal(send(fds[2], "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 37, MSG_NOSIGNAL), 37);
+    (void)close(fds[3]);
+    fds[3] = -1;
+    assert_int_equal(pthread_create(&ids[1], NULL, rank_thread, &calls[1]), 0);
+    for (unsigned k = 0; k < 2; k++) {
+        (void)pthread_join(ids[k], NULL);
+        assert_string_equal(calls[k].text, "");
+        assert_int_equal(calls[k].status, VC_OK);
+        assert_true(calls[k].exchanged);
+        end_rank(&calls[k]);
+    }
+    for (unsigned k = 0; k < SILENT; k++) {
+        if (fds[k] >= 0) {
+            assert_true(recv(fds[k], &byte, 1, 0) <= 0);
+            (void)close(fds[k]);
+        }
+    }
 }
 
 static void test_refusals(void **unused)
@@ -251,8 +320,8 @@ static void test_interrupted(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exchange), cmocka_unit_test(test_death),       cmocka_unit_test(test_stranger),
-        cmocka_unit_test(test_refusals), cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_exchange), cmocka_unit_test(test_death),    cmocka_unit_test(test_stranger),
+        cmocka_unit_test(test_silent),   cmocka_unit_test(test_refusals), cmocka_unit_test(test_interrupted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
