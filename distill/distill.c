@@ -92,7 +92,7 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
                        vc_option(ctx, "epochs"));
     }
     if (o->batch == 0 || o->accum == 0 || o->batch > (uint64_t)1 << 32 || o->accum > (uint64_t)1 << 32) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on",
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 to 4294967296",
                        vc_option(ctx, o->batch == 0 || o->batch > (uint64_t)1 << 32 ? "batch" : "accum"));
     }
     if (o->schedule == VC_SCHEDULE_STEP && o->step_every == 0) {

@@ -2,6 +2,7 @@
 #include "distill/rows.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,18 @@ static bool is_input_of(const struct vc_graph *graph, const char *name, size_t n
     return false;
 }
 
+/* The names of the inputs, as far as there is room. */
+static void list_inputs(const struct vc_graph *graph, char *text, size_t room)
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; graph != NULL && i < vc_graph_input_count(graph) && n < room; i++) {
+        n += (size_t)snprintf(text + n, room - n, "%s%s", i != 0 ? ", " : "",
+                              vc_graph_value(graph, vc_graph_input(graph, i))->name);
+    }
+}
+
 /* Every "x=array" names an input, y or mask. */
 static enum vc_status check_arrays(const struct vc_rows *rows, const struct vc_graph *const *graphs, size_t n_graphs)
 {
@@ -60,8 +73,12 @@ static enum vc_status check_arrays(const struct vc_rows *rows, const struct vc_g
             known = known || is_input_of(graphs[g], array, n);
         }
         if (equals == NULL || !known) {
-            return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: '%s' is not NAME=ARRAY for an input of the graph, y or mask",
-                           vc_option(rows->ctx, "arrays"), array);
+            char inputs[256];
+
+            list_inputs(graphs[0], inputs, sizeof inputs);
+            return vc_fail(rows->ctx, VC_E_ARGUMENT,
+                           "%s: '%s' is not NAME=ARRAY for an input of the graph (%s), y or mask",
+                           vc_option(rows->ctx, "arrays"), array, inputs);
         }
     }
     return VC_OK;

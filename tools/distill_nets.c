@@ -16,6 +16,20 @@ static bool take_array(void *group, const char *value)
     return true;
 }
 
+static bool take_rows(void *group, const char *value)
+{
+    struct nets_cli *cli = group;
+
+    return options_count(value, &cli->data.n_rows) && cli->data.n_rows != 0;
+}
+
+static bool take_length(void *group, const char *value)
+{
+    struct nets_cli *cli = group;
+
+    return options_count(value, &cli->data.length) && cli->data.length != 0;
+}
+
 #define NETS(member) .field = offsetof(struct nets_cli, member)
 
 /* clang-format off */
@@ -38,8 +52,10 @@ static const struct opt rows_opts[] = {
              "single input)"},
     {.name = "labels", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.labels),
      .help = "another file, whose single array is y"},
-    {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.n_rows), .help = "the first N rows only"},
-    {.name = "length", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.length),
+    {.name = "rows", .value = "N", .kind = OPT_CALL, .call = take_rows, .option = "n_rows",
+     .wanted = "a number from 1 on", .help = "the first N rows only"},
+    {.name = "length", .value = "N", .kind = OPT_CALL, .call = take_length, .option = "length",
+     .wanted = "a number from 1 on",
      .help = "the file of --data is nothing but tokens, as nanoGPT and llm.c write them: N of them are a row"},
     {.name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.token_bits),
      .help = "--length: what a token has; a file of llm.c says it itself (default 16)"},

@@ -9,6 +9,7 @@
 #include "core/chain/compare.h"
 #include "core/job/job_bytes.h"
 #include "core/job/job_state.h"
+#include "core/model/memory_model.h"
 #include "core/model/renamed_model.h"
 
 enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out)
@@ -241,6 +242,18 @@ static bool names_file(const struct vc_job *job)
     return false;
 }
 
+/* Begins a sentence with the source; of tensors in memory, which have no file, with the output, once. */
+static void name_source(struct vc_ctx *ctx, const struct vc_job *job)
+{
+    bool in_memory = strcmp(job->model->path, VC_MEMORY_PATH) == 0 && job->options.path != NULL;
+    const char *path = in_memory ? job->options.path : job->model->path;
+    size_t n = strlen(path);
+
+    if (!in_memory || strncmp(ctx->message, path, n) != 0 || ctx->message[n] != ':') {
+        (void)vc_context(ctx, "%s", path);
+    }
+}
+
 /* Everything anew. */
 static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                 bool size_only)
@@ -254,7 +267,7 @@ static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const st
     if (status == VC_OK) {
         status = plan(ctx, job, size_only);
         if (status != VC_OK && status != VC_E_GATE && !names_file(job)) {
-            (void)vc_context(ctx, "%s", job->model->path);
+            name_source(ctx, job);
         }
         status = vc_model_unchanged(ctx, job->model, status); /* passes may have looked at values */
     }
@@ -382,7 +395,7 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
     job->report.peak_pool_bytes = vc_pool_peak(ctx->shared->pool);
     job->report.peak_rss_bytes = vc_peak_rss_bytes();
     if (status != VC_OK && status != VC_E_GATE) {
-        (void)vc_context(ctx, "%s", job->model->path);
+        name_source(ctx, job);
     }
     return status != VC_OK ? vc_model_unchanged(ctx, job->model, status) : VC_OK;
 }

@@ -72,7 +72,7 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
     model->ctx = ctx;
     model->ops = &memory_ops;
     model->format_name = "memory";
-    model->path = vc_strdup(ctx, VC_TAG_NAMES, "memory");
+    model->path = vc_strdup(ctx, VC_TAG_NAMES, VC_MEMORY_PATH);
     VC_TRY_ALLOC(model->path);
     self = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *self);
     VC_TRY_ALLOC(self);

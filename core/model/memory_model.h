@@ -5,6 +5,8 @@
 
 #include "core/model/source.h"
 
+#define VC_MEMORY_PATH "memory" /* the path of such a model */
+
 struct vc_memory_tensor {
     const char *name;
     enum vc_dtype dtype;

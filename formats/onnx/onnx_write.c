@@ -287,8 +287,10 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     *out = NULL;
     if (model->format != &vc_format_onnx) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "an ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
-                       model->format_name);
+                       "%s%san ONNX file is a graph with weights in it, and %s has no graph: only ONNX becomes ONNX",
+                       model->format == NULL && options->path != NULL ? options->path : "",
+                       model->format == NULL && options->path != NULL ? ": " : "",
+                       model->format == NULL ? "what goes there" : model->format_name);
     }
     if (options->deflate != VC_DEFLATE_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,

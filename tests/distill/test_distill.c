@@ -188,7 +188,7 @@ static void test_refused(void **unused)
     expect_refused(&run, VC_E_ARGUMENT, "beta2");
     run.options.beta2 = 0.999;
     run.options.batch = 0;
-    expect_refused(&run, VC_E_ARGUMENT, "batch: a number from 1 on");
+    expect_refused(&run, VC_E_ARGUMENT, "batch: a number from 1 to 4294967296");
     run.options.batch = 8;
     run.options.optimizer = VC_OPTIMIZER_ADAFACTOR;
     expect_refused(&run, VC_E_ARGUMENT, "optimizer is none that training has");
