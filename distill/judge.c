@@ -88,6 +88,43 @@ out:
     return status;
 }
 
+/* The first row of logits that counts and has one that is no number; n: none. Infinite ones are none of the answers,
+ * and may be meant so. */
+static size_t find_nan(const struct vc_trainer *t, const void *logits, size_t n)
+{
+    size_t classes = t->student.n_classes;
+
+    for (size_t i = 0; logits != NULL && i < n * classes; i++) {
+        double x = t->f64 ? ((const double *)logits)[i] : (double)((const float *)logits)[i];
+
+        if (isnan(x) && t->mask[i / classes] != 0) {
+            return i / classes;
+        }
+    }
+    return n;
+}
+
+/* Logits that are no numbers would make figures of the evaluation that are none: because of a row, or a network. */
+static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers,
+                                   size_t n, const void *logits)
+{
+    size_t positions = t->student.positions;
+    size_t bad = find_nan(t, logits, n * positions);
+    const char *data = t->eval.rows.model->path;
+    const char *array = NULL;
+    size_t row;
+
+    if (bad == n * positions) {
+        return VC_OK;
+    }
+    row = vc_trainer_bad_row(t, &t->eval.student, numbers, n, &array);
+    return row != n ? vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a value that is no finite number", data,
+                              (unsigned long long)numbers[row], array)
+                    : vc_fail(t->ctx, VC_E_FORMAT, "%s: its logits for row %llu of %s are no numbers",
+                              network->weights != NULL ? network->weights->path : "the teacher",
+                              (unsigned long long)numbers[bad / positions], data);
+}
+
 static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const uint64_t *numbers, size_t n,
                                   struct tally *tally, uint8_t *right)
 {
@@ -111,6 +148,10 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     if (logits != NULL) {
         sums = t->step->loss(&spec, n * positions, t->student.n_classes, logits, &teacher, t->labels, t->mask, t->row,
                              NULL);
+    }
+    if (logits != NULL && !(isfinite(sums.kd) && isfinite(sums.ce))) {
+        VC_TRY(check_logits(t, &t->options.teacher, numbers, n, teacher.classes == NULL ? teacher.logits : NULL));
+        VC_TRY(check_logits(t, the_teacher ? &t->options.teacher : &t->options.student, numbers, n, logits));
     }
     tally->kd += sums.kd;
     tally->ce += sums.ce;

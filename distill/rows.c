@@ -182,6 +182,10 @@ static enum vc_status expect_rows(const struct vc_rows *rows, const struct vc_mo
 {
     const struct vc_tensor *t = &model->tensors[tensor];
 
+    if (t->dtype == VC_DTYPE_RAW) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has no numbers, but objects or raw bytes; integers are needed",
+                       model->path, t->name);
+    }
     return t->n_dims != 0 && t->shape[0] == rows->n_all
                ? VC_OK
                : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %llu rows, the input has %llu", model->path, t->name,

@@ -81,11 +81,9 @@ void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const u
 
 /* ---- what went wrong ---- */
 
-/* The first row of a batch that has an input which is no number; n: none. */
-static size_t find_bad_row(struct vc_trainer *t, const uint64_t *numbers, size_t n, const char **array)
+size_t vc_trainer_bad_row(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
+                          const char **array)
 {
-    const struct vc_rows_view *view = &t->data.student;
-
     for (size_t k = 0; k < view->n; k++) {
         const struct vc_rows_input *input = &view->inputs[k];
         void *x = input->integers ? NULL : vc_alloc_array(t->ctx, VC_TAG_TILES, input->n_elems + 1, sizeof(double));
@@ -93,7 +91,7 @@ static size_t find_bad_row(struct vc_trainer *t, const uint64_t *numbers, size_t
         for (size_t i = 0; x != NULL && i < n; i++) {
             if (vc_rows_read(view, k, numbers + i, 1, true, x) == VC_OK &&
                 vc_first_nonfinite(true, x, input->n_elems) != input->n_elems) {
-                *array = t->data.rows.model->tensors[input->tensor].name;
+                *array = view->rows->model->tensors[input->tensor].name;
                 vc_free(t->ctx, x);
                 return i;
             }
@@ -132,7 +130,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     unsigned long long step = (unsigned long long)w->step + 1;
     size_t n_elems = n * t->student.positions * (teacher->classes != NULL ? teacher->k : t->student.n_classes);
     const char *array = NULL;
-    size_t bad = find_bad_row(t, numbers, n, &array);
+    size_t bad = vc_trainer_bad_row(t, &t->data.student, numbers, n, &array);
 
     if (bad != n) {
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a value that is no finite number (step %llu)",

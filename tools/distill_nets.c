@@ -123,6 +123,9 @@ int net_open(struct app *app, const char *path, const char *graph, const char *o
             path);
     }
     status = status == VC_OK ? net_build(app->ctx, graph, other, net) : status;
+    if (status == VC_E_UNSUPPORTED && graph == NULL && net->graph == NULL) {
+        return app_refuse(app, status, "%s; --graph FILE says it", vc_ctx_message(app->ctx));
+    }
     return status == VC_OK ? GO_ON : refuse(app, net->graph, status);
 }
 
