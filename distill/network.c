@@ -381,7 +381,11 @@ enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, cons
             VC_TRY(vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data));
         }
     }
-    VC_TRY(vc_engine_forward(engine, pass));
+    status = vc_engine_forward(engine, pass);
+    if (status == VC_E_ARGUMENT) { /* a token, or another index, that the network does not have */
+        (void)vc_context(net->ctx, "%s", view->rows->model->path);
+    }
+    VC_TRY(status);
     *logits = vc_engine_output(engine, 0);
 out:
     return status;

@@ -60,6 +60,20 @@ static void list_inputs(const struct vc_graph *graph, char *text, size_t room)
     }
 }
 
+/* A file that cannot be read, and whose name is one that tokens have: says what it would take. */
+static enum vc_status hint_tokens(const struct vc_rows *rows)
+{
+    const char *point = strrchr(rows->options.path, '.');
+    char before[VC_MESSAGE_BYTES];
+
+    if (point == NULL || strcmp(point, ".bin") != 0) {
+        return rows->ctx->status;
+    }
+    (void)snprintf(before, sizeof before, "%s", rows->ctx->message);
+    return vc_fail(rows->ctx, VC_E_FORMAT, "%s; where it is nothing but tokens, %s says how many are a row", before,
+                   vc_option(rows->ctx, "length"));
+}
+
 /* Every "x=array" names an input, y or mask. */
 static enum vc_status check_arrays(const struct vc_rows *rows, const struct vc_graph *const *graphs, size_t n_graphs)
 {
@@ -335,7 +349,8 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     vc_open_defaults(&file);
     file.row_tokens = rows->options.length;
     file.token_bits = rows->options.token_bits;
-    VC_TRY(vc_model_open(ctx, rows->options.path, &file, &rows->model));
+    status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
+    VC_TRY(status == VC_E_FORMAT && file.row_tokens == 0 ? hint_tokens(rows) : status);
     rows->arrays = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->arrays);
     VC_TRY_ALLOC(rows->arrays);
     VC_TRY(count_rows(rows, graphs[0]));

@@ -65,9 +65,22 @@ static bool take_range(const char **at, uint64_t *first, uint64_t *last)
     return *first <= *last;
 }
 
-static const char *option_of(const struct depth *d)
+/* Both commands that have it call it --keep-layers; the --keep of distill is another one. */
+static const char *keep_name(const struct vc_ctx *ctx)
+{
+    const char *name = vc_option(ctx, "keep_layers");
+
+    return name[0] == '-' ? name : "keep";
+}
+
+static const char *word_of(const struct depth *d)
 {
     return d->options.drop != NULL ? "drop" : "keep";
+}
+
+static const char *option_of(const struct vc_ctx *ctx, const struct depth *d)
+{
+    return d->options.drop != NULL ? vc_option(ctx, "drop") : keep_name(ctx);
 }
 
 static const char *numbers_of(const struct depth *d)
@@ -82,14 +95,14 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct depth *d)
 
     if ((d->options.drop != NULL) == (d->options.keep != NULL)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "layers are given by one of %s and %s", vc_option(ctx, "drop"),
-                       vc_option(ctx, "keep"));
+                       keep_name(ctx));
     }
     do {
         if (!take_range(&text, &first, &last)) {
             return vc_fail(ctx, VC_E_ARGUMENT,
                            "%s: '%s' is no list of layers: numbers from 0 on and ranges, such as "
                            "3,5-7",
-                           vc_option(ctx, option_of(d)), numbers_of(d));
+                           option_of(ctx, d), numbers_of(d));
         }
     } while (*text != '\0');
     return VC_OK;
@@ -107,8 +120,7 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct depth *d, c
     while (*text != '\0' && take_range(&text, &first, &last)) {
         if (last >= list->n_layers) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: there is no layer %llu: %s has %llu, numbered from 0 on",
-                           vc_option(ctx, option_of(d)), (unsigned long long)last, list->name,
-                           (unsigned long long)list->n_layers);
+                           option_of(ctx, d), (unsigned long long)last, list->name, (unsigned long long)list->n_layers);
         }
         memset(gone + first, named, (size_t)(last - first + 1));
     }
@@ -117,8 +129,7 @@ static enum vc_status choose_layers(struct vc_ctx *ctx, const struct depth *d, c
         *n_gone += gone[i];
     }
     if (*n_gone == list->n_layers) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: no layer of %s would be left", vc_option(ctx, option_of(d)),
-                       list->name);
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: no layer of %s would be left", option_of(ctx, d), list->name);
     }
     return VC_OK;
 }
@@ -350,10 +361,10 @@ static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
     d->recipe[1] = (struct vc_recipe_entry){"layers", o->layers};
     d->pass.recipe = d->recipe;
     d->pass.n_recipe = o->layers != NULL ? 2 : 1;
-    d->pass.command = o->layers == NULL
-                          ? vc_arena_printf(ctx, &d->arena, "prune --%s-layers %s", option_of(d), numbers_of(d))
-                          : vc_arena_printf(ctx, &d->arena, "prune --%s-layers %s --layers %s", option_of(d),
-                                            numbers_of(d), o->layers);
+    d->pass.command =
+        o->layers == NULL
+            ? vc_arena_printf(ctx, &d->arena, "prune --%s-layers %s", word_of(d), numbers_of(d))
+            : vc_arena_printf(ctx, &d->arena, "prune --%s-layers %s --layers %s", word_of(d), numbers_of(d), o->layers);
     VC_TRY_ALLOC(d->pass.command);
 out:
     return status;
