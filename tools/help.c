@@ -235,6 +235,7 @@ void help_man(FILE *to)
           ".TP\n.B MASTER_PORT\nits port\n"
           ".TP\n.B TORCHELASTIC_RUN_ID\nset by torchrun: keeps its jobs apart\n"
           ".TP\n.B TORCHELASTIC_USE_AGENT_STORE\nset by torchrun: True makes ranks use the port behind MASTER_PORT\n"
+          ".TP\n.B CUDA_VISIBLE_DEVICES\nthe GPUs that a process sees; with one for each rank, distill takes that\n"
           ".TP\n.B VCOMPRESS_GPU\nthe GPU of fit and plan where the command line names none\n"
           ".TP\n.B TMPDIR\nfolder of unnamed temporary files for pipes\n"
           ".SH EXAMPLES\n.EX\n"

@@ -222,6 +222,7 @@ static void test_silent(void **unused)
     struct call calls[MOST_RANKS];
     pthread_t ids[2];
     int fds[SILENT];
+    static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char byte;
 
     (void)unused;
@@ -234,7 +235,7 @@ static void test_silent(void **unused)
         fds[k] = knock(calls[0].where.port);
     }
     assert_int_equal(send(fds[1], "vc", 2, MSG_NOSIGNAL), 2);
-    assert_int_equal(send(fds[2], "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 37, MSG_NOSIGNAL), 37);
+    assert_int_equal(send(fds[2], request, sizeof request - 1, MSG_NOSIGNAL), sizeof request - 1);
     (void)close(fds[3]);
     fds[3] = -1;
     assert_int_equal(pthread_create(&ids[1], NULL, rank_thread, &calls[1]), 0);
