@@ -151,6 +151,7 @@ struct vc_args_product {
 #define VC_PRODUCT_ROWS    96
 #define VC_PRODUCT_COLUMNS 512
 #define VC_PRODUCT_DEPTH   256
+#define VC_PRODUCT_PADDING 16 /* behind each row of a copy, so that they lie in different sets of a cache */
 
 /* Elements of scratch that a worker needs for an m x n product with k inner elements. */
 static inline uint64_t vc_product_scratch(uint64_t m, uint64_t n, uint64_t k)
@@ -158,7 +159,7 @@ static inline uint64_t vc_product_scratch(uint64_t m, uint64_t n, uint64_t k)
     uint64_t rows = VC_AT_MOST((m + 11) / 12 * 12, VC_PRODUCT_ROWS);
     uint64_t columns = VC_AT_MOST((n + 31) / 32 * 32, VC_PRODUCT_COLUMNS);
 
-    return (rows + columns) * VC_AT_MOST(k, VC_PRODUCT_DEPTH);
+    return (rows + columns) * VC_AT_MOST(k, VC_PRODUCT_DEPTH) + rows * VC_PRODUCT_PADDING;
 }
 
 /* ---- windows ---- */

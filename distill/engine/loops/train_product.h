@@ -1,7 +1,8 @@
 /* train_product.h - part of train_all.h: products of matrices, c = alpha * a b or c += alpha * a b.
  *
  * The inner dimension is cut into parts of DEPTH. Of each, columns of b are packed into panels NR wide and rows of a
- * into panels MR high, so that the innermost loop (`tile`) reads both in a row and keeps MR x NR sums in registers:
+ * into panels MR high, so that the innermost loop (`tile`) reads both in a row and keeps MR x NR sums in registers.
+ * Rows of a that lie side by side in memory are read from there:
  *
  *     b panel   k = 0: b[0][0..NR-1]   k = 1: b[1][0..NR-1] ...        a panel   k = 0: a[0..MR-1][0] ...
  *
@@ -86,10 +87,13 @@ static inline void vec_store(REAL *p, vec v)
 
 #include "distill/engine/loops/train_pack.h"
 
-/* MR x NR results; the first `rows` x `columns` of them are wanted. */
-static void product_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, size_t c_row, size_t rows, size_t columns,
-                         bool add, REAL alpha)
+/* MR x NR results; the first `rows` x `columns` of them are wanted. Of the rows of a the elements are a_row apart, and
+ * the next ones a_next; where that is 1, by three rows from each of MR / 3 pointers, for which there are registers. */
+static inline __attribute__((always_inline)) void product_tile(size_t depth, const REAL *a, size_t a_row, size_t a_next,
+                                                               const REAL *b, REAL *c, size_t c_row, size_t rows,
+                                                               size_t columns, bool add, REAL alpha)
 {
+    const REAL *at[(MR + 2) / 3];
     vec sum[MR][2];
     vec scale = SPREAD(alpha);
     REAL edge[NR];
@@ -99,16 +103,29 @@ static void product_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, si
         sum[i][0] = SPREAD((REAL)0);
         sum[i][1] = SPREAD((REAL)0);
     }
+    UNROLL
+    for (unsigned i = 0; i < MR; i += 3) {
+        at[i / 3] = a + i * a_row;
+    }
+    UNROLL
+    for (unsigned i = 0; i < MR; i++) {
+        __builtin_prefetch(c + i * c_row, 1);
+        __builtin_prefetch(c + i * c_row + NR - 1, 1);
+    }
     for (size_t k = 0; k < depth; k++) {
         vec b0 = LOAD(b + k * NR);
         vec b1 = LOAD(b + k * NR + VL);
 
         UNROLL
         for (unsigned i = 0; i < MR; i++) {
-            vec x = SPREAD(a[k * MR + i]);
+            vec x = SPREAD(at[i / 3][i % 3 * a_row]);
 
             sum[i][0] = FMA(x, b0, sum[i][0]);
             sum[i][1] = FMA(x, b1, sum[i][1]);
+        }
+        UNROLL
+        for (unsigned i = 0; i < MR; i += 3) {
+            at[i / 3] += a_next;
         }
     }
     UNROLL
@@ -135,12 +152,44 @@ static void product_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, si
     }
 }
 
+static __attribute__((noinline)) void packed_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, size_t c_row,
+                                                  size_t rows, size_t columns, bool add, REAL alpha)
+{
+    product_tile(depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha);
+}
+
+/* MR rows whose elements are side by side. */
+static __attribute__((noinline)) void row_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
+                                               size_t c_row, size_t columns, bool add, REAL alpha)
+{
+    product_tile(depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha);
+}
+
+/* Rows that are a multiple of this apart fall into the same few sets of a cache. */
+#define CLASH (2048 / sizeof(REAL))
+
+/* Rows whose elements are side by side are read where they are, or from a copy in which they do not clash: *step is
+ * what is between them there. */
+static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t depth, REAL *copy, size_t *step)
+{
+    *step = (size_t)row;
+    if (*step % CLASH != 0) {
+        return a;
+    }
+    *step = depth + VC_PRODUCT_PADDING;
+    for (size_t i = 0; i < rows; i++) {
+        memcpy(copy + i * *step, a + (int64_t)i * row, depth * sizeof *copy);
+    }
+    return copy;
+}
+
 /* All of a product of m x k by k x n. scratch: vc_product_scratch(m, n, k) reals. */
 static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
                      struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, REAL *scratch)
 {
-    REAL *packed_a = scratch;
-    REAL *packed_b = scratch + VC_AT_MOST((m + MR - 1) / MR * MR, MOST_ROWS) * VC_AT_MOST(k, DEPTH);
+    bool side_by_side = a_is.column == 1 && a_is.row > 0;
+    REAL *packed_b =
+        scratch + VC_AT_MOST((m + MR - 1) / MR * MR, MOST_ROWS) * (VC_AT_MOST(k, DEPTH) + VC_PRODUCT_PADDING);
 
     for (size_t k0 = 0; k0 < k; k0 += DEPTH) {
         size_t depth = VC_AT_MOST(k - k0, DEPTH);
@@ -151,15 +200,25 @@ static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matr
             pack_columns(b + (int64_t)k0 * b_is.row + (int64_t)n0 * b_is.column, b_is.column, b_is.row, columns, depth,
                          packed_b);
             for (size_t m0 = 0; m0 < m; m0 += MOST_ROWS) {
+                const REAL *from = a + (int64_t)m0 * a_is.row + (int64_t)k0 * a_is.column;
                 size_t rows = VC_AT_MOST(m - m0, MOST_ROWS);
+                size_t whole = side_by_side ? rows / MR * MR : 0; /* rows that are not packed */
+                REAL *packed_a = scratch + whole * (depth + VC_PRODUCT_PADDING);
+                size_t step = 0;
+                const REAL *read = whole != 0 ? find_rows(from, a_is.row, whole, depth, scratch, &step) : NULL;
 
-                pack_rows(a + (int64_t)m0 * a_is.row + (int64_t)k0 * a_is.column, a_is.row, a_is.column, rows, depth,
-                          packed_a);
+                pack_rows(from + (int64_t)whole * a_is.row, a_is.row, a_is.column, rows - whole, depth, packed_a);
                 for (size_t j = 0; j < columns; j += NR) {
-                    for (size_t i = 0; i < rows; i += MR) {
-                        product_tile(depth, packed_a + i * depth, packed_b + j * depth, c + (m0 + i) * c_row + n0 + j,
-                                     c_row, VC_AT_MOST(rows - i, MR), VC_AT_MOST(columns - j, NR), add || k0 != 0,
-                                     alpha);
+                    size_t n_columns = VC_AT_MOST(columns - j, NR);
+                    REAL *to = c + m0 * c_row + n0 + j;
+
+                    for (size_t i = 0; i < whole; i += MR) {
+                        row_tile(depth, read + i * step, step, packed_b + j * depth, to + i * c_row, c_row, n_columns,
+                                 add || k0 != 0, alpha);
+                    }
+                    for (size_t i = whole; i < rows; i += MR) {
+                        packed_tile(depth, packed_a + (i - whole) * depth, packed_b + j * depth, to + i * c_row, c_row,
+                                    VC_AT_MOST(rows - i, MR), n_columns, add || k0 != 0, alpha);
                     }
                 }
             }
