@@ -1,19 +1,17 @@
 /* loss_loops.h - losses of rows of logits and their gradients, for one type of numbers. Part of step_loops.h. No
- * probability is stored: each is computed where it is needed from the row's largest logit and the sum beside it. Sums
- * are of parts that vectors have computed, element by element, in the order of the row. */
+ * probability is stored: each is computed where it is needed from the row's largest logit and the sum beside it. */
 
-#define PART 256
+#define PART 256 /* elements that are computed before they are added; a multiple of LANES */
 
-/* log of the sum of exp(x / t), and the parts that it is made of. */
+/* The softened answers of a row: x times 1 / t, what is largest of that, and the log of the sum of exp(x / t - max). */
 struct NAME(soft) {
-    double max, log_sum; /* largest x / t; log of the sum of exp(x / t - max) */
+    double by, max, log_sum;
 };
 
-/* The largest x / t, which is that of the largest x; NaN where there is one. */
-static double NAME(largest)(const REAL *x, size_t n, double t)
+/* The largest x. NaN is passed over: it makes the sum of exponentials NaN. */
+static REAL NAME(largest)(const REAL *x, size_t n)
 {
     REAL most[LANES];
-    unsigned nan = 0;
     size_t i = 0;
 
     for (size_t k = 0; k < LANES; k++) {
@@ -30,36 +28,32 @@ static double NAME(largest)(const REAL *x, size_t n, double t)
     for (size_t k = 1; k < LANES; k++) {
         most[0] = most[k] > most[0] ? most[k] : most[0];
     }
-    for (size_t c = 0; c < n; c++) {
-        nan += x[c] != x[c];
-    }
-    return nan != 0 ? (double)NAN : (double)most[0] / t;
+    return most[0];
 }
 
 static struct NAME(soft) NAME(soft_of)(const REAL *x, size_t n, double t)
 {
-    struct NAME(soft) s = {.max = NAME(largest)(x, n, t)};
-    double sum = 0;
+    struct NAME(soft) s = {.by = 1 / t};
+    double lane[LANES] = {0};
 
+    s.max = (double)NAME(largest)(x, n) * s.by;
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;
         double e[PART];
 
         for (size_t i = 0; i < m; i++) {
-            e[i] = vc_exp_f64((double)x[first + i] / t - s.max);
+            e[i] = vc_exp_f64((double)x[first + i] * s.by - s.max);
         }
-        for (size_t i = 0; i < m; i++) {
-            sum += e[i];
-        }
+        NAME(add_terms)(e, m, lane);
     }
-    s.log_sum = vc_log_f64(sum);
+    s.log_sum = vc_log_f64(NAME(sum_of)(lane));
     return s;
 }
 
 /* log of the probability of a class with logit x. */
-static double NAME(log_p)(const struct NAME(soft) * s, REAL x, double t)
+static double NAME(log_p)(const struct NAME(soft) * s, REAL x)
 {
-    return (double)x / t - s->max - s->log_sum;
+    return (double)x * s->by - s->max - s->log_sum;
 }
 
 /* p (log p - log q); 0 where p is 0. */
@@ -77,7 +71,7 @@ static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL
     double t = spec->temperature;
     struct NAME(soft) q = NAME(soft_of)(z, n, t);
     struct NAME(soft) p = NAME(soft_of)(teacher, n, t);
-    double sum = 0;
+    double lane[LANES] = {0};
 
     for (size_t first = 0; first < n; first += PART) {
         size_t m = n - first < PART ? n - first : PART;
@@ -85,17 +79,15 @@ static double NAME(kd_row)(const struct vc_loss_spec *spec, size_t n, const REAL
 
         for (size_t i = 0; i < m; i++) {
             size_t c = first + i;
-            double log_p = NAME(log_p)(&p, teacher[c], t);
-            double log_q = NAME(log_p)(&q, z[c], t);
+            double log_p = NAME(log_p)(&p, teacher[c]);
+            double log_q = NAME(log_p)(&q, z[c]);
 
             terms[i] = NAME(divergence)(log_p, log_q);
             gradient[c] += by * t * (vc_exp_f64(log_q) - vc_exp_f64(log_p));
         }
-        for (size_t i = 0; i < m; i++) {
-            sum += terms[i];
-        }
+        NAME(add_terms)(terms, m, lane);
     }
-    return t * t * sum;
+    return t * t * NAME(sum_of)(lane);
 }
 
 /* The same where k classes of the teacher are known. All others are one class, whose probability is what is left:
@@ -113,8 +105,8 @@ static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REA
     double sum = 0;
 
     for (size_t i = 0; i < teacher->k; i++) {
-        double log_p = (double)logits[i] / t - teacher->rest[row];
-        double log_q = NAME(log_p)(&q, z[classes[i]], t);
+        double log_p = (double)logits[i] * q.by - teacher->rest[row];
+        double log_q = NAME(log_p)(&q, z[classes[i]]);
 
         sum += NAME(divergence)(log_p, log_q);
         p_rest -= vc_exp_f64(log_p);
@@ -124,13 +116,13 @@ static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REA
     q_rest = q_rest > 0x1p-1000 ? q_rest : 0x1p-1000;
     sum += p_rest > 0 ? p_rest * (vc_log_f64(p_rest) - vc_log_f64(q_rest)) : 0;
     for (size_t c = 0; c < n; c++) {
-        gradient[c] += by * t * vc_exp_f64(NAME(log_p)(&q, z[c], t)) * (1 - p_rest / q_rest);
+        gradient[c] += by * t * vc_exp_f64(NAME(log_p)(&q, z[c])) * (1 - p_rest / q_rest);
     }
     for (size_t i = 0; i < teacher->k; i++) {
-        double q_c = vc_exp_f64(NAME(log_p)(&q, z[classes[i]], t));
+        double q_c = vc_exp_f64(NAME(log_p)(&q, z[classes[i]]));
 
         gradient[classes[i]] +=
-            by * t * (q_c * p_rest / q_rest - vc_exp_f64((double)logits[i] / t - teacher->rest[row]));
+            by * t * (q_c * p_rest / q_rest - vc_exp_f64((double)logits[i] * q.by - teacher->rest[row]));
     }
     return t * t * sum;
 }
@@ -138,30 +130,31 @@ static double NAME(top_row)(const struct vc_loss_spec *spec, size_t n, const REA
 /* The mean of (z - t)^2 over the classes of a row. */
 static double NAME(mse_row)(size_t n, const REAL *z, const REAL *teacher, double by, double *gradient)
 {
-    double sum = 0;
+    double lane[LANES] = {0};
 
-    for (size_t c = 0; c < n; c++) {
-        double d = (double)z[c] - (double)teacher[c];
+    for (size_t first = 0; first < n; first += PART) {
+        size_t m = n - first < PART ? n - first : PART;
+        double terms[PART];
 
-        sum += d * d;
-        gradient[c] += by * 2 * d / (double)n;
+        for (size_t i = 0; i < m; i++) {
+            double d = (double)z[first + i] - (double)teacher[first + i];
+
+            terms[i] = d * d;
+            gradient[first + i] += by * 2 * d / (double)n;
+        }
+        NAME(add_terms)(terms, m, lane);
     }
-    return sum / (double)n;
+    return NAME(sum_of)(lane) / (double)n;
 }
 
 /* 1 - the cosine of both rows; where one of them is 0, so is the cosine, and its gradient. */
 static double NAME(cosine_row)(size_t n, const REAL *z, const REAL *teacher, double by, double *gradient)
 {
-    double zt = 0;
-    double zz = 0;
-    double tt = 0;
+    double zt = NAME(dot)(z, teacher, n);
+    double zz = NAME(dot)(z, z, n);
+    double tt = NAME(dot)(teacher, teacher, n);
     double norms;
 
-    for (size_t c = 0; c < n; c++) {
-        zt += (double)z[c] * (double)teacher[c];
-        zz += (double)z[c] * (double)z[c];
-        tt += (double)teacher[c] * (double)teacher[c];
-    }
     norms = sqrt(zz) * sqrt(tt);
     if (norms == 0) {
         return 1;
@@ -177,10 +170,10 @@ static double NAME(ce_row)(size_t n, const REAL *z, int64_t label, double by, do
     struct NAME(soft) q = NAME(soft_of)(z, n, 1);
 
     for (size_t c = 0; c < n; c++) {
-        gradient[c] += by * vc_exp_f64(NAME(log_p)(&q, z[c], 1));
+        gradient[c] += by * vc_exp_f64(NAME(log_p)(&q, z[c]));
     }
     gradient[label] -= by;
-    return -NAME(log_p)(&q, z[label], 1);
+    return -NAME(log_p)(&q, z[label]);
 }
 
 OF_LEVEL struct vc_loss_sums NAME(vc_loss)(const struct vc_loss_spec *spec, size_t n_rows, size_t n_classes,

@@ -10,7 +10,8 @@
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)
 #define NAME(stem)  JOIN(stem, SUFFIX)
-#define LANES       8 /* of a sum: partial sums that a compiler may keep in one register, added in one order */
+
+#include "distill/loops/sum_loops.h"
 
 #ifdef LEVEL
 #define OF_LEVEL static

@@ -2,18 +2,7 @@
 
 OF_LEVEL double NAME(vc_square_sum)(const REAL *x, size_t n)
 {
-    double lane[LANES] = {0};
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES) {
-        for (size_t k = 0; k < LANES; k++) {
-            lane[k] += (double)x[i + k] * (double)x[i + k];
-        }
-    }
-    for (size_t k = 0; i < n; i++, k++) {
-        lane[k] += (double)x[i] * (double)x[i];
-    }
-    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+    return NAME(dot)(x, x, n);
 }
 
 static void NAME(sgd)(const struct vc_update *u, size_t n, REAL *w, const REAL *g, REAL *m)

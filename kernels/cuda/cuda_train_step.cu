@@ -5,33 +5,79 @@
 
 #include <float.h>
 
-/* ---- losses: a thread takes a row, whose sums run in one order ---- */
+/* ---- sums: a team of eight threads, each with its part ---- */
 
-/* log of the sum of exp(x / t), and the parts that it is made of. */
+#define LANES 8
+#define TEAMS (VC_CUDA_THREADS / LANES) /* of a block */
+
+/* The sum of the parts of a team, for all of its threads. All threads of the block take part. `lanes`: VC_CUDA_THREADS
+ * doubles of shared memory. */
+static __device__ __forceinline__ double team_sum(double part, double *lanes)
+{
+    const double *l = lanes + threadIdx.x / LANES * LANES;
+
+    __syncthreads();
+    lanes[threadIdx.x] = part;
+    __syncthreads();
+    return ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
+}
+
+/* The largest part. */
+static __device__ __forceinline__ double team_max(double part, double *lanes)
+{
+    const double *l = lanes + threadIdx.x / LANES * LANES;
+    double most;
+
+    __syncthreads();
+    lanes[threadIdx.x] = part;
+    __syncthreads();
+    most = l[0];
+    for (unsigned k = 1; k < LANES; k++) {
+        most = l[k] > most ? l[k] : most;
+    }
+    return most;
+}
+
+/* ---- losses: a team takes a row ---- */
+
+/* The softened answers of a row: x times 1 / t, what is largest of that, and the log of the sum of exp(x / t - max). */
 struct soft {
-    double max, log_sum;
+    double by, max, log_sum;
 };
 
-static __device__ __forceinline__ struct soft soft_of(const float *x, uint64_t n, double t)
+/* Of a row that is not wanted n is 0. */
+static __device__ __forceinline__ struct soft soft_of(const float *x, uint64_t n, double t, double *lanes)
 {
-    struct soft s = {-vc_bits_f64(0x7ff0000000000000u), 0};
+    struct soft s = {1 / t, -vc_bits_f64(0x7ff0000000000000u), 0};
+    unsigned k = threadIdx.x % LANES;
     double sum = 0;
 
-    for (uint64_t c = 0; c < n; c++) {
-        double v = (double)x[c] / t;
+    for (uint64_t c = k; c < n; c += LANES) {
+        double v = (double)x[c] * s.by;
 
-        s.max = v > s.max || v != v ? v : s.max;
+        s.max = v > s.max ? v : s.max; /* NaN makes the sum NaN */
     }
-    for (uint64_t c = 0; c < n; c++) {
-        sum += vc_exp_f64((double)x[c] / t - s.max);
+    s.max = team_max(s.max, lanes);
+    for (uint64_t c = k; c < n; c += LANES) {
+        sum += vc_exp_f64((double)x[c] * s.by - s.max);
     }
-    s.log_sum = vc_log_f64(sum);
+    s.log_sum = vc_log_f64(team_sum(sum, lanes));
     return s;
 }
 
-static __device__ __forceinline__ double log_p(const struct soft *s, float x, double t)
+static __device__ __forceinline__ double log_p(const struct soft *s, float x)
 {
-    return (double)x / t - s->max - s->log_sum;
+    return (double)x * s->by - s->max - s->log_sum;
+}
+
+static __device__ __forceinline__ double dot(const float *x, const float *y, uint64_t n, double *lanes)
+{
+    double sum = 0;
+
+    for (uint64_t c = threadIdx.x % LANES; c < n; c += LANES) {
+        sum += (double)x[c] * (double)y[c];
+    }
+    return team_sum(sum, lanes);
 }
 
 /* What the cosine of two rows and its gradient are made of; where one of the rows is 0, both are 0. */
@@ -39,81 +85,83 @@ struct cosine {
     double zz, norms, value;
 };
 
-static __device__ __forceinline__ struct cosine cosine_of(const float *z, const float *teacher, uint64_t n)
+static __device__ __forceinline__ struct cosine cosine_of(const float *z, const float *teacher, uint64_t n,
+                                                          double *lanes)
 {
     struct cosine s = {0, 0, 0};
-    double zt = 0;
-    double tt = 0;
+    double zt = dot(z, teacher, n, lanes);
 
-    for (uint64_t c = 0; c < n; c++) {
-        zt += (double)z[c] * (double)teacher[c];
-        s.zz += (double)z[c] * (double)z[c];
-        tt += (double)teacher[c] * (double)teacher[c];
-    }
-    s.norms = sqrt(s.zz) * sqrt(tt);
+    s.zz = dot(z, z, n, lanes);
+    s.norms = sqrt(s.zz) * sqrt(dot(teacher, teacher, n, lanes));
     s.value = s.norms == 0 ? 0 : zt / s.norms;
     return s;
 }
 
-static __global__ void loss_kernel(struct vc_train_loss l)
+/* A row, or none. All threads of the block take part. */
+static __device__ __forceinline__ void loss_of_row(const struct vc_train_loss *l, uint64_t row, bool is_row,
+                                                   double *lanes)
 {
-    VC_CUDA_EACH(row, l.n_rows)
-    {
-        const float *z = l.logits + row * l.n_classes;
-        const float *teacher = l.teacher != NULL ? l.teacher + row * l.n_classes : NULL;
-        float *gradient = l.gradient != NULL ? l.gradient + row * l.n_classes : NULL;
-        bool counts = l.mask[row] != 0;
-        bool taught = counts && teacher != NULL;
-        bool labelled = counts && l.labels[row] >= 0;
-        double kd_by = l.alpha * l.kd_by;
-        double ce_by = (1 - l.alpha) * l.ce_by;
-        double t = l.temperature;
-        double kd = 0;
-        struct soft q = {0, 0};
-        struct soft p = {0, 0};
-        struct soft one = {0, 0};
-        struct cosine cosine = {0, 0, 0};
+    uint64_t n = l->n_classes;
+    const float *z = l->logits + row * n;
+    const float *teacher = l->teacher != NULL ? l->teacher + row * n : z;
+    float *gradient = is_row && l->gradient != NULL ? l->gradient + row * n : NULL;
+    bool counts = is_row && l->mask[row] != 0;
+    bool taught = counts && l->teacher != NULL;
+    bool labelled = counts && l->labels[row] >= 0;
+    bool soft = !l->mse && !l->cosine;
+    double kd_by = l->alpha * l->kd_by;
+    double ce_by = (1 - l->alpha) * l->ce_by;
+    double t = l->temperature;
+    double kd = 0;
+    struct soft q = soft_of(z, taught && soft ? n : 0, t, lanes);
+    struct soft p = soft_of(teacher, taught && soft ? n : 0, t, lanes);
+    struct soft one = soft_of(z, labelled ? n : 0, 1, lanes);
+    struct cosine cosine = cosine_of(z, teacher, taught && l->cosine ? n : 0, lanes);
 
-        if (taught && l.cosine) {
-            cosine = cosine_of(z, teacher, l.n_classes);
-        } else if (taught && !l.mse) {
-            q = soft_of(z, l.n_classes, t);
-            p = soft_of(teacher, l.n_classes, t);
+    for (uint64_t c = threadIdx.x % LANES; is_row && c < n; c += LANES) {
+        double g = 0;
+
+        if (taught && l->mse) {
+            double d = (double)z[c] - (double)teacher[c];
+
+            kd += d * d;
+            g += kd_by * 2 * d / (double)n;
+        } else if (taught && l->cosine) {
+            g -= cosine.norms == 0
+                     ? 0
+                     : kd_by * ((double)teacher[c] / cosine.norms - (double)z[c] * (cosine.value / cosine.zz));
+        } else if (taught) {
+            double of_p = log_p(&p, teacher[c]);
+            double of_q = log_p(&q, z[c]);
+            double e = vc_exp_f64(of_p);
+
+            kd += e == 0 ? 0 : e * (of_p - of_q);
+            g += kd_by * t * (vc_exp_f64(of_q) - e);
         }
         if (labelled) {
-            one = soft_of(z, l.n_classes, 1);
+            g += ce_by * vc_exp_f64(log_p(&one, z[c]));
+            g = c == (uint64_t)l->labels[row] ? g - ce_by : g;
         }
-        for (uint64_t c = 0; c < l.n_classes; c++) {
-            double g = 0;
-
-            if (taught && l.mse) {
-                double d = (double)z[c] - (double)teacher[c];
-
-                kd += d * d;
-                g += kd_by * 2 * d / (double)l.n_classes;
-            } else if (taught && l.cosine) {
-                g -= cosine.norms == 0
-                         ? 0
-                         : kd_by * ((double)teacher[c] / cosine.norms - (double)z[c] * (cosine.value / cosine.zz));
-            } else if (taught) {
-                double of_p = log_p(&p, teacher[c], t);
-                double of_q = log_p(&q, z[c], t);
-                double e = vc_exp_f64(of_p);
-
-                kd += e == 0 ? 0 : e * (of_p - of_q);
-                g += kd_by * t * (vc_exp_f64(of_q) - e);
-            }
-            if (labelled) {
-                g += ce_by * vc_exp_f64(log_p(&one, z[c], 1));
-                g = c == (uint64_t)l.labels[row] ? g - ce_by : g;
-            }
-            if (gradient != NULL) {
-                gradient[c] = (float)(g * l.scale);
-            }
+        if (gradient != NULL) {
+            gradient[c] = (float)(g * l->scale);
         }
-        kd = l.mse ? kd / (double)l.n_classes : l.cosine ? 1 - cosine.value : t * t * kd;
-        l.sums[2 * row] = taught ? l.kd_by * kd : 0;
-        l.sums[2 * row + 1] = labelled ? l.ce_by * -log_p(&one, z[l.labels[row]], 1) : 0;
+    }
+    kd = team_sum(kd, lanes);
+    kd = l->mse ? kd / (double)n : l->cosine ? 1 - cosine.value : t * t * kd;
+    if (is_row && threadIdx.x % LANES == 0) {
+        l->sums[2 * row] = taught ? l->kd_by * kd : 0;
+        l->sums[2 * row + 1] = labelled ? l->ce_by * -log_p(&one, z[l->labels[row]]) : 0;
+    }
+}
+
+static __global__ void loss_kernel(struct vc_train_loss l)
+{
+    VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
+
+    for (uint64_t base = blockIdx.x * (uint64_t)TEAMS; base < l.n_rows; base += (uint64_t)gridDim.x * TEAMS) {
+        uint64_t row = base + threadIdx.x / LANES;
+
+        loss_of_row(&l, row < l.n_rows ? row : 0, row < l.n_rows, lanes);
     }
 }
 
@@ -121,21 +169,19 @@ int vc_cuda_train_loss(void *session, const struct vc_train_loss *loss)
 {
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
 
-    VC_CUDA_ELEMENTS(s, loss_kernel, loss->n_rows, *loss);
+    VC_CUDA_LAUNCH(loss_kernel, vc_cuda_train_grid((loss->n_rows + TEAMS - 1) / TEAMS), VC_CUDA_THREADS, s->stream,
+                   *loss);
     return vc_cuda_launched();
 }
 
-/* ---- norms: eight lanes of doubles for each block of weights ---- */
-
-#define LANES 8
+/* ---- norms: a team takes a block of weights ---- */
 
 static __global__ void measure_kernel(const struct vc_train_block *blocks, uint64_t n, double *squares)
 {
     VC_CUDA_SHARED(double, lanes, VC_CUDA_THREADS);
-    unsigned teams = blockDim.x / LANES;
     unsigned k = threadIdx.x % LANES;
 
-    for (uint64_t base = blockIdx.x * (uint64_t)teams; base < n; base += (uint64_t)gridDim.x * teams) {
+    for (uint64_t base = blockIdx.x * (uint64_t)TEAMS; base < n; base += (uint64_t)gridDim.x * TEAMS) {
         uint64_t block = base + threadIdx.x / LANES;
         double sum = 0;
 
@@ -151,13 +197,9 @@ static __global__ void measure_kernel(const struct vc_train_block *blocks, uint6
                 sum += (double)x * (double)x;
             }
         }
-        __syncthreads();
-        lanes[threadIdx.x] = sum;
-        __syncthreads();
+        sum = team_sum(sum, lanes);
         if (block < n && k == 0) {
-            const double *l = lanes + threadIdx.x;
-
-            squares[block] = ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
+            squares[block] = sum;
         }
     }
 }
@@ -168,8 +210,8 @@ int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, ui
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
     int result = cudaSuccess;
 
-    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_train_grid((n + VC_CUDA_THREADS / LANES - 1) / (VC_CUDA_THREADS / LANES)),
-                   VC_CUDA_THREADS, s->stream, blocks, n, scratch);
+    VC_CUDA_LAUNCH(measure_kernel, vc_cuda_train_grid((n + TEAMS - 1) / TEAMS), VC_CUDA_THREADS, s->stream, blocks, n,
+                   scratch);
     VC_CUDA_TRY(vc_cuda_launched());
     result = vc_cuda_train_to_host(session, squares, scratch, n * sizeof *squares);
 out:

@@ -1,0 +1,40 @@
+/* sum_loops.h - sums of doubles that vectors can add: LANES partial sums, of which element i belongs to number i modulo
+ * LANES, added in one order. Part of step_loops.h. */
+
+#define LANES 8 /* those that fill one register of AVX-512 */
+
+static double NAME(sum_of)(const double *lane)
+{
+    return ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+}
+
+/* Adds m terms, the first of which belongs to number 0. */
+static void NAME(add_terms)(const double *terms, size_t m, double *lane)
+{
+    size_t i = 0;
+
+    for (; i + LANES <= m; i += LANES) {
+        for (size_t k = 0; k < LANES; k++) {
+            lane[k] += terms[i + k];
+        }
+    }
+    for (size_t k = 0; i < m; i++, k++) {
+        lane[k] += terms[i];
+    }
+}
+
+static double NAME(dot)(const REAL *x, const REAL *y, size_t n)
+{
+    double lane[LANES] = {0};
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t k = 0; k < LANES; k++) {
+            lane[k] += (double)x[i + k] * (double)y[i + k];
+        }
+    }
+    for (size_t k = 0; i < n; i++, k++) {
+        lane[k] += (double)x[i] * (double)y[i];
+    }
+    return NAME(sum_of)(lane);
+}
