@@ -217,11 +217,13 @@ static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launch
     }
     if (launcher != NULL && size != launched) {
         carrier->close(handle, true);
-        return vc_fail(
-            ctx, VC_E_DEVICE,
-            "%s started %u processes, and %s knows of %u: it is not the one that " VC_CARRIER_FILE " was built with%s",
-            launcher->name, launched, carrier->name, size,
-            strcmp(launcher->name, "srun") == 0 ? ", or needs srun --mpi=pmix (Open MPI) or pmi2 (MPICH)" : "");
+        return vc_fail(ctx, VC_E_DEVICE,
+                       "%s started %u processes, and %s knows of %u: it is not the one that " VC_CARRIER_FILE
+                       " was built with%s",
+                       launcher->name, launched, carrier->name, size,
+                       strcmp(launcher->name, "srun") == 0
+                           ? ", or the option mpi of srun has to be pmix (Open MPI) or pmi2 (MPICH)"
+                           : "");
     }
     if (size == 1 || size > VC_RANKS_MOST) {
         carrier->close(handle, true);

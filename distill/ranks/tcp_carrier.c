@@ -591,7 +591,7 @@ out:
 
 /* ---- an exchange ---- */
 
-/* As much of a piece as goes at once; false: the other side has gone. */
+/* As much of a piece as goes at once; false: the other side has gone, and errno is why, or 0. */
 static bool move_piece(int fd, bool out, const struct vc_piece *piece, size_t *done)
 {
     while (*done < piece->bytes) {
@@ -604,6 +604,7 @@ static bool move_piece(int fd, bool out, const struct vc_piece *piece, size_t *d
         } else if (k < 0 && errno == EINTR) {
             continue;
         } else {
+            errno = k == 0 ? 0 : errno;
             return k < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
         }
     }
@@ -627,7 +628,10 @@ static bool tcp_exchange(void *handle, const struct vc_piece *out, const struct 
             }
             if (!move_piece(t->fds[k], true, &out[k], &t->sent[k]) ||
                 !move_piece(t->fds[k], false, &in[k], &t->received[k])) {
-                (void)snprintf(why, VC_CARRIER_WHY, "rank %u has closed the connection", k);
+                bool closed = errno == 0 || errno == ECONNRESET || errno == EPIPE;
+
+                (void)snprintf(why, VC_CARRIER_WHY,
+                               closed ? "rank %u has closed the connection" : "rank %u cannot be reached any more", k);
                 return false;
             }
             t->polls[k].events =

@@ -88,7 +88,7 @@ says 'vcompress: rank 0: nowhere/no.npz: '
 VCOMPRESS_MPI_PATH=$folder ranks 2 $run --steps 5 -o no.npz && wrong "two ranks without the plug-in"
 says 'vcompress: this is one of 2 processes that '
 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 alone $run --steps 5 -o no.npz && wrong "srun without its MPI"
-says 'knows of 1: it is not the one that vcompress_mpi.so was built with, or needs srun --mpi=pmix (Open MPI) or pmi2 (MPICH)'
+says 'knows of 1: it is not the one that vcompress_mpi.so was built with, or the option mpi of srun has to be pmix (Open MPI) or pmi2 (MPICH)'
 ranks 2 run --pass 'distill --teacher t.npz --data rows.npz --graph net.txt --steps 5' s.npz -o no.npz && wrong "a recipe on ranks"
 says 'distill in a recipe is work for one process'
 [ ! -e no.npz ] || wrong "something was written"
