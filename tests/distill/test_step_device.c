@@ -197,6 +197,7 @@ static void losses(void **state)
     (void)state;
     check_loss(1, 2, 0.5, 1, 1, DIVERGENCE);
     check_loss(13, 10, 0.3, 4, 65536, DIVERGENCE);
+    check_loss(5, 603, 0.4, 3, 1, DIVERGENCE);
     check_loss(9, 33, 0.9, 2, 1, MSE);
     check_loss(13, 33, 0.7, 2, 1024, COSINE);
     check_loss(7, 5, 0, 1, 0x1p126, LABELS);
