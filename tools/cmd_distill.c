@@ -150,7 +150,7 @@ static const struct opt student_opts[] = {
     {.name = "student", .value = "FILE", .kind = OPT_TEXT, CLI(student),
      .help = "the network that learns: a pruned copy of the teacher, or another one; a list of layers (docs/graph.md): a new network, "
              "whose first weights are drawn from --seed (not in a recipe: what the passes before it leave)"},
-    {.name = "width", .value = "SHARE", .kind = OPT_REAL, DISTILL(width),
+    {.name = "width", .value = "SHARE", .kind = OPT_ABOVE_0, DISTILL(width),
      .help = "in place of --student: the teacher with that share of the neurons, channels and heads of every layer, those of "
              "the largest weights; as prune --structured makes it"},
     {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DISTILL(keep_layers),
@@ -192,7 +192,7 @@ static const struct opt training_opts[] = {
      .help = "--schedule step: steps with one rate (default 100)"},
     {.name = "step-factor", .value = "X", .kind = OPT_REAL, DISTILL(step_factor),
      .help = "--schedule step: then times this (default 0.1)"},
-    {.name = "clip", .value = "X", .kind = OPT_REAL, DISTILL(clip), .help = "the largest norm of all gradients (default: any)"},
+    {.name = "clip", .value = "X", .kind = OPT_ABOVE_0, DISTILL(clip), .help = "the largest norm of all gradients (default: any)"},
     {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(temperature), .help = "of the teacher's answers (default 2)"},
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
@@ -209,7 +209,7 @@ static const struct opt training_opts[] = {
     {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision",
      .help = "of the arithmetic (default f32); bf16, fp16: f32 whose values, gradients and weights are rounded to 16 bits as "
              "mixed precision does it, beside weights of f32; it takes no less memory"},
-    {.name = "loss-scale", .value = "X", .kind = OPT_REAL, DISTILL(loss_scale),
+    {.name = "loss-scale", .value = "X", .kind = OPT_ABOVE_0, DISTILL(loss_scale),
      .help = "--precision fp16: multiply the loss by this power of two (default: one that adapts itself, from 65536 on)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,
      .option = "recompute", .wanted = "none, sqrt, every:K, layer or auto",

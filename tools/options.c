@@ -254,6 +254,8 @@ static bool store(const struct opt *opt, char *group, const char *value)
         return parse_int(text, field);
     case OPT_REAL:
         return parse_real(text, field);
+    case OPT_ABOVE_0:
+        return parse_real(text, field) && *(const double *)field > 0;
     case OPT_SIZE:
         return options_size(text, field);
     case OPT_CALL:
@@ -298,11 +300,9 @@ static void spell(const char *words, char *out, size_t n_out)
 static enum parse_result bad_value(struct line *line, const struct opt *opt, const char *value)
 {
     static const char *const wanted[] = {
-        [OPT_TEXT] = "some text",
-        [OPT_COUNT] = "a whole number",
-        [OPT_INT] = "a whole number",
-        [OPT_REAL] = "a number",
-        [OPT_SIZE] = "a size such as 1048576, 64MiB or 1.5GiB",
+        [OPT_TEXT] = "some text",           [OPT_COUNT] = "a whole number",
+        [OPT_INT] = "a whole number",       [OPT_REAL] = "a number",
+        [OPT_ABOVE_0] = "a number above 0", [OPT_SIZE] = "a size such as 1048576, 64MiB or 1.5GiB",
     };
     char allowed[160];
 

@@ -13,18 +13,19 @@
 struct app;
 
 enum opt_kind {
-    OPT_BOOL,   /* bool: becomes `set` */
-    OPT_MORE,   /* int: counts up */
-    OPT_ENUM,   /* an int or an enum of the library: becomes `set` */
-    OPT_CHOICE, /* ... the number of the given word in `value` ("error|keep|zero") */
-    OPT_WORD,   /* const char *: the given word itself, one of those in `value` */
-    OPT_TEXT,   /* const char * */
-    OPT_COUNT,  /* uint64_t */
-    OPT_INT,    /* int */
-    OPT_REAL,   /* double */
-    OPT_SIZE,   /* uint64_t, bytes: 1024, 64MiB, 1.5G */
-    OPT_CALL,   /* call(): anything else */
-    OPT_HELP    /* --help */
+    OPT_BOOL,    /* bool: becomes `set` */
+    OPT_MORE,    /* int: counts up */
+    OPT_ENUM,    /* an int or an enum of the library: becomes `set` */
+    OPT_CHOICE,  /* ... the number of the given word in `value` ("error|keep|zero") */
+    OPT_WORD,    /* const char *: the given word itself, one of those in `value` */
+    OPT_TEXT,    /* const char * */
+    OPT_COUNT,   /* uint64_t */
+    OPT_INT,     /* int */
+    OPT_REAL,    /* double */
+    OPT_ABOVE_0, /* double, of options whose field is 0 where they are not given */
+    OPT_SIZE,    /* uint64_t, bytes: 1024, 64MiB, 1.5G */
+    OPT_CALL,    /* call(): anything else */
+    OPT_HELP     /* --help */
 };
 
 /* Takes the value (NULL: an optional one that was left out) into the group's structure. False when it is not one that
