@@ -7,8 +7,9 @@
 #include "distill/trainer.h"
 
 #define PER_BLOCK 32768 /* weights; a multiple of VC_CODED_BLOCK */
+#define SMALL     32768 /* bytes of gradients that one thread takes alone */
 
-/* One call of vc_engine_each. */
+/* One call of each_block. */
 struct task {
     struct vc_trainer *t;
     const struct vc_update *update;
@@ -67,6 +68,19 @@ static void measure(void *user, unsigned worker, size_t block)
     b->squares = task->t->step->square_sum(grad, b->n);
 }
 
+/* All blocks of weights; those of a small network by the calling thread, since threads take longer to meet. */
+static void each_block(struct vc_trainer *t, struct vc_engine *engine,
+                       void (*fn)(void *user, unsigned worker, size_t block), struct task *task)
+{
+    if (t->student.weights->grad_bytes > SMALL) {
+        vc_engine_each(engine, t->n_blocks, fn, task);
+        return;
+    }
+    for (size_t k = 0; k < t->n_blocks; k++) {
+        fn(task, 0, k);
+    }
+}
+
 enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine, double *norm)
 {
     struct task task = {.t = t, .by = 1 / t->scale.value};
@@ -75,7 +89,7 @@ enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine
     if (t->device != NULL) {
         return vc_device_measure(t, norm);
     }
-    vc_engine_each(engine, t->n_blocks, measure, &task);
+    each_block(t, engine, measure, &task);
     for (size_t k = 0; k < t->n_blocks; k++) {
         sum += t->blocks[k].squares;
     }
@@ -134,6 +148,6 @@ enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine,
     if (t->device != NULL) {
         return vc_device_update(t, &u, task.by);
     }
-    vc_engine_each(engine, t->n_blocks, move, &task);
+    each_block(t, engine, move, &task);
     return VC_OK;
 }

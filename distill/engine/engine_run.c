@@ -95,17 +95,31 @@ const struct vc_engine_value *vc_engine_output(const struct vc_engine *engine, s
 struct pass {
     struct vc_engine *e;
     size_t first, end; /* instructions */
+    bool alone;        /* by the calling thread */
 };
 
-/* Blocks are taken, not given: which worker runs one does not matter to what it computes. */
+/* Behind the instructions from k on that have one block each; k + 1 where k has more. */
+static size_t end_of_single(const struct pass *pass, size_t k)
+{
+    size_t end = k;
+
+    while (end < pass->end && pass->e->instructions[end].n_blocks == 1) {
+        end++;
+    }
+    return end > k ? end : k + 1;
+}
+
+/* Blocks are taken, not given: which worker runs one does not matter to what it computes. Instructions of one block
+ * that follow each other are run by the worker that takes the first one, so that no meeting is between them. */
 static void run_pass(void *user, unsigned worker)
 {
     const struct pass *pass = user;
     struct vc_engine *e = pass->e;
 
-    for (size_t k = pass->first; k < pass->end; k++) {
+    for (size_t k = pass->first, end = k; k < pass->end; k = end) {
         const struct vc_instruction *in = &e->instructions[k];
 
+        end = end_of_single(pass, k);
         for (;;) {
             size_t block = atomic_fetch_add_explicit(&e->next[k], 1, memory_order_relaxed);
 
@@ -113,21 +127,31 @@ static void run_pass(void *user, unsigned worker)
                 break;
             }
             in->run(&in->call, &e->pass, worker, block);
+            for (size_t next = k + 1; next < end; next++) {
+                e->instructions[next].run(&e->instructions[next].call, &e->pass, worker, 0);
+            }
         }
-        vc_crew_meet(e->crew);
+        if (!pass->alone) {
+            vc_crew_meet(e->crew);
+        }
     }
 }
 
 static enum vc_status run(struct vc_engine *e, size_t first, size_t end)
 {
-    struct pass pass = {e, first, end};
+    struct pass pass = {e, first, end, false};
     enum vc_status status = vc_check_cancelled(e->ctx);
 
     if (status == VC_OK) {
         for (size_t k = first; k < end; k++) {
             atomic_store_explicit(&e->next[k], 0, memory_order_relaxed);
         }
-        vc_crew_run(e->crew, run_pass, &pass);
+        pass.alone = end_of_single(&pass, first) >= end;
+        if (pass.alone) {
+            run_pass(&pass, 0);
+        } else {
+            vc_crew_run(e->crew, run_pass, &pass);
+        }
     }
     return status;
 }
@@ -211,5 +235,9 @@ void vc_engine_each(struct vc_engine *engine, size_t n, void (*fn)(void *user, u
     struct each each = {.fn = fn, .user = user, .n = n};
 
     atomic_init(&each.next, 0);
-    vc_crew_run(engine->crew, run_each, &each);
+    if (n <= 1) { /* a meeting would take longer */
+        run_each(&each, 0);
+    } else {
+        vc_crew_run(engine->crew, run_each, &each);
+    }
 }

@@ -7,6 +7,7 @@
 #include "distill/engine/plan_ops.h"
 
 #define TILES_PER_THREAD 2
+#define LEAST_WORK       (UINT64_C(1) << 20) /* multiply-adds of a tile: 10 microseconds; threads take one to meet */
 
 /* A stack of matrices: that of one operand, with broadcasting. */
 struct stack {
@@ -140,10 +141,12 @@ static struct product of_node(const struct vc_engine *e, uint32_t node)
 }
 
 /* Tiles as large as can be, since each packs its rows and columns anew, and so small that there are some for each
- * thread. The cut changes no bit: each result is one sum over all of k, in its order, whatever tile it is in. */
+ * thread, if that is worth it. The cut changes no bit: each result is one sum over all of k, in its order, whatever
+ * tile it is in. */
 static void cut(const struct vc_engine *e, struct vc_args_product *args)
 {
-    uint64_t least = e->n_workers > 1 ? TILES_PER_THREAD * (uint64_t)e->n_workers : 1;
+    uint64_t worth = args->n_stack * args->m * args->n * args->k / LEAST_WORK;
+    uint64_t least = e->n_workers > 1 ? VC_AT_MOST(TILES_PER_THREAD * (uint64_t)e->n_workers, worth) : 1;
 
     args->tile_m = args->m;
     args->tile_n = args->n;
