@@ -77,27 +77,39 @@ static void memory_ends_where_it_ends(void **state)
 
 /* ---- the same bits ---- */
 
+/* Networks, and how many outputs and inputs they have. */
+static const struct subject {
+    const char *text;
+    size_t n_outputs, n_inputs;
+} subjects[] = {
+    {CNN("37"), 370, 37 * 784},
+    /* products that are cut along both sides */
+    {"(float[200,128] x, float[200,128] pa, float[200] pb, float[210,200] pc) => (float[200,210] y) { "
+     "a = Gemm<transB: int = 1>(x, pa, pb)  b = Relu(a)  y = Gemm<transB: int = 1>(b, pc) }",
+     200 * 210, 200 * 128},
+};
+
 /* All outputs and gradients of a step; to be freed. */
-static double *figures(unsigned threads, enum vc_graph_precision precision, size_t *n)
+static double *figures(const struct subject *subject, unsigned threads, enum vc_graph_precision precision, size_t *n)
 {
     struct vc_engine_options options = {.train = true, .threads = threads, .input_grads = true};
-    struct net net = net_begin(CNN("37"), precision, &options);
+    struct net net = net_begin(subject->text, precision, &options);
     double *all;
     size_t at = 0;
 
     step(&net);
-    *n = 370 + 37 * 784;
+    *n = subject->n_outputs + subject->n_inputs;
     for (size_t k = 0; k < net.weights->n; k++) {
         *n += net.weights->items[k].n;
     }
     all = calloc(*n, sizeof *all);
     net_forward(&net, &training);
-    for (size_t i = 0; i < 370; i++) {
+    for (size_t i = 0; i < subject->n_outputs; i++) {
         all[at++] = net_get(net.weights, vc_engine_output(net.engine, 0)->data, i);
     }
     vc_weights_clear(net.weights);
     net_backward(&net);
-    for (size_t i = 0; i < 37 * 784; i++) {
+    for (size_t i = 0; i < subject->n_inputs; i++) {
         all[at++] = net_get(net.weights, vc_engine_input(net.engine, 0)->grad, i);
     }
     for (size_t k = 0; k < net.weights->n; k++) {
@@ -112,12 +124,14 @@ static double *figures(unsigned threads, enum vc_graph_precision precision, size
 static void threads_change_no_bit(void **state)
 {
     (void)state;
-    for (int precision = 0; precision < 2; precision++) {
+    for (size_t k = 0; k < 2 * sizeof subjects / sizeof *subjects; k++) {
+        const struct subject *subject = &subjects[k / 2];
+        enum vc_graph_precision precision = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
         size_t n;
-        double *one = figures(1, (enum vc_graph_precision)precision, &n);
+        double *one = figures(subject, 1, precision, &n);
 
         for (unsigned threads = 2; threads <= 5; threads++) {
-            double *more = figures(threads, (enum vc_graph_precision)precision, &n);
+            double *more = figures(subject, threads, precision, &n);
 
             assert_memory_equal(one, more, n * sizeof *one);
             free(more);
@@ -129,8 +143,8 @@ static void threads_change_no_bit(void **state)
 static void float_is_near_double(void **state)
 {
     size_t n;
-    double *a = figures(2, VC_GRAPH_F32, &n);
-    double *b = figures(2, VC_GRAPH_F64, &n);
+    double *a = figures(&subjects[0], 2, VC_GRAPH_F32, &n);
+    double *b = figures(&subjects[0], 2, VC_GRAPH_F64, &n);
     double largest = 0;
 
     (void)state;
