@@ -1,8 +1,8 @@
 /* train_product.h - part of train_all.h: products of matrices, c = alpha * a b or c += alpha * a b.
  *
  * The inner dimension is cut into parts of DEPTH. Of each, columns of b are packed into panels NR wide and rows of a
- * into panels MR high, so that the innermost loop (`tile`) reads both in a row and keeps MR x NR sums in registers.
- * Rows of a that lie side by side in memory are read from there:
+ * into panels MR high, so that the innermost loop (product_tile) reads both in a row and keeps MR x NR sums in
+ * registers. Rows of a whose elements lie side by side need no panel: they are read where they are. The panels:
  *
  *     b panel   k = 0: b[0][0..NR-1]   k = 1: b[1][0..NR-1] ...        a panel   k = 0: a[0..MR-1][0] ...
  *
@@ -106,11 +106,6 @@ static inline __attribute__((always_inline)) void product_tile(size_t depth, con
     UNROLL
     for (unsigned i = 0; i < MR; i += 3) {
         at[i / 3] = a + i * a_row;
-    }
-    UNROLL
-    for (unsigned i = 0; i < MR; i++) {
-        __builtin_prefetch(c + i * c_row, 1);
-        __builtin_prefetch(c + i * c_row + NR - 1, 1);
     }
     for (size_t k = 0; k < depth; k++) {
         vec b0 = LOAD(b + k * NR);
