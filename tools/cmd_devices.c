@@ -33,18 +33,17 @@ static bool print_devices(struct app *app, const struct vc_devices *list)
     return table_print(&table, out, false);
 }
 
-/* "ranks: TCP, Open MPI 4.1.4" */
+/* "ranks: Open MPI 4.1.4" */
 static void print_ranks(struct app *app)
 {
     const struct out *out = &app->out;
     const char *name;
 
-    fputs("ranks: TCP", out->to);
     if (vc_ranks_find(app->ctx, &name) == VC_OK) {
-        fputs(", ", out->to);
+        fputs("ranks: ", out->to);
         print_clean(out->to, name);
     } else {
-        fputs("; no MPI: ", out->to);
+        fputs("ranks: none: ", out->to);
         print_clean(out->to, vc_ctx_message(app->ctx));
     }
     fputc('\n', out->to);
@@ -107,7 +106,7 @@ const struct command command_devices = {
     .usage = "[-v] [options]",
     .summary = "list the CUDA devices, or why there are none",
     .text = "Without a CUDA device everything works on the CPU, with the same results. -v tells where the plug-in was "
-            "looked for. The last line is what lets processes that mpirun, srun or torchrun started train together "
+            "looked for. The last line is what lets processes that mpirun or srun started train together "
             "(distill --ranks).",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

@@ -257,9 +257,9 @@ static const struct opt training_opts[] = {
 };
 
 static const struct opt ranks_opts[] = {
-    {.name = "ranks", .value = "auto|none|mpi|tcp", .kind = OPT_CHOICE, CLI(ranks), .option = "ranks",
-     .help = "processes that mpirun, srun or torchrun started share the batches of each step, with the bits of one process; --accum says how many "
-             "there are (default auto: where there are several; none: each trains by itself; tcp: rank 0 is at $MASTER_ADDR, $MASTER_PORT)"},
+    {.name = "ranks", .value = "auto|none|mpi", .kind = OPT_CHOICE, CLI(ranks), .option = "ranks",
+     .help = "processes that mpirun or srun started share the batches of each step, with the bits of one process; --accum says how many "
+             "there are (default auto: where there are several; none: each trains by itself)"},
     {.name = "all-reduce", .value = "auto|host|nccl", .kind = OPT_CHOICE, DISTILL(all_reduce),
      .help = "what adds up the gradients of ranks with a CUDA device each: the hosts, with the bits of one process, or NCCL, from device to device "
              "and within rounding (default auto: NCCL, where all ranks have it)"},

@@ -1,22 +1,11 @@
 /* ranks_app.c - see ranks_app.h. */
 #include "tools/ranks_app.h"
 
-#include <string.h>
-
 void ranks_begin(struct app *app)
 {
     unsigned rank;
 
     app->silent = vc_ranks_launched(&rank, NULL, NULL) && rank != 0;
-}
-
-/* They find each other by TCP: why this one did not reach rank 0 is not known there. */
-static bool by_tcp(enum vc_ranks_kind kind)
-{
-    const char *launcher = NULL;
-
-    return kind == VC_RANKS_TCP ||
-           (kind == VC_RANKS_AUTO && vc_ranks_launched(NULL, NULL, &launcher) && strcmp(launcher, "torchrun") == 0);
 }
 
 int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out)
@@ -26,7 +15,6 @@ int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out)
     app->silent = app->silent && kind != VC_RANKS_NONE;
     status = vc_ranks_join(app->ctx, kind, out);
     if (status != VC_OK) {
-        app->silent = app->silent && (status != VC_E_DEVICE || !by_tcp(kind));
         return app_fail(app, status);
     }
     app->silent = vc_ranks_rank(*out) != 0;

@@ -1,5 +1,5 @@
-/* join.c - the ranks that this process was started with: what the environment says, the plug-in, the processors of
- * each. See <vcompress/ranks.h>. */
+/* join.c - the ranks that this process was started with: what the environment says, the plug-in of MPI, the processors
+ * of each. See <vcompress/ranks.h>. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,8 @@
 #include "core/base/cpu.h"
 #include "core/base/plugin.h"
 #include "distill/ranks/meeting.h"
-#include "distill/ranks/tcp_carrier.h"
 
-#define PATIENCE 300 /* seconds until all ranks have to be there, of those that find each other by TCP */
+#define PACKAGE "it is built with an MPI (Debian: libopenmpi-dev, openmpi-bin) and installed as component mpi"
 
 static const struct vc_plugin_kind mpi_plugin = {"VCOMPRESS_MPI_PATH", VC_CARRIER_FILE, VC_CARRIER_SYMBOL, true};
 
@@ -22,7 +21,7 @@ static const struct vc_plugin_kind mpi_plugin = {"VCOMPRESS_MPI_PATH", VC_CARRIE
  */
 static const struct launcher {
     const char *name, *size, *rank;
-    bool mpi; /* its processes find each other by MPI */
+    bool mpi; /* it starts processes of MPI */
 } launchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", true},
     {"mpirun", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", true},
@@ -117,7 +116,7 @@ static enum vc_status find_carrier(struct vc_ctx *ctx, const struct vc_carrier *
                          s->n_places > 0 ? s->places[0].path : mpi_plugin.variable,
                          s->n_places > 0 ? s->places[0].outcome : "too long", s->n_places > 1 ? ", " : "",
                          s->n_places > 1 ? s->places[1].path : "", s->n_places > 1 ? " (" : "",
-                         s->n_places > 1 ? s->places[1].outcome : "", s->n_places > 1 ? ")" : "");
+                         s->n_places > 1 ? s->places[1].outcome : "", s->n_places > 1 ? "); " PACKAGE : "; " PACKAGE);
     }
 out:
     vc_free(ctx, s);
@@ -234,36 +233,15 @@ out:
     return status;
 }
 
-/* Where rank 0 is: MASTER_ADDR and MASTER_PORT. torchrun has a server of its own at that port, which
- * TORCHELASTIC_USE_AGENT_STORE tells: ranks take the next one. */
-static enum vc_status join_tcp(struct vc_ctx *ctx, unsigned rank, unsigned size, struct vc_ranks **out)
+/* torchrun tells its processes of no MPI, so each would train the same. */
+static enum vc_status refuse_torchrun(struct vc_ctx *ctx, unsigned size)
 {
-    static const char *const of_job[] = {"TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID"};
-    const char *store = getenv("TORCHELASTIC_USE_AGENT_STORE");
-    struct vc_tcp_where where = {
-        .host = getenv("MASTER_ADDR"), .rank = rank, .size = size, .token = HASH_START, .patience = PATIENCE};
-    void *handle = NULL;
-    enum vc_status status;
+    const char *option = vc_option(ctx, "ranks");
 
-    if (where.host == NULL || where.host[0] == '\0' || !read_count("MASTER_PORT", &where.port) || where.port == 0 ||
-        where.port > 65534) {
-        return vc_fail(ctx, VC_E_DEVICE,
-                       "MASTER_ADDR and MASTER_PORT have to say where rank 0 is; the port is 1 to 65534");
-    }
-    if (rank >= size || size > VC_RANKS_MOST) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "this is rank %u of %u: ranks begin with 0, and there are at most %u", rank,
-                       size, VC_RANKS_MOST);
-    }
-    where.port += store != NULL && strcmp(store, "True") == 0;
-    for (size_t k = 0; k < sizeof of_job / sizeof *of_job; k++) {
-        const char *text = getenv(of_job[k]);
-
-        where.token = add_hash(where.token, text != NULL ? text : "");
-    }
-    VC_TRY(vc_tcp_open(ctx, &where, &handle));
-    status = join_over(ctx, &vc_tcp_carrier, handle, rank, size, out);
-out:
-    return status;
+    return vc_fail(ctx, VC_E_DEVICE,
+                   "this is one of %u processes that torchrun started, and ranks find each other by MPI: mpirun -n %u "
+                   "vcompress distill ... (%s none: each trains by itself)",
+                   size, size, option);
 }
 
 enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out)
@@ -276,17 +254,16 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
 
     *out = NULL;
     vc_clear_error(ctx);
-    if (kind > VC_RANKS_TCP) {
+    if (kind > VC_RANKS_MPI) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that there is", option);
     }
     if (kind == VC_RANKS_NONE || (kind == VC_RANKS_AUTO && launcher == NULL)) {
         return VC_OK;
     }
-    if (kind == VC_RANKS_TCP || (kind == VC_RANKS_AUTO && !launcher->mpi)) {
-        status = launcher != NULL ? join_tcp(ctx, rank, size, out) : VC_OK;
-    } else {
-        status = join_mpi(ctx, launcher != NULL && launcher->mpi ? launcher : NULL, size, out);
+    if (launcher != NULL && !launcher->mpi) {
+        return refuse_torchrun(ctx, size);
     }
+    status = join_mpi(ctx, launcher, size, out);
     if (status == VC_E_DEVICE && kind == VC_RANKS_AUTO) {
         status = vc_context(ctx, "this is one of %u processes that %s started (%s none: each trains by itself)", size,
                             launcher->name, option);

@@ -1,5 +1,5 @@
-/* ranks.h - several processes that train one student together: started by mpirun, srun or torchrun, each with the
- * same options.
+/* ranks.h - several processes that train one student together: started by mpirun or srun, each with the same
+ * options.
  *
  *     vc_ranks_join                  they find each other
  *     vc_distill_options.ranks       each trains with its share of the rows; the bits are those of one process
@@ -21,15 +21,14 @@ extern "C" {
 struct vc_ranks;
 
 enum vc_ranks_kind {
-    VC_RANKS_AUTO = 0, /* where the process was started as one of several: TCP by torchrun, else MPI; else none */
+    VC_RANKS_AUTO = 0, /* MPI where the process was started as one of several, else none */
     VC_RANKS_NONE = 1, /* this process trains alone, whoever started it */
-    VC_RANKS_MPI = 2,
-    VC_RANKS_TCP = 3 /* rank 0 is at MASTER_ADDR and MASTER_PORT; rank and size as the launcher says */
+    VC_RANKS_MPI = 2
 };
 
 /* The ranks that this process was started with; *out is NULL where there is one. They are found once in a process: MPI
- * cannot begin twice. VC_E_DEVICE: the process is one of several, and they do not find each other: no plug-in, no
- * connection. */
+ * cannot begin twice. VC_E_DEVICE: the process is one of several, and they do not find each other: no plug-in, or
+ * torchrun has started them, which knows no MPI. */
 VC_API enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct vc_ranks **out);
 
 /* NULL: rank 0 of 1. */

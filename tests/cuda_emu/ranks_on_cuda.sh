@@ -2,19 +2,25 @@
 # ranks_on_cuda.sh - distill by ranks that have a CUDA device each (devices, or the emulated card through
 # VCOMPRESS_BACKEND_PATH, with VC_EMU_DEVICES of them): with sums on the hosts the bytes of one process with one device,
 # whatever the number of ranks; with those of NCCL weights that are as near as rounding lets them be; sentences where
-# there are fewer devices than ranks, no NCCL, or a rank that ends. Prints a line per comparison; status 1 if any fails.
+# there are fewer devices than ranks, no NCCL, or a rank that ends. Prints a line per comparison; status 1 if any fails,
+# 77 where mpirun starts nothing.
 #
-#     ranks_on_cuda.sh VCOMPRESS DEVICES
+#     ranks_on_cuda.sh VCOMPRESS DEVICES PLUGIN MPIEXEC
 set -eu
 program=$1
 devices=$2
+VCOMPRESS_MPI_PATH=$3
+mpiexec=$4
+here=$(cd "$(dirname "$0")" && pwd)
+export VCOMPRESS_MPI_PATH
+. "$here/../distill/mpi_settings.sh"
 folder=$(mktemp -d "${TMPDIR:-/tmp}/vcompress-ranks.XXXXXX")
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 failed=0
 other=
-port=$((20000 + $$ % 10000))
 unset CUDA_VISIBLE_DEVICES
+mpi_starts "$mpiexec" || exit 77
 
 say() { # SAYS CONDITION-STATUS
     if [ "$2" -eq 0 ]; then
@@ -26,22 +32,13 @@ say() { # SAYS CONDITION-STATUS
     fi
 }
 
-# ranks N OUT OPTION...: N processes of one run; status of rank 0, its words in OUT.err. $other: options of the others
+# ranks N OUT OPTION...: N processes of one run; what they came to, their words in OUT.out and OUT.err. $other: options of
+# all but rank 0
 ranks() {
     n=$1 name=$2
     shift 2
-    port=$((port + 2))
-    k=1
-    while [ "$k" -lt "$n" ]; do
-        MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=$n RANK=$k timeout 100 "$program" distill "$@" $other --ranks tcp \
-            -o "$name.npz" >"$name.$k.out" 2>"$name.$k.err" &
-        k=$((k + 1))
-    done
-    status=0
-    MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=$n RANK=0 timeout 100 "$program" distill "$@" --ranks tcp \
-        -o "$name.npz" --json="$name.json" >"$name.out" 2>"$name.err" || status=$?
-    wait
-    return "$status"
+    timeout 100 "$mpiexec" -n 1 "$program" distill "$@" -o "$name.npz" --json="$name.json" : -n $((n - 1)) \
+        "$program" distill "$@" $other -o "$name.npz" >"$name.out" 2>"$name.err"
 }
 
 # The first number of that name in many.json.
@@ -93,7 +90,7 @@ while [ "$n" -le "$devices" ] && [ "$n" -le 3 ]; do
     fi
     "$program" diff -q --min-sqnr 90 one.npz many.npz && ! cmp -s one.npz many.npz || outcome=1
     [ "$(figure device_planned)" = "$(figure device_peak)" ] && [ "$(figure planned)" = "$(figure peak)" ] || outcome=1
-    grep -q "on each of $n ranks (TCP; gradients by NCCL " many.out || outcome=1
+    grep -q "on each of $n ranks (.*; gradients by NCCL " many.out || outcome=1
     say "$n ranks that add by NCCL: one process but for rounding, memory as planned" "$outcome"
     n=$((n + 1))
 done
@@ -131,7 +128,7 @@ if ranks 2 mixed "$@"; then
 fi
 other=
 grep -q '^vcompress: rank 0 computes on a CUDA device, rank 1 on the CPU: --device has to say the same' mixed.err &&
-    [ "$(cat mixed*.err | grep -c '^vcompress: ')" = 1 ] || outcome=1
+    [ "$(grep -c '^vcompress: ' mixed.err)" = 1 ] || outcome=1
 say "ranks on a device and on the CPU" "$outcome"
 
 outcome=0
@@ -139,6 +136,6 @@ if ranks $((devices + 1)) few "$@"; then
     outcome=1
 fi
 grep -q "^vcompress: rank $devices: this is number $((devices + 1)) of the ranks of its machine, which has $devices CUDA device" few.err &&
-    [ "$(cat few*.err | grep -c '^vcompress: ')" = 1 ] || outcome=1
+    [ "$(grep -c '^vcompress: ' few.err)" = 1 ] || outcome=1
 say "more ranks than devices" "$outcome"
 exit $failed

@@ -12,21 +12,9 @@ cd "$folder" || exit 1
 VCOMPRESS_MPI_PATH=$2
 LC_ALL=C.UTF-8
 TERM=dumb
-# Of Open MPI: as root, more ranks than cores, no ssh, and no right to read the memory of another process.
-OMPI_ALLOW_RUN_AS_ROOT=1
-OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-OMPI_MCA_rmaps_base_oversubscribe=1
-PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-OMPI_MCA_plm=isolated
-OMPI_MCA_btl_vader_single_copy_mechanism=none
-export VCOMPRESS_MPI_PATH LC_ALL TERM OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
-export PRTE_MCA_rmaps_default_mapping_policy OMPI_MCA_plm OMPI_MCA_btl_vader_single_copy_mechanism
-unset OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS WORLD_SIZE
-
-if ! timeout 60 "$mpiexec" -n 2 true >start.out 2>&1; then
-    echo "skipped: $mpiexec starts nothing: $(head -n 3 start.out | tr '\n' ' ')"
-    exit 77
-fi
+export VCOMPRESS_MPI_PATH LC_ALL TERM
+. "$here/mpi_settings.sh"
+mpi_starts "$mpiexec" || exit 77
 failed=0
 wrong() {
     failed=1

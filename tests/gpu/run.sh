@@ -103,6 +103,9 @@ else
     targets="vcompress_program kernelcheck vcompress_cuda test_engine_device test_step_device"
 fi
 part "configure" cmake "$@"
+if cmake --build "$build" --target help 2>/dev/null | grep -qw vcompress_mpi; then
+    targets="$targets vcompress_mpi"
+fi
 # shellcheck disable=SC2086
 part "build" cmake --build "$build" -j "$jobs" --target $targets
 if [ "$failed" -ne 0 ]; then
@@ -153,7 +156,13 @@ if [ "$emulated" -eq 1 ]; then
 else
     devices=$(nvidia-smi -L | grep -c '^GPU')
 fi
-part "training: ranks with a device each ($devices devices)" sh "$root/tests/cuda_emu/ranks_on_cuda.sh" "$program" "$devices"
+plugin=$(find "$build" -name vcompress_mpi.so | head -n 1)
+if [ -n "$plugin" ] && have mpiexec; then
+    part "training: ranks with a device each ($devices devices)" sh "$root/tests/cuda_emu/ranks_on_cuda.sh" "$program" "$devices" \
+        "$plugin" "$(command -v mpiexec)"
+else
+    skip "training by ranks: there is no MPI"
+fi
 unset VC_EMU_DEVICES
 if [ -n "$engine" ]; then
     part "training: every instruction as on the CPU" "$engine"

@@ -1,0 +1,19 @@
+# mpi_settings.sh - read by the tests that mpirun starts ranks in: what Open MPI has to be told, as root and with more ranks
+# than cores, without ssh and the right to read the memory of another process; variables of launchers around the test are
+# left out. mpi_starts MPIEXEC: false, with a line that says why, where it starts nothing here.
+OMPI_ALLOW_RUN_AS_ROOT=1
+OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+OMPI_MCA_rmaps_base_oversubscribe=1
+PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+OMPI_MCA_plm=isolated
+OMPI_MCA_btl_vader_single_copy_mechanism=none
+export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM OMPI_MCA_rmaps_base_oversubscribe
+export PRTE_MCA_rmaps_default_mapping_policy OMPI_MCA_plm OMPI_MCA_btl_vader_single_copy_mechanism
+unset OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS WORLD_SIZE
+
+mpi_starts() {
+    said=$(timeout 60 "$1" -n 2 true 2>&1) || {
+        echo "skipped: $1 starts nothing: $(printf '%s\n' "$said" | head -n 3 | tr '\n' ' ')"
+        return 1
+    }
+}
