@@ -184,7 +184,7 @@ static void strip_f64_f32(struct op *op, size_t first, size_t n, struct strip *s
     const double *x = (const double *)op->x + first;
 
     f64_to_f32_run(x, n, strip->e);
-    memcpy((float *)op->out + first, strip->e, n * sizeof(float));
+    vc_put_run_f32(op->out, first, n, strip->e);
     errors_wide(x, strip->e, n, strip);
 }
 

@@ -64,7 +64,7 @@ static size_t scales_of_channels(const struct op *op, size_t first, size_t n, fl
     if (op->map->inner == 1) { /* neighbours are neighbouring channels */
         for (size_t i = 0, m; i < n; i += m, at.channel = 0) {
             m = min_size(op->map->n_channels - at.channel, n - i);
-            memcpy(s + i, op->scale + at.channel, m * sizeof *s);
+            vc_get_run_f32(op->scale, at.channel, m, s + i);
             for (size_t k = 0; op->zero != NULL && k < m; k++) {
                 z[i + k] = (float)op->zero[at.channel + k];
             }

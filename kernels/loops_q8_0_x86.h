@@ -66,7 +66,7 @@ static inline void q8_0_steps_make(const float *x, size_t n_blocks, uint32_t *bi
     uint32_t found[Q8_0_BATCH];
 
     _mm256_storeu_si256((__m256i *)found, most);
-    memcpy(bits, found, n_blocks * sizeof *found);
+    vc_put_run_u32(bits, 0, n_blocks, found);
     _mm256_storeu_ps(to->inverse, _mm256_and_ps(invertible, _mm256_div_ps(_mm256_set1_ps(1.0f), step)));
     _mm256_storeu_ps(to->stored, _mm256_cvtph_ps(half));
     _mm_storeu_si128((__m128i *)to->half, half);

@@ -163,7 +163,7 @@ static inline void load_f32(const float *restrict from, size_t n, double *restri
 
 static inline void load_f64(const double *restrict from, size_t n, double *restrict to)
 {
-    memcpy(to, from, n * sizeof *to);
+    vc_get_run_f64(from, 0, n, to);
 }
 
 /* diff_* and values_* of one type: chunks in row order, each in pieces of STRIP. */
