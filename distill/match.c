@@ -223,12 +223,14 @@ enum vc_status vc_match_check_programs(struct vc_trainer *t)
         for (size_t e = 0; e < net->n_engines; e++) {
             const struct vc_net_engine *program = &net->engines[e];
             const struct vc_engine_value *value;
+            const struct side *side;
 
             if (net == &t->student && !program->train) {
                 continue;
             }
             value = value_of(program->engine, i / 2);
-            if (value->shape[0] != (int64_t)program->rows) {
+            side = i % 2 == 0 ? &pair->student : &pair->teacher;
+            if (value->shape[0] != (int64_t)program->rows || value->n != program->rows * side->n_points * side->width) {
                 return refuse_shapes(t, pair, "what can be matched has rows of data first");
             }
             if (net == &t->student && !vc_engine_has_grad(program->engine, 1 + i / 2)) {

@@ -220,6 +220,26 @@ void vc_net_close(struct vc_net *net)
 
 /* ---- programs ---- */
 
+/* What it computes is an answer to each of so many rows, whatever the graph does with the size of the batch. */
+static enum vc_status check_rows(const struct vc_net *net, const struct vc_engine *engine, uint64_t rows)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_engine_value *out = vc_engine_output(engine, 0);
+    const struct vc_graph_value *value = vc_graph_value(graph, out->value);
+    char text[128];
+
+    if (out->shape[0] == (int64_t)rows && out->n == rows * net->positions * net->n_classes) {
+        return VC_OK;
+    }
+    return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                   "%s: the output %s has %lld rows (%s) of %llu numbers for %llu rows of data, which need %zu numbers "
+                   "each; a graph that was exported with a size of its own for the batch computes with that as %s",
+                   file_of(net), value->name, (long long)out->shape[0],
+                   vc_graph_dim_text(graph, value->shape[0], text, sizeof text),
+                   (unsigned long long)(out->shape[0] > 0 ? out->n / (uint64_t)out->shape[0] : 0),
+                   (unsigned long long)rows, net->positions * net->n_classes, vc_option(net->ctx, "batch"));
+}
+
 static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
 {
     const struct vc_engine_options options = {.train = train,
@@ -250,6 +270,12 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
         vc_engine_free(*out);
         *out = NULL;
         status = vc_context(net->ctx, "%s", file_of(net));
+        goto out;
+    }
+    status = check_rows(net, *out, rows);
+    if (status != VC_OK) {
+        vc_engine_free(*out);
+        *out = NULL;
     }
 out:
     return status;
@@ -357,15 +383,33 @@ uint64_t vc_net_own_bytes(const struct vc_net *net)
     return sum;
 }
 
-/* The input of the engine for that value of the graph; NULL: it needs none. */
+/* The input of the engine for that value of the graph; NULL: nothing that it computes reads it. */
 static const struct vc_engine_value *input_of(const struct vc_engine *engine, uint32_t value)
 {
     for (size_t k = 0; k < vc_engine_input_count(engine); k++) {
-        if (vc_engine_input(engine, k)->value == value) {
-            return vc_engine_input(engine, k);
+        const struct vc_engine_value *input = vc_engine_input(engine, k);
+
+        if (input->value == value) {
+            return input->data != NULL ? input : NULL;
         }
     }
     return NULL;
+}
+
+/* Rows as the view has them into the input of a program, which was made for sizes of its own. */
+static enum vc_status read_rows(const struct vc_net *net, const struct vc_rows_view *view, size_t k,
+                                const uint64_t *numbers, size_t n, const struct vc_engine_value *input)
+{
+    const struct vc_rows_input *from = &view->inputs[k];
+
+    if (input->n != (uint64_t)n * from->n_elems) {
+        return vc_fail(net->ctx, VC_E_ARGUMENT,
+                       "%s: %zu rows of %s have %zu numbers each, and its graph is computed with %llu numbers in all: "
+                       "all rows need the same sizes, and %s the size that the graph was exported for",
+                       file_of(net), n, from->name, from->n_elems, (unsigned long long)input->n,
+                       vc_option(net->ctx, "batch"));
+    }
+    return vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data);
 }
 
 enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
@@ -378,7 +422,7 @@ enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, cons
         const struct vc_engine_value *input = input_of(engine, view->inputs[k].value);
 
         if (input != NULL) {
-            VC_TRY(vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data));
+            VC_TRY(read_rows(net, view, k, numbers, n, input));
         }
     }
     status = vc_engine_forward(engine, pass);

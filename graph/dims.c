@@ -383,6 +383,67 @@ static bool is_multiple(struct vc_dims *dims, struct vc_dim a, struct vc_dim b, 
     return vc_dim_equal(vc_dim_multiply(dims, *out, b), a);
 }
 
+/* The dimension without that atom, which all its terms have. */
+static struct vc_dim without_atom(struct vc_dims *dims, struct vc_dim a, uint32_t atom)
+{
+    struct vc_dim_term number;
+    const struct vc_dim_term *terms;
+    uint32_t n = terms_of(dims, &a, &number, &terms);
+    struct vc_dim_term divisor = number_term(1);
+    struct sum sum = {0};
+
+    divisor.atoms[0] = atom;
+    for (uint32_t k = 0; k < n; k++) {
+        struct vc_dim_term term;
+
+        sum.bad |= !divide_terms(&terms[k], &divisor, &term);
+        sum_add(&sum, &term);
+    }
+    return intern(dims, &sum);
+}
+
+static bool all_terms_have(const struct vc_dims *dims, struct vc_dim a, uint32_t atom)
+{
+    struct vc_dim_term number;
+    const struct vc_dim_term *terms;
+    uint32_t n = terms_of(dims, &a, &number, &terms);
+
+    for (uint32_t k = 0; k < n; k++) {
+        unsigned f = 0;
+
+        while (f < VC_DIM_FACTORS && terms[k].atoms[f] != atom) {
+            f++;
+        }
+        if (f == VC_DIM_FACTORS) {
+            return false;
+        }
+    }
+    return n != 0;
+}
+
+/* floor((5*batch)/(40*batch)) is floor(5/40): what all terms of both have, and is 1 or more, goes. */
+static bool cancel(struct vc_dims *dims, struct vc_dim *a, struct vc_dim *b)
+{
+    struct vc_dim_term number;
+    const struct vc_dim_term *terms;
+    struct vc_dim_term first;
+
+    if (terms_of(dims, b, &number, &terms) == 0) {
+        return false;
+    }
+    first = terms[0];
+    for (unsigned f = 0; f < VC_DIM_FACTORS && first.atoms[f] != NO_ATOM; f++) {
+        uint32_t atom = first.atoms[f];
+
+        if (dims->atoms[atom].least >= 1 && all_terms_have(dims, *a, atom) && all_terms_have(dims, *b, atom)) {
+            *a = without_atom(dims, *a, atom);
+            *b = without_atom(dims, *b, atom);
+            return true;
+        }
+    }
+    return false;
+}
+
 struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
 {
     struct sum whole = {0};
@@ -403,6 +464,9 @@ struct vc_dim vc_dim_divide(struct vc_dims *dims, struct vc_dim a, struct vc_dim
     }
     if (is_multiple(dims, a, b, &multiple)) {
         return multiple;
+    }
+    if (cancel(dims, &a, &b)) {
+        return vc_dim_divide(dims, a, b);
     }
     for (uint32_t k = 0; k < n_a; k++) { /* floor((b*q + r)/b) = q + floor(r/b) */
         struct vc_dim_term term;
@@ -459,6 +523,15 @@ bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least)
         }
     }
     return !vc_dim_is_bad(a);
+}
+
+bool vc_dim_differ(struct vc_dims *dims, struct vc_dim a, struct vc_dim b)
+{
+    struct vc_dim above = vc_dim_subtract(dims, a, b);
+    struct vc_dim below = vc_dim_subtract(dims, b, a);
+    int64_t least;
+
+    return (vc_dim_least(dims, above, &least) && least > 0) || (vc_dim_least(dims, below, &least) && least > 0);
 }
 
 /* ---- values and text ---- */

@@ -94,6 +94,9 @@ struct vc_dim vc_dim_product(struct vc_dims *dims, const struct vc_dim *shape, u
  */
 bool vc_dim_least(const struct vc_dims *dims, struct vc_dim a, int64_t *least);
 
+/* They are never the same, whatever the sizes of the inputs are; false: they may be, or it cannot be told. */
+bool vc_dim_differ(struct vc_dims *dims, struct vc_dim a, struct vc_dim b);
+
 /* Gives a symbol its size; false: there is none of that name. */
 bool vc_dim_bind(struct vc_dims *dims, const char *name, int64_t size);
 /* With the bound sizes; -1: a symbol is not bound, or the result is negative or too large. */

@@ -6,6 +6,7 @@
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"
+#include "graph/sizes.h"
 
 struct forward {
     struct vc_ctx *ctx;
@@ -290,28 +291,18 @@ static enum vc_status check_output(struct forward *f, const struct vc_graph_node
                                    const struct vc_run_value *made)
 {
     const struct vc_graph_value *value = &f->graph->values[v];
-    int64_t stated[VC_GRAPH_MAX_DIMS];
     bool same = made->n_dims == value->n_dims && made->is_real == (value->dtype == VC_DTYPE_F32);
-    char text[2][200];
 
-    for (unsigned k = 0; same && k < value->n_dims; k++) {
-        stated[k] = vc_dim_value(&f->graph->dims, value->shape[k]);
-        same = stated[k] == made->shape[k] || stated[k] < 0;
-    }
-    if (same) {
-        return VC_OK;
-    }
-    if (made->n_dims != value->n_dims || made->is_real != (value->dtype == VC_DTYPE_F32)) {
+    if (!same) {
         return vc_fail(f->ctx, VC_E_INTERNAL, "%s '%s': %u dimensions or the type are not what was inferred", node->op,
                        value->name, made->n_dims);
     }
-    for (unsigned k = 0; k < value->n_dims; k++) {
-        stated[k] = vc_dim_value(&f->graph->dims, value->shape[k]);
+    for (unsigned k = 0; same && k < value->n_dims; k++) {
+        int64_t stated = vc_dim_value(&f->graph->dims, value->shape[k]);
+
+        same = stated == made->shape[k] || stated < 0;
     }
-    return vc_fail(f->ctx, VC_E_FORMAT,
-                   "%s '%s': its output is %s and would be %s for all sizes that the model was built for", node->op,
-                   value->name, shape_text(made->shape, made->n_dims, text[0], sizeof text[0]),
-                   shape_text(stated, value->n_dims, text[1], sizeof text[1]));
+    return same ? VC_OK : vc_graph_refuse_sizes(f->ctx, f->graph, v, made->shape);
 }
 
 static enum vc_status run_node(struct forward *f, uint32_t index)
@@ -510,6 +501,7 @@ enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph,
     }
     mark(&f);
     VC_TRY(read_inputs(&f));
+    VC_TRY(given == NULL ? vc_graph_check_sizes(ctx, graph, wanted, n_wanted) : VC_OK);
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         if (f.needed[k]) {
             VC_TRY(vc_check_cancelled(ctx));

@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/model/source.h"
 #include "graph/builder.h"
+#include "graph/sizes.h"
 
 /* What vc_graph_blocks_free gets back. */
 struct blocks {
@@ -389,6 +390,7 @@ enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, 
     b->ctx = ctx;
     b->graph = graph;
     b->model = model;
+    VC_TRY(vc_graph_check_sizes(ctx, graph, NULL, 0)); /* figures are for the sizes that are bound */
     VC_TRY(make(b));
     *out = &b->public;
     return VC_OK;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/option_struct.h"
+#include "graph/sizes.h"
 #include "memory/estimate.h"
 
 #define MIB          ((uint64_t)1 << 20)
@@ -501,6 +502,7 @@ static enum vc_status estimate(struct vc_estimate *e, const struct vc_memory_opt
         e->out->n_stages = e->out->stage = 1;
         e->out->stages[0].peak_bytes = e->out->moments[VC_MOMENT_PEAK].bytes;
     }
+    VC_TRY(e->graph != NULL ? vc_graph_check_sizes(e->ctx, e->graph, NULL, 0) : VC_OK);
 out:
     return status;
 }

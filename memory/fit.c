@@ -117,7 +117,8 @@ static enum vc_status try_size(struct search *s, uint64_t size, bool *fits)
     }
     *fits = false;
     status = vc_memory_estimate(s->ctx, s->graph, s->model, &s->memory, &report);
-    if (status == VC_E_ARGUMENT) { /* sizes overflow: too large */
+    if (status == VC_E_ARGUMENT ||
+        (status == VC_E_FORMAT && size > 1)) { /* sizes overflow: too large, or for a slice */
         vc_clear_error(s->ctx);
         return VC_OK;
     }

@@ -5,6 +5,7 @@
 #include "core/base/checked.h"
 #include "distill/engine/train_program.h"
 #include "graph/parts.h"
+#include "graph/sizes.h"
 
 /* ---- what is needed ---- */
 
@@ -341,10 +342,29 @@ static enum vc_status pack(struct vc_engine *e)
     return vc_buffers_pack(e->ctx, e->buffers, e->n_buffers, VC_POOL_ALIGN, &e->plan);
 }
 
+/* Buffers are planned by sizes that hold for the graph as a whole; here they have to hold for these. */
+static enum vc_status check_sizes(struct vc_engine *e)
+{
+    size_t n = vc_plan_outputs(e);
+    uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, n + e->options.n_kept + 1, sizeof *wanted);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(wanted);
+    memcpy(wanted, e->graph->outputs, n * sizeof *wanted);
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        wanted[n++] = e->options.kept[k];
+    }
+    status = vc_graph_check_sizes(e->ctx, e->graph, wanted, n);
+out:
+    vc_free(e->ctx, wanted);
+    return status;
+}
+
 static enum vc_status make_program(struct vc_engine *e)
 {
     enum vc_status status = VC_OK;
 
+    VC_TRY(check_sizes(e));
     vc_plan_find_known(e);
     find_needed(e);
     for (uint32_t v = 0; v < e->graph->n_values; v++) {

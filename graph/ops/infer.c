@@ -11,6 +11,17 @@ static const struct vc_graph_node *node_of(const struct vc_infer *in)
     return &in->graph->nodes[in->index];
 }
 
+/* The name of the first output that anybody uses. */
+static const char *first_output(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    for (unsigned k = 0; k < node->n_outputs; k++) {
+        if (node->outputs[k] != VC_NO_VALUE) {
+            return graph->values[node->outputs[k]].name;
+        }
+    }
+    return "";
+}
+
 void vc_infer_fail(struct vc_infer *in, const char *format, ...)
 {
     const struct vc_graph_node *node = node_of(in);
@@ -25,10 +36,7 @@ void vc_infer_fail(struct vc_infer *in, const char *format, ...)
     va_end(args);
     in->failed = true;
     vc_graph_complain(in->graph, "%s '%s': %s", node->op,
-                      *node->name != '\0'    ? node->name
-                      : node->n_outputs != 0 ? in->graph->values[node->outputs[0]].name
-                                             : "",
-                      text);
+                      *node->name != '\0' ? node->name : first_output(in->graph, node), text);
 }
 
 unsigned vc_infer_n_in(const struct vc_infer *in)
@@ -169,14 +177,23 @@ struct vc_dim vc_infer_same(struct vc_infer *in, const char *what, struct vc_dim
     char text_a[128];
     char text_b[128];
 
-    if (vc_dim_equal(a, b) || !vc_dim_is_number(b)) {
+    if (vc_dim_equal(a, b)) {
         return a;
     }
-    if (vc_dim_is_number(a)) {
+    if (vc_dim_differ(vc_infer_dims(in), a, b)) {
         vc_infer_fail(in, "%s: %s and %s differ", what, vc_dim_text(&in->graph->dims, a, text_a, sizeof text_a),
                       vc_dim_text(&in->graph->dims, b, text_b, sizeof text_b));
     }
-    return b;
+    return vc_dim_is_number(b) ? b : a;
+}
+
+/* One of the two may be 1, or both the same. */
+static bool may_broadcast(struct vc_infer *in, struct vc_dim x, struct vc_dim y)
+{
+    struct vc_dims *dims = vc_infer_dims(in);
+    struct vc_dim one = vc_dim_number(1);
+
+    return !vc_dim_differ(dims, x, y) || !vc_dim_differ(dims, x, one) || !vc_dim_differ(dims, y, one);
 }
 
 bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, const struct vc_graph_value *b,
@@ -191,19 +208,13 @@ bool vc_infer_broadcast(struct vc_infer *in, const struct vc_graph_value *a, con
         char text_x[128];
         char text_y[128];
 
-        if (vc_dim_is_number(x) && x.size == 1) {
-            shape[k] = y;
-        } else if ((vc_dim_is_number(y) && y.size == 1) || vc_dim_equal(x, y) ||
-                   (vc_dim_is_number(x) && !vc_dim_is_number(y))) {
-            shape[k] = x;
-        } else if (!vc_dim_is_number(x)) {
-            shape[k] = y;
-        } else {
+        if (!may_broadcast(in, x, y)) {
             vc_infer_fail(in, "'%s' and '%s' do not broadcast: dimension %u is %s and %s", a->name, b->name, k,
                           vc_dim_text(&in->graph->dims, x, text_x, sizeof text_x),
                           vc_dim_text(&in->graph->dims, y, text_y, sizeof text_y));
             return false;
         }
+        shape[k] = !vc_dim_is(x, 1) && (vc_dim_is(y, 1) || vc_dim_is_number(x)) ? x : y;
     }
     return true;
 }
@@ -218,7 +229,7 @@ void vc_infer_out(struct vc_infer *in, unsigned k, enum vc_dtype dtype, const st
     struct vc_dim *own;
     int64_t n = 1;
 
-    if (in->failed || k >= node->n_outputs) {
+    if (in->failed || k >= node->n_outputs || node->outputs[k] == VC_NO_VALUE) {
         return;
     }
     for (unsigned i = 0; i < n_dims; i++) {
@@ -261,7 +272,7 @@ void vc_infer_out_elems(struct vc_infer *in, unsigned k, const struct vc_dim *el
     struct vc_dim *own;
     size_t all = 1;
 
-    if (in->failed || k >= vc_infer_n_out(in) || n > VC_MAX_ELEMS) {
+    if (in->failed || k >= vc_infer_n_out(in) || node_of(in)->outputs[k] == VC_NO_VALUE || n > VC_MAX_ELEMS) {
         return;
     }
     value = &graph->values[node_of(in)->outputs[k]];
@@ -326,6 +337,8 @@ void vc_infer_node(struct vc_graph *graph, uint32_t index)
         }
     }
     for (unsigned k = 0; in.failed && k < node->n_outputs; k++) {
-        graph->facts[node->outputs[k]].unknown = true;
+        if (node->outputs[k] != VC_NO_VALUE) {
+            graph->facts[node->outputs[k]].unknown = true;
+        }
     }
 }

@@ -176,8 +176,12 @@ void vc_infer_reshape(struct vc_infer *in)
     }
     all = vc_dim_product(vc_infer_dims(in), x->shape, x->n_dims);
     made = vc_dim_product(vc_infer_dims(in), shape, (unsigned)n);
-    if (vc_dim_is_number(all) && vc_dim_is_number(made) && all.size != made.size) {
-        vc_infer_fail(in, "%lld elements cannot have a shape of %lld", (long long)all.size, (long long)made.size);
+    if (vc_dim_differ(vc_infer_dims(in), all, made)) {
+        char text[2][128];
+
+        vc_infer_fail(in, "%s elements cannot have a shape of %s",
+                      vc_dim_text(vc_infer_dims(in), all, text[0], sizeof text[0]),
+                      vc_dim_text(vc_infer_dims(in), made, text[1], sizeof text[1]));
     }
     reshaped(in, shape, (unsigned)n);
 }

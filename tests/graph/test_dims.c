@@ -179,6 +179,30 @@ static void text_is_bounded(void **state)
     }
 }
 
+/* What can never be the same, and what may be; what both sides of a quotient have goes. */
+static void differences(void **state)
+{
+    struct vc_dim x = vc_dim_symbol(&dims, "x");
+    struct vc_dim y = vc_dim_symbol(&dims, "y");
+    struct vc_dim five = vc_dim_multiply(&dims, x, number(5));
+    struct vc_dim forty = vc_dim_multiply(&dims, x, number(40));
+
+    (void)state;
+    assert_true(vc_dim_differ(&dims, number(3), number(4)));
+    assert_false(vc_dim_differ(&dims, number(3), number(3)));
+    assert_true(vc_dim_differ(&dims, five, forty));
+    assert_true(vc_dim_differ(&dims, number(4), five));
+    assert_false(vc_dim_differ(&dims, number(5), five));
+    assert_false(vc_dim_differ(&dims, five, five));
+    assert_false(vc_dim_differ(&dims, x, y));
+    assert_false(vc_dim_differ(&dims, vc_dim_bad(), number(1)));
+    assert_true(vc_dim_differ(&dims, vc_dim_add(&dims, x, number(1)), x));
+    assert_true(vc_dim_equal(vc_dim_divide(&dims, five, forty), number(0)));
+    assert_true(
+        vc_dim_equal(vc_dim_divide(&dims, vc_dim_multiply(&dims, forty, y), vc_dim_multiply(&dims, x, number(3))),
+                     vc_dim_divide(&dims, vc_dim_multiply(&dims, y, number(40)), number(3))));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +212,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(agrees_with_numbers, begin, end),
         cmocka_unit_test_setup_teardown(what_overflows_is_bad, begin, end),
         cmocka_unit_test_setup_teardown(text_is_bounded, begin, end),
+        cmocka_unit_test_setup_teardown(differences, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
