@@ -18,6 +18,7 @@ enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out)
     *out = NULL;
     VC_TRY_ALLOC(graph);
     graph->ctx = ctx;
+    graph->float_type = VC_DTYPE_NONE;
     graph->block = "";
     VC_TRY(vc_dims_init(&graph->dims, ctx, &graph->arena));
     *out = graph;

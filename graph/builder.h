@@ -82,7 +82,8 @@ struct vc_graph {
     const char *block;   /* of the nodes that are added from now on; the arena's */
     bool in_expert;      /* they are */
     uint32_t n_experts, experts_per_token;
-    enum vc_status status; /* VC_E_NOMEM, or VC_OK */
+    enum vc_dtype float_type; /* what config.json says that weights are loaded as; VC_DTYPE_NONE: nothing */
+    enum vc_status status;    /* VC_E_NOMEM, or VC_OK */
 };
 
 enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out);

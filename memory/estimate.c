@@ -204,7 +204,7 @@ static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report
     if (o->teacher != NULL) {
         options.struct_size = sizeof options;
         options.weights = o->teacher_weights;
-        options.activations = o->activations;
+        options.activations = e->usual ? VC_DTYPE_NONE : o->activations;
         options.amp = o->amp;
         options.attention = o->attention;
         options.allocator = o->allocator == VC_ALLOCATOR_CUDA ? VC_ALLOCATOR_CUDA : VC_ALLOCATOR_EXACT;
@@ -305,16 +305,17 @@ static void set_moments(struct vc_estimate *e, const struct vc_memory_report *te
                                             VC_MEMORY_KV_CACHE,   VC_MEMORY_INPUTS,    VC_MEMORY_COMMUNICATION};
     bool distills = e->options.mode == VC_MEMORY_DISTILL;
     enum vc_known known = distills && teacher->unknown != NULL ? VC_KNOWN_NOT : VC_KNOWN_MODELLED;
+    enum vc_known loaded = e->out->components[VC_MEMORY_PARAMETERS].known;
     uint64_t weights = distills ? teacher->components[VC_MEMORY_PARAMETERS].bytes : 0;
     uint64_t backward = bytes_of(e, VC_MEMORY_TRANSIENT);
     uint64_t states = weights;
 
-    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), weights, VC_KNOWN_EXACT);
+    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), weights, loaded);
     for (size_t k = 0; k < sizeof standing / sizeof standing[0]; k++) {
         states = vc_estimate_sum(e, states, bytes_of(e, standing[k]));
     }
     states = vc_estimate_sum(e, states, e->options.amp == VC_AMP_PURE ? bytes_of(e, VC_MEMORY_MASTER) : 0);
-    set_moment(e, VC_MOMENT_STEP, states, 0, VC_KNOWN_EXACT);
+    set_moment(e, VC_MOMENT_STEP, states, 0, loaded);
     states = vc_estimate_sum(e, states, e->options.amp == VC_AMP_AUTOCAST ? bytes_of(e, VC_MEMORY_MASTER) : 0);
     states = vc_estimate_sum(e, states, bytes_of(e, VC_MEMORY_ACTIVATIONS));
     set_moment(e, VC_MOMENT_FORWARD, states, distills ? e->logits : 0, known);
@@ -350,6 +351,20 @@ static void set_unknown(struct vc_estimate *e, const char *why, const char *name
     }
 }
 
+/* What weights take is not known, and so is nothing that they are a part of. */
+static void set_unread(struct vc_estimate *e)
+{
+    struct vc_memory_report *out = e->out;
+
+    out->unknown = "the file has weights that cannot be read here, so that nobody knows what they take";
+    out->unknown_name = e->unread;
+    out->components[VC_MEMORY_PARAMETERS].known = VC_KNOWN_NOT;
+    for (enum vc_moment m = VC_MOMENT_LOAD; m < VC_MOMENTS; m++) {
+        out->moments[m].known = VC_KNOWN_NOT;
+        out->reserved[m] = (struct vc_memory_part){0, VC_KNOWN_EXACT};
+    }
+}
+
 /* ---- all of it ---- */
 
 /* One stage of a pipeline, or the whole model. */
@@ -364,7 +379,7 @@ static enum vc_status run(struct vc_estimate *e, unsigned stage)
     }
     VC_TRY(vc_estimate_weights(e));
     vc_estimate_divide(e);
-    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), 0, VC_KNOWN_EXACT);
+    set_moment(e, VC_MOMENT_LOAD, bytes_of(e, VC_MEMORY_PARAMETERS), 0, e->out->components[VC_MEMORY_PARAMETERS].known);
     if (e->graph == NULL) {
         set_unknown(e, "the file does not say what its model computes", NULL);
     } else if (e->storages.unknown != NULL) {
@@ -387,6 +402,9 @@ static enum vc_status run(struct vc_estimate *e, unsigned stage)
         if (e->options.mode == VC_MEMORY_DISTILL && teacher.unknown != NULL) {
             set_unknown(e, "what the teacher's forward pass takes is not known", NULL);
         }
+    }
+    if (e->unread != NULL) {
+        set_unread(e);
     }
     add_device(e);
     if (e->overflow || e->storages.overflow) {
@@ -482,7 +500,10 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
     enum vc_status status;
 
     VC_TRY(vc_options_read(e->ctx, &memory_kind, options, &e->options));
+    e->type = vc_memory_float_type(e->graph, e->model);
     VC_TRY(check(e));
+    e->usual = e->options.activations == VC_DTYPE_NONE && e->options.weights == VC_DTYPE_NONE && !e->coded;
+    e->options.activations = e->usual ? e->type : e->options.activations;
     e->align = aligns[e->options.allocator];
 out:
     return status;

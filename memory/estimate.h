@@ -1,7 +1,8 @@
 /* estimate.h - what the parts of an estimate share: a report in the making, and sums that notice when they overflow.
  *
  *     estimate.c   options, activations, moments, stages of a pipeline, a teacher
- *     loaded.c    weights as they are loaded
+ *     float_type.c the usual type of floats
+ *     loaded.c     weights as they are loaded
  *     states.c     gradients, states of the optimizer, masters, adapters, ZeRO
  *     cache.c      keys and values
  *     points.c     a run as points in time
@@ -11,6 +12,7 @@
 #define VC_MEMORY_ESTIMATE_H
 
 #include "core/base/checked.h"
+#include "memory/float_type.h"
 #include "memory/scheme.h"
 #include "memory/timeline.h"
 #include "memory/written.h"
@@ -23,8 +25,10 @@ struct vc_estimate {
     struct vc_memory_options options;
     struct vc_scheme_layout scheme; /* where `coded` */
     bool coded;
-    uint32_t n_layers; /* of a scheme that is a mixture */
-    uint64_t align;    /* of every block of memory */
+    bool usual;         /* activations are of the usual type, because the options name none */
+    enum vc_dtype type; /* of floats where the options name none: vc_memory_float_type */
+    uint32_t n_layers;  /* of a scheme that is a mixture */
+    uint64_t align;     /* of every block of memory */
     struct vc_storages storages;
     struct vc_timeline timeline;
     struct vc_memory_report *out;
@@ -32,6 +36,7 @@ struct vc_estimate {
     uint64_t layer_largest; /* bytes of the weights of one module, of those that ZeRO collects */
     uint64_t logits;        /* of the teacher */
     uint32_t *parts;        /* VC_RECOMPUTE_AUTO: storages.parts */
+    const char *unread;     /* a tensor of the file, or what it has, whose bytes nobody knows; NULL: all are known */
     bool overflow;
 };
 
@@ -65,10 +70,10 @@ static inline void vc_estimate_add(struct vc_estimate *e, enum vc_memory_kind co
     e->out->components[component].bytes = vc_estimate_sum(e, e->out->components[component].bytes, bytes);
 }
 
-/* Bytes of a float; of none: 4. */
-static inline unsigned vc_float_bytes(enum vc_dtype dtype)
+/* Bytes of a float of that type; of none: of the usual one. */
+static inline unsigned vc_float_bytes(const struct vc_estimate *e, enum vc_dtype dtype)
 {
-    return dtype == VC_DTYPE_NONE ? 4 : (unsigned)vc_dtype_size(dtype);
+    return (unsigned)vc_dtype_size(dtype == VC_DTYPE_NONE ? e->type : dtype);
 }
 
 static inline bool vc_estimate_trains(const struct vc_estimate *e)
@@ -81,6 +86,8 @@ enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_o
 
 /* Elements of a parameter: of the slice, where it is one. Those that this device has; `whole`: all. */
 uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole);
+/* Bytes of an element of it as training has it. */
+unsigned vc_param_width(const struct vc_estimate *e, const struct vc_graph_param *param);
 /* Another parameter of this device is the same tensor. */
 bool vc_param_is_double(const struct vc_estimate *e, uint32_t index);
 

@@ -29,9 +29,11 @@ const char *vc_verdict_name(enum vc_verdict verdict)
 /* False: a part is not known. *peak is what is. */
 static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_options *o, uint64_t *peak)
 {
+    bool weights = r->components[VC_MEMORY_PARAMETERS].known != VC_KNOWN_NOT;
+
     if (o->weights_only) {
         *peak = r->components[VC_MEMORY_PARAMETERS].bytes;
-        return true;
+        return weights;
     }
     if (r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
         *peak = r->moments[VC_MOMENT_PEAK].bytes;
@@ -41,11 +43,11 @@ static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_option
     for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
         bool device = k == VC_MEMORY_WORKSPACE || k == VC_MEMORY_CONTEXT || k == VC_MEMORY_SLACK;
 
-        if (r->components[k].known != VC_KNOWN_NOT && !device) {
+        if ((r->components[k].known != VC_KNOWN_NOT || k == VC_MEMORY_PARAMETERS) && !device) {
             *peak += r->components[k].bytes;
         }
     }
-    return o->activation_bytes != 0;
+    return weights && o->activation_bytes != 0;
 }
 
 /* What an allocator that rounds, divides and keeps blocks cannot use: as the estimate has it, or that share. */

@@ -38,7 +38,7 @@ static uint32_t find_layers(const struct vc_graph_blocks *blocks, uint32_t *n)
 
 /* What the weights of a layer take at least: what stays on the host must not be counted as more than it is. */
 static uint64_t least_bytes(const struct vc_graph_block *block, const struct vc_model *model,
-                            const struct vc_memory_options *memory)
+                            const struct vc_memory_options *memory, enum vc_dtype type)
 {
     if (memory->scheme != NULL) {
         const uint64_t row[] = {1, block->n_params}; /* one row has the fewest scales */
@@ -50,7 +50,7 @@ static uint64_t least_bytes(const struct vc_graph_block *block, const struct vc_
         return block->n_params;
     }
     if (model == NULL) {
-        return block->n_params * (memory->weights == VC_DTYPE_NONE ? 4 : vc_dtype_size(memory->weights));
+        return block->n_params * vc_dtype_size(memory->weights == VC_DTYPE_NONE ? type : memory->weights);
     }
     if (memory->weights == VC_DTYPE_NONE && memory->runtime == VC_RUNTIME_NATIVE) {
         return block->bytes;
@@ -100,7 +100,7 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
         if (*fits || child == VC_NO_BLOCK) {
             break;
         }
-        gone = least_bytes(&blocks->blocks[child], model, memory);
+        gone = least_bytes(&blocks->blocks[child], model, memory, vc_memory_float_type(graph, model));
         rest.components[VC_MEMORY_PARAMETERS].bytes -= vc_min_u64(gone, rest.components[VC_MEMORY_PARAMETERS].bytes);
         rest.moments[VC_MOMENT_PEAK].bytes -= vc_min_u64(gone + cache, rest.moments[VC_MOMENT_PEAK].bytes);
         child = blocks->blocks[child].next;

@@ -50,12 +50,12 @@ enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *repo
     vc_clear_error(ctx);
     vc_memory_defaults(&memory);
     memory.allocator = VC_ALLOCATOR_PYTORCH;
-    memory.weights = vc_written_half(model);
     memory.runtime = vc_memory_runtime(vc_model_layout(model));
     VC_TRY(vc_memory_estimate(ctx, graph, model, &memory, &counted));
     change->weights_only = counted.unknown != NULL;
     VC_TRY(decide(ctx, &counted, &memory, options, change, &change->before));
     memory.weights = vc_written_half_after(report);
+    memory.activations = memory.weights == VC_DTYPE_NONE ? vc_written_type(report) : VC_DTYPE_NONE;
     memory.runtime = VC_RUNTIME_NATIVE;
     change->runtime = vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
     VC_TRY(decide_after(ctx, report, model, graph, &memory, options, change, change->runtime, &change->after));

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/model/names.h"
+#include "core/model/source.h"
 #include "memory/estimate.h"
 
 uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole)
@@ -12,6 +13,17 @@ uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *para
         n = vc_estimate_product(e, n, param->sliced && k == param->axis ? param->count : param->shape[k]);
     }
     return whole ? n : vc_ceil_div_u64(n, e->storages.shard[param->value]);
+}
+
+unsigned vc_param_width(const struct vc_estimate *e, const struct vc_graph_param *param)
+{
+    enum vc_dtype type = e->options.weights;
+    bool stored = e->model != NULL && !param->from_weights && param->index < e->model->n_tensors;
+
+    if (type == VC_DTYPE_NONE && stored && vc_is_plain_float(&e->model->tensors[param->index])) {
+        type = vc_wider_type(e->graph, e->model->tensors[param->index].dtype);
+    }
+    return e->options.amp == VC_AMP_PURE ? 2 : vc_float_bytes(e, type);
 }
 
 bool vc_param_is_double(const struct vc_estimate *e, uint32_t index)
@@ -104,17 +116,11 @@ static void add_params(struct vc_estimate *e)
         n = vc_param_elems(e, param, false);
         vc_estimate_add(e, VC_MEMORY_PARAMETERS,
                         e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param))
-                                 : vc_estimate_block(e, n, vc_float_bytes(e->options.weights)));
+                                 : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)));
     }
 }
 
 /* ---- from a file ---- */
-
-static bool is_plain_float(const struct vc_tensor *tensor)
-{
-    return tensor->quant == NULL && (tensor->dtype == VC_DTYPE_F32 || tensor->dtype == VC_DTYPE_F16 ||
-                                     tensor->dtype == VC_DTYPE_BF16 || tensor->dtype == VC_DTYPE_F64);
-}
 
 static bool is_coded(const struct vc_tensor *tensor)
 {
@@ -128,7 +134,7 @@ static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *ten
                           : tensor->quant != NULL ? tensor->quant->source_dtype
                                                   : VC_DTYPE_F16;
 
-    return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(dtype));
+    return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e, dtype));
 }
 
 static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor)
@@ -144,12 +150,15 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
     if (part && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
         return 0; /* of no use any more */
     }
-    if (is_plain_float(tensor) && !part && e->coded) {
+    if (vc_is_plain_float(tensor) && e->coded) {
         return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape,
                            vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name));
     }
-    if (is_plain_float(tensor) && !part && e->options.weights != VC_DTYPE_NONE) {
-        return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e->options.weights));
+    if (vc_is_plain_float(tensor)) {
+        enum vc_dtype type =
+            e->options.weights != VC_DTYPE_NONE ? e->options.weights : vc_wider_type(e->graph, tensor->dtype);
+
+        return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e, type));
     }
     return vc_estimate_block(e, tensor->size_bytes, 1);
 }
@@ -203,6 +212,21 @@ static enum vc_status add_file(struct vc_estimate *e)
     return VC_OK;
 }
 
+/* What is in the file and in no list: its bytes, where they are known; else nobody knows what the weights take. */
+static void add_unlisted(struct vc_estimate *e)
+{
+    const struct vc_model *model = e->model;
+
+    if (model->unlisted_bytes != 0) {
+        vc_estimate_add(e, VC_MEMORY_PARAMETERS, vc_estimate_block(e, model->unlisted_bytes, 1));
+        e->out->components[VC_MEMORY_PARAMETERS].known = VC_KNOWN_ASSUMED;
+    }
+    e->unread = model->unlisted;
+    for (size_t k = 0; k < model->n_refused && e->unread == NULL; k++) {
+        e->unread = model->refused[k].role == VC_ROLE_WEIGHT ? model->refused[k].name : NULL;
+    }
+}
+
 enum vc_status vc_estimate_weights(struct vc_estimate *e)
 {
     enum vc_status status = VC_OK;
@@ -215,6 +239,9 @@ enum vc_status vc_estimate_weights(struct vc_estimate *e)
         status = add_file(e);
     } else if (e->graph != NULL) {
         add_params(e);
+    }
+    if (e->model != NULL) {
+        add_unlisted(e);
     }
     vc_estimate_add(e, VC_MEMORY_TRANSIENT, e->largest);
     return status;

@@ -389,7 +389,10 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
 {
     bool coded = has_codes(p->model);
     bool trains = p->memory.mode != VC_MEMORY_INFER;
-    enum vc_dtype half = p->model == NULL ? VC_DTYPE_NONE : vc_written_half(p->model);
+    enum vc_dtype usual = vc_memory_float_type(p->graph, NULL); /* of a configuration alone */
+    enum vc_dtype half = p->model != NULL                                  ? vc_written_half(p->model)
+                         : usual == VC_DTYPE_F16 || usual == VC_DTYPE_BF16 ? usual
+                                                                           : VC_DTYPE_NONE;
     size_t n_whole;
     enum vc_status status = VC_OK;
 

@@ -143,7 +143,8 @@ static unsigned width_of(enum vc_dtype dtype, unsigned otherwise)
 /* Types of keys and values: as they are, then narrower ones. Returns how many. */
 static size_t list_caches(const struct vc_planning *p, const struct vc_form *form, enum vc_dtype *types, double *errors)
 {
-    unsigned values = form->type == VC_DTYPE_NONE || form->type == VC_DTYPE_F32 ? 4 : 2;
+    enum vc_dtype type = form->type != VC_DTYPE_NONE ? form->type : vc_memory_float_type(p->graph, p->model);
+    unsigned values = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 ? 2 : 4;
     unsigned width = width_of(p->memory.cache, width_of(p->memory.activations, values));
     size_t n = 0;
 
@@ -274,7 +275,7 @@ static bool change(const struct vc_planning *p, unsigned bits, struct vc_choice 
     }
     if ((bits & RANK_AMP) != 0) {
         if (!may(p, VC_LEVER_AMP) || m->amp != VC_AMP_NONE ||
-            (m->weights != VC_DTYPE_NONE && m->weights != VC_DTYPE_F32)) {
+            (m->weights != VC_DTYPE_NONE ? m->weights : vc_memory_float_type(p->graph, p->model)) != VC_DTYPE_F32) {
             return false;
         }
         m->amp = VC_AMP_AUTOCAST;

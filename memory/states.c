@@ -20,9 +20,9 @@ static uint64_t optimizer_bytes(struct vc_estimate *e, const struct weight *w, u
     case VC_OPTIMIZER_MOMENTUM:
         return vc_estimate_block(e, w->n, width);
     case VC_OPTIMIZER_ADAFACTOR:
-        return w->columns == 0 ? vc_estimate_block(e, w->n, 4)
-                               : vc_estimate_sum(e, vc_estimate_block(e, w->n / w->columns, 4),
-                                                 vc_estimate_block(e, w->n / w->rows, 4));
+        return w->columns == 0 ? vc_estimate_block(e, w->n, width)
+                               : vc_estimate_sum(e, vc_estimate_block(e, w->n / w->columns, width),
+                                                 vc_estimate_block(e, w->n / w->rows, width));
     case VC_OPTIMIZER_ADAM8BIT: /* an f32 for each 256 moments; small weights keep f32 moments (bitsandbytes) */
         return w->n < 4096 ? 2 * vc_estimate_block(e, w->n, 4)
                            : vc_estimate_sum(e, 2 * vc_estimate_block(e, w->n, 1),
@@ -61,7 +61,7 @@ static bool has_half_copy(const struct vc_estimate *e, uint32_t value)
 
 static void add_states(struct vc_estimate *e, const struct weight *w, unsigned width, bool pure)
 {
-    unsigned gradient = e->options.gradients != VC_DTYPE_NONE ? vc_float_bytes(e->options.gradients) : width;
+    unsigned gradient = e->options.gradients != VC_DTYPE_NONE ? vc_float_bytes(e, e->options.gradients) : width;
 
     e->out->n_trained = vc_estimate_sum(e, e->out->n_trained, w->n);
     vc_estimate_add(e, VC_MEMORY_GRADIENTS, vc_estimate_block(e, w->n, gradient));
@@ -126,12 +126,12 @@ static void add_to_module(struct vc_estimate *e, struct module *m, const char *t
 void vc_estimate_states(struct vc_estimate *e)
 {
     bool pure = e->options.amp == VC_AMP_PURE;
-    unsigned width = pure ? 2 : vc_float_bytes(e->options.weights);
     struct module module = {"", 0, 0};
 
     for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(e->graph, k);
         struct weight w;
+        unsigned width;
 
         if (param->tied_to == VC_NO_PARAM) {
             e->out->n_params = vc_estimate_sum(e, e->out->n_params, vc_param_elems(e, param, true));
@@ -140,11 +140,12 @@ void vc_estimate_states(struct vc_estimate *e)
             continue;
         }
         w = weight_of(param, vc_param_elems(e, param, false));
+        width = vc_param_width(e, param);
         add_to_module(e, &module, param->tensor, vc_estimate_product(e, w.n, width));
         if (e->storages.trained[param->value]) {
             add_states(e, &w, width, pure);
         }
-        if (e->options.amp == VC_AMP_AUTOCAST && has_half_copy(e, param->value)) {
+        if (e->options.amp == VC_AMP_AUTOCAST && width > 2 && has_half_copy(e, param->value)) {
             vc_estimate_add(e, VC_MEMORY_MASTER, vc_estimate_block(e, w.n, 2));
         }
     }
@@ -176,7 +177,7 @@ static void put_on_host(struct vc_estimate *e, enum vc_memory_kind component)
  * divides nothing has buffers for all of its gradients (DistributedDataParallel). */
 static void add_buckets(struct vc_estimate *e, uint64_t gradients)
 {
-    unsigned width = e->options.amp == VC_AMP_PURE ? 2 : vc_float_bytes(e->options.weights);
+    unsigned width = e->options.amp == VC_AMP_PURE ? 2 : vc_float_bytes(e, e->options.weights);
     uint64_t elems = vc_min_u64(e->options.bucket_elems, e->out->n_trained);
 
     if (e->options.zero == 0) {

@@ -104,6 +104,24 @@ enum vc_dtype vc_written_half(const struct vc_model *model)
     return half_or_none(all);
 }
 
+enum vc_dtype vc_written_type(const struct vc_report *report)
+{
+    static const enum vc_dtype types[] = {VC_DTYPE_F32, VC_DTYPE_BF16, VC_DTYPE_F16, VC_DTYPE_F64};
+    uint64_t n[4] = {0};
+    size_t most = 0;
+    struct vc_report_row row;
+
+    for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
+        for (size_t t = 0; is_written(&row) && row.n_parts == 0 && t < 4; t++) {
+            n[t] += row.dtype_after == types[t] ? elems_after(&row) : 0;
+        }
+    }
+    for (size_t t = 1; t < 4; t++) {
+        most = n[t] > n[most] ? t : most;
+    }
+    return n[most] == 0 ? VC_DTYPE_NONE : types[most];
+}
+
 enum vc_dtype vc_written_half_after(const struct vc_report *report)
 {
     enum vc_dtype all = VC_DTYPE_NONE;

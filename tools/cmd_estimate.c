@@ -9,8 +9,8 @@ static const struct opt_group *const groups[] = {&group_model, &group_memory, &g
 static int print_json(struct app *app, const struct memory_cli *cli)
 {
     char *text = NULL;
-    enum vc_status status =
-        vc_memory_json(app->ctx, &cli->report, &cli->memory, cli->source.graph, app->subject, &text);
+    struct vc_memory_options shown = memory_cli_options(cli);
+    enum vc_status status = vc_memory_json(app->ctx, &cli->report, &shown, cli->source.graph, app->subject, &text);
     int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
 
     vc_text_free(text);

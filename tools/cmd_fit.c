@@ -487,8 +487,9 @@ static void print_need(const struct app *app, const struct fit_cli *cli, const s
 static int print_json(struct app *app, const struct fit_cli *cli)
 {
     char *text = NULL;
-    enum vc_status status = vc_fit_json(app->ctx, &cli->memory.report, &cli->memory.memory, cli->memory.source.graph,
-                                        app->subject, cli->rows, cli->n_rows, &text);
+    struct vc_memory_options shown = memory_cli_options(&cli->memory);
+    enum vc_status status = vc_fit_json(app->ctx, &cli->memory.report, &shown, cli->memory.source.graph, app->subject,
+                                        cli->rows, cli->n_rows, &text);
     int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
 
     vc_text_free(text);

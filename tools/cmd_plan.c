@@ -223,13 +223,15 @@ static void print_miss(const struct app *app, const struct plan_cli *cli)
     const struct vc_recipe *recipe = nearest(cli);
     char buf[CELL_BYTES];
 
-    if (recipe->report->unknown != NULL && !cli->fit.weights_only && cli->fit.activation_bytes == 0) {
+    bool unread = recipe->report->components[VC_MEMORY_PARAMETERS].known == VC_KNOWN_NOT;
+
+    if (recipe->report->unknown != NULL && (unread || (!cli->fit.weights_only && cli->fit.activation_bytes == 0))) {
         fprintf(app->out.to, "unknown: %s", recipe->report->unknown);
         if (recipe->report->unknown_name != NULL) {
             fputs(": ", app->out.to);
             print_clean(app->out.to, recipe->report->unknown_name);
         }
-        fputs("; --weights-only and --activations SIZE help\n", app->out.to);
+        fputs(unread ? "\n" : "; --weights-only and --activations SIZE help\n", app->out.to);
     }
     if (recipe->fit.headroom_bytes < 0) {
         fprintf(app->out.to, "nothing fits; the nearest is %s, which misses by %s\n", recipe->what,

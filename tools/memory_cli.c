@@ -374,6 +374,24 @@ static void print_division(const struct app *app, const struct vc_memory_options
     }
 }
 
+/* Nobody named a type: it is the model's. */
+static bool is_usual(const struct memory_cli *cli)
+{
+    const struct vc_memory_options *o = &cli->memory;
+
+    return o->activations == VC_DTYPE_NONE && o->weights == VC_DTYPE_NONE && o->scheme == NULL && o->amp == VC_AMP_NONE;
+}
+
+struct vc_memory_options memory_cli_options(const struct memory_cli *cli)
+{
+    struct vc_memory_options shown = cli->memory;
+
+    if (is_usual(cli)) {
+        shown.activations = vc_memory_float_type(cli->source.graph, graph_source_model(&cli->source));
+    }
+    return shown;
+}
+
 /* "llama/config.json: 6,738,415,616 parameters; training, adamw, batch 4, sequence 512" */
 static void print_head(const struct app *app, const struct memory_cli *cli)
 {
@@ -389,6 +407,9 @@ static void print_head(const struct app *app, const struct memory_cli *cli)
                                                   : "inference");
     if (trains) {
         fprintf(app->out.to, "%s%s", optimizers[cli->memory.optimizer], amps[cli->memory.amp]);
+    }
+    if (is_usual(cli) && memory_cli_options(cli).activations != VC_DTYPE_F32) {
+        fprintf(app->out.to, " in %s", vc_dtype_name(memory_cli_options(cli).activations));
     }
     print_sizes(app, cli);
     if (cli->memory.context_tokens != 0) {

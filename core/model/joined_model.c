@@ -226,6 +226,8 @@ static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t 
         model->inputs[model->n_inputs++] = part->input;
     }
     model->file_bytes += part->file_bytes;
+    model->unlisted_bytes += part->unlisted_bytes;
+    model->unlisted = model->unlisted != NULL ? model->unlisted : part->unlisted;
     if (self->n == 1 && name == NULL) { /* of several, nobody would know which is meant */
         model->parts = part->parts;
         model->n_parts = part->n_parts;

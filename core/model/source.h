@@ -144,6 +144,10 @@ struct vc_model {
     size_t n_parts;
     const struct vc_refused *refused;
     size_t n_refused;
+    /* Values that are in no list and that jobs carry over as they are: their bytes, and what of them has a size that
+     * the file does not tell ("a sparse tensor"; NULL: nothing). */
+    uint64_t unlisted_bytes;
+    const char *unlisted;
     size_t n_facts;
     struct vc_fact facts[VC_MAX_FACTS]; /* values are the pool's, freed by vc_model_close; keys are literals */
     const struct vc_fact *wrong_name;   /* the one of them that says that the file's name promises another format;

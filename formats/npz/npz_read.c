@@ -43,6 +43,7 @@ struct opening {
     struct tensor_head *heads;   /* by member */
     size_t manifest;             /* member, or VC_NO_TENSOR */
     size_t n_arrays;             /* members that are npys */
+    uint64_t unlisted_bytes;     /* vc_model.unlisted_bytes */
 };
 
 /* The bytes begin an npy array. */
@@ -116,6 +117,13 @@ static enum vc_status note_raw(struct vc_ctx *ctx, struct opening *o, size_t ind
     return carry_bytes(ctx, o, index, "no array");
 }
 
+/* Records, long doubles, objects: what is in them may be weights, of as many bytes or fewer. Text and dates are none.
+ */
+static bool may_hold_weights(const struct vc_npy_header *header)
+{
+    return strcmp(header->other, "text") != 0 && strcmp(header->other, "dates or times") != 0;
+}
+
 /* text is the whole npy header, n bytes. Text, objects and the like are carried as they are, header and all. An array
  * in Fortran order that is deflated cannot be gathered from a stream, so its values will be inflated into a temporary
  * file first (`spool`). */
@@ -134,6 +142,7 @@ static enum vc_status note_array(struct vc_ctx *ctx, struct opening *o, size_t i
     }
     if (header.other != NULL) {
         o->n_arrays++;
+        o->unlisted_bytes += may_hold_weights(&header) ? entry->size_bytes - n : 0;
         return carry_bytes(ctx, o, index, header.other);
     }
     VC_TRY(vc_npy_data_init(ctx, &member->data, &header));
@@ -402,6 +411,7 @@ static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const s
     }
     VC_TRY(vc_zip_visit(ctx, self->file, &self->zip, open_member, &o));
     VC_TRY(make_tensors(ctx, &o, model));
+    model->unlisted_bytes = o.unlisted_bytes;
     if (o.manifest != VC_NO_TENSOR) {
         status = read_manifest(ctx, self, &self->zip.entries[o.manifest], model);
         VC_TRY(vc_collect(ctx, status, "manifest", NULL));

@@ -253,6 +253,7 @@ struct onnx {
     struct vc_span graph;
     bool has_training;         /* training_info, which refers to initializers by name */
     uint64_t n_inner_external; /* of tensors inside nodes and sparse ones: with values in another file */
+    bool has_sparse;           /* tensors: runtimes make them dense, in a size that is not looked at here */
     uint64_t n_inner,
         inner_bytes;       /* of large tensors inside nodes and inner graphs, and sparse ones: only carried over */
     struct vc_arena arena; /* names, shapes */

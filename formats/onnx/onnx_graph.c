@@ -60,6 +60,7 @@ enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field
     enum vc_status status;
 
     VC_TRY(vc_wire_expect(&r->wire, field, VC_WIRE_BYTES, "a sparse tensor"));
+    r->self->has_sparse = true;
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&r->wire, &rest, &f));
         if (f.number == ONNX_SPARSE_VALUES || f.number == ONNX_SPARSE_INDICES) {

@@ -301,6 +301,10 @@ static enum vc_status onnx_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     VC_TRY(read_model(&r));
     VC_TRY(vc_onnx_make_tensors(&r, model));
     VC_TRY(list_inputs(ctx, model));
+    model->unlisted_bytes = self->inner_bytes;
+    model->unlisted = self->has_sparse              ? "a sparse tensor"
+                      : self->n_inner_external != 0 ? "a tensor inside a node, with its values in another file"
+                                                    : NULL;
     VC_TRY(add_facts(ctx, model));
 out:
     vc_wire_close(&r.wire);

@@ -157,6 +157,25 @@ out:
     return status;
 }
 
+/* "bfloat16" or, as older versions wrote it, "torch.bfloat16". */
+static enum vc_dtype float_type(const json_t *config, const char *key)
+{
+    static const struct {
+        const char *name;
+        enum vc_dtype type;
+    } names[] = {{"float32", VC_DTYPE_F32}, {"bfloat16", VC_DTYPE_BF16}, {"float16", VC_DTYPE_F16},
+                 {"half", VC_DTYPE_F16},    {"float", VC_DTYPE_F32},     {"float64", VC_DTYPE_F64}};
+    const char *name = json_string_value(json_object_get(config, key));
+
+    name = name != NULL && strncmp(name, "torch.", 6) == 0 ? name + 6 : name;
+    for (size_t k = 0; name != NULL && k < sizeof names / sizeof names[0]; k++) {
+        if (strcmp(names[k].name, name) == 0) {
+            return names[k].type;
+        }
+    }
+    return VC_DTYPE_NONE;
+}
+
 enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph)
 {
     struct vc_net net = {.ctx = source->ctx, .graph = graph, .model = source->model, .arena = source->arena};
@@ -168,6 +187,10 @@ enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc
         vc_graph_complain(graph, "%s: %s", source->program->config_path,
                           net.config == NULL ? error.text : "is no JSON object");
     } else {
+        graph->float_type = float_type(net.config, "dtype");
+        if (graph->float_type == VC_DTYPE_NONE) {
+            graph->float_type = float_type(net.config, "torch_dtype");
+        }
         status = vc_net_build(&net);
     }
     json_decref(net.config);

@@ -91,9 +91,12 @@ struct vc_memory_options {
     size_t struct_size; /* set by vc_memory_defaults */
     enum vc_memory_mode mode;
     /* What float weights are loaded as: f32, f16, bf16, f64; i8: codes with a scale for each row, and what has one
-     * dimension as f16. VC_DTYPE_NONE: as they are stored, f32 without a file. */
+     * dimension as f16. VC_DTYPE_NONE: as they are stored, and what config.json names where that is wider; without a
+     * file vc_memory_float_type. */
     enum vc_dtype weights;
-    enum vc_dtype activations; /* VC_DTYPE_NONE: f16 where weights are of one or two bytes, else f32 */
+    /* VC_DTYPE_NONE: f16 where `weights` or `scheme` say one or two bytes, else as `weights`; where they say nothing
+     * vc_memory_float_type. */
+    enum vc_dtype activations;
     enum vc_optimizer optimizer;
     enum vc_amp amp;
     enum vc_recompute recompute;
@@ -196,14 +199,19 @@ struct vc_memory_report {
     uint64_t arena_bytes;           /* what all activations take in one arena with offsets ... */
     uint64_t arena_least;           /* ... and the least that any arrangement takes */
     const char *peak_at;            /* the node whose step the peak is at, of the graph; "" */
-    const char *unknown;            /* why activations are not known, a sentence; NULL: they are ... */
-    const char *unknown_name;       /* ... and the value or operator that it is about; NULL: none */
+    const char *unknown;            /* why a part is not known, a sentence; NULL: all is ... */
+    const char *unknown_name;       /* ... and the value, operator or tensor that it is about; NULL: none */
 };
 
 /* Symbols of the graph have to be bound (vc_graph_bind); activations are not known where one is not. `model` tells how
- * weights are stored: that of the graph, or NULL. The report's strings are the graph's, or static. */
+ * weights are stored: that of the graph, or NULL. The strings of the report are those of graph and model, or static. */
 VC_API enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                          const struct vc_memory_options *options, struct vc_memory_report *out);
+
+/* The type of floats that estimates take where the options name none, for weights without a file, activations, keys and
+ * values: that of most elements of the model's weights, or what config.json says ("torch_dtype", "dtype") where that is
+ * wider or there is no model; else f32. Both may be NULL. */
+VC_API enum vc_dtype vc_memory_float_type(const struct vc_graph *graph, const struct vc_model *model);
 
 /* The report as one JSON document, schema vcompress.estimate/1, with the sizes that are bound and the options. graph
  * may be NULL; path is what the model is called. *text is freed with vc_text_free. */

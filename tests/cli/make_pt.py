@@ -2,7 +2,8 @@
 
 SPEC is KEY=STORAGE:SHAPE[:STRIDES[:OFFSET]], for instance state_dict.fc.weight=0:64x128, or state_dict.t=0:128x64:1x128
 for its transpose. STORAGE is a number; tensors of one number share elements. A point in KEY opens a dict, and a part
-that is a whole number is a key of that type: optimizer.state.0.exp_avg=1:64x128.
+that is a whole number is a key of that type: optimizer.state.0.exp_avg=1:64x128. With "quantized" or "sparse" as STORAGE the
+tensor is one that PyTorch makes of two or more: codes with a scale, values with their places.
 """
 
 import io
@@ -42,6 +43,19 @@ class Tensor:
         return rebuild, self.args
 
 
+class Made:
+    """What another function of torch._utils makes of a tensor."""
+
+    def __init__(self, name, *args):
+        def made(*args):
+            raise RuntimeError("nothing reads this back")
+        made.__module__, made.__name__, made.__qualname__ = "torch._utils", name, name
+        self.made, self.args = utils.__dict__.setdefault(name, made), args
+
+    def __reduce__(self):
+        return self.made, self.args
+
+
 class Pickler(pickle.Pickler):
     def persistent_id(self, obj):
         return ("storage", FloatStorage, obj.key, "cpu", obj.n) if isinstance(obj, Storage) else None
@@ -69,7 +83,11 @@ def main():
             parts = ["state_dict", ".".join(keys.split(".")[1:])]
         for key in parts[:-1]:
             at = at.setdefault(key, {})
-        at[parts[-1]] = Tensor(target, shape, strides, offset)
+        at[parts[-1]] = made = Tensor(target, shape, strides, offset)
+        if storage == "quantized":
+            at[parts[-1]] = Made("_rebuild_qtensor", target, offset, shape, strides, ("per_tensor_affine", 0.1, 0))
+        elif storage == "sparse":
+            at[parts[-1]] = Made("_rebuild_sparse_tensor", "coo", (made, made, (1000, 1000)))
     text = io.BytesIO()
     Pickler(text, protocol=2).dump(root)
     with zipfile.ZipFile(sys.argv[1], "w") as archive:

@@ -112,16 +112,20 @@ class Memory(unittest.TestCase):
         text = "input x [batch, 24]\nlinear a 40\nrelu\nlinear b 10\n"
         for name, make in (("sgd", lambda p: torch.optim.SGD(p, lr=0.1)),
                            ("momentum", lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
-                           ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)):
-            with self.subTest(name):
-                model = nn.Sequential(nn.Linear(24, 40), nn.ReLU(), nn.Linear(40, 10))
+                           ("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW),
+                           ("adafactor", getattr(torch.optim, "Adafactor", None))):
+          for dtype, word in ((torch.float32, "f32"), (torch.bfloat16, "bf16"), (torch.float64, "f64")):
+            if make is None:  # torch before 2.5
+                continue
+            with self.subTest((name, word)):
+                model = nn.Sequential(nn.Linear(24, 40), nn.ReLU(), nn.Linear(40, 10)).to(dtype)
                 optimizer = make(model.parameters())
-                model(torch.randn(3, 24)).sum().backward()
+                model(torch.randn(3, 24).to(dtype)).sum().backward()
                 optimizer.step()
                 states = sum(v.numel() * v.element_size() for s in optimizer.state.values() for v in s.values()
                              if torch.is_tensor(v) and v.dim() > 0)
-                gradients = sum(p.grad.numel() * 4 for p in model.parameters())
-                ours = self.estimate("net.txt", text, "--optimizer", name)["components"]
+                gradients = sum(p.grad.numel() * p.grad.element_size() for p in model.parameters())
+                ours = self.estimate("net.txt", text, "--optimizer", name, "--dtype", word)["components"]
                 self.assertEqual((ours["optimizer"]["bytes"], ours["gradients"]["bytes"]), (states, gradients))
 
     def block(self, config, model, tokens):

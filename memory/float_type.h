@@ -1,0 +1,12 @@
+/* float_type.h - the type of a model's floats where nobody says another; vc_memory_float_type is the public part. */
+#ifndef VC_MEMORY_FLOAT_TYPE_H
+#define VC_MEMORY_FLOAT_TYPE_H
+
+#include <vcompress/memory.h>
+
+/* A weight that is stored as floats. */
+bool vc_is_plain_float(const struct vc_tensor *tensor);
+/* The type that floats of a stored type are loaded as: that, or the one of the configuration where it is wider. */
+enum vc_dtype vc_wider_type(const struct vc_graph *graph, enum vc_dtype stored);
+
+#endif
