@@ -34,9 +34,9 @@ static __device__ __forceinline__ void vc_cuda_walk_chunk(const Op &op, uint32_t
 
         VC_CUDA_UNROLL
         for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
-            if (first + 64 * b < end) {
-                values[b] = op.load(start + first + 64 * b);
-            }
+            uint32_t col = first + 64 * b;
+
+            values[b] = col < end ? op.load(start + col) : typename Op::value();
         }
         VC_CUDA_UNROLL
         for (uint32_t b = 0; b < VC_CUDA_BATCH; b++) {
