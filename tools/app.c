@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- the options that commands share ---- */
 
@@ -77,12 +78,22 @@ const struct opt_group group_help = GROUP("Help", help_opts);
 
 /* ---- failing ---- */
 
+/* Of ranks that fail alike, rank 0 prints the sentence. Launchers end all processes when the first one has failed, so the
+ * silent ones give rank 0 time to print. */
+static void let_rank_0_print(void)
+{
+    const struct timespec time = {.tv_nsec = 500 * 1000 * 1000};
+
+    (void)nanosleep(&time, NULL);
+}
+
 /* Every failure is one line on stderr. Names in it come from files, so control characters become '?'. */
 static void print_line(struct app *app, const char *text)
 {
     char *clean = app->silent ? NULL : text_clean(text);
 
     if (app->silent) {
+        let_rank_0_print();
         return;
     }
     out_flush(&app->out); /* lines come in their order, also where both streams are one terminal */
