@@ -9,6 +9,7 @@
 #include <vcompress/job.h>
 
 #include "core/base/checked.h"
+#include "core/base/kept_files.h"
 #include "core/model/memory_model.h"
 #include "distill/device_step.h"
 #include "distill/grid.h"
@@ -393,6 +394,9 @@ static enum vc_status open_resume(struct vc_trainer *t)
     enum vc_status status;
 
     VC_TRY(vc_model_open(t->ctx, t->options.resume, NULL, &t->checkpoint->resume));
+    if (t->options.checkpoint != NULL) {
+        vc_kept_give_up(t->ctx, t->options.resume); /* the next checkpoint may take its place */
+    }
     VC_TRY(compare(t));
     VC_TRY(read_counts(t));
     t->checkpoint->of_control = t->counts.control != 0;

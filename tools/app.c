@@ -36,12 +36,12 @@ static const struct opt run_opts[] = {
 };
 
 static const struct opt json_opts[] = {
-    {.name = "json", .value = "FILE", .optional = true, .kind = OPT_CALL, .call = take_json,
+    {.name = "json", .value = "FILE", .file = FILE_WRITTEN, .optional = true, .kind = OPT_CALL, .call = take_json,
      .help = "write a JSON document to FILE; without FILE it replaces the table on standard output"},
 };
 
 static const struct opt page_opts[] = {
-    {.name = "html", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct base_options, json.html),
+    {.name = "html", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct base_options, json.html),
      .help = "write the report as a page, too: one HTML file with all drawings inside; replaces an older page, nothing "
              "else"},
 };
@@ -289,7 +289,7 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
     app->common = base->common;
     app->json = base->json;
     app_report_to(app, stdout);
-    return GO_ON;
+    return files_add(app, &app->parsed, app->command);
 }
 
 void app_report_to(struct app *app, FILE *to)
@@ -352,6 +352,7 @@ int app_open(struct app *app)
     if (rc == GO_ON && common->device != NULL) {
         rc = set_up(app, vc_ctx_set_device(app->ctx, common->device), "device");
     }
+    rc = rc == GO_ON ? files_check(app) : rc;
     app->subject = subject;
     return rc;
 }

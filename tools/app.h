@@ -12,6 +12,7 @@
 
 #include <vcompress/vcompress.h>
 
+#include "tools/command_files.h"
 #include "tools/options.h"
 #include "tools/print.h"
 
@@ -62,13 +63,14 @@ struct app {
     const char *output;  /* the other file that a sentence may be about; NULL: none */
     char *own_output;    /* of vc_text_free; what output points to when nobody gave a name */
     char *own_names;     /* owned; of further outputs */
-    const char *where;   /* begins sentences about options: "recipe.txt:3"; NULL: they are on the command line */
-    char *line;          /* owned; the command as it was given, without --html, for pages; NULL: none is asked for */
-    bool written;        /* the output is complete: a failure after that must not sound as if it were not */
-    bool stdout_closed;  /* it was, when we started */
-    bool said;           /* a line was printed on stderr: there is never a second one */
-    bool silent;         /* another process says it: ranks_app.h */
-    bool holds;          /* a failure is kept, not said, until other ranks know of it */
+    struct command_files files;
+    const char *where;  /* begins sentences about options: "recipe.txt:3"; NULL: they are on the command line */
+    char *line;         /* owned; the command as it was given, without --html, for pages; NULL: none is asked for */
+    bool written;       /* the output is complete: a failure after that must not sound as if it were not */
+    bool stdout_closed; /* it was, when we started */
+    bool said;          /* a line was printed on stderr: there is never a second one */
+    bool silent;        /* another process says it: ranks_app.h */
+    bool holds;         /* a failure is kept, not said, until other ranks know of it */
     enum vc_status held_status;
     char held[2048]; /* its sentence */
 };
@@ -99,6 +101,9 @@ int app_fail(struct app *app, enum vc_status status); /* the sentence is the con
 int app_usage(struct app *app, const char *format, ...) TOOLS_PRINTF(2, 3);
 int app_refuse(struct app *app, enum vc_status status, const char *format, ...) TOOLS_PRINTF(3, 4);
 int app_gate(struct app *app, const char *sentence); /* the answer is no: the line without an error document */
+
+/* A file beside the output that cannot be written: names that one, and says so where the output is complete. */
+int app_refuse_file(struct app *app, const char *option, const char *path, const char *why);
 
 /* Refuses a gate of 0 or less where it was given: for the library 0 means that there is none, and whoever writes
  * --max-bytes 0 expects to be stopped. `name`: of the option. GO_ON or a status. */

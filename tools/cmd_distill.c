@@ -7,7 +7,6 @@
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
 #include "tools/distill_words.h"
-#include "tools/files_apart.h"
 #include "tools/html_pages.h"
 #include "tools/keep_steps.h"
 #include "tools/log_step.h"
@@ -147,7 +146,7 @@ static bool take_recompute(void *group, const char *value)
 
 /* clang-format off */
 static const struct opt student_opts[] = {
-    {.name = "student", .value = "FILE", .kind = OPT_TEXT, CLI(student),
+    {.name = "student", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(student),
      .help = "the network that learns: a pruned copy of the teacher, or another one; a list of layers (docs/graph.md): a new network, "
              "whose first weights are drawn from --seed (not in a recipe: what the passes before it leave)"},
     {.name = "width", .value = "SHARE", .kind = OPT_ABOVE_0, DISTILL(width),
@@ -158,14 +157,14 @@ static const struct opt student_opts[] = {
              "--width both"},
     {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DISTILL(layers),
      .help = "--keep-layers: which layers are meant, by what stands in front of their numbers: decoder.block"},
-    {.name = "eval", .value = "FILE", .kind = OPT_TEXT, CLI(eval), .option = "eval",
+    {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval), .option = "eval",
      .help = "rows to judge teacher and student by, before and after; exit 1, and nothing written, when the student ends "
              "worse than it began"},
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
      .help = "as --array, for --eval"},
-    {.name = "eval-teacher", .value = "FILE", .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval_logits",
+    {.name = "eval-teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval_logits",
      .help = "answers of the teacher to the rows of --eval, where --teacher is a file of vcompress logits"},
-    {.name = "eval-labels", .value = "FILE", .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
+    {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
 };
 
 static const struct opt training_opts[] = {
@@ -230,7 +229,7 @@ static const struct opt training_opts[] = {
      .help = "train nothing: only the running statistics of batch normalization become those of the rows of --data"},
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(keep_sparsity),
      .help = "weights that are zero stay zero (of tensors with two or more dimensions)"},
-    {.name = "mask", .value = "FILE", .kind = OPT_TEXT, CLI(mask), .option = "mask",
+    {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(mask), .option = "mask",
      .help = "weights that the masks of this file do not keep become zero and stay zero (as prune --mask-out writes them)"},
     {.name = "sparsity", .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
      .help = "prune while it trains: in the end that share of the weights is zero, the smallest magnitudes first, of the "
@@ -266,7 +265,7 @@ static const struct opt ranks_opts[] = {
 };
 
 static const struct opt output_opts[] = {
-    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
      .help = "where to write, in the student's format or that of the extension"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct distill_cli, nets.convert.write.force),
      .help = "replace an existing file (never the input)"},
@@ -275,8 +274,8 @@ static const struct opt output_opts[] = {
 };
 
 static const struct opt watch_opts[] = {
-    {.name = "log", .value = "FILE", .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
-    {.name = "dump-gradients", .value = "FILE", .kind = OPT_TEXT, DISTILL(gradients),
+    {.name = "log", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
+    {.name = "dump-gradients", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, DISTILL(gradients),
      .help = "the gradients of the first step, by the names of their tensors (npz, safetensors); an older file is replaced with --force only"},
     {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval_every),
      .help = "judge the student by --eval after every N steps, and after the last"},
@@ -284,11 +283,11 @@ static const struct opt watch_opts[] = {
      .help = "end the run when N such evaluations in a row were not better than the best"},
     {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(keep),
      .help = "--eval-every: write the weights of the best evaluation, or of the last step (default best)"},
-    {.name = "checkpoint", .value = "FILE", .kind = OPT_TEXT, DISTILL(checkpoint),
+    {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint),
      .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors); without it nothing stays of a run whose output cannot be written"},
     {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint_every),
      .help = "... and after every N steps"},
-    {.name = "resume", .value = "FILE", .kind = OPT_TEXT, DISTILL(resume),
+    {.name = "resume", .value = "FILE", .file = FILE_RESUMED, .kind = OPT_TEXT, DISTILL(resume),
      .help = "go on from this checkpoint, with the same options and files, as if the run had not been interrupted"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(min_accuracy),
      .help = "gate: write nothing and exit 1 when the student answers fewer rows of --eval rightly, such as 0.95"},
@@ -380,9 +379,8 @@ static int close_log(struct app *app, struct distill_cli *cli, int rc, bool done
 {
     int error = log_close(&cli->steps, done);
 
-    return error != 0 && (rc == GO_ON || rc == EXIT_YES)
-               ? app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(error))
-               : rc;
+    return error != 0 && (rc == GO_ON || rc == EXIT_YES) ? app_refuse_file(app, "--log ", cli->log, strerror(error))
+                                                         : rc;
 }
 
 /* --log, which is replaced. GO_ON or a status. */
@@ -390,31 +388,7 @@ static int open_log(struct app *app, struct distill_cli *cli)
 {
     return cli->log == NULL || log_open(&cli->steps, cli->log, cli->distill.resume != NULL)
                ? GO_ON
-               : app_refuse(app, VC_E_IO, "--log %s: %s", cli->log, strerror(errno));
-}
-
-/* No file that is written is one of the others. GO_ON or a status. */
-static int check_files(struct app *app, const struct distill_cli *cli, const char *output)
-{
-    const struct named_file files[] = {{"-o", output, true},
-                                       {"--checkpoint", cli->distill.checkpoint, true},
-                                       {"--log", cli->log, true},
-                                       {"--dump-gradients", cli->distill.gradients, true},
-                                       {"--json", app->json.path, true},
-                                       {"--html", app->json.html, true},
-                                       {"--data", cli->nets.data.path, false},
-                                       {"--labels", cli->nets.data.labels, false},
-                                       {"--eval", cli->eval, false},
-                                       {"--eval-labels", cli->eval_data.labels, false},
-                                       {"--teacher", cli->nets.teacher, false},
-                                       {"--eval-teacher", cli->eval_teacher, false},
-                                       {"--student", cli->student, false},
-                                       {"--graph", cli->nets.graph, false},
-                                       {"--teacher-graph", cli->nets.teacher_graph, false},
-                                       {"--mask", cli->mask, false},
-                                       {"--resume", cli->distill.resume, false}};
-
-    return files_apart(app, files, sizeof(files) / sizeof(files[0]));
+               : app_refuse_file(app, "--log ", cli->log, strerror(errno));
 }
 
 static int distill(struct app *app, struct distill_cli *cli, const struct net *student, const struct net *teacher)
@@ -443,6 +417,7 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     }
     status = vc_distill(app->ctx, &cli->distill, &d);
     progress_end();
+    app->written = d != NULL && status == VC_OK && !cli->distill.dry_run;
     status = ranks_agree(app, cli->distill.ranks, status);
     if (status == VC_E_CANCELLED && caught_signal() != 0 && cli->distill.checkpoint != NULL &&
         !app->silent) { /* what a signal ends says where it goes on */
@@ -645,7 +620,6 @@ static int run_distill(struct app *app, int n_args, char **args)
     ranks_begin(app);
     rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
-    rc = rc == GO_ON ? check_files(app, &cli, cli.nets.convert.write.path) : rc;
     if (rc != GO_ON) {
         return rc;
     }
@@ -685,7 +659,7 @@ static int ready(struct app *app, void *options, struct conversion *what)
     if (ranks_refuse(app, cli->ranks, "distill in a recipe") != GO_ON) {
         return EXIT_USAGE;
     }
-    if (check_both(app, cli) != GO_ON || check_files(app, cli, app->output) != GO_ON) {
+    if (check_both(app, cli) != GO_ON) {
         return EXIT_USAGE;
     }
     return answers_check(app, cli->nets.teacher);

@@ -70,7 +70,7 @@ static const struct opt fit_opts[] = {
     {.name = "max-gpu-layers", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_layers),
      .help = "how many layers there is room for while the first ones are on the host with their keys and values, too; it is the "
              "answer then: 0 is no"},
-    {.name = "baseline", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct fit_cli, baseline),
+    {.name = "baseline", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct fit_cli, baseline),
      .help = "a document of --json from before: exit 1, too, when the peak has grown since then by more than --max-growth"},
     {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth,
      .wanted = "a share such as 0.02 or 2%",

@@ -14,7 +14,7 @@ struct gpus_cli {
 
 /* clang-format off */
 static const struct opt gpus_opts[] = {
-    {.name = "gpus-file", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct gpus_cli, file),
+    {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct gpus_cli, file),
      .help = "more rows, or others for names that are there: CSV with the titles that --csv prints, of which name and "
              "memory_gb are enough"},
     {.name = "csv", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct gpus_cli, csv),

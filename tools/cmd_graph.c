@@ -52,14 +52,14 @@ static const struct opt graph_opts[] = {
     {.name = "couplings", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, couplings),
      .help = "print which rows and columns of which tensors can only be removed together, as a file of couplings has "
              "it, and nothing else"},
-    {.name = "svg", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
+    {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
      .help = "draw it, too; replaces an older drawing, nothing else"},
     GRAPH_SOURCE_OPTIONS,
 };
 static const struct opt run_opts[] = {
-    {.name = "data", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.data),
+    {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.data),
      .help = "compute it: the arrays of this file are the inputs (npz, safetensors, ...)"},
-    {.name = "outputs", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.outputs),
+    {.name = "outputs", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.outputs),
      .help = "where the values that are computed go, as npz, safetensors, ..."},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
      .help = "the input is that array of --data (default: the one of its name)"},
@@ -221,7 +221,7 @@ static int check(struct app *app, const struct graph_cli *cli)
     if (cli->text && cli->couplings) {
         return app_usage(app, "--text and --couplings both go to standard output; choose one");
     }
-    return cli->svg == NULL ? GO_ON : svg_check(app, cli->svg);
+    return GO_ON;
 }
 
 static int run_graph(struct app *app, int n_args, char **args)
@@ -240,7 +240,8 @@ static int run_graph(struct app *app, int n_args, char **args)
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     if (rc == GO_ON) {
-        rc = json_check(app);
+        rc = cli.svg != NULL ? svg_check(app, cli.svg) : GO_ON;
+        rc = rc == GO_ON ? json_check(app) : rc;
     }
     if (rc == GO_ON) {
         rc = graph_source_open(app, &cli.source, false);

@@ -4,7 +4,6 @@
 
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
-#include "tools/files_apart.h"
 
 struct logits_cli {
     struct nets_cli nets; /* first */
@@ -35,7 +34,7 @@ static const struct opt logits_opts[] = {
      .wanted = "f16, f32 or f64", .help = "of the logits in the file (default f32)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, LOGITS(batch), .help = "rows computed at a time (default 64)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, LOGITS(precision), .help = "of the arithmetic (default f32)"},
-    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT,
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT,
      OPT_FIELD(struct logits_cli, write.path), .help = "where to write: npz or safetensors, by the extension"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct logits_cli, write.force),
      .help = "replace an existing file (never the input)"},
@@ -84,18 +83,6 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     return EXIT_YES;
 }
 
-/* The output is none of the files that are read. GO_ON or a status. */
-static int check_files(struct app *app, const struct logits_cli *cli)
-{
-    const struct named_file files[] = {{"-o", cli->write.path, true},
-                                       {"--data", cli->nets.data.path, false},
-                                       {"--labels", cli->nets.data.labels, false},
-                                       {"--graph", cli->nets.graph, false},
-                                       {"TEACHER", app->parsed.args[0], false}};
-
-    return files_apart(app, files, sizeof(files) / sizeof(files[0]));
-}
-
 static int run_logits(struct app *app, int n_args, char **args)
 {
     struct logits_cli cli;
@@ -113,7 +100,6 @@ static int run_logits(struct app *app, int n_args, char **args)
     if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
         rc = app_usage(app, "-o -: logits go into a file");
     }
-    rc = rc == GO_ON ? check_files(app, &cli) : rc;
     if (rc != GO_ON) {
         return rc;
     }

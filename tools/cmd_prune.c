@@ -80,25 +80,25 @@ static const struct opt prune_opts[] = {
     {.name = "structured", .value = "SHARE", .kind = OPT_TEXT, STRUCTURED(options.share),
      .help = "remove that share of the neurons or channels of every layer, whole: rows, the columns that read them, biases, "
              "norms; the tensors become smaller (docs/structured.md)"},
-    {.name = "remove", .value = "FILE", .kind = OPT_TEXT, STRUCTURED(remove),
+    {.name = "remove", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(remove),
      .help = "remove these, in place of --structured: a line per group, any tensor and axis of it and the numbers, such as "
              "fc1.weight:0 3,7,12-20"},
     {.name = "dims", .value = "LIST", .kind = OPT_TEXT, STRUCTURED(dims),
      .help = "--structured: what is removed: neurons, heads, experts, hidden, by commas (default neurons)"},
     {.name = "round-to", .value = "N", .kind = OPT_COUNT, STRUCTURED(options.round_to),
      .help = "--structured: what stays of neurons or of the hidden size is a multiple of N, if need be more than asked for"},
-    {.name = "couplings", .value = "FILE", .kind = OPT_TEXT, STRUCTURED(couplings),
+    {.name = "couplings", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(couplings),
      .help = "which rows are which columns, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from what "
              "the model computes)"},
-    {.name = "graph", .value = "FILE", .kind = OPT_TEXT, STRUCTURED(graph),
+    {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(graph),
      .help = "what the model computes, where its own file does not say it: a list of layers, or an ONNX file"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct prune_cli, convert.write.layout),
      .help = "plain: write shapes that the configuration beside the weights cannot say, and leave it as it is"},
-    {.name = "mask", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
+    {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
      .help = "set to zero what the masks of that file say: NAME.mask, or NAME, with 1 for what is kept; tensors without a "
              "mask are kept"},
-    {.name = "mask-out", .value = "FILE", .kind = OPT_TEXT, PRUNE(mask_path),
+    {.name = "mask-out", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, PRUNE(mask_path),
      .help = "write the masks of all tensors that were pruned, too: NAME.mask, a bit per weight, for --mask"},
     {.name = "make-permanent", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct prune_cli, permanent),
      .help = "prune nothing but what torch.nn.utils.prune has pruned: of NAME_orig and NAME_mask, the tensor NAME is written; "

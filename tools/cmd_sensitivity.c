@@ -38,7 +38,7 @@ static bool take_void_as(void *group, const char *value)
 
 /* clang-format off */
 static const struct opt sensitivity_opts[] = {
-    {.name = "svg", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct sensitivity_cli, svg),
+    {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct sensitivity_cli, svg),
      .help = "draw it, too: a heat map of all tensors, and the curves of those that pruning hurts most; replaces an older "
              "drawing, nothing else"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, measure.min_elems),
@@ -51,10 +51,10 @@ static const struct opt sensitivity_opts[] = {
 /* clang-format on */
 /* clang-format off */
 static const struct opt data_opts[] = {
-    {.name = "data", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, with_data.data),
+    {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, with_data.data),
      .help = "compute the model with the arrays of this file as inputs, too (npz, safetensors, ...): what the outputs lose "
              "when one tensor alone changes, or units are removed that belong together"},
-    {.name = "graph", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, graph),
+    {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, graph),
      .help = "what the model computes: a text or an ONNX file, as for vcompress graph (default: what INPUT says itself)"},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
      .help = "the input is that array of --data (default: the one of its name)"},
@@ -212,10 +212,6 @@ static int check_svg(struct app *app, const char *path)
     }
     if (path[0] == '\0' || strcmp(path, "-") == 0) {
         return app_usage(app, "--svg: '%s' is no file; /dev/stdout is standard output", path);
-    }
-    if (app->json.path != NULL && strcmp(app->json.path, path) == 0) {
-        app->json.on = false;
-        return app_usage(app, "--json and --svg are both %s", path);
     }
     return svg_check(app, path);
 }

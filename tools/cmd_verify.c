@@ -52,7 +52,7 @@ static const struct opt verify_opts[] = {
     {.name = "sha256", .kind = OPT_BOOL, .set = 1, VERIFY(sha256),
      .help = "print the SHA-256 of every tensor's values (C order, little-endian: the same in every format); reads them as "
              "--data does"},
-    {.name = "against", .value = "FILE", .kind = OPT_TEXT, VERIFY(against),
+    {.name = "against", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, VERIFY(against),
      .help = "compare with the checkpoint that it was made from: the same tensors, kept ones byte for byte, the error of "
              "the others; reads the values of both"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),

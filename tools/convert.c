@@ -115,14 +115,14 @@ static const struct opt select_opts[] = {
 };
 
 static const struct opt write_opts[] = {
-    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .kind = OPT_TEXT, WRITE(path),
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, WRITE(path),
      .help = "where to write, in the format that its extension or --format says, else in the input's; - is standard output "
              "(default: a name beside the input, such as model.int8.npz)"},
     {.name = "output-dir", .letter = 'd', .value = "DIR", .kind = OPT_TEXT, .field = offsetof(struct convert_options, folder),
      .help = "write into this folder, which is made if need be, under the names that would be beside the inputs"},
     {.name = "format", .value = "", .more = vc_format_name, .kind = OPT_WORD, WRITE(format),
      .help = "the format of the output, where its name does not say it"},
-    {.name = "emit", .value = "FILE,...", .kind = OPT_CALL, .call = take_emit, .option = "emit",
+    {.name = "emit", .value = "FILE,...", .file = FILE_WRITTEN, .file_list = true, .kind = OPT_CALL, .call = take_emit, .option = "emit",
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
              "its name"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, WRITE(force),
@@ -397,24 +397,7 @@ static int make_name(struct app *app, const struct vc_model *model, const struct
     own.format = write->format;
     own.into = options->folder;
     status = vc_model_output_name(app->ctx, model, &own, name);
-    return status == VC_OK ? GO_ON : app_fail(app, status);
-}
-
-/* The files of --json and --html are none of the outputs. */
-static int check_json(struct app *app, const struct vc_write_options *write)
-{
-    for (size_t i = 0; app->json.html != NULL && i < write->n_emit; i++) {
-        if (strcmp(app->json.html, write->emit[i]) == 0) {
-            return app_usage(app, "--html %s is an output itself", app->json.html);
-        }
-    }
-    for (size_t i = 0; app->json.path != NULL && i < write->n_emit; i++) {
-        if (strcmp(app->json.path, write->emit[i]) == 0) {
-            app->json.on = false;
-            return app_usage(app, "--json=%s is an output itself", app->json.path);
-        }
-    }
-    return json_check(app);
+    return status == VC_OK ? files_check_made(app, *name) : app_fail(app, status);
 }
 
 int check_key(struct app *app, const struct vc_model *model, const char *key)
@@ -541,7 +524,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
         write.path = app->own_output;
     }
     rc = rc == GO_ON ? check_promises(app, &write) : rc;
-    rc = rc == GO_ON ? check_json(app, &write) : rc;
+    rc = rc == GO_ON ? json_check(app) : rc;
     if (rc != GO_ON) {
         return rc;
     }
@@ -583,10 +566,6 @@ static int list_names(struct app *app, const struct work *work, char **names)
             rc = make_name(app, model, work->options, work->what, &names[i]);
         }
         vc_model_close(model);
-        if (rc == GO_ON && names[i] != NULL && app->json.path != NULL && strcmp(app->json.path, names[i]) == 0) {
-            app->json.on = false;
-            rc = app_usage(app, "--json=%s is an output itself", names[i]);
-        }
     }
     app->subject = NULL;
     return rc == GO_ON ? inputs_check_names(app, names) : rc;

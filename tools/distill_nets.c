@@ -34,23 +34,23 @@ static bool take_length(void *group, const char *value)
 
 /* clang-format off */
 static const struct opt teacher_opts[] = {
-    {.name = "teacher", .value = "FILE", .kind = OPT_TEXT, NETS(teacher), .option = "teacher",
+    {.name = "teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, NETS(teacher), .option = "teacher",
      .help = "the network whose answers are the aim; distill also takes a file of vcompress logits, or several: A,B are one "
              "teacher with the mean of their probabilities. In a recipe the input of the run, unless another one is given"},
-    {.name = "teacher-graph", .value = "FILE", .kind = OPT_TEXT, NETS(teacher_graph),
+    {.name = "teacher-graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(teacher_graph),
      .help = "what the teacher computes, where it is another one"},
 };
 
 static const struct opt rows_opts[] = {
-    {.name = "graph", .value = "FILE", .kind = OPT_TEXT, NETS(graph),
+    {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(graph),
      .help = "what the networks compute: a text or an ONNX file, as for vcompress graph (default: what each says itself)"},
-    {.name = "data", .value = "FILE", .kind = OPT_TEXT, NETS(data.path),
+    {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(data.path),
      .help = "rows: an array for each input of the graph and, where they are known, labels y and a mask (npz, safetensors, "
              "idx, idx.gz, ...)"},
     {.name = "array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_array, .option = "arrays",
      .help = "the input of that name, or y, or mask, is that array (default: the one of its name; a single array is the "
              "single input)"},
-    {.name = "labels", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.labels),
+    {.name = "labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.labels),
      .help = "another file, whose single array is y"},
     {.name = "rows", .value = "N", .kind = OPT_CALL, .call = take_rows, .option = "n_rows",
      .wanted = "a number from 1 on", .help = "the first N rows only"},

@@ -146,6 +146,20 @@ static int put_in_place(const struct destination *where, FILE *to, int error)
     return error;
 }
 
+/* The temporary file goes as it came. */
+static void put_away(const struct destination *where, FILE *to)
+{
+    char *temporary = to != NULL ? temporary_name(where->path) : NULL;
+
+    if (temporary != NULL) {
+        (void)unlink(temporary);
+    }
+    if (to != NULL) {
+        (void)fclose(to);
+    }
+    free(temporary);
+}
+
 /* 0, or the errno of what was not written. */
 static int write_whole(const struct destination *where, const char *text)
 {
@@ -157,9 +171,42 @@ static int write_whole(const struct destination *where, const char *text)
     return put_in_place(where, to, fputs(text, to) == EOF ? errno : 0);
 }
 
+int app_refuse_file(struct app *app, const char *option, const char *path, const char *why)
+{
+    const char *subject = app->subject;
+    const char *output = app->output != NULL && strcmp(app->output, "-") != 0 ? app->output : "";
+    int rc;
+
+    app->subject = NULL; /* it is not about the input */
+    rc = app_refuse(app, VC_E_IO, "%s%s: %s%s%s%s%s", option, path, why, app->written ? "; the output" : "",
+                    app->written && output[0] != '\0' ? " " : "", app->written ? output : "",
+                    app->written ? " is complete" : "");
+    app->subject = subject;
+    return rc;
+}
+
 static int refuse(struct app *app, const struct destination *where, const char *why)
 {
-    return app_refuse(app, VC_E_IO, "%s%s: %s", where->option, where->path, why);
+    return app_refuse_file(app, where->option, where->path, why);
+}
+
+/* Something else lies there, or nothing can be written there: found before the work. GO_ON or a status. */
+static int check_place(struct app *app, const struct destination *where, const char *is_foreign_kind)
+{
+    int error = 0;
+
+    if (is_foreign(where)) {
+        return refuse(app, where, is_foreign_kind);
+    }
+    if (is_special(where->path)) {
+        error = access(where->path, W_OK) == 0 ? 0 : errno;
+    } else {
+        FILE *to = open_destination(where);
+
+        error = to == NULL ? errno : 0;
+        put_away(where, to);
+    }
+    return error == 0 ? GO_ON : refuse(app, where, strerror(error));
 }
 
 static int json_refuse(struct app *app, const char *why)
@@ -186,14 +233,7 @@ static int html_check(struct app *app)
     if (where.path[0] == '\0' || strcmp(where.path, "-") == 0) {
         return app_usage(app, "--html: '%s' is no file; /dev/stdout is standard output", where.path);
     }
-    if (app->output != NULL && strcmp(where.path, app->output) == 0) {
-        return app_usage(app, "--html %s is the output itself", where.path);
-    }
-    if (app->json.path != NULL && strcmp(where.path, app->json.path) == 0) {
-        app->json.on = false;
-        return app_usage(app, "--json and --html are both %s", where.path);
-    }
-    return is_foreign(&where) ? refuse(app, &where, "exists and is no page of vcompress: not replaced") : GO_ON;
+    return check_place(app, &where, "exists and is no page of vcompress: not replaced");
 }
 
 int html_write(struct app *app, enum vc_status status, char *text)
@@ -213,11 +253,10 @@ int json_check(struct app *app)
     if (rc != GO_ON || where.path == NULL) {
         return rc;
     }
-    if (app->output != NULL && strcmp(where.path, app->output) == 0) {
-        app->json.on = false;
-        return app_usage(app, "--json=%s is the output itself", where.path);
+    if (is_foreign(&where)) {
+        app->json.on = false; /* nowhere to put an error document */
     }
-    return is_foreign(&where) ? json_refuse(app, "exists and is no report of vcompress: not replaced") : GO_ON;
+    return check_place(app, &where, "exists and is no report of vcompress: not replaced");
 }
 
 /* ---- a drawing ---- */
@@ -231,7 +270,7 @@ int svg_check(struct app *app, const char *path)
 {
     const struct destination where = svg_destination(path);
 
-    return is_foreign(&where) ? refuse(app, &where, "exists and is no drawing of vcompress: not replaced") : GO_ON;
+    return check_place(app, &where, "exists and is no drawing of vcompress: not replaced");
 }
 
 int svg_write(struct app *app, const char *path, const char *text)

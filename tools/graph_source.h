@@ -27,7 +27,8 @@ bool graph_source_size(void *group, const char *value);
      .help = "a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: batch=1, " \
              "sequence=128, others stay open)"},                                                                    \
     {                                                                                                               \
-        .name = "weights", .value = "FILE", .kind = OPT_TEXT, OPT_FIELD(struct graph_source, weights),              \
+        .name = "weights", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT,                                    \
+        OPT_FIELD(struct graph_source, weights),                                                                    \
         .help = "the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost" \
     }
 

@@ -209,5 +209,6 @@ int main(int argc, char **argv)
     vc_text_free(app.own_output);
     free(app.own_names);
     free(app.line);
+    files_free(&app.files);
     return status;
 }

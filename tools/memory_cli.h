@@ -36,6 +36,7 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
 #define DEVICE_OPTIONS(type)                                                                                         \
     {.name = "gpus-file",                                                                                            \
      .value = "FILE",                                                                                                \
+     .file = FILE_READ,                                                                                              \
      .kind = OPT_TEXT,                                                                                               \
      .field = offsetof(type, gpus_file),                                                                             \
      .help = "more GPUs (see vcompress gpus --csv)"},                                                                \

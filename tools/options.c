@@ -367,6 +367,14 @@ static enum parse_result apply(struct line *line, const struct opt *opt, const s
     if (!store(opt, line->target + group->offset, value)) {
         return bad_value(line, opt, value != NULL ? value : "");
     }
+    if (opt->file != FILE_NONE && value != NULL) {
+        if (line->parsed->n_files == PARSE_MAX_FILES) {
+            snprintf(line->parsed->error, sizeof(line->parsed->error), "--%s: options name more than %d files",
+                     opt->name, PARSE_MAX_FILES);
+            return PARSE_ERROR;
+        }
+        line->parsed->files[line->parsed->n_files++] = (struct given){opt, value};
+    }
     remember(line->parsed, opt, value);
     return PARSE_OK;
 }

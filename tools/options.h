@@ -28,6 +28,15 @@ enum opt_kind {
     OPT_HELP     /* --help */
 };
 
+/* What is done with the file that a value names. */
+enum opt_file {
+    FILE_NONE = 0, /* it names none */
+    FILE_READ,
+    FILE_WRITTEN,
+    FILE_STATE,  /* written: --checkpoint, */
+    FILE_RESUMED /* which may be the file that was read */
+};
+
 /* Takes the value (NULL: an optional one that was left out) into the group's structure. False when it is not one that
  * the table's `value` allows. */
 typedef bool opt_call_fn(void *group, const char *value);
@@ -40,6 +49,8 @@ struct opt {
     size_t field;       /* in the group's structure */
     const char *option; /* what the library calls it, for its sentences (option_names.c); NULL: it has no name for it */
     enum opt_kind kind;
+    enum opt_file file;
+    bool file_list; /* several, with commas between */
     int set;
     char letter;    /* 0: none */
     bool by_letter; /* sentences name it by its letter: -o */
@@ -80,6 +91,7 @@ enum parse_result { PARSE_OK, PARSE_HELP, PARSE_ERROR };
 
 #define PARSE_MAX_SEEN  64
 #define PARSE_MAX_GIVEN 128
+#define PARSE_MAX_FILES 64
 
 struct parsed {
     int n_args;    /* operands, moved to the front of argv */
@@ -92,8 +104,9 @@ struct parsed {
     size_t n_given;
     struct given {
         const struct opt *opt;
-        const char *value; /* borrowed from argv; NULL: none */
-    } given[PARSE_MAX_GIVEN];
+        const char *value;                            /* borrowed from argv; NULL: none */
+    } given[PARSE_MAX_GIVEN], files[PARSE_MAX_FILES]; /* files: those whose option has a `file` */
+    size_t n_files;
 };
 
 /* argv holds what follows the command's name. `target` is the command's structure. */

@@ -71,6 +71,9 @@ static int parse_pass(struct app *app, const char *where, struct chain_pass *pas
             return app_usage(app, "%s: --%s belongs to run, not to a pass", where, app->parsed.seen[i]->name);
         }
     }
+    if (files_add(app, &app->parsed, app->command) != GO_ON) {
+        return EXIT_SYSTEM;
+    }
     pass->what = (struct conversion){.add = pass->row->add, .user = pass->cli};
     app->where = where;
     return pass->row->ready(app, pass->cli, &pass->what);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "core/base/kept_files.h"
 
 #define MAX_THREADS 256
 
@@ -27,6 +28,11 @@ static enum vc_status shared_create(struct vc_shared **out)
     }
     shared->pool = vc_pool_create();
     if (shared->pool == NULL) {
+        free(shared);
+        return VC_E_NOMEM;
+    }
+    if (pthread_mutex_init(&shared->kept.mutex, NULL) != 0) {
+        vc_pool_destroy(shared->pool);
         free(shared);
         return VC_E_NOMEM;
     }
@@ -76,6 +82,7 @@ void vc_ctx_free(struct vc_ctx *ctx)
         return;
     }
     forget_kernels(ctx);
+    vc_kept_free(ctx);
     vc_pool_destroy(ctx->shared->pool);
     free(ctx->shared);
     free(ctx);

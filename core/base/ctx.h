@@ -6,6 +6,7 @@
 #ifndef VC_CORE_CTX_H
 #define VC_CORE_CTX_H
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,6 +29,13 @@ enum vc_cpu_level {
     VC_CPU_COUNT
 };
 
+/* Files that no output replaces; kept_files.h. */
+struct vc_kept {
+    pthread_mutex_t mutex;
+    struct vc_kept_file *first;
+    struct vc_kept_named *named; /* those of vc_ctx_keep_file */
+};
+
 struct vc_shared {
     struct vc_pool *pool;
     unsigned n_threads;          /* 0: all */
@@ -43,6 +51,7 @@ struct vc_shared {
     void *kernels;
     void (*kernels_free)(struct vc_ctx *ctx, void *kernels);
     char device_name[128]; /* what the report says: "cpu (avx2)" */
+    struct vc_kept kept;
 };
 
 struct vc_findings;

@@ -67,9 +67,6 @@ static enum vc_status make_model(struct vc_ctx *ctx, struct tee_masks *masks, co
             .name = source->tensors[i].name, .dtype = VC_DTYPE_U8, .n_dims = 1, .shape = &shapes[i]};
     }
     VC_TRY(vc_memory_model_create(ctx, tensors, n, &masks->model));
-    masks->model->input = source->input; /* a file of masks must not replace these */
-    masks->model->n_inputs = source->n_inputs;
-    masks->model->inputs = source->inputs;
 out:
     return status;
 }

@@ -219,10 +219,10 @@ enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st
     }
     *file = (struct vc_infile){.fd = fd,
                                .size_bytes = (uint64_t)st->st_size,
-                               .device = st->st_dev,
-                               .inode = st->st_ino,
+                               .kept = {.device = st->st_dev, .inode = st->st_ino, .path = path},
                                .modified = st->st_mtim,
                                .path = path};
+    vc_kept_add(ctx, &file->kept);
     return VC_OK;
 }
 
@@ -290,7 +290,7 @@ static int take_fd(struct vc_ctx *ctx, const struct vc_infile *file)
         (void)vc_fail_errno(ctx, errno, "cannot open again");
         return -1;
     }
-    if (fstat(fd, &st) != 0 || st.st_dev != file->device || st.st_ino != file->inode ||
+    if (fstat(fd, &st) != 0 || st.st_dev != file->kept.device || st.st_ino != file->kept.inode ||
         (uint64_t)st.st_size != file->size_bytes) {
         (void)vc_fail(ctx, VC_E_FORMAT, "was changed while it was read");
         (void)close(fd);
@@ -342,6 +342,7 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
         if (file->fd >= 0) {
             (void)close(file->fd);
         }
+        vc_kept_drop(ctx, &file->kept);
         vc_free(ctx, file);
     }
 }

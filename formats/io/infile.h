@@ -7,13 +7,12 @@
 
 #include <sys/stat.h>
 
-#include "core/base/ctx.h"
+#include "core/base/kept_files.h"
 
 struct vc_infile {
     int fd; /* -1: there are few descriptors, and every read opens the file again (vc_descriptors_are_few) */
     uint64_t size_bytes;
-    dev_t device; /* with inode: to know the input again whatever it is called */
-    ino_t inode;
+    struct vc_kept_file kept; /* to know the input again whatever it is called */
     struct timespec modified; /* with size_bytes: to see that it is still as it was when it was opened */
     const char *path;         /* borrowed from the model */
 };

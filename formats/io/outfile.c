@@ -106,7 +106,7 @@ static enum vc_status check_stdout(struct vc_ctx *ctx, const struct vc_outfile *
     if (fstat(STDOUT_FILENO, &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot write to standard output");
     }
-    if (S_ISREG(st.st_mode) && vc_outfile_is_input(file, &st)) {
+    if (S_ISREG(st.st_mode) && vc_outfile_is_input(ctx, file, &st)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "standard output is the input itself, which is never overwritten");
     }
     return VC_OK;

@@ -64,6 +64,6 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file);
 enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfile *file);
 
 /* The input is not to be overwritten; st is of an existing file. */
-bool vc_outfile_is_input(const struct vc_outfile *file, const struct stat *st);
+bool vc_outfile_is_input(struct vc_ctx *ctx, const struct vc_outfile *file, const struct stat *st);
 
 #endif

@@ -12,32 +12,14 @@
 
 #define VC_MAX_LINKS 40 /* as the kernel */
 
-/* The file is that input, under whatever name. */
-static bool is_same(const struct vc_infile *file, const struct stat *st)
+/* What is read, or what the model was made of that its reader keeps open no more. */
+bool vc_outfile_is_input(struct vc_ctx *ctx, const struct vc_outfile *file, const struct stat *st)
 {
-    return file->device == st->st_dev && file->inode == st->st_ino;
-}
-
-/* Compares device and inode, so no other name and no link can hide the input. */
-bool vc_outfile_is_input(const struct vc_outfile *file, const struct stat *st)
-{
-    const struct vc_model *input = file->input;
     struct stat source;
-    size_t i;
 
-    if (input == NULL) {
-        return false;
-    }
-    for (i = 0; i < input->n_inputs; i++) {
-        if (input->inputs[i] != NULL && is_same(input->inputs[i], st)) {
-            return true;
-        }
-    }
-    if (input->input != NULL) {
-        return is_same(input->input, st);
-    }
-    return input->n_inputs == 0 && input->path != NULL && stat(input->path, &source) == 0 &&
-           source.st_dev == st->st_dev && source.st_ino == st->st_ino;
+    return vc_is_kept(ctx, st) ||
+           (file->input != NULL && file->input->path != NULL && stat(file->input->path, &source) == 0 &&
+            source.st_dev == st->st_dev && source.st_ino == st->st_ino);
 }
 
 /* The last part of a path that does not end in '/'. */
@@ -144,7 +126,7 @@ enum vc_status vc_outfile_check_target(struct vc_ctx *ctx, const struct vc_outfi
     if (!S_ISREG(st.st_mode)) {
         return refuse_kind(ctx, file, st.st_mode);
     }
-    if (vc_outfile_is_input(file, &st)) {
+    if (vc_outfile_is_input(ctx, file, &st)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: is the input itself, which is never overwritten", file->path);
     }
     if (!file->force) {

@@ -102,12 +102,12 @@ static bool find_input(const struct vc_model *input, char real[PATH_MAX])
     return realpath(slash != NULL ? path : ".", real) != NULL;
 }
 
-/* A file of the input lies, links followed, in the folder that is there. */
-static bool holds(const struct vc_infile *file, const char *target)
+/* A file that is read lies, links followed, in the folder that is there. */
+static bool holds(const char *path, const void *target)
 {
     char real[PATH_MAX];
 
-    return file != NULL && file->path != NULL && realpath(file->path, real) != NULL && is_below(real, target);
+    return realpath(path, real) != NULL && is_below(real, target);
 }
 
 /* An output in the folder of the input, or around one of its files, would change the input. */
@@ -115,21 +115,12 @@ static enum vc_status check_input(struct vc_ctx *ctx, const struct vc_outfolder 
 {
     const struct vc_model *input = folder->input;
     bool from_folder;
-    bool held;
     char source[PATH_MAX];
     char target[PATH_MAX];
-    size_t i;
 
-    if (input == NULL) {
-        return VC_OK;
-    }
     from_folder = find_input(input, source);
     if (realpath(folder->path, target) != NULL) {
-        held = (from_folder && is_below(source, target)) || holds(input->input, target);
-        for (i = 0; i < input->n_inputs && !held; i++) {
-            held = holds(input->inputs[i], target);
-        }
-        if (held) {
+        if ((from_folder && is_below(source, target)) || vc_any_kept(ctx, holds, target)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: holds the input, which is never overwritten", folder->path);
         }
     }

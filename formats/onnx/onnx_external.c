@@ -161,7 +161,7 @@ static enum vc_status check_file(const struct onnx_reader *r, const char *locati
     if (!S_ISREG(st->st_mode)) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has its values in '%.200s', which is no file", location);
     }
-    if (st->st_dev == model->device && st->st_ino == model->inode) {
+    if (st->st_dev == model->kept.device && st->st_ino == model->kept.inode) {
         return vc_fail(r->ctx, VC_E_FORMAT, "has its external data in the model itself");
     }
     return VC_OK;

@@ -29,6 +29,11 @@ VC_API void vc_ctx_free(struct vc_ctx *ctx); /* accepts NULL */
  * Borrowed; valid until the next call with this context. */
 VC_API const char *vc_ctx_message(const struct vc_ctx *ctx);
 
+/* No output of this context replaces that file, under whatever name, even with `force`: for files that the program
+ * reads itself, or names to the library later. Files that the library has open are kept anyway. One that is not there
+ * is none to keep. */
+VC_API enum vc_status vc_ctx_keep_file(struct vc_ctx *ctx, const char *path);
+
 /* 0 = every processor this process may use (affinity and cgroup quota respected). At most 256. */
 VC_API enum vc_status vc_ctx_set_threads(struct vc_ctx *ctx, unsigned n_threads);
 VC_API unsigned vc_ctx_threads(const struct vc_ctx *ctx);

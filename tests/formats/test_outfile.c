@@ -163,6 +163,33 @@ static void test_the_input_is_never_the_output(void **state)
     test_ctx_done(ctx);
 }
 
+/* Inputs that the output's model says nothing of: those that are open, and those that the program names. */
+static void test_no_other_input_is_the_output(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_outfile *file = NULL;
+    struct vc_infile *input;
+
+    (void)state;
+    (void)save_text("read", "other input");
+    assert_int_equal(link(in_folder("read"), in_folder("again")), 0);
+    assert_int_equal(vc_infile_open(ctx, in_folder("read"), &input), VC_OK);
+    assert_int_equal(vc_outfile_create(ctx, in_folder("again"), true, NULL, &file), VC_E_ARGUMENT);
+    assert_non_null(strstr(vc_ctx_message(ctx), "is the input itself"));
+    vc_kept_give_up(ctx, in_folder("again"));
+    assert_int_equal(vc_outfile_create(ctx, in_folder("again"), true, NULL, &file), VC_OK);
+    vc_outfile_free(ctx, file);
+    vc_infile_close(ctx, input);
+    assert_int_equal(vc_outfile_create(ctx, in_folder("again"), true, NULL, &file), VC_OK); /* nobody reads it */
+    vc_outfile_free(ctx, file);
+    assert_int_equal(vc_ctx_keep_file(ctx, in_folder("none")), VC_OK);
+    assert_int_equal(vc_ctx_keep_file(ctx, in_folder("read")), VC_OK);
+    assert_int_equal(vc_outfile_create(ctx, in_folder("again"), true, NULL, &file), VC_E_ARGUMENT);
+    assert_int_equal(vc_outfile_create(ctx, in_folder("none"), true, NULL, &file), VC_OK);
+    vc_outfile_free(ctx, file);
+    test_ctx_done(ctx);
+}
+
 static void test_links_stand_for_their_targets(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -416,6 +443,7 @@ int main(void)
                                        WITH_FOLDER(test_mode_follows_umask),
                                        WITH_FOLDER(test_names_that_are_refused),
                                        WITH_FOLDER(test_the_input_is_never_the_output),
+                                       WITH_FOLDER(test_no_other_input_is_the_output),
                                        WITH_FOLDER(test_links_stand_for_their_targets),
                                        WITH_FOLDER(test_longest_name),
                                        WITH_FOLDER(test_every_call_fails_once),
