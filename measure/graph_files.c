@@ -24,6 +24,8 @@ struct graph_files {
     struct vc_arena arena; /* of shapes */
     struct vc_memory_tensor *taken;
     size_t n_taken, capacity;
+    uint64_t n_rows, first, n; /* with a batch: all, and those that are computed */
+    bool rowless;              /* then: a value has other rows than the inputs */
 };
 
 void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t struct_size)
@@ -33,27 +35,68 @@ void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t 
 
 /* ---- outputs ---- */
 
-/* vc_graph_run_options.take: a copy of the value. */
-static enum vc_status take(void *user, const struct vc_graph_array *array)
+/* Room for a value, with a batch for all of its rows. */
+static enum vc_status make_room(struct graph_files *f, const struct vc_graph_array *array,
+                                struct vc_memory_tensor *tensor)
 {
-    struct graph_files *f = user;
-    size_t n_bytes = (size_t)vc_dtype_bytes(array->dtype, array->n_elems);
-    struct vc_memory_tensor *tensor = &f->taken[f->n_taken];
     uint64_t *shape = vc_arena_alloc(f->ctx, &f->arena, (array->n_dims + 1) * sizeof *shape);
-    void *data = vc_alloc(f->ctx, VC_TAG_TILES, n_bytes + 1);
+    uint64_t n = array->n_elems;
+    void *data;
 
-    if (shape == NULL || data == NULL || f->n_taken == f->capacity) {
-        vc_free(f->ctx, data);
+    if (shape == NULL || f->n_taken == f->capacity) {
         return VC_E_NOMEM;
     }
     if (array->n_dims != 0) {
         memcpy(shape, array->shape, array->n_dims * sizeof *shape);
     }
-    memcpy(data, array->data, n_bytes);
+    if (f->options.batch != 0) {
+        n = n / f->n * f->n_rows; /* n is f->n rows */
+        shape[0] = f->n_rows;
+    }
+    data = vc_alloc(f->ctx, VC_TAG_TILES, (size_t)vc_dtype_bytes(array->dtype, n) + 1);
+    if (data == NULL) {
+        return VC_E_NOMEM;
+    }
     *tensor = (struct vc_memory_tensor){
         .name = array->name, .dtype = array->dtype, .n_dims = array->n_dims, .shape = shape, .data = data};
     f->n_taken++;
     return VC_OK;
+}
+
+/* The value has a row for each row of the inputs, as those before it. */
+static bool has_rows(const struct graph_files *f, const struct vc_graph_array *array,
+                     const struct vc_memory_tensor *tensor)
+{
+    return array->n_dims != 0 && array->shape[0] == f->n &&
+           (tensor == NULL ||
+            (tensor->n_dims == array->n_dims &&
+             memcmp(tensor->shape + 1, array->shape + 1, (array->n_dims - 1) * sizeof *array->shape) == 0));
+}
+
+/* vc_graph_run_options.take: a copy of the value, behind its rows of the batches before. */
+static enum vc_status take(void *user, const struct vc_graph_array *array)
+{
+    struct graph_files *f = user;
+    size_t n_bytes = (size_t)vc_dtype_bytes(array->dtype, array->n_elems);
+    struct vc_memory_tensor *tensor = NULL;
+    size_t at = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < f->n_taken; k++) {
+        tensor = strcmp(f->taken[k].name, array->name) == 0 ? &f->taken[k] : tensor;
+    }
+    if (f->options.batch != 0 && !has_rows(f, array, tensor)) {
+        f->rowless = true;
+        return VC_E_ARGUMENT;
+    }
+    if (tensor == NULL) {
+        tensor = &f->taken[f->n_taken];
+        VC_TRY(make_room(f, array, tensor));
+    }
+    at = f->n == 0 ? 0 : n_bytes / (size_t)f->n * (size_t)f->first;
+    memcpy((char *)(uintptr_t)tensor->data + at, array->data, n_bytes);
+out:
+    return status;
 }
 
 static enum vc_status write_outputs(struct graph_files *f)
@@ -107,10 +150,37 @@ static void tell(const struct graph_files *f)
     }
 }
 
+/* All rows, a batch of them at a time. */
+static enum vc_status run_batches(struct graph_files *f, const struct vc_model *model,
+                                  const struct vc_graph_run_options *options)
+{
+    struct vc_graph_array *rows = vc_alloc_array(f->ctx, VC_TAG_MISC, f->inputs.n + 1, sizeof *rows);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(rows);
+    f->n_rows = f->inputs.n_rows;
+    for (f->first = 0; f->first < f->n_rows; f->first += f->n) {
+        f->n = vc_min_u64(f->options.batch, f->n_rows - f->first);
+        VC_TRY(vc_graph_inputs_rows(f->ctx, &f->inputs, f->first, f->n, rows));
+        VC_TRY(vc_graph_run(f->ctx, f->graph, model, rows, f->inputs.n, options));
+    }
+    if (f->n_taken == 0) {
+        status = vc_fail(f->ctx, VC_E_ARGUMENT, "%s: the inputs have no rows", vc_option(f->ctx, "batch"));
+    }
+out:
+    if (f->rowless) { /* "the value 'y' was not taken" */
+        status = vc_context(f->ctx, "%s: it has not one row for each row of the inputs", vc_option(f->ctx, "batch"));
+    }
+    vc_free(f->ctx, rows);
+    return status;
+}
+
 static enum vc_status run(struct graph_files *f, const struct vc_model *model)
 {
-    const struct vc_graph_inputs_from from = {
-        .path = f->options.data, .arrays = f->options.arrays, .n_arrays = f->options.n_arrays};
+    const struct vc_graph_inputs_from from = {.path = f->options.data,
+                                              .arrays = f->options.arrays,
+                                              .n_arrays = f->options.n_arrays,
+                                              .batch = f->options.batch};
     struct vc_graph_run_options options;
     enum vc_status status = VC_OK;
 
@@ -126,7 +196,8 @@ static enum vc_status run(struct graph_files *f, const struct vc_model *model)
     options.weights = f->options.weights;
     options.take = take;
     options.user = f;
-    VC_TRY(vc_graph_run(f->ctx, f->graph, model, f->inputs.arrays, f->inputs.n, &options));
+    VC_TRY(f->options.batch != 0 ? run_batches(f, model, &options)
+                                 : vc_graph_run(f->ctx, f->graph, model, f->inputs.arrays, f->inputs.n, &options));
     VC_TRY(write_outputs(f));
     tell(f);
 out:

@@ -123,12 +123,12 @@ static enum vc_status find_array(const struct reading *f, const char *input, siz
     return VC_OK;
 }
 
-/* Only the first rows of an input whose first size is open. */
+/* Only the first rows of an input whose first size is open, or which has rows. */
 static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *input, struct vc_graph_array *array)
 {
     uint64_t *shape;
 
-    if (array->n_dims == 0 || input->n_dims == 0 || input->shape[0].size >= 0) {
+    if (array->n_dims == 0 || input->n_dims == 0 || (input->shape[0].size >= 0 && f->from->batch == 0)) {
         return VC_OK;
     }
     if (f->from->n_rows != 0 && array->shape[0] > f->from->n_rows) {
@@ -182,6 +182,43 @@ out:
     return status;
 }
 
+/* With a batch all inputs have the same rows. */
+static enum vc_status check_rows(const struct reading *f)
+{
+    for (size_t k = 0; f->from->batch != 0 && k < f->to->n; k++) {
+        const struct vc_graph_array *array = &f->to->arrays[k];
+
+        if (array->n_dims == 0 || array->shape[0] != f->to->n_rows) {
+            return vc_fail(f->ctx, VC_E_ARGUMENT, "%s: the array for the input %s has %llu rows, and others have %llu",
+                           vc_option(f->ctx, "batch"), array->name,
+                           (unsigned long long)(array->n_dims == 0 ? 0 : array->shape[0]),
+                           (unsigned long long)f->to->n_rows);
+        }
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_graph_inputs_rows(struct vc_ctx *ctx, struct vc_graph_inputs *inputs, uint64_t first, uint64_t n,
+                                    struct vc_graph_array *rows)
+{
+    for (size_t k = 0; k < inputs->n; k++) {
+        const struct vc_graph_array *all = &inputs->arrays[k];
+        uint64_t one = all->n_elems / all->shape[0];
+        uint64_t *shape = vc_arena_alloc(ctx, &inputs->arena, all->n_dims * sizeof *shape);
+
+        if (shape == NULL) {
+            return VC_E_NOMEM;
+        }
+        memcpy(shape, all->shape, all->n_dims * sizeof *shape);
+        shape[0] = n;
+        rows[k] = *all;
+        rows[k].shape = shape;
+        rows[k].n_elems = n * one;
+        rows[k].data = (const char *)all->data + vc_dtype_bytes(all->dtype, first * one);
+    }
+    return VC_OK;
+}
+
 enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph_inputs_from *from,
                                     struct vc_graph_inputs *to)
 {
@@ -198,6 +235,7 @@ enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, 
         for (uint32_t k = 0; k < n; k++) {
             VC_TRY(read_input(&f, k));
         }
+        VC_TRY(check_rows(&f));
         VC_TRY(vc_model_unchanged(ctx, to->data, VC_OK));
     }
 out:

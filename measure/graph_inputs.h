@@ -13,6 +13,7 @@ struct vc_graph_inputs_from {
     const char *const *arrays; /* "x=test_images", as vc_graph_file_options has them */
     size_t n_arrays;
     uint64_t n_rows; /* of inputs whose first size is open: only the first so many; 0: all */
+    uint64_t batch;  /* the first dimension of every input is rows, whatever size the graph has for it; 0: it is not */
 };
 
 struct vc_graph_inputs {
@@ -20,13 +21,17 @@ struct vc_graph_inputs {
     struct vc_arena arena;         /* of shapes */
     struct vc_graph_array *arrays; /* elements are the pool's */
     size_t n;
-    uint64_t n_rows; /* that were read of inputs whose first size is open; 0: there are none */
+    uint64_t n_rows; /* that were read of inputs whose first size is open, with a batch of all; 0: there are none */
 };
 
 /* Reads the arrays that are there; an input without one is none of them. vc_graph_inputs_release also after a failure.
  */
 enum vc_status vc_graph_inputs_read(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_graph_inputs_from *from,
                                     struct vc_graph_inputs *to);
+/* The rows from `first` on, n of them, of all arrays, which were read with a batch: into `rows`, as many as there are
+ * arrays; shapes in the arena of the inputs, elements where they are. */
+enum vc_status vc_graph_inputs_rows(struct vc_ctx *ctx, struct vc_graph_inputs *inputs, uint64_t first, uint64_t n,
+                                    struct vc_graph_array *rows);
 /* Input number k of the graph as a value of a run, from one of n arrays; without data where it may be left out and is.
  * VC_E_ARGUMENT: it is missing, or of another type. */
 enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *graph,

@@ -369,7 +369,7 @@ out:
     return status;
 }
 
-void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs)
+static void end_one(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     for (uint32_t v = 0; runs->known != NULL && v < vc_graph_value_count(runs->graph); v++) {
         vc_free(ctx, runs->known[v].data);
@@ -380,6 +380,13 @@ void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs)
     vc_free(ctx, runs->seconds);
     vc_free(ctx, runs->is_kept);
     vc_free(ctx, runs->outputs);
+}
+
+void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs)
+{
+    for (struct vc_output_runs *part = runs; part != NULL; part = part->next) {
+        end_one(ctx, part);
+    }
 }
 
 /* ---- runs with changes ---- */
@@ -448,22 +455,27 @@ double vc_output_runs_seconds(struct vc_ctx *ctx, const struct vc_output_runs *r
     }
     mark_changed(runs, changed, n, reached);
     mark_behind(runs, reached);
-    for (uint32_t v = 0; v < n_values; v++) {
-        seconds += reached[v] ? runs->seconds[v] : 0.0;
+    for (const struct vc_output_runs *part = runs; part != NULL; part = part->next) {
+        for (uint32_t v = 0; v < n_values; v++) {
+            seconds += reached[v] ? part->seconds[v] : 0.0;
+        }
     }
     vc_free(ctx, reached);
     return seconds;
 }
 
-static struct vc_output_change judge(const struct run *run)
+static struct vc_output_change judge(const struct vc_output_runs *runs, const struct run *run)
 {
-    struct vc_output_change change = {.relative = sqrt(run->error2 / run->runs->norm2), .answers = (double)NAN};
+    struct vc_output_change change = {.answers = (double)NAN};
+    double norm2 = 0.0;
 
-    if (run->runs->norm2 == 0.0 || !isfinite(run->runs->norm2)) {
-        return (struct vc_output_change){.reason = run->runs->norm2 == 0.0 ? "all outputs are zero"
-                                                                           : "outputs are not finite"};
+    for (const struct vc_output_runs *part = runs; part != NULL; part = part->next) {
+        norm2 += part->norm2;
     }
-    change.relative = isfinite(run->error2) ? change.relative : (double)INFINITY;
+    if (norm2 == 0.0 || !isfinite(norm2)) {
+        return (struct vc_output_change){.reason = norm2 == 0.0 ? "all outputs are zero" : "outputs are not finite"};
+    }
+    change.relative = isfinite(run->error2) ? sqrt(run->error2 / norm2) : (double)INFINITY;
     if (run->n_rows != 0) {
         change.answers = (double)run->other / (double)run->n_rows;
     }
@@ -483,7 +495,7 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
                                   const struct vc_changed_tensor *changed, size_t n, struct vc_output_change *out)
 {
     uint32_t n_values = vc_graph_value_count(runs->graph);
-    struct run run = {.runs = runs, .changed = changed, .n_changed = n};
+    struct run run = {.changed = changed, .n_changed = n};
     struct vc_run_feed feed = {.user = &run, .param = next_param, .input = no_input, .take = next_take};
     struct vc_run_value *given = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
     bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
@@ -492,9 +504,11 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
     VC_TRY(given == NULL || reached == NULL ? VC_E_NOMEM : VC_OK);
     mark_changed(runs, changed, n, reached);
     mark_behind(runs, reached);
-    give_known(runs, reached, given);
-    VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
-    *out = judge(&run);
+    for (run.runs = runs; run.runs != NULL; run.runs = run.runs->next) {
+        give_known(run.runs, reached, given);
+        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
+    }
+    *out = judge(runs, &run);
 out:
     vc_free(ctx, given);
     vc_free(ctx, reached);
@@ -548,34 +562,48 @@ static enum vc_status copy_take(struct vc_ctx *ctx, void *user, uint32_t v, cons
     return VC_OK;
 }
 
+/* The scores of one part with -infinity for those that go, and the run behind them. */
+static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, uint32_t scores, const bool *goes, uint64_t n,
+                               const bool *reached, struct vc_run_value *given)
+{
+    const struct vc_output_runs *runs = run->runs;
+    struct vc_run_feed feed = {.user = run, .param = next_param, .input = no_input, .take = copy_take};
+    const struct vc_run_value *known = &runs->known[scores];
+    enum vc_status status = VC_OK;
+
+    if (known->data != NULL) {
+        memcpy(run->copy, known->data, (size_t)bytes_of(known));
+    } else {
+        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, runs->known, &scores, 1));
+    }
+    for (size_t i = 0; i < known->n; i++) {
+        run->copy[i] = goes[i % n] ? -INFINITY : run->copy[i];
+    }
+    give_known(runs, reached, given);
+    given[scores].data = run->copy;
+    feed.take = next_take;
+    VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
+out:
+    return status;
+}
+
 enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_runs *runs, uint32_t scores,
                                   const bool *goes, uint64_t n, struct vc_output_change *out)
 {
     uint32_t n_values = vc_graph_value_count(runs->graph);
     struct run run = {.runs = runs};
-    struct vc_run_feed feed = {.user = &run, .param = next_param, .input = no_input, .take = copy_take};
     struct vc_run_value *given = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
     bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
-    const struct vc_run_value *known = &runs->known[scores];
     enum vc_status status = VC_OK;
 
-    run.copy = vc_alloc_array(ctx, VC_TAG_TILES, known->n + 1, sizeof *run.copy);
+    run.copy = vc_alloc_array(ctx, VC_TAG_TILES, runs->known[scores].n + 1, sizeof *run.copy);
     VC_TRY(given == NULL || reached == NULL || run.copy == NULL ? VC_E_NOMEM : VC_OK);
-    if (known->data != NULL) {
-        memcpy(run.copy, known->data, (size_t)bytes_of(known));
-    } else {
-        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, runs->known, &scores, 1));
-    }
-    for (size_t i = 0; i < known->n; i++) {
-        run.copy[i] = goes[i % n] ? -INFINITY : run.copy[i];
-    }
     reached[scores] = true;
     mark_behind(runs, reached);
-    give_known(runs, reached, given);
-    given[scores].data = run.copy;
-    feed.take = next_take;
-    VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
-    *out = judge(&run);
+    for (; run.runs != NULL; run.runs = run.runs->next) { /* all have the same sizes */
+        VC_TRY(bar_part(ctx, &run, scores, goes, n, reached, given));
+    }
+    *out = judge(runs, &run);
 out:
     vc_free(ctx, run.copy);
     vc_free(ctx, given);
@@ -653,8 +681,10 @@ enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_r
             goto out;
         }
     }
-    VC_TRY(vc_graph_forward(ctx, graph, VC_PRECISION_F32, &feed, other.outputs, runs->n_outputs));
-    *out = judge(&other.run);
+    for (; other.run.runs != NULL; other.run.runs = other.run.runs->next) {
+        VC_TRY(vc_graph_forward(ctx, graph, VC_PRECISION_F32, &feed, other.outputs, runs->n_outputs));
+    }
+    *out = judge(runs, &other.run);
     if (other.reshaped) {
         *out = (struct vc_output_change){.reason = "an output has another shape without them"};
     }

@@ -30,14 +30,15 @@ struct vc_output_runs {
     bool *is_kept;              /* by value: input or output, never given up for others */
     uint32_t *outputs;          /* those that are floats */
     size_t n_outputs;
-    double norm2;        /* of the outputs: sum of squares */
-    uint64_t run_bytes;  /* what a whole run takes at most, beside what is known */
-    uint64_t kept_bytes; /* of `known` */
-    uint64_t budget;     /* for `known` */
-    double last;         /* time, in the first run */
+    double norm2;                /* of the outputs: sum of squares */
+    uint64_t run_bytes;          /* what a whole run takes at most, beside what is known */
+    uint64_t kept_bytes;         /* of `known` */
+    uint64_t budget;             /* for `known` */
+    double last;                 /* time, in the first run */
+    struct vc_output_runs *next; /* the same graph for other rows, as many; NULL: none. Runs go through all of them */
 };
 
-/* The first run. vc_output_runs_end also after a failure. */
+/* The first run, of one struct: of each in turn. vc_output_runs_end also after a failure; it ends all. */
 enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *runs);
 void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs);
 

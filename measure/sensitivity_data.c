@@ -54,7 +54,7 @@ struct measuring {
     struct vc_way_list tried;
     const struct vc_way **way_of; /* by number in out->ways; NULL: a sparsity */
     struct vc_graph_inputs inputs;
-    struct vc_output_runs runs;
+    struct vc_output_runs runs; /* of the first batch; the others behind it */
     struct vc_couplings *couplings;
     struct vc_measured_tensor *tensors;
     struct vc_measured_group *groups;
@@ -676,23 +676,68 @@ out:
 
 /* ---- the call ---- */
 
+/* Runs of one batch, which begin where the batch does. */
+static enum vc_status begin_runs(struct vc_ctx *ctx, struct measuring *m, struct vc_output_runs *runs, uint64_t first)
+{
+    const struct vc_graph_inputs *inputs = &m->inputs;
+    uint64_t limit = vc_ctx_max_memory(ctx);
+    uint64_t n_left = m->options.batch == 0 ? 1 : (inputs->n_rows - first) / m->options.batch; /* batches */
+    struct vc_graph_array *rows = inputs->arrays;
+    enum vc_status status = VC_OK;
+
+    if (m->options.batch != 0) {
+        rows = vc_arena_alloc(ctx, &m->owned->arena, (inputs->n + 1) * sizeof *rows);
+        VC_TRY_ALLOC(rows);
+        VC_TRY(vc_graph_inputs_rows(ctx, &m->inputs, first, m->options.batch, rows));
+    }
+    *runs =
+        (struct vc_output_runs){.graph = m->options.graph,
+                                .model = m->owned->result.model,
+                                .other = m->options.graph_model,
+                                .arrays = rows,
+                                .n_arrays = inputs->n,
+                                .budget = (limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool))) / 2 / n_left};
+    status = vc_output_runs_begin(ctx, runs);
+out:
+    return status;
+}
+
+static enum vc_status begin_all_runs(struct vc_ctx *ctx, struct measuring *m)
+{
+    struct vc_output_runs *runs = &m->runs;
+    uint64_t batch = m->options.batch;
+    enum vc_status status = VC_OK;
+
+    if (batch != 0 && (m->inputs.n_rows == 0 || m->inputs.n_rows % batch != 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s %llu does not divide the %llu rows; %s says how many are taken",
+                       vc_option(ctx, "batch"), (unsigned long long)batch, (unsigned long long)m->inputs.n_rows,
+                       vc_option(ctx, "n_rows"));
+    }
+    VC_TRY(begin_runs(ctx, m, runs, 0));
+    for (uint64_t first = batch; batch != 0 && first < m->inputs.n_rows; first += batch) {
+        struct vc_output_runs *next = vc_arena_alloc(ctx, &m->owned->arena, sizeof *next);
+
+        VC_TRY_ALLOC(next);
+        *next = (struct vc_output_runs){.graph = m->options.graph};
+        runs->next = next;
+        runs = next;
+        VC_TRY(begin_runs(ctx, m, runs, first));
+    }
+out:
+    return status;
+}
+
 static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_graph_inputs_from from = {.path = m->options.data,
                                               .arrays = m->options.arrays,
                                               .n_arrays = m->options.n_arrays,
-                                              .n_rows = m->options.n_rows};
-    uint64_t limit = vc_ctx_max_memory(ctx);
+                                              .n_rows = m->options.n_rows,
+                                              .batch = m->options.batch};
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_graph_inputs_read(ctx, m->options.graph, &from, &m->inputs));
-    m->runs = (struct vc_output_runs){.graph = m->options.graph,
-                                      .model = m->owned->result.model,
-                                      .other = m->options.graph_model,
-                                      .arrays = m->inputs.arrays,
-                                      .n_arrays = m->inputs.n,
-                                      .budget = (limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool))) / 2};
-    VC_TRY(vc_output_runs_begin(ctx, &m->runs));
+    VC_TRY(begin_all_runs(ctx, m));
     m->out->n_rows = m->inputs.n_rows;
     VC_TRY(list_ways(ctx, m));
     VC_TRY(list_targets(ctx, m));

@@ -63,6 +63,8 @@ static const struct opt run_opts[] = {
      .help = "where the values that are computed go, as npz, safetensors, ..."},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
      .help = "the input is that array of --data (default: the one of its name)"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct graph_cli, run.batch),
+     .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
     {.name = "value", .value = "NAME", .kind = OPT_CALL, .call = take_value,
      .help = "compute this value, by its name in --full; repeat it for more (default: the outputs)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct graph_cli, run.precision),
@@ -211,8 +213,8 @@ static int check(struct app *app, const struct graph_cli *cli)
     if ((cli->run.data != NULL) != (cli->run.outputs != NULL) && cli->run.outputs == NULL) {
         return app_usage(app, "--data needs --outputs FILE, where the values go");
     }
-    if (cli->run.outputs == NULL && (cli->n_values != 0 || cli->n_arrays != 0)) {
-        return app_usage(app, "--value and --array need --data and --outputs");
+    if (cli->run.outputs == NULL && (cli->n_values != 0 || cli->n_arrays != 0 || cli->run.batch != 0)) {
+        return app_usage(app, "--value, --array and --batch need --data and --outputs");
     }
     if ((cli->text || cli->couplings) && app->json.on && app->json.path == NULL) {
         return app_usage(app, "--%s and --json both go to standard output; give one a file: --json=FILE",

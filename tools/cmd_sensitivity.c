@@ -60,6 +60,8 @@ static const struct opt data_opts[] = {
      .help = "the input is that array of --data (default: the one of its name)"},
     {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.n_rows),
      .help = "compute the first N rows of the data (default 8)"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.batch),
+     .help = "compute N of them at a time, such as 1 for a graph that was exported with one row (default: all)"},
 };
 /* clang-format on */
 static const struct opt_group group_data = {"With data", data_opts, sizeof(data_opts) / sizeof(data_opts[0]), 0};
@@ -219,8 +221,9 @@ static int check_svg(struct app *app, const char *path)
 /* GO_ON or a status. */
 static int check_data(struct app *app, const struct sensitivity_cli *cli)
 {
-    if (cli->with_data.data == NULL && (cli->graph != NULL || cli->n_arrays != 0 || cli->with_data.n_rows != 8)) {
-        return app_usage(app, "--graph, --array and --rows need --data FILE, the inputs of the model");
+    if (cli->with_data.data == NULL &&
+        (cli->graph != NULL || cli->n_arrays != 0 || cli->with_data.n_rows != 8 || cli->with_data.batch != 0)) {
+        return app_usage(app, "--graph, --array, --rows and --batch need --data FILE, the inputs of the model");
     }
     if (cli->with_data.data != NULL && app->parsed.n_args > 1) {
         return app_usage(app, "--data is for one INPUT, got %d", app->parsed.n_args);

@@ -258,6 +258,8 @@ struct vc_graph_file_options {
     void (*tell)(void *user, const struct vc_graph_array *array);
     void *user;
     const struct vc_model *weights; /* that the graph was built with (vc_graph_options), or NULL */
+    uint64_t batch; /* the first dimension of all inputs and values is rows, so many of which are computed at a time, as
+                       a graph that was exported with a batch of one needs it; 0: all at once */
 };
 
 VC_API void vc_graph_file_defaults_sized(struct vc_graph_file_options *options, size_t struct_size);
