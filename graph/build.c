@@ -90,13 +90,14 @@ enum vc_status vc_graph_build(struct vc_ctx *ctx, const struct vc_model *model, 
 }
 
 static enum vc_status build_program(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
-                                    struct vc_graph **out)
+                                    bool stated, struct vc_graph **out)
 {
     struct vc_arena arena = {0};
+    const struct vc_graph_source source = {
+        .ctx = ctx, .model = model, .program = program, .arena = &arena, .stated = stated};
     enum vc_status status;
 
-    *out = NULL;
-    VC_TRY(build(ctx, model, program, &graph_defaults, &arena, out));
+    VC_TRY(vc_graph_from_program(&source, out));
 out:
     vc_arena_release(ctx, &arena);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->path);
@@ -106,7 +107,14 @@ enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model 
                                       const struct vc_program *program, struct vc_graph **out)
 {
     vc_call_begin(ctx);
-    return vc_call_end(ctx, build_program(ctx, model, program, out));
+    return vc_call_end(ctx, build_program(ctx, model, program, false, out));
+}
+
+enum vc_status vc_graph_build_stated(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
+                                     struct vc_graph **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, build_program(ctx, model, program, true, out));
 }
 
 static enum vc_status parse_text(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_graph_options *options,

@@ -13,6 +13,8 @@ struct vc_graph_source {
     const struct vc_program *program;
     const struct vc_model *weights; /* vc_graph_options.weights, or NULL */
     struct vc_arena *arena;         /* the program's; for what is needed while building */
+    bool stated; /* of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS: parameters have the shapes that the program states,
+                    whatever those of the model's tensors are, and tensors that nobody uses are no problem */
 };
 
 /* Adds inputs, parameters, nodes and outputs. What is wrong with the program are problems of the graph; it returns
@@ -26,6 +28,10 @@ enum vc_status vc_graph_options_read(struct vc_ctx *ctx, const struct vc_graph_o
 /* vc_graph_build for a program that is not what the model's file says, but what it would say. */
 enum vc_status vc_graph_build_program(struct vc_ctx *ctx, const struct vc_model *model,
                                       const struct vc_program *program, struct vc_graph **out);
+
+/* The same with the shapes that the program states: which of them are not those of the model's tensors. */
+enum vc_status vc_graph_build_stated(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
+                                     struct vc_graph **out);
 
 /* Makes the whole graph: the rest of vc_graph_build once the program is there. */
 enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struct vc_graph **out);

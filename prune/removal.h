@@ -7,6 +7,7 @@
  *     structured_experts.c  units that are tensors of their own: their scores, and the numbers in names
  *     structured_graph.c    which groups of the file's own graph they are
  *     structured_edits.c    what the model's configuration says afterwards
+ *     structured_stated.c   ... and whether that is what the shapes will be
  *     structured_report.c   what the report says of each group
  *     removal_step.c        the step: looks at what is scored, copies what stays */
 #ifndef VC_PRUNE_REMOVAL_H
@@ -69,6 +70,15 @@ struct vc_removal_state {
     struct vc_axis_cut axes[];
 };
 
+/* The graph of the model with the size of that key made twice as large in the configuration. */
+struct vc_stated_role {
+    bool known;
+    enum vc_edit_key key;
+    uint64_t n;
+    struct vc_graph *graph;               /* NULL: the family of the model is not known */
+    const struct vc_graph_param **params; /* by tensor; NULL: it has none */
+};
+
 #define VC_STRUCTURED_RECIPE 8
 
 struct vc_structured_set {
@@ -91,6 +101,7 @@ struct vc_structured {
     size_t *stated;                     /* of each group that is cut: its number there */
     struct vc_program program;          /* what the model says about its sizes */
     bool plain;                         /* shapes are written whatever that says */
+    struct vc_stated_role role;         /* while groups are listed */
     size_t n_groups;
     struct vc_removal_group *groups;
     size_t n_members;
@@ -132,15 +143,24 @@ enum vc_status vc_structured_match_graph(struct vc_ctx *ctx, struct vc_structure
 enum vc_status vc_structured_kept(struct vc_ctx *ctx, const struct vc_structured *s, uint64_t **kept);
 
 /* structured_edits.c: tells the plan which sizes change. */
-enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+enum vc_status vc_structured_edit(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan);
 /* Once it is known how many units go: what an ONNX file states beside its tensors. */
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
 /* For every group, what its size is called in the configuration: group->key. */
 enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured *s);
 /* Why the configuration cannot say that the group has another size, in the arena; *reason NULL: it can, or there is
  * none. */
-enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                     const struct vc_removal_group *group, const char **reason);
+
+/* structured_stated.c: whether the group is what the configuration's number of its key is about. `role` is kept from
+ * group to group. */
+enum vc_status vc_structured_has_role(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_stated_role *role,
+                                      const struct vc_plan *plan, const struct vc_removal_group *group, bool *has);
+void vc_structured_forget_role(struct vc_ctx *ctx, struct vc_stated_role *role);
+/* VC_E_UNSUPPORTED: a tensor will not have the shape that the configuration will state. */
+enum vc_status vc_structured_check_stated(struct vc_ctx *ctx, const struct vc_structured *s,
+                                          const struct vc_plan *plan);
 
 /* structured_report.c */
 enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);

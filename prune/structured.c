@@ -17,8 +17,9 @@ void vc_structured_defaults_sized(struct vc_structured_options *options, size_t 
     vc_options_fill(&structured_kind, options, struct_size);
 }
 
-static void forget_plan(struct vc_structured *s)
+static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
 {
+    vc_structured_forget_role(ctx, &s->role);
     vc_couplings_free(s->built);
     s->built = NULL;
     s->n_groups = s->n_members = 0;
@@ -28,7 +29,7 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
 {
     struct vc_structured *s = pass->self;
 
-    forget_plan(s);
+    forget_plan(ctx, s);
     if (plan->n_targets > 1) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "has several models, and couplings are those of one; give their folders one by one");
@@ -216,7 +217,7 @@ static void structured_free(struct vc_ctx *ctx, struct vc_pass *pass)
 {
     struct vc_structured *s = pass->self;
 
-    forget_plan(s);
+    forget_plan(ctx, s);
     vc_arena_release(ctx, &s->arena);
     vc_free(ctx, s);
 }

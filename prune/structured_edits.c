@@ -116,7 +116,7 @@ static uint64_t queries_of(const struct vc_coupling *c)
     return most == 0 ? 1 : most / least;
 }
 
-enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                     const struct vc_removal_group *group, const char **reason)
 {
     const struct vc_coupling *c = group->coupling;
@@ -132,6 +132,7 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, const struct vc_structur
     if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
         VC_TRY(vc_program_says(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), &says));
     }
+    VC_TRY(says ? vc_structured_has_role(ctx, s, &s->role, plan, group, &says) : VC_OK);
     if (!says) {
         *reason = vc_arena_printf(ctx, plan->arena, "%s has no key for its %llu %s",
                                   s->program.kind == VC_PROGRAM_CONFIG ? "config.json" : "the metadata",
@@ -142,44 +143,28 @@ out:
     return status;
 }
 
-/* The names differ in numbers alone: "layers.0.mlp.up.weight:0" and "layers.11.mlp.up.weight:0". */
-static bool same_role(const char *a, const char *b)
+/* Another group that the configuration says with the same number, and that does not lose as many units; not what has
+ * that size by chance, as a vocabulary can be as large as a layer is wide. */
+static enum vc_status find_other(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
+                                 const struct vc_removal_group *group, const struct vc_removal_group **found)
 {
-    while (*a != '\0' && *b != '\0') {
-        size_t n = strspn(a, "0123456789");
-        size_t m = strspn(b, "0123456789");
-
-        if ((n != 0) != (m != 0) || (n == 0 && *a != *b)) {
-            return false;
-        }
-        a += n != 0 ? n : 1;
-        b += m != 0 ? m : 1;
-    }
-    return *a == *b;
-}
-
-/* What has that size by chance: a vocabulary as large as a layer is wide. */
-static bool is_other_size(const struct vc_removal_group *other, const struct vc_removal_group *group)
-{
-    return other->coupling->fixed != NULL && !same_role(other->coupling->name, group->coupling->name);
-}
-
-/* Another group of that kind and size that the configuration says with the same number, and that does not lose as many
- * units. */
-static const struct vc_removal_group *find_other(const struct vc_structured *s, const struct vc_removal_group *group)
-{
+    enum vc_status status = VC_OK;
     size_t i;
 
-    for (i = 0; i < s->n_groups; i++) {
+    *found = NULL;
+    for (i = 0; i < s->n_groups && *found == NULL; i++) {
         const struct vc_removal_group *other = &s->groups[i];
+        bool same = false;
 
         if (other->coupling->unit == group->coupling->unit && other->key == group->key &&
-            other->coupling->n_units == group->coupling->n_units && !is_other_size(other, group) &&
+            other->coupling->n_units == group->coupling->n_units &&
             (other->reason != NULL || other->n_go != group->n_go)) {
-            return other;
+            VC_TRY(vc_structured_has_role(ctx, s, &s->role, plan, other, &same));
         }
+        *found = same ? other : NULL;
     }
-    return NULL;
+out:
+    return status;
 }
 
 static enum vc_status refuse_uneven(struct vc_ctx *ctx, const struct vc_structured *s,
@@ -226,14 +211,15 @@ static enum vc_status add_edit(struct vc_ctx *ctx, struct vc_plan *plan, enum vc
     return vc_plan_edit(ctx, plan, &(struct vc_edit){.key = key, .before = before, .after = after});
 }
 
-static enum vc_status edit_group(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan,
+static enum vc_status edit_group(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan,
                                  const struct vc_removal_group *group)
 {
     const struct vc_coupling *c = group->coupling;
     uint64_t after = c->n_units - group->n_go;
-    const struct vc_removal_group *other = find_other(s, group);
-    enum vc_status status = VC_OK;
+    const struct vc_removal_group *other;
+    enum vc_status status;
 
+    VC_TRY(find_other(ctx, s, plan, group, &other));
     if (other != NULL) {
         return refuse_uneven(ctx, s, group, other);
     }
@@ -266,7 +252,7 @@ static enum vc_status ask_writer(struct vc_ctx *ctx, struct vc_plan *plan)
                    vc_option(ctx, "layout"));
 }
 
-enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
+enum vc_status vc_structured_edit(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
 {
     enum vc_status status = VC_OK;
     size_t i;
@@ -278,15 +264,15 @@ enum vc_status vc_structured_edit(struct vc_ctx *ctx, const struct vc_structured
         if (group->reason != NULL) {
             continue;
         }
-        if (shared && s->n_groups > 1) {
-            return refuse_global(ctx, s, group);
-        }
+        VC_TRY(shared && s->n_groups > 1 ? refuse_global(ctx, s, group) : VC_OK);
         VC_TRY(edit_group(ctx, s, plan, group));
     }
     if (plan->n_edits != 0) {
         VC_TRY(ask_writer(ctx, plan));
+        VC_TRY(s->plain ? VC_OK : vc_structured_check_stated(ctx, s, plan));
     }
 out:
+    vc_structured_forget_role(ctx, &s->role);
     return status;
 }
 

@@ -194,7 +194,7 @@ uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, u
 }
 
 /* Why the group stays as it is, by what is known without a score: group->reason. Else its share, and how many go. */
-static enum vc_status judge(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                             struct vc_removal_group *group)
 {
     const struct vc_coupling *c = group->coupling;

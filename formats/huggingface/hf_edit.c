@@ -49,6 +49,15 @@ static const char *const of_decoder[] = {"decoder_layers", "num_decoder_layers",
 static const char *const of_encoder[] = {"encoder_layers", "num_encoder_layers", "num_layers", "num_hidden_layers",
                                          NULL};
 
+/* Types of models whose loaders take any number of heads, since "head_dim" says how wide one is (seen with transformers
+ * 5.23). Others want the heads to divide the hidden size. */
+static const char *const free_heads[] = {
+    "cohere",  "cohere2",    "ernie4_5", "exaone4",    "gemma",     "glm",        "glm4", "glm4_moe",
+    "gpt_oss", "granite",    "helium",   "granitemoe", "ministral", "mistral",    "mt5",  "hunyuan_v1_dense",
+    "mixtral", "ministral3", "nemotron", "olmo",       "olmo2",     "olmo3",      "phi",  "phi3",
+    "qwen2",   "qwen2_moe",  "qwen3",    "qwen3_moe",  "seed_oss",  "starcoder2", "t5",   "umt5",
+    "smollm3"};
+
 /* Objects that hold the sizes of the part that works on text. */
 static const char *const sections[] = {"text_config", "llm_config", "language_config"};
 
@@ -309,7 +318,43 @@ static uint64_t number_of(const json_t *root, enum vc_edit_key key)
     return 0;
 }
 
-/* Heads whose size the hidden size tells, and, in any case, that divide it: loaders look at that first. */
+/* The type of the model, or of its part for text. */
+static bool has_free_heads(const json_t *root)
+{
+    const char *type = json_string_value(json_object_get(root, "model_type"));
+    size_t i;
+
+    for (i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        const json_t *section = json_object_get(root, sections[i]);
+
+        if (json_is_object(section)) {
+            return has_free_heads(section);
+        }
+    }
+    return type != NULL && IS_ONE_OF(type, free_heads);
+}
+
+/* Says which numbers next to that one would do: as many queries share a key as before. */
+static enum vc_status refuse_heads(const struct editing *e, uint64_t hidden, const struct vc_edit *fewer)
+{
+    const struct vc_edit *pairs = vc_edit_find(e->edits, e->n, VC_EDIT_KV_HEADS);
+    uint64_t step = pairs != NULL && pairs->after != 0 ? fewer->after / pairs->after : 1;
+    uint64_t below = fewer->after;
+    uint64_t above = fewer->after;
+
+    while (hidden % below != 0 && below > step) {
+        below -= step;
+    }
+    while (hidden % above != 0 && above < fewer->before) {
+        above += step;
+    }
+    return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                   VC_HF_CONFIG_NAME ": %" PRIu64 " heads would not divide the hidden size of %" PRIu64
+                                     ", which loaders refuse; %" PRIu64 " or %" PRIu64 " of %" PRIu64 " heads do",
+                   fewer->after, hidden, below, above, fewer->before);
+}
+
+/* Heads whose size the hidden size tells, and that divide it: loaders look at that first. */
 static enum vc_status check_head_size(const struct editing *e, const json_t *root)
 {
     const struct vc_edit *width = vc_edit_find(e->edits, e->n, VC_EDIT_HIDDEN);
@@ -327,11 +372,15 @@ static enum vc_status check_head_size(const struct editing *e, const json_t *roo
                                          " in place of %" PRIu64,
                        after, before);
     }
-    if (width != NULL && left != 0 && width->before % heads == 0 && width->after % left != 0) {
+    if (width != NULL && left != 0 && heads != 0 && width->before % heads == 0 && width->after % left != 0) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME ": %" PRIu64 " heads would not divide a hidden size of %" PRIu64
-                                         ", which loaders refuse",
-                       left, width->after);
+                                         ", which loaders refuse; %s %" PRIu64 " makes a multiple of it",
+                       left, width->after, vc_option(e->ctx, "round_to"), left);
+    }
+    if (width == NULL && fewer != NULL && left != 0 && hidden != 0 && hidden % fewer->before == 0 &&
+        hidden % left != 0 && !has_free_heads(root)) {
+        return refuse_heads(e, hidden, fewer);
     }
     return VC_OK;
 }

@@ -93,6 +93,9 @@ static bool bind(struct vc_net *net, const struct vc_net_tensor *tensor, struct 
     }
     net->used[spec->index] = true;
     t = &net->model->tensors[spec->index];
+    if (net->stated) {
+        return true;
+    }
     if (t->n_dims != tensor->n_dims || memcmp(t->shape, tensor->shape, t->n_dims * sizeof *t->shape) != 0) {
         vc_graph_complain(net->graph, "%s: the shape is %s, expected %s by config.json", spec->tensor,
                           shape_text(net, t->n_dims, t->shape), shape_text(net, tensor->n_dims, tensor->shape));

@@ -58,6 +58,7 @@ struct vc_net {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
     const struct vc_model *model; /* NULL: config.json alone */
+    bool stated;                  /* vc_graph_source.stated */
     struct vc_arena *arena;
     json_t *config;
     const struct vc_net_family *family;

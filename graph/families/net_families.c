@@ -147,7 +147,7 @@ enum vc_status vc_net_build(struct vc_net *net)
     if (find_family(net) && find_head(net)) {
         find_prefix(net);
         net->family->build(net);
-        if (!net->failed) {
+        if (!net->failed && !net->stated) {
             check_unused(net);
         }
     }
@@ -178,7 +178,8 @@ static enum vc_dtype float_type(const json_t *config, const char *key)
 
 enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph)
 {
-    struct vc_net net = {.ctx = source->ctx, .graph = graph, .model = source->model, .arena = source->arena};
+    struct vc_net net = {
+        .ctx = source->ctx, .graph = graph, .model = source->model, .stated = source->stated, .arena = source->arena};
     json_error_t error;
     enum vc_status status = VC_OK;
 

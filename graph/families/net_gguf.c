@@ -291,8 +291,12 @@ static void put_keys(struct vc_net *net, const struct vc_program *program, const
 
 enum vc_status vc_families_build_keys(const struct vc_graph_source *source, struct vc_graph *graph)
 {
-    struct vc_net net = {
-        .ctx = source->ctx, .graph = graph, .model = source->model, .arena = source->arena, .rename = rename_tensor};
+    struct vc_net net = {.ctx = source->ctx,
+                         .graph = graph,
+                         .model = source->model,
+                         .stated = source->stated,
+                         .arena = source->arena,
+                         .rename = rename_tensor};
     const struct vc_program_key *key = find_key(source->program, "general.architecture");
     const char *name = key != NULL && key->is_text ? key->text : "";
     const char *known = "";

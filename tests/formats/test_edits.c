@@ -325,7 +325,22 @@ static void test_config_refused(void **state)
     refuse_config("{\"hidden_size\": 64, \"num_attention_heads\": 8}", ONE(HIDDEN, 64, 48),
                   "config.json: has no \"head_dim\", so that a head would be taken for one of size 6 in place of 8");
     refuse_config("{\"hidden_size\": 64, \"num_attention_heads\": 8, \"head_dim\": 16}", ONE(HIDDEN, 64, 50),
-                  "config.json: 8 heads would not divide a hidden size of 50, which loaders refuse");
+                  "config.json: 8 heads would not divide a hidden size of 50, which loaders refuse; round_to 8 makes a "
+                  "multiple of it");
+    /* Loaders that look at that refuse heads, too; others take any number of them. */
+    refuse_config(
+        "{\"hidden_size\": 64, \"num_attention_heads\": 4, \"head_dim\": 16, \"model_type\": \"llama\"}",
+        TWO(HEADS, 4, 3, KV_HEADS, 4, 3),
+        "config.json: 3 heads would not divide the hidden size of 64, which loaders refuse; 2 or 4 of 4 heads "
+        "do");
+    refuse_config("{\"text_config\": {\"hidden_size\": 64, \"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
+                  "\"head_dim\": 16, \"model_type\": \"gemma3_text\"}, \"model_type\": \"qwen2\"}",
+                  TWO(HEADS, 16, 12, KV_HEADS, 8, 6),
+                  "config.json: 12 heads would not divide the hidden size of 64, which loaders refuse; 8 or 16 of 16 "
+                  "heads do");
+    expect_config("{\"hidden_size\": 64, \"num_attention_heads\": 4, \"head_dim\": 16, \"model_type\": \"qwen2\"}",
+                  TWO(HEADS, 4, 3, KV_HEADS, 4, 3),
+                  "{\"hidden_size\": 64, \"num_attention_heads\": 3, \"head_dim\": 16, \"model_type\": \"qwen2\"}");
     expect_config("{\"hidden_size\": 64, \"num_attention_heads\": 8, \"head_dim\": 16}", ONE(HIDDEN, 64, 48),
                   "{\"hidden_size\": 48, \"num_attention_heads\": 8, \"head_dim\": 16}");
     expect_config("{\"hidden_size\": 64, \"num_attention_heads\": 8}", TWO(HEADS, 8, 4, HIDDEN, 64, 32),
