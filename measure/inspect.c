@@ -7,6 +7,7 @@
 
 #include "core/base/ctx.h"
 #include "core/job/job_bytes.h"
+#include "core/model/names.h"
 #include "measure/packed_stats.h"
 
 /* What the caller gets is the first member. */
@@ -55,7 +56,7 @@ static void count(struct owned *owned, const struct vc_tensor *tensor)
     if (tensor->companion_of == VC_NO_TENSOR) {
         in->n_own++;
         in->n_quantized += tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
-        in->n_params += weight ? tensor->n_elems : 0;
+        in->n_params += weight && !vc_name_is_statistic(tensor->name) ? tensor->n_elems : 0;
     }
 }
 

@@ -283,6 +283,12 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
         vc_estimate_add(e, VC_MEMORY_INPUTS, vc_timeline_live(&e->timeline, packing.peak_step, VC_MEMORY_INPUTS));
         kept = packing.live_bytes - vc_min_u64(packing.live_bytes, bytes_of(e, VC_MEMORY_INPUTS));
     }
+    if (!trains && packing.peak_step < e->storages.n_nodes) { /* of the transients only these are a row of their own */
+        uint64_t decoded = vc_storages_decoded_bytes(&e->storages, (uint32_t)packing.peak_step);
+
+        vc_estimate_add(e, VC_MEMORY_TRANSIENT, decoded);
+        kept -= vc_min_u64(kept, decoded);
+    }
     vc_estimate_add(e, VC_MEMORY_TRANSIENT, trains ? packing.live_bytes - vc_min_u64(packing.live_bytes, kept) : 0);
     if (trains) {
         count_in_flight(&e->options, stage, &in_flight, &of);
@@ -395,6 +401,11 @@ static enum vc_status run(struct vc_estimate *e, unsigned stage)
             VC_TRY(add_teacher(e, &teacher));
         }
         set_moments(e, &teacher);
+        if (vc_estimate_trains(e) && e->options.recompute == VC_RECOMPUTE_AUTO) {
+            uint64_t peak = e->out->moments[VC_MOMENT_PEAK].bytes;
+
+            e->out->over_budget = peak - vc_min_u64(peak, e->options.budget_bytes);
+        }
         if (e->options.allocator == VC_ALLOCATOR_PYTORCH && e->options.mode != VC_MEMORY_DISTILL && e->options.pp < 2 &&
             !e->overflow && !e->storages.overflow) { /* one sequence of requests */
             VC_TRY(vc_estimate_reserved(e));
@@ -415,6 +426,7 @@ out:
         vc_storages_release(&e->storages);
     }
     vc_free(e->ctx, e->parts);
+    vc_free(e->ctx, e->loads.bytes);
     vc_timeline_release(e->ctx, &e->timeline);
     return status;
 }

@@ -17,6 +17,13 @@
 #include "memory/timeline.h"
 #include "memory/written.h"
 
+/* The tensors of VC_MEMORY_PARAMETERS, each a block of memory, in the order of their loading. */
+struct vc_loads {
+    uint64_t *bytes;
+    size_t n;
+    uint64_t allocated; /* of all, with what PyTorch's allocator does not divide */
+};
+
 struct vc_estimate {
     struct vc_ctx *ctx;
     const struct vc_graph *graph; /* NULL: only weights are known */
@@ -32,7 +39,7 @@ struct vc_estimate {
     struct vc_storages storages;
     struct vc_timeline timeline;
     struct vc_memory_report *out;
-    uint64_t largest;       /* tensor as floats, of those that are decoded one at a time */
+    struct vc_loads loads;
     uint64_t layer_largest; /* bytes of the weights of one module, of those that ZeRO collects */
     uint64_t logits;        /* of the teacher */
     uint32_t *parts;        /* VC_RECOMPUTE_AUTO: storages.parts */
@@ -91,7 +98,7 @@ unsigned vc_param_width(const struct vc_estimate *e, const struct vc_graph_param
 /* Another parameter of this device is the same tensor. */
 bool vc_param_is_double(const struct vc_estimate *e, uint32_t index);
 
-/* The component VC_MEMORY_PARAMETERS. */
+/* The component VC_MEMORY_PARAMETERS; of weights that are decoded one at a time the floats, for storages.decoded. */
 enum vc_status vc_estimate_weights(struct vc_estimate *e);
 /* Gradients, states, masters, and the adapters' own weights, of training; counts parameters. */
 void vc_estimate_states(struct vc_estimate *e);

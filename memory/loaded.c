@@ -77,9 +77,10 @@ static void count_layers(struct vc_estimate *e)
     }
 }
 
-/* Bytes of n weights of that name and shape as codes; of what stays, as f16. */
+/* Bytes of n weights of that name and shape as codes; of what stays, as f16. *floats: what codes become while a node
+ * reads them, where they do. */
 static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n, unsigned n_dims, const uint64_t *shape,
-                            bool stay)
+                            bool stay, uint64_t *floats)
 {
     struct vc_scheme_layout scheme = vc_scheme_of_tensor(&e->scheme, name, e->n_layers);
     uint64_t whole = 1;
@@ -95,11 +96,18 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
     }
     rows = n_dims < 2 || rows == 0 ? 1 : rows;
     if (vc_estimate_trains(e) || e->options.runtime == VC_RUNTIME_LAYERWISE) {
-        e->largest = vc_max_u64(e->largest, vc_estimate_block(e, n, 2)); /* each product has its weight as floats */
+        *floats = vc_estimate_block(e, n, 2); /* each product has its weight as floats */
     }
     bytes = vc_scheme_bytes(&scheme, rows, whole / rows);
     e->overflow = e->overflow || bytes == UINT64_MAX;
     return whole == 0 ? 0 : vc_estimate_block(e, share(bytes, n, whole), 1);
+}
+
+/* A tensor that is loaded. */
+static void load(struct vc_estimate *e, uint64_t bytes)
+{
+    vc_estimate_add(e, VC_MEMORY_PARAMETERS, bytes);
+    e->loads.bytes[e->loads.n++] = bytes;
 }
 
 /* ---- without a file ---- */
@@ -114,9 +122,9 @@ static void add_params(struct vc_estimate *e)
             continue;
         }
         n = vc_param_elems(e, param, false);
-        vc_estimate_add(e, VC_MEMORY_PARAMETERS,
-                        e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param))
-                                 : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)));
+        load(e, e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param),
+                                       &e->storages.decoded[param->value])
+                         : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)));
     }
 }
 
@@ -137,12 +145,13 @@ static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *ten
     return vc_estimate_block(e, tensor->n_elems, vc_float_bytes(e, dtype));
 }
 
-static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor)
+/* *floats: as of coded_bytes. */
+static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor, uint64_t *floats)
 {
     bool part = tensor->companion_of != VC_NO_TENSOR;
 
     if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_LAYERWISE) {
-        e->largest = vc_max_u64(e->largest, decoded_bytes(e, tensor));
+        *floats = decoded_bytes(e, tensor);
     }
     if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_DEQUANTIZE) {
         return decoded_bytes(e, tensor);
@@ -152,7 +161,7 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
     }
     if (vc_is_plain_float(tensor) && e->coded) {
         return coded_bytes(e, tensor->name, tensor->n_elems, tensor->n_dims, tensor->shape,
-                           vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name));
+                           vc_name_is_embedding(tensor->name) || vc_name_is_head(tensor->name), floats);
     }
     if (vc_is_plain_float(tensor)) {
         enum vc_dtype type =
@@ -183,14 +192,31 @@ static uint64_t *count_held(struct vc_estimate *e, size_t n_tensors)
     return held;
 }
 
+/* What parameters become while a node reads them: `floats` of their tensors. Where it is not known which tensor that
+ * is, as much as any tensor becomes, and no more than f32 of their own. */
+static void set_decoded(struct vc_estimate *e, const uint64_t *floats, size_t n_tensors, uint64_t largest)
+{
+    for (uint32_t k = 0; e->graph != NULL && k < vc_graph_param_count(e->graph); k++) {
+        const struct vc_graph_param *param = vc_graph_param(e->graph, k);
+        uint64_t most = vc_min_u64(largest, vc_estimate_block(e, vc_param_elems(e, param, true), 4));
+
+        e->storages.decoded[param->value] =
+            !param->from_weights && param->index < n_tensors ? floats[param->index] : most;
+    }
+}
+
 /* All tensors of the file that are weights, whether the graph uses them or not: a loader reads them all. */
 static enum vc_status add_file(struct vc_estimate *e)
 {
     size_t n = vc_model_tensor_count(e->model);
     bool divided = e->graph != NULL && (e->options.tp > 1 || e->options.pp > 1);
     uint64_t *held = divided ? count_held(e, n) : NULL;
+    uint64_t *floats = vc_calloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *floats);
+    uint64_t largest = 0;
 
-    if (divided && held == NULL) {
+    if ((divided && held == NULL) || floats == NULL) {
+        vc_free(e->ctx, held);
+        vc_free(e->ctx, floats);
         return VC_E_NOMEM;
     }
     for (size_t i = 0; i < n; i++) {
@@ -201,13 +227,15 @@ static enum vc_status add_file(struct vc_estimate *e)
         if (tensor->role != VC_ROLE_WEIGHT || tensor->alias_of != VC_NO_TENSOR) {
             continue;
         }
-        if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL) {
+        if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL && !vc_name_is_statistic(tensor->name)) {
             e->out->n_params = vc_estimate_sum(e, e->out->n_params, tensor->n_elems);
         }
-        bytes = tensor_bytes(e, tensor);
-        vc_estimate_add(e, VC_MEMORY_PARAMETERS,
-                        divided ? share(bytes, held[owner], vc_model_tensor(e->model, owner)->n_elems) : bytes);
+        bytes = tensor_bytes(e, tensor, &floats[i]);
+        largest = vc_max_u64(largest, floats[i]);
+        load(e, divided ? share(bytes, held[owner], vc_model_tensor(e->model, owner)->n_elems) : bytes);
     }
+    set_decoded(e, floats, n, largest);
+    vc_free(e->ctx, floats);
     vc_free(e->ctx, held);
     return VC_OK;
 }
@@ -227,22 +255,54 @@ static void add_unlisted(struct vc_estimate *e)
     }
 }
 
+/* ---- all ---- */
+
+/* What PyTorch's allocator gives for these tensors, one after the other: it leaves blocks whole of which too little
+ * would remain. */
+static enum vc_status allocate(struct vc_estimate *e)
+{
+    struct vc_allocation *requests = vc_calloc_array(e->ctx, VC_TAG_MISC, e->loads.n + 1, sizeof *requests);
+    struct vc_allocated got;
+    enum vc_status status;
+
+    if (requests == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t k = 0; k < e->loads.n; k++) {
+        requests[k].bytes = e->loads.bytes[k];
+    }
+    status = vc_allocator_trace(e->ctx, requests, e->loads.n, &got, NULL);
+    if (status == VC_OK) {
+        e->out->components[VC_MEMORY_PARAMETERS].bytes = e->loads.allocated = got.allocated;
+    }
+    vc_free(e->ctx, requests);
+    return status;
+}
+
 enum vc_status vc_estimate_weights(struct vc_estimate *e)
 {
+    size_t most = (e->model != NULL ? vc_model_tensor_count(e->model) : 0) +
+                  (e->graph != NULL ? vc_graph_param_count(e->graph) : 0);
     enum vc_status status = VC_OK;
 
+    e->loads.bytes = vc_alloc_array(e->ctx, VC_TAG_MISC, most + 1, sizeof *e->loads.bytes);
+    if (e->loads.bytes == NULL) {
+        return VC_E_NOMEM;
+    }
     count_layers(e);
     if (e->written != NULL) {
         vc_estimate_add(e, VC_MEMORY_PARAMETERS, e->written->bytes);
-        e->largest = e->written->runtime == VC_RUNTIME_LAYERWISE ? e->written->largest : 0;
+        set_decoded(e, NULL, 0, e->written->runtime == VC_RUNTIME_LAYERWISE ? e->written->largest : 0);
     } else if (e->model != NULL) {
         status = add_file(e);
     } else if (e->graph != NULL) {
         add_params(e);
     }
+    if (status == VC_OK && e->options.allocator == VC_ALLOCATOR_PYTORCH && e->loads.n != 0 && !e->overflow) {
+        status = allocate(e);
+    }
     if (e->model != NULL) {
         add_unlisted(e);
     }
-    vc_estimate_add(e, VC_MEMORY_TRANSIENT, e->largest);
     return status;
 }

@@ -13,6 +13,7 @@ struct owned {
 struct maker {
     struct vc_estimate e; /* its options, storages and timeline */
     struct vc_memory_report report;
+    struct vc_memory_report own; /* of e, as it loads weights once more */
     /* By step and component: what begins to live less what ended before, then what lives. One step more than there are.
      */
     struct vc_memory_point *steps;
@@ -112,6 +113,8 @@ static enum vc_status make(struct maker *m, size_t most, struct vc_memory_timeli
     enum vc_status status;
 
     VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, m->report.stage - 1, &e->storages));
+    e->out = &m->own;
+    VC_TRY(vc_estimate_weights(e));
     VC_TRY(vc_timeline_make(e->ctx, &e->storages, &e->timeline));
     if (e->timeline.n_steps == 0) {
         return VC_OK;
@@ -156,6 +159,7 @@ enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct vc_graph
     }
 out:
     vc_free(ctx, m.steps);
+    vc_free(ctx, m.e.loads.bytes);
     if (m.e.storages.ctx != NULL) {
         vc_storages_release(&m.e.storages);
     }

@@ -35,12 +35,18 @@ static uint64_t part(const struct requests *r, enum vc_memory_kind component, ui
 
 /* ---- what stays ---- */
 
-/* A tensor each; what several devices divide is one block. */
+/* Each tensor as it is loaded; where these are not known, or divided, the parameters' shares of the whole. */
 static void ask_weights(struct requests *r)
 {
     const struct vc_estimate *e = r->e;
     uint64_t sum = 0;
 
+    if (e->loads.n != 0 && e->loads.allocated == e->out->components[VC_MEMORY_PARAMETERS].bytes) {
+        for (size_t k = 0; k < e->loads.n; k++) {
+            (void)ask(r, e->loads.bytes[k]);
+        }
+        return;
+    }
     for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(e->graph, k);
 
@@ -205,7 +211,7 @@ static enum vc_status make_requests(struct requests *r)
     size_t n = e->timeline.n;
     enum vc_status status = VC_OK;
 
-    r->capacity = 6 * n_params + 4 * n + 2 * (size_t)e->storages.n_nodes + 16;
+    r->capacity = e->loads.n + 6 * n_params + 4 * n + 2 * (size_t)e->storages.n_nodes + 16;
     r->list = vc_alloc_array(e->ctx, VC_TAG_MISC, r->capacity, sizeof *r->list);
     r->by_first = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *r->by_first);
     r->by_last = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *r->by_last);

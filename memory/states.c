@@ -133,7 +133,7 @@ void vc_estimate_states(struct vc_estimate *e)
         struct weight w;
         unsigned width;
 
-        if (param->tied_to == VC_NO_PARAM) {
+        if (param->tied_to == VC_NO_PARAM && !e->storages.statistic[param->value]) {
             e->out->n_params = vc_estimate_sum(e, e->out->n_params, vc_param_elems(e, param, true));
         }
         if (!vc_estimate_trains(e) || vc_param_is_double(e, k) || !e->storages.used[param->value]) {

@@ -128,6 +128,19 @@ static bool is_statistic(const struct vc_graph_node *node, unsigned k)
     return strcmp(node->op, "BatchNormalization") == 0 && k >= 3;
 }
 
+static void find_statistics(struct vc_storages *s)
+{
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            if (node->inputs[k] != VC_NO_VALUE && is_statistic(node, k)) {
+                s->statistic[node->inputs[k]] = true;
+            }
+        }
+    }
+}
+
 static void find_trained(struct vc_storages *s)
 {
     for (uint32_t n = 0; TRAINS(s) && n < s->n_nodes; n++) {
@@ -138,7 +151,7 @@ static void find_trained(struct vc_storages *s)
             uint32_t v = node->inputs[k];
 
             if (v != VC_NO_VALUE && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
-                s->trained[v] = s->trained[v] || (s->options->lora_rank == 0 && !is_statistic(node, k) &&
+                s->trained[v] = s->trained[v] || (s->options->lora_rank == 0 && !s->statistic[v] &&
                                                   is_float(vc_graph_value(s->graph, v)));
             }
             trained = trained || (v != VC_NO_VALUE && s->trained[v]);
@@ -375,6 +388,17 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     return bytes;
 }
 
+uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint64_t bytes = 0;
+
+    for (unsigned k = 0; !s->idle[n] && k < node->n_inputs; k++) {
+        bytes += node->inputs[k] == VC_NO_VALUE ? 0 : s->decoded[node->inputs[k]];
+    }
+    return bytes;
+}
+
 /* ---- sharing ---- */
 
 /* The bias of a linear layer is added where the product is: input k of the Add is that product. */
@@ -524,6 +548,7 @@ static enum vc_status allocate(struct vc_storages *s)
     s->root = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->root);
     s->grad_root = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->grad_root);
     s->last_use = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->last_use);
+    s->statistic = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->statistic);
     s->trained = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->trained);
     s->saved = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->saved);
     s->gate = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->gate);
@@ -531,9 +556,11 @@ static enum vc_status allocate(struct vc_storages *s)
     s->idle = vc_alloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->idle);
     s->adapted = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->adapted);
     s->used = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->used);
+    s->decoded = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->decoded);
     return s->ops == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
                    s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL ||
-                   s->shard == NULL || s->idle == NULL || s->adapted == NULL || s->used == NULL
+                   s->shard == NULL || s->idle == NULL || s->adapted == NULL || s->used == NULL || s->decoded == NULL ||
+                   s->statistic == NULL
                ? VC_E_NOMEM
                : VC_OK;
 }
@@ -553,6 +580,8 @@ void vc_storages_release(struct vc_storages *s)
     vc_free(s->ctx, s->idle);
     vc_free(s->ctx, s->adapted);
     vc_free(s->ctx, s->used);
+    vc_free(s->ctx, s->decoded);
+    vc_free(s->ctx, s->statistic);
 }
 
 static void find_used(struct vc_storages *s)
@@ -603,6 +632,7 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     }
     size_all(out);
     find_gates(out);
+    find_statistics(out);
     find_trained(out);
     share_views(out);
     share_gradients(out);

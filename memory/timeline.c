@@ -193,6 +193,20 @@ static void add_extra(struct maker *m, uint32_t n, uint64_t bytes, bool saved)
     }
 }
 
+/* Weights that a node has as floats: while it computes, computes again, and in its backward step. */
+static void add_decoded(struct maker *m, uint32_t n)
+{
+    uint64_t bytes = vc_storages_decoded_bytes(m->s, n);
+
+    add(m, bytes, n, n, VC_MEMORY_TRANSIENT);
+    if (m->s->options->mode != VC_MEMORY_INFER) {
+        add(m, bytes, m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
+    }
+    if (m->redo[n] != NO_STEP) {
+        add(m, bytes, m->redo[n], m->redo[n], VC_MEMORY_TRANSIENT);
+    }
+}
+
 static void add_extras(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -205,6 +219,7 @@ static void add_extras(struct maker *m)
 
         add_extra(m, n, bytes, trains);
         add_extra(m, n, transient, false);
+        add_decoded(m, n);
         if (trains && s->options->recompute == VC_RECOMPUTE_SELECTIVE && strcmp(node->op, "Attention") == 0) {
             add(m, transient, m->back[n], m->back[n], VC_MEMORY_TRANSIENT); /* its scores, once more */
         }

@@ -58,6 +58,7 @@ struct vc_storages {
     uint32_t *grad_root;             /* by value: ... whose gradient's memory its gradient is */
     uint32_t *last_use;              /* by root: the last node that reads it; 0 where none does */
     bool *trained;                   /* by value: there is a gradient */
+    bool *statistic;                 /* by value: a mean or variance that a normalization has seen */
     bool *saved;                     /* by root: a backward step needs it */
     bool overflow;                   /* a value is too large for 64 bits */
     const char *unknown;             /* a value whose size is no number; NULL: all are known */
@@ -66,6 +67,7 @@ struct vc_storages {
     bool *idle;                      /* by node: another stage of the pipeline computes it */
     bool *adapted;                   /* by node: a product with an adapter of low rank */
     bool *used;                      /* by value: a node that is not idle reads or makes it */
+    uint64_t *decoded;               /* by value: bytes of the floats that a parameter becomes while a node reads it */
     const uint32_t *parts;           /* VC_RECOMPUTE_AUTO: by node, which are computed again together; NULL: none */
     uint32_t vocabulary;             /* the table of the most rows that is looked up in; VC_NO_VALUE: none */
 };
@@ -92,6 +94,8 @@ int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t 
 bool vc_storages_saves(const struct vc_storages *s, uint32_t node, unsigned k);
 /* Bytes of a copy in another precision that autocast makes of input k for the node; 0: none. */
 uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t node, unsigned k);
+/* Of the parameters that are decoded for the node: floats that live during its steps. */
+uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t node);
 /* What else the backward step needs: statistics, places, the matrix of scores. `transient`: what only the forward step
  * itself takes beside its output. */
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t node, uint64_t *transient);

@@ -152,6 +152,9 @@ static void write_report(struct vc_json *json, const struct vc_memory_report *r,
     vc_json_uint(json, "least", r->arena_least);
     vc_json_string(json, "peak_at", *r->peak_at == '\0' ? NULL : r->peak_at);
     vc_json_end(json, '}');
+    if (o->mode != VC_MEMORY_INFER && o->recompute == VC_RECOMPUTE_AUTO && r->unknown == NULL) {
+        vc_json_uint(json, "over_budget", r->over_budget);
+    }
     vc_json_string(json, "unknown", r->unknown);
     vc_json_string(json, "unknown_name", r->unknown_name);
 }

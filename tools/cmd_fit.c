@@ -564,6 +564,7 @@ static int run_fit(struct app *app, int n_args, char **args)
     rc = rc == GO_ON ? compare(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);
+    rc = rc == GO_ON && !own_budget ? memory_cli_check_budget(app, &cli.memory) : rc;
     rc = rc == GO_ON ? is_yes(&cli) ? EXIT_YES : EXIT_NO : rc;
     vc_gpus_close(cli.catalogue);
     memory_cli_close(&cli.memory);

@@ -328,6 +328,21 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
+int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
+{
+    char peak[CELL_BYTES];
+    char budget[CELL_BYTES];
+    char text[64 + 2 * CELL_BYTES];
+
+    if (cli->report.over_budget == 0) {
+        return GO_ON;
+    }
+    snprintf(text, sizeof text, "the peak is %s whatever is computed again, --budget is %s",
+             fmt_size(peak, &app->out, cli->report.moments[VC_MOMENT_PEAK].bytes),
+             fmt_size(budget, &app->out, cli->memory.budget_bytes));
+    return app_gate(app, text);
+}
+
 void memory_cli_close(struct memory_cli *cli)
 {
     graph_source_close(&cli->source);

@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "core/model/names.h"
+
 double vc_sqnr_db(double x2, double e2)
 {
     return e2 == 0.0 ? (double)INFINITY : 10.0 * log10(x2 / e2);
@@ -32,8 +34,11 @@ static void add_row(const struct vc_report_row *row, struct vc_totals *sum)
     totals->n_kept += row->action == VC_ACTION_KEPT;
     totals->n_dropped += row->action == VC_ACTION_DROPPED;
     totals->n_tied += row->action == VC_ACTION_TIED;
-    totals->n_params += weight ? row->n_elems : 0;
-    sum->n_params_after += weight ? elems_after(row) : 0;
+    sum->n_elems_after += weight ? elems_after(row) : 0;
+    if (weight && !vc_name_is_statistic(row->name)) {
+        totals->n_params += row->n_elems;
+        sum->n_params_after += elems_after(row);
+    }
     if (row->role == VC_ROLE_OPTIMIZER) {
         totals->optimizer_before += row->bytes_before;
         totals->optimizer_after += row->bytes_after;
@@ -82,7 +87,7 @@ void vc_totals_end(const struct vc_totals *sum, struct vc_report_totals *totals,
     totals->n_changed = totals->n_tensors - totals->n_kept - totals->n_dropped - totals->n_tied;
     totals->device_native = totals->host_after;
     weights = totals->host_after - totals->optimizer_after - totals->other_after;
-    totals->bits_per_weight = sum->n_params_after == 0 ? 0.0 : 8.0 * (double)weights / (double)sum->n_params_after;
+    totals->bits_per_weight = sum->n_elems_after == 0 ? 0.0 : 8.0 * (double)weights / (double)sum->n_elems_after;
     *n_params_after = sum->n_params_after;
     totals->sqnr_db = totals->measured ? vc_sqnr_db(vc_exact_value(&sum->x2), vc_exact_value(&sum->e2)) : 0.0;
 }

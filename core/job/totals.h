@@ -11,7 +11,7 @@ struct vc_totals {
     struct vc_report_totals totals;
     struct vc_exact_sum x2, e2;
     double worst_db;
-    uint64_t n_params_after;
+    uint64_t n_params_after, n_elems_after; /* without and with statistics of normalizations */
 };
 
 void vc_totals_begin(struct vc_totals *sum);

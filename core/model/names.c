@@ -108,6 +108,20 @@ static struct word variable_of(const char *name)
     return word;
 }
 
+bool vc_name_is_statistic(const char *name)
+{
+    static const char *const words[] = {"running_mean", "running_var", "num_batches_tracked", "moving_mean",
+                                        "moving_variance"};
+    struct word last = variable_of(name);
+
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+        if (is_word(last, words[k])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* conv2d_transpose, conv2d_transpose_3: what Keras calls such a layer, and Flax does not. */
 static bool is_keras_transpose(struct word layer)
 {

@@ -17,6 +17,9 @@ bool vc_name_is_embedding(const char *name);
 /* Such a table and nothing else. */
 bool vc_name_is_embedding_table(const char *name);
 
+/* Means, variances and counters that a normalization keeps of what it has seen: nobody learns them. */
+bool vc_name_is_statistic(const char *name);
+
 /* The layer whose outputs are the model's. */
 bool vc_name_is_head(const char *name);
 

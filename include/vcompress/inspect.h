@@ -21,7 +21,7 @@ struct vc_inspection {
     size_t n_own;                 /* without scales and zero points */
     size_t n_quantized;           /* of n_own */
     size_t n_tied;                /* second names of others */
-    uint64_t n_params;            /* elements of weights, tied ones once */
+    uint64_t n_params;            /* elements of weights, tied ones once; without running statistics */
     uint64_t value_bytes;         /* of all tensors, tied ones once */
     bool compressed;              /* some tensor is, in the file */
     size_t n_dtypes;

@@ -201,6 +201,7 @@ struct vc_memory_report {
     const char *peak_at;            /* the node whose step the peak is at, of the graph; "" */
     const char *unknown;            /* why a part is not known, a sentence; NULL: all is ... */
     const char *unknown_name;       /* ... and the value, operator or tensor that it is about; NULL: none */
+    uint64_t over_budget;           /* VC_RECOMPUTE_AUTO: bytes of the peak above the budget, which no plan reaches */
 };
 
 /* Symbols of the graph have to be bound (vc_graph_bind); activations are not known where one is not. `model` tells how

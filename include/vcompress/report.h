@@ -88,15 +88,16 @@ struct vc_report_row {
 struct vc_report_totals {
     size_t n_tensors, n_changed, n_kept; /* companions of quantized tensors count with their tensor */
     size_t n_dropped, n_tied;            /* neither changed nor kept */
-    uint64_t n_params;                   /* elements of all weights but companions and raw members, tied ones once */
-    uint64_t file_before, file_after;    /* file_after: of the first output; 0 when not known yet */
-    uint64_t host_before, host_after;    /* values when loaded as they are stored */
-    uint64_t device_native;              /* ... with kernels that compute on codes (= host_after) */
-    uint64_t device_dequantized;         /* ... with a loader that turns codes back into the source's type */
+    uint64_t n_params; /* elements of all weights but companions, raw members and running statistics, tied ones
+                          once */
+    uint64_t file_before, file_after; /* file_after: of the first output; 0 when not known yet */
+    uint64_t host_before, host_after; /* values when loaded as they are stored */
+    uint64_t device_native;           /* ... with kernels that compute on codes (= host_after) */
+    uint64_t device_dequantized;      /* ... with a loader that turns codes back into the source's type */
     uint64_t scale_bytes;
     uint64_t optimizer_before, optimizer_after; /* what of host_before and host_after is optimizer state */
     uint64_t other_before, other_after;         /* ... and what is neither that nor weights */
-    double bits_per_weight;                     /* 8 * (host_after without those two) / n_params_after */
+    double bits_per_weight; /* 8 * (host_after without those two) / elements of the output's weights */
     bool measured;
     double sqnr_db; /* over all tensors that changed */
     size_t worst;   /* row with the lowest SQNR; VC_NO_TENSOR when nothing was measured */
