@@ -26,14 +26,30 @@ const char *vc_verdict_name(enum vc_verdict verdict)
     return (unsigned)verdict < 4 ? names[verdict] : "";
 }
 
-/* False: a part is not known. *peak is what is. */
+const char *vc_fit_word(const struct vc_fit *fit)
+{
+    return fit->weights_only && fit->verdict == VC_FITS ? "weights fit" : vc_verdict_name(fit->verdict);
+}
+
+const char *vc_fit_row_word(const struct vc_fit_row *row)
+{
+    bool largest = (row->has_batch || row->has_context) && (!row->has_batch || row->largest_batch != 0) &&
+                   (!row->has_context || row->largest_context != 0);
+
+    return row->fit.verdict == VC_FITS                   ? vc_fit_word(&row->fit)
+           : row->has_layers && row->largest_layers != 0 ? "some layers fit"
+           : largest                                     ? "smaller fits"
+                                                         : vc_fit_word(&row->fit);
+}
+
+/* False: a part is not known, nor taken to be `activation_bytes`. *peak is what is. */
 static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_options *o, uint64_t *peak)
 {
-    bool weights = r->components[VC_MEMORY_PARAMETERS].known != VC_KNOWN_NOT;
+    bool known = true;
 
     if (o->weights_only) {
         *peak = r->components[VC_MEMORY_PARAMETERS].bytes;
-        return weights;
+        return r->components[VC_MEMORY_PARAMETERS].known != VC_KNOWN_NOT;
     }
     if (r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
         *peak = r->moments[VC_MOMENT_PEAK].bytes;
@@ -42,12 +58,13 @@ static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_option
     *peak = o->activation_bytes;
     for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
         bool device = k == VC_MEMORY_WORKSPACE || k == VC_MEMORY_CONTEXT || k == VC_MEMORY_SLACK;
+        bool given = k == VC_MEMORY_ACTIVATIONS || k == VC_MEMORY_TRANSIENT || k == VC_MEMORY_INPUTS;
+        bool missing = r->components[k].known == VC_KNOWN_NOT;
 
-        if ((r->components[k].known != VC_KNOWN_NOT || k == VC_MEMORY_PARAMETERS) && !device) {
-            *peak += r->components[k].bytes;
-        }
+        *peak += (missing && given) || device ? 0 : r->components[k].bytes; /* of weights, those that are known */
+        known = known && (!missing || (given && o->activation_bytes != 0));
     }
-    return weights && o->activation_bytes != 0;
+    return known;
 }
 
 /* What an allocator that rounds, divides and keeps blocks cannot use: as the estimate has it, or that share. */
@@ -75,7 +92,7 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     (void)memory;
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &fit_kind, options, &own));
-    *out = (struct vc_fit){.visible_bytes = visible_bytes};
+    *out = (struct vc_fit){.visible_bytes = visible_bytes, .weights_only = own.weights_only};
     known = peak_of(report, &own, &out->peak_bytes);
     out->slack_bytes = own.weights_only ? 0 : slack_of(report, own.slack);
     if (!vc_add_u64(own.context_bytes, own.workspace_bytes, &out->context_bytes) ||

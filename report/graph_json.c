@@ -116,16 +116,11 @@ static void write_blocks(struct vc_json *json, const struct vc_graph *graph, con
     vc_json_end(json, ']');
 }
 
-static void write_int(struct vc_json *json, const char *key, int64_t i)
-{
-    vc_json_real(json, key, (double)i); /* JSON has one kind of number; these are small */
-}
-
 static void write_attr(struct vc_json *json, const struct vc_graph_attr *attr)
 {
     switch (attr->kind) {
     case VC_ATTR_INT:
-        write_int(json, attr->name, attr->i);
+        vc_json_int(json, attr->name, attr->i);
         break;
     case VC_ATTR_FLOAT:
         vc_json_real(json, attr->name, attr->f);
@@ -138,7 +133,7 @@ static void write_attr(struct vc_json *json, const struct vc_graph_attr *attr)
         vc_json_begin(json, attr->name, '[', true);
         for (size_t k = 0; k < attr->n; k++) {
             if (attr->kind == VC_ATTR_INTS) {
-                write_int(json, NULL, attr->ints[k]);
+                vc_json_int(json, NULL, attr->ints[k]);
             } else {
                 vc_json_real(json, NULL, attr->floats[k]);
             }
@@ -186,7 +181,7 @@ static void write_values(struct vc_json *json, const struct vc_graph *graph)
         vc_json_string(json, "dtype", vc_dtype_name(value->dtype));
         write_shape(json, graph, value);
         if (value->optional) {
-            write_int(json, "otherwise", value->otherwise);
+            vc_json_int(json, "otherwise", value->otherwise);
         }
         vc_json_end(json, '}');
     }

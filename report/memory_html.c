@@ -305,9 +305,9 @@ static void add_verdict(struct memory_page *p, const struct vc_fit_row *rows, si
     }
     more = fit->headroom_bytes >= 0;
     vc_page_add(page, "<section>\n<div class=\"hero\">\n<div><p class=\"big\">%s</p><p>",
-                fit->verdict == VC_FITS       ? "fits"
+                fit->verdict == VC_FITS       ? vc_fit_word(fit)
                 : fit->verdict == VC_FITS_NOT ? "no"
-                                              : vc_verdict_name(fit->verdict));
+                                              : vc_fit_word(fit));
     vc_page_name(page, device_name(&rows[0]));
     if (rows[0].count > 1) {
         vc_page_add(page, " &#215; %u, each", rows[0].count);
@@ -335,7 +335,7 @@ static void add_device(struct memory_page *p, const struct vc_fit_row *row, bool
     vc_page_figure(page, vc_figure_size(fit->usable_bytes).s);
     vc_page_add(page, "<td class=\"n\">%s%s</td><td>", fit->headroom_bytes < 0 ? "&#8722;" : "",
                 vc_figure_size(room).s);
-    vc_page_verdict(page, fit->verdict, false);
+    vc_page_verdict(page, fit->verdict, fit->weights_only);
     vc_page_add(page, "</td>");
     if (batch) {
         vc_page_figure(page, vc_figure_count(row->largest_batch).s);

@@ -184,11 +184,6 @@ enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report 
 
 /* ---- fit ---- */
 
-static void write_signed(struct vc_json *json, const char *key, int64_t value)
-{
-    vc_json_real(json, key, (double)value); /* below 2^53 in magnitude for any memory that there is */
-}
-
 static void write_row(struct vc_json *json, const struct vc_fit_row *row)
 {
     const struct vc_fit *fit = &row->fit;
@@ -196,7 +191,7 @@ static void write_row(struct vc_json *json, const struct vc_fit_row *row)
     vc_json_begin(json, NULL, '{', true);
     vc_json_string(json, "gpu", row->gpu != NULL ? row->gpu->name : NULL);
     vc_json_uint(json, "count", row->count);
-    vc_json_string(json, "verdict", vc_verdict_name(fit->verdict));
+    vc_json_string(json, "verdict", vc_fit_row_word(row));
     vc_json_line(json);
     vc_json_uint(json, "peak_bytes", fit->peak_bytes);
     vc_json_uint(json, "context_bytes", fit->context_bytes);
@@ -205,7 +200,7 @@ static void write_row(struct vc_json *json, const struct vc_fit_row *row)
     vc_json_line(json);
     vc_json_uint(json, "visible_bytes", fit->visible_bytes);
     vc_json_uint(json, "usable_bytes", fit->usable_bytes);
-    write_signed(json, "headroom_bytes", fit->headroom_bytes);
+    vc_json_int(json, "headroom_bytes", fit->headroom_bytes);
     if (row->has_batch) {
         vc_json_uint(json, "max_batch", row->largest_batch);
     }

@@ -24,7 +24,7 @@ static void add_recipe(struct vc_page *page, const struct vc_recipe *recipe, boo
                                      : "usual");
     vc_page_figure(page, vc_figure_fixed(recipe->time, 2).s);
     vc_page_add(page, "<td>");
-    vc_page_verdict(page, fit->verdict, false);
+    vc_page_verdict(page, fit->verdict, fit->weights_only);
     vc_page_add(page, "</td>");
 }
 

@@ -30,9 +30,9 @@ static void write_recipe(struct vc_json *json, const struct vc_recipe *recipe, c
 {
     vc_json_begin(json, NULL, '{', true);
     vc_json_string(json, "what", recipe->what);
-    vc_json_string(json, "verdict", vc_verdict_name(recipe->fit.verdict));
+    vc_json_string(json, "verdict", vc_fit_word(&recipe->fit));
     vc_json_uint(json, "need_bytes", recipe->fit.need_bytes);
-    vc_json_real(json, "headroom_bytes", (double)recipe->fit.headroom_bytes);
+    vc_json_int(json, "headroom_bytes", recipe->fit.headroom_bytes);
     vc_json_real(json, "error", recipe->error);
     vc_json_string(json, "error_known", recipe->error == 0 ? "exact" : recipe->measured ? "measured" : "assumed");
     vc_json_real(json, "time", recipe->time);

@@ -471,7 +471,7 @@ static void write_fit(struct vc_json *json, const char *key, const struct vc_fit
     vc_json_string(json, "verdict", vc_verdict_name(fit->verdict));
     vc_json_uint(json, "need_bytes", fit->need_bytes);
     vc_json_uint(json, "usable_bytes", fit->usable_bytes);
-    vc_json_real(json, "headroom_bytes", (double)fit->headroom_bytes);
+    vc_json_int(json, "headroom_bytes", fit->headroom_bytes);
     vc_json_end(json, '}');
 }
 

@@ -78,8 +78,8 @@ const struct opt_group group_help = GROUP("Help", help_opts);
 
 /* ---- failing ---- */
 
-/* Of ranks that fail alike, rank 0 prints the sentence. Launchers end all processes when the first one has failed, so the
- * silent ones give rank 0 time to print. */
+/* Of ranks that fail alike, rank 0 prints the sentence. Launchers end all processes when the first one has failed, so
+ * the silent ones give rank 0 time to print. */
 static void let_rank_0_print(void)
 {
     const struct timespec time = {.tv_nsec = 500 * 1000 * 1000};

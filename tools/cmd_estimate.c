@@ -48,6 +48,7 @@ static int run_estimate(struct app *app, int n_args, char **args)
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
+    rc = rc == GO_ON ? memory_cli_refused(app, &cli) : rc;
     app_print_memory(app);
     rc = rc == GO_ON ? memory_cli_check_budget(app, &cli) : rc;
     memory_cli_close(&cli);

@@ -77,7 +77,8 @@ static const struct opt fit_opts[] = {
      .help = "how much it may have grown (default 0)"},
     DEVICE_OPTIONS(struct fit_cli),
     {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, porcelain),
-     .help = "a line per device: NAME, need and usable memory in MiB, verdict, with tabs between"},
+     .help = "a line per device: NAME, need and usable memory in MiB, verdict, then the largest batch, context and number of layers "
+             "that were asked for, with tabs between"},
 };
 /* clang-format on */
 static const struct opt_group group_fit = {"Device", fit_opts, sizeof(fit_opts) / sizeof(fit_opts[0]), 0};
@@ -197,7 +198,10 @@ static int check_largest(struct app *app, const struct fit_cli *cli)
         return GO_ON;
     }
     if (graph == NULL) {
-        return app_refuse(app, VC_E_UNSUPPORTED, "does not say what its model computes, so there is no largest size");
+        return cli->memory.source.refused != NULL
+                   ? app_refuse(app, VC_E_UNSUPPORTED, "%s", cli->memory.source.refused)
+                   : app_refuse(app, VC_E_UNSUPPORTED,
+                                "does not say what its model computes, so there is no largest size");
     }
     if (cli->max_ctx && !has_attention(graph)) {
         return app_refuse(app, VC_E_UNSUPPORTED,
@@ -363,6 +367,14 @@ static int decide(struct app *app, struct fit_cli *cli)
     return rc == GO_ON ? find_largest(app, cli) : rc;
 }
 
+static bool row_is_yes(const struct vc_fit_row *row)
+{
+    return row->has_layers ? row->largest_layers != 0
+           : row->has_batch || row->has_context
+               ? (!row->has_batch || row->largest_batch != 0) && (!row->has_context || row->largest_context != 0)
+               : row->fit.verdict == VC_FITS;
+}
+
 /* All of the devices, one of them with --all-gpus; with a largest size, that there is one. */
 static bool is_yes(const struct fit_cli *cli)
 {
@@ -370,13 +382,7 @@ static bool is_yes(const struct fit_cli *cli)
         return false;
     }
     for (size_t k = 0; k < cli->n_rows; k++) {
-        const struct vc_fit_row *row = &cli->rows[k];
-        bool yes = row->has_layers                      ? row->largest_layers != 0
-                   : row->has_batch || row->has_context ? (!row->has_batch || row->largest_batch != 0) &&
-                                                              (!row->has_context || row->largest_context != 0)
-                                                        : row->fit.verdict == VC_FITS;
-
-        if (!yes && !cli->all) {
+        if (!row_is_yes(&cli->rows[k]) && !cli->all) {
             return false;
         }
     }
@@ -393,11 +399,21 @@ static const char *name_of(const struct vc_fit_row *row)
 static void print_porcelain(const struct app *app, const struct fit_cli *cli)
 {
     for (size_t k = 0; k < cli->n_rows; k++) {
-        const struct vc_fit *fit = &cli->rows[k].fit;
+        const struct vc_fit_row *row = &cli->rows[k];
 
-        print_clean(app->out.to, name_of(&cli->rows[k]));
-        fprintf(app->out.to, "\t%llu\t%llu\t%s\n", (unsigned long long)((fit->need_bytes + 1048575) >> 20),
-                (unsigned long long)(fit->usable_bytes >> 20), vc_verdict_name(fit->verdict));
+        print_clean(app->out.to, name_of(row));
+        fprintf(app->out.to, "\t%llu\t%llu\t%s", (unsigned long long)((row->fit.need_bytes + 1048575) >> 20),
+                (unsigned long long)(row->fit.usable_bytes >> 20), vc_fit_row_word(row));
+        if (row->has_batch) {
+            fprintf(app->out.to, "\t%llu", (unsigned long long)row->largest_batch);
+        }
+        if (row->has_context) {
+            fprintf(app->out.to, "\t%llu", (unsigned long long)row->largest_context);
+        }
+        if (row->has_layers) {
+            fprintf(app->out.to, "\t%u", row->largest_layers);
+        }
+        fputc('\n', app->out.to);
     }
 }
 
@@ -421,11 +437,7 @@ static void add_cells(const struct app *app, const struct fit_cli *cli, struct t
     table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.visible_bytes));
     table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.usable_bytes));
     table_add(table, INK_NONE, fmt_headroom(buf, app, row->fit.headroom_bytes));
-    table_add(table,
-              fits                              ? INK_GOOD
-              : row->fit.verdict == VC_FITS_NOT ? INK_BAD
-                                                : INK_WARN,
-              cli->fit.weights_only && fits ? "weights fit" : vc_verdict_name(row->fit.verdict));
+    table_add(table, fits ? INK_GOOD : row->fit.verdict == VC_FITS_NOT ? INK_BAD : INK_WARN, vc_fit_row_word(row));
     if (cli->max_batch) {
         table_add(table, INK_NONE, fmt_count(buf, row->largest_batch));
     }
@@ -531,6 +543,50 @@ static int tell(struct app *app, const struct fit_cli *cli)
                        : rc;
 }
 
+/* The first device that says no, for those who print nothing else. */
+static void say_why(struct app *app, const struct fit_cli *cli)
+{
+    char need[CELL_BYTES];
+    char usable[CELL_BYTES];
+    char text[3 * CELL_BYTES + 128];
+    size_t k = 0;
+
+    while (k + 1 < cli->n_rows && row_is_yes(&cli->rows[k])) {
+        k++;
+    }
+    if (cli->n_rows == 0 || cli->grew) {
+        (void)app_gate(app, cli->grew ? "the peak has grown by more than --max-growth"
+                                      : "no GPU of the catalogue is large enough");
+        return;
+    }
+    snprintf(text, sizeof text, "%.60s: %s: needs %s%s, %s usable", name_of(&cli->rows[k]),
+             vc_fit_row_word(&cli->rows[k]), fmt_size(need, &app->out, cli->rows[k].fit.need_bytes),
+             cli->rows[k].fit.verdict == VC_FITS_UNKNOWN ? " and what is not known" : "",
+             fmt_size(usable, &app->out, cli->rows[k].fit.usable_bytes));
+    (void)app_gate(app, text);
+}
+
+/* The exit status. A no is certain without a graph, too. */
+static int answer(struct app *app, const struct fit_cli *cli)
+{
+    bool unknown = false;
+    bool no = cli->fit.weights_only;
+    int rc = GO_ON;
+
+    if (is_yes(cli)) {
+        return EXIT_YES;
+    }
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        unknown = unknown || cli->rows[k].fit.verdict == VC_FITS_UNKNOWN;
+        no = no || cli->rows[k].fit.verdict == VC_FITS_NOT;
+    }
+    rc = unknown && !no ? memory_cli_refused(app, &cli->memory) : GO_ON;
+    if (rc == GO_ON && app->common.quiet) {
+        say_why(app, cli);
+    }
+    return rc == GO_ON ? EXIT_NO : rc;
+}
+
 static int run_fit(struct app *app, int n_args, char **args)
 {
     struct fit_cli cli = {.all = false};
@@ -565,7 +621,7 @@ static int run_fit(struct app *app, int n_args, char **args)
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);
     rc = rc == GO_ON && !own_budget ? memory_cli_check_budget(app, &cli.memory) : rc;
-    rc = rc == GO_ON ? is_yes(&cli) ? EXIT_YES : EXIT_NO : rc;
+    rc = rc == GO_ON ? answer(app, &cli) : rc;
     vc_gpus_close(cli.catalogue);
     memory_cli_close(&cli.memory);
     free(cli.rows);

@@ -246,7 +246,7 @@ static int run_graph(struct app *app, int n_args, char **args)
         rc = rc == GO_ON ? json_check(app) : rc;
     }
     if (rc == GO_ON) {
-        rc = graph_source_open(app, &cli.source, false);
+        rc = graph_source_open(app, &cli.source, GRAPH_ALWAYS);
     }
     if (rc == GO_ON) {
         rc = graph_source_bind(app, &cli.source);

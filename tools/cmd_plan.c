@@ -178,7 +178,7 @@ static void add_recipe(const struct app *app, struct table *table, const struct 
               fits                                 ? INK_GOOD
               : recipe->fit.verdict == VC_FITS_NOT ? INK_BAD
                                                    : INK_WARN,
-              vc_verdict_name(recipe->fit.verdict));
+              vc_fit_word(&recipe->fit));
     table_add(table, INK_NONE, fmt_error(buf, recipe));
     table_add(table, INK_DIM, recipe->error == 0 ? "" : recipe->measured ? "measured" : "assumed");
     snprintf(buf, sizeof buf, "%.3g", recipe->time);
@@ -295,6 +295,18 @@ static int tell(struct app *app, const struct plan_cli *cli)
     return rc == GO_ON ? page_plan(app, cli->recipes, cli->found != NULL ? cli->found->name : NULL, cli->lines) : rc;
 }
 
+/* Nothing fits for certain: why, where nothing else says it. */
+static int answer_no(struct app *app, const struct plan_cli *cli)
+{
+    bool unknown = nearest(cli)->fit.verdict == VC_FITS_UNKNOWN && !cli->fit.weights_only;
+    int rc = unknown ? memory_cli_refused(app, &cli->memory) : GO_ON;
+
+    if (rc == GO_ON && app->common.quiet) {
+        (void)app_gate(app, nearest(cli)->fit.headroom_bytes < 0 ? "no recipe fits" : "no recipe is certain to fit");
+    }
+    return rc == GO_ON ? EXIT_NO : rc;
+}
+
 static int run_plan(struct app *app, int n_args, char **args)
 {
     struct plan_cli cli = {.all = false};
@@ -322,7 +334,8 @@ static int run_plan(struct app *app, int n_args, char **args)
     rc = rc == GO_ON ? decide(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     app_print_memory(app);
-    rc = rc == GO_ON ? chosen(&cli) != NULL ? EXIT_YES : EXIT_NO : rc;
+    rc = rc == GO_ON && chosen(&cli) == NULL ? answer_no(app, &cli) : rc;
+    rc = rc == GO_ON ? EXIT_YES : rc;
     for (size_t k = 0; cli.lines != NULL && k < cli.n; k++) {
         plan_lines_free(&cli.lines[k]);
     }

@@ -29,7 +29,7 @@ static int find_at_hand(struct app *app, struct device_cli *device)
                                           .note = "",
                                           .count = 1,
                                           .cuda_bytes = found->total_bytes};
-        device->taken = found->total_bytes - (found->free_bytes < found->total_bytes ? found->free_bytes : 0);
+        device->taken = found->free_bytes < found->total_bytes ? found->total_bytes - found->free_bytes : 0;
     }
     vc_devices_free(list);
     return rc;

@@ -1,6 +1,7 @@
 /* graph_source.c - see graph_source.h. */
 #include "tools/graph_source.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool graph_source_size(void *group, const char *value)
@@ -36,7 +37,24 @@ static bool is_config(const char *path)
     return strcmp(slash == NULL ? path : slash + 1, "config.json") == 0;
 }
 
-int graph_source_open(struct app *app, struct graph_source *source, bool optional)
+/* The model is open and its graph cannot be built: whether that is no failure. */
+static bool goes_without(struct app *app, struct graph_source *source, enum graph_wanted wanted, enum vc_status status)
+{
+    if (wanted == GRAPH_WHERE_SAID) {
+        return status == VC_E_UNSUPPORTED && source->graph == NULL;
+    }
+    if (wanted != GRAPH_OR_WEIGHTS || (status != VC_E_UNSUPPORTED && status != VC_E_FORMAT)) {
+        return false;
+    }
+    if (status == VC_E_FORMAT || source->graph != NULL) {
+        source->refused = strdup(vc_ctx_message(app->ctx));
+    }
+    vc_graph_close(source->graph);
+    source->graph = NULL;
+    return true;
+}
+
+int graph_source_open(struct app *app, struct graph_source *source, enum graph_wanted wanted)
 {
     struct vc_graph_options options;
     enum vc_status status;
@@ -57,7 +75,7 @@ int graph_source_open(struct app *app, struct graph_source *source, bool optiona
         status = vc_model_open(app->ctx, app->subject, NULL, &source->model);
         if (status == VC_OK) {
             status = vc_graph_build(app->ctx, source->model, &options, &source->graph);
-            if (status == VC_E_UNSUPPORTED && source->graph == NULL && optional) {
+            if (status != VC_OK && goes_without(app, source, wanted, status)) {
                 return GO_ON;
             }
         }
@@ -105,4 +123,5 @@ void graph_source_close(struct graph_source *source)
     vc_graph_close(source->graph);
     vc_model_close(source->model);
     vc_model_close(source->checkpoint);
+    free(source->refused);
 }

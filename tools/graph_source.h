@@ -15,7 +15,13 @@ struct graph_source {
     /* what was opened */
     struct vc_model *model, *checkpoint;
     struct vc_graph *graph;
+    char *refused; /* GRAPH_OR_WEIGHTS: why there is no graph; NULL: there is one, or the file does not say what it
+                      computes */
 };
+
+/* What there has to be of a model: its graph; its graph, where it says what it computes; its graph, or weights alone,
+ * whatever is wrong with what it says. */
+enum graph_wanted { GRAPH_ALWAYS, GRAPH_WHERE_SAID, GRAPH_OR_WEIGHTS };
 
 /* --size and --weights: rows of a command's table. */
 bool graph_source_size(void *group, const char *value);
@@ -32,9 +38,8 @@ bool graph_source_size(void *group, const char *value);
         .help = "the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost" \
     }
 
-/* Opens app->subject: a config.json, the text of a graph, or a model. `optional`: a model that says nothing about what
- * it computes is opened without a graph. Prints all that is wrong. GO_ON or a status. */
-int graph_source_open(struct app *app, struct graph_source *source, bool optional);
+/* Opens app->subject: a config.json, the text of a graph, or a model. Prints all that is wrong. GO_ON or a status. */
+int graph_source_open(struct app *app, struct graph_source *source, enum graph_wanted wanted);
 /* Gives the sizes that people leave out, then those that they said. */
 int graph_source_bind(struct app *app, struct graph_source *source);
 /* The weights that the graph was built from; NULL: none. */

@@ -108,7 +108,7 @@ static const struct opt memory_opts[] = {
     {.name = "teacher-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_teacher_dtype,
      .help = "what the teacher's floats are loaded as (default: as they are stored)"},
     {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
-     OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default sgd: none)"},
+     OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default adamw)"},
     {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach_step), .option = "foreach_step",
      .help = "the optimizer's step is that of all weights at once, as PyTorch 2 does it on GPUs: Adam has a copy of its second moments then"},
     {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
@@ -298,12 +298,27 @@ static int open_teacher(struct app *app, struct memory_cli *cli)
     cli->teacher.base = cli->source.base;
     memcpy(cli->teacher.sizes, cli->source.sizes, sizeof cli->source.sizes);
     cli->teacher.n_sizes = cli->source.n_sizes;
-    rc = graph_source_open(app, &cli->teacher, false);
+    rc = graph_source_open(app, &cli->teacher, GRAPH_ALWAYS);
     rc = rc == GO_ON ? bind_all(app, cli, &cli->teacher) : rc;
     cli->memory.teacher = cli->teacher.graph;
     cli->memory.teacher_model = graph_source_model(&cli->teacher);
     app->subject = rc == GO_ON ? student : app->subject;
     return rc;
+}
+
+/* Of a device's share, and of training, weights alone tell nothing. */
+static bool needs_graph(const struct memory_cli *cli)
+{
+    return cli->memory.mode != VC_MEMORY_INFER || cli->memory.tp > 1 || cli->memory.pp > 1;
+}
+
+int memory_cli_refused(struct app *app, const struct memory_cli *cli)
+{
+    if (cli->source.refused == NULL) {
+        return GO_ON;
+    }
+    (void)app_gate(app, cli->source.refused);
+    return EXIT_INPUT;
 }
 
 int memory_cli_count(struct app *app, struct memory_cli *cli)
@@ -312,7 +327,8 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     enum vc_status status;
 
     rc = rc == GO_ON ? take_counts(app, cli) : rc;
-    rc = rc == GO_ON ? graph_source_open(app, &cli->source, true) : rc;
+    rc =
+        rc == GO_ON ? graph_source_open(app, &cli->source, needs_graph(cli) ? GRAPH_WHERE_SAID : GRAPH_OR_WEIGHTS) : rc;
     if (rc == GO_ON && cli->source.graph != NULL) {
         rc = bind_all(app, cli, &cli->source);
     }

@@ -75,6 +75,8 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
 int memory_cli_count(struct app *app, struct memory_cli *cli);
 /* --recompute auto: GO_ON, or EXIT_NO with a sentence where no plan is within --budget. */
 int memory_cli_check_budget(struct app *app, const struct memory_cli *cli);
+/* After what is known was told: says why the rest is not. GO_ON, or the status for a model whose graph was refused. */
+int memory_cli_refused(struct app *app, const struct memory_cli *cli);
 void memory_cli_close(struct memory_cli *cli);
 /* The options with the type of activations that was counted, for documents. */
 struct vc_memory_options memory_cli_options(const struct memory_cli *cli);

@@ -82,6 +82,12 @@ void vc_json_uint(struct vc_json *json, const char *key, uint64_t value)
     vc_text_add(json->text, "%" PRIu64, value);
 }
 
+void vc_json_int(struct vc_json *json, const char *key, int64_t value)
+{
+    next(json, key);
+    vc_text_add(json->text, "%" PRId64, value);
+}
+
 void vc_json_known(struct vc_json *json, const char *key, uint64_t value)
 {
     if (value == 0) {

@@ -211,6 +211,8 @@ void vc_text_add_json_string(struct vc_text *text, const char *s)
     vc_text_add_bytes(text, "\"", 1);
 }
 
+#define MOST_WHOLE 9007199254740992.0 /* 2^53: below it all whole numbers are doubles */
+
 void vc_text_add_json_number(struct vc_text *text, double x)
 {
     char digits[40];
@@ -219,6 +221,10 @@ void vc_text_add_json_number(struct vc_text *text, double x)
 
     if (!isfinite(x)) {
         vc_text_add_bytes(text, "null", 4);
+        return;
+    }
+    if (x == floor(x) && fabs(x) <= MOST_WHOLE) { /* readers take 5e+07 for no integer */
+        vc_text_add(text, "%.0f", x);
         return;
     }
     for (precision = 1; precision <= 17; precision++) {

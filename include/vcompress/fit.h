@@ -46,6 +46,7 @@ static inline void vc_fit_defaults(struct vc_fit_options *options)
 
 struct vc_fit {
     enum vc_verdict verdict;
+    bool weights_only;                               /* it is about weights alone */
     uint64_t peak_bytes, context_bytes, slack_bytes; /* whose sum is the need; context with the workspace */
     uint64_t need_bytes;
     uint64_t visible_bytes, usable_bytes;
@@ -83,6 +84,10 @@ struct vc_fit_row {
     bool has_layers;
     uint32_t largest_layers, n_layers; /* of so many layers; vc_fit_layers */
 };
+
+/* The answer of a row: that of its `fit` (vc_fit_word), but where a largest size was asked for and there is one, though
+ * the size at hand does not fit, "smaller fits", or of layers "some layers fit". */
+VC_API const char *vc_fit_row_word(const struct vc_fit_row *row);
 
 /* The answers as one JSON document, schema vcompress.fit/1, with the report that they are made from. */
 VC_API enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
@@ -143,6 +148,8 @@ VC_API enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_repor
 
 /* "fits", "tight", "does not fit", "unknown". */
 VC_API const char *vc_verdict_name(enum vc_verdict verdict);
+/* The same, and "weights fit" where that is all that was asked. */
+VC_API const char *vc_fit_word(const struct vc_fit *fit);
 
 #ifdef __cplusplus
 }

@@ -138,7 +138,8 @@ struct vc_memory_options {
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);
 
-/* Inference, weights as they are stored, fused attention, exact sizes, memory used again but not in place. */
+/* Inference (training: AdamW), weights as they are stored, fused attention, exact sizes, memory used again but not in
+ * place. */
 static inline void vc_memory_defaults(struct vc_memory_options *options)
 {
     vc_memory_defaults_sized(options, sizeof *options);

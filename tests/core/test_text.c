@@ -74,6 +74,10 @@ static void test_json_numbers(void **unused)
     json_number_is(1, "1");
     json_number_is(0.1, "0.1");
     json_number_is(-2.5, "-2.5");
+    json_number_is(52428800, "52428800"); /* not 5.24288e+07, which is no integer for most readers */
+    json_number_is(-1e15, "-1000000000000000");
+    json_number_is(9007199254740992.0, "9007199254740992");
+    json_number_is(1e20, "1e+20");
     json_number_is(NAN, "null");
     json_number_is(INFINITY, "null");
     json_number_is(-INFINITY, "null");
