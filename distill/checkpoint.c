@@ -13,9 +13,11 @@
 #include "core/model/memory_model.h"
 #include "distill/device_step.h"
 #include "distill/grid.h"
+#include "distill/identity.h"
+#include "distill/real.h"
 #include "distill/run_options.h"
 
-#define VERSION 1
+#define VERSION 2
 
 struct vc_checkpoint {
     char *text; /* of vc_run_options_text; freed with vc_text_free */
@@ -46,7 +48,7 @@ static void add(struct list *list, const char *name, enum vc_dtype dtype, const 
 
 static enum vc_status make_list(struct vc_trainer *t, struct list *list)
 {
-    *list = (struct list){.room = 3 * t->student.weights->n + 16};
+    *list = (struct list){.room = 3 * t->student.weights->n + 17};
     list->items = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->items);
     list->shapes = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->shapes);
     return list->items != NULL && list->shapes != NULL ? VC_OK : VC_E_NOMEM;
@@ -149,6 +151,7 @@ static enum vc_status write_file(struct vc_trainer *t)
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     struct list list;
+    char digest[VC_SHA256_HEX_BYTES] = "";
     enum vc_status status;
 
     VC_TRY(make_list(t, &list));
@@ -157,9 +160,11 @@ static enum vc_status write_file(struct vc_trainer *t)
     t->counts.control = t->control;
     add(&list, "version", VC_DTYPE_I64, &version, 1);
     add(&list, "options", VC_DTYPE_U8, text, strlen(text));
+    add(&list, VC_DIGEST_NAME, VC_DTYPE_U8, digest, sizeof digest - 1);
     list_counts(t, &list);
     VC_TRY(list_state(t, &list));
     VC_TRY(plan(t, &list, true, &model, &job));
+    VC_TRY(vc_identity_content(t->ctx, model, digest));
     VC_TRY(vc_job_run(t->ctx, job));
 out:
     t->counts.saved = status == VC_OK ? t->counts.step : before;
@@ -224,6 +229,7 @@ static enum vc_status compare(struct vc_trainer *t)
         return vc_fail(t->ctx, VC_E_UNSUPPORTED, "%s: is a checkpoint of version %lld; %d can be read", model->path,
                        (long long)version, VERSION);
     }
+    VC_TRY(vc_identity_content_check(t->ctx, model));
     VC_TRY(find(t, "options", VC_DTYPE_U8, options != VC_NO_TENSOR ? model->tensors[options].n_elems : 0, &options));
     if (model->tensors[options].n_elems > 1 << 20) {
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint: options are no text", model->path);
@@ -239,41 +245,69 @@ out:
     return status;
 }
 
-/* Masks of the file: where it has none, there is none. */
-static enum vc_status make_masks(struct vc_trainer *t)
+static enum vc_status refuse_value(struct vc_trainer *t, const char *array, const char *of, uint64_t at)
 {
-    struct vc_arena arena = {NULL, 0, 0};
+    return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: %s%s has a value that no run has, at %llu",
+                   t->checkpoint->resume->path, array, of, (unsigned long long)at);
+}
+
+/* Weights are numbers; masks are 0 and 1, and 0 where this run masks from the beginning; what is masked is 0. */
+static enum vc_status check_weight(struct vc_trainer *t, size_t k)
+{
+    const struct vc_weight *item = &t->student.weights->items[k];
+    const void *weights = vc_trainer_master(t, k);
+    struct vc_trainer_state *s = &t->states[k];
+    size_t bad = item->trained || item->statistic ? vc_first_nonfinite(t->f64, weights, (size_t)item->n) : item->n;
+
+    if (bad != item->n) {
+        return refuse_value(t, "weight.", item->name, bad);
+    }
+    s->n_masked = 0;
+    for (uint64_t i = 0; s->keep != NULL && i < item->n; i++) {
+        bool zero = t->f64 ? ((const double *)weights)[i] == 0 : ((const float *)weights)[i] == 0;
+
+        if (s->keep[i] > 1) {
+            return refuse_value(t, "keep.", item->name, i);
+        }
+        if (s->keep[i] == 0 && !zero) {
+            return refuse_value(t, "weight.", item->name, i);
+        }
+        s->n_masked += s->keep[i] == 0;
+    }
+    t->report->n_masked += s->n_masked;
+    return VC_OK;
+}
+
+/* Everything that was read is what a run may have come to. */
+static enum vc_status check_values(struct vc_trainer *t)
+{
+    const uint8_t *right = t->control_answers.right;
     enum vc_status status = VC_OK;
 
+    t->report->n_masked = 0;
     for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
-        const char *name = vc_arena_printf(t->ctx, &arena, "keep.%s", item->name);
+        VC_TRY(check_weight(t, k));
+    }
+    for (uint64_t i = 0; !t->control && i < t->counts.n_evals; i++) {
+        uint64_t before = i != 0 ? t->evals[i - 1].step : 0;
 
-        VC_TRY_ALLOC(name);
-        vc_free(t->ctx, t->states[k].keep);
-        t->states[k].keep = NULL;
-        if (vc_model_find(t->checkpoint->resume, name) != VC_NO_TENSOR) {
-            t->states[k].keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
-            VC_TRY_ALLOC(t->states[k].keep);
-        }
+        VC_TRY(t->evals[i].step <= before || t->evals[i].step > t->counts.step ? refuse_value(t, "evals", "", i)
+                                                                               : VC_OK);
+    }
+    for (uint64_t i = 0; t->counts.control_done != 0 && i < t->eval.rows.n * t->student.positions; i++) {
+        VC_TRY(right[i] > 1 ? refuse_value(t, "answers", "", i) : VC_OK);
     }
 out:
-    vc_arena_release(t->ctx, &arena);
     return status;
 }
 
-static void count_masked(struct vc_trainer *t)
+static bool counts_hold(const struct vc_trainer *t)
 {
-    t->report->n_masked = 0;
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        struct vc_trainer_state *s = &t->states[k];
+    const struct vc_trainer_counts *c = &t->counts;
+    const struct vc_trainer_figures *f = &t->figures;
 
-        s->n_masked = 0;
-        for (uint64_t i = 0; s->keep != NULL && i < t->student.weights->items[k].n; i++) {
-            s->n_masked += s->keep[i] == 0;
-        }
-        t->report->n_masked += s->n_masked;
-    }
+    return c->control <= 1 && c->control_done <= 1 && c->saved <= c->step && c->looked <= c->step &&
+           c->best_step <= c->step && c->waited <= c->step && isfinite(f->first_loss) && isfinite(f->last_loss);
 }
 
 /* Counts and figures of the file, into the trainer. */
@@ -292,6 +326,8 @@ static enum vc_status read_counts(struct vc_trainer *t)
         status =
             vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has %llu steps behind it; this run has %llu",
                     t->checkpoint->resume->path, (unsigned long long)t->counts.step, (unsigned long long)t->n_steps);
+    } else if (!counts_hold(t)) {
+        status = refuse_value(t, "counts or figures", "", 0);
     } else if (t->counts.n_evals > t->counts.step || (t->counts.best_step != 0 && t->best == NULL)) {
         status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has evaluations that this run does not have",
                          t->checkpoint->resume->path);
@@ -314,14 +350,13 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
         return VC_OK;
     }
     VC_TRY(read_counts(t));
-    VC_TRY(make_masks(t));
     VC_TRY(make_list(t, &list));
     VC_TRY(list_state(t, &list));
     VC_TRY(read_list(t, &list));
     vc_weights_changed(t->student.weights);
     vc_device_changed(t);
     VC_TRY(t->counts.step != 0 ? vc_grid_apply(t) : VC_OK);
-    count_masked(t);
+    VC_TRY(check_values(t));
     if (!t->control) {
         t->report->first_loss = t->figures.first_loss;
         t->report->last_loss = t->figures.last_loss;

@@ -8,6 +8,7 @@
 #include "distill/device_ranks.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
+#include "distill/masks.h"
 
 /* All of it in one block of device memory, and arrays for what goes there and comes back in one of the host. */
 struct vc_device_step {
@@ -83,7 +84,7 @@ bool vc_device_sums(const struct vc_trainer *t)
 
 static bool may_have_mask(const struct vc_trainer *t, size_t entry)
 {
-    return t->options.keep_sparsity || t->options.mask != NULL || vc_gradual_has(t, entry);
+    return vc_masks_has(t, entry) || vc_gradual_has(t, entry);
 }
 
 static uint64_t n_logits(const struct vc_trainer *t)

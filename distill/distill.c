@@ -10,6 +10,7 @@
 #include "distill/distill_pass.h"
 #include "distill/grid.h"
 #include "distill/identity.h"
+#include "distill/masks.h"
 #include "distill/trained.h"
 #include "distill/trainer.h"
 #include "passes/graph_params.h"
@@ -67,6 +68,7 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
         {"step_factor", o->step_factor, 0, 1, true},
         {"min_accuracy", o->min_accuracy, 0, 1, false},
         {"max_drop", o->max_drop, 0, 1, false},
+        {"expect_sparsity", o->expect_sparsity, 0, 1, false},
     };
 
     for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
@@ -115,6 +117,10 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     if (o->keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
                        vc_option(ctx, o->keep > VC_KEEP_LAST ? "keep" : "task"));
+    }
+    if (o->keep_sparsity && o->refill) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s: one of them", vc_option(ctx, "keep_sparsity"),
+                       vc_option(ctx, "refill"));
     }
     if (o->task == VC_TASK_RECALIBRATE &&
         (o->frozen_norm || o->control || o->eval_every != 0 || o->checkpoint != NULL || o->resume != NULL)) {
@@ -333,8 +339,10 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     struct vc_distillation *r = t->report;
     double drop = r->teacher.accuracy - r->after.accuracy;
     const char *missed = NULL;
+    enum vc_status status = VC_OK;
 
-    if (!r->evaluated) {
+    VC_TRY(vc_masks_gate(t, arena, &r->missed));
+    if (!r->evaluated || r->missed != NULL) {
         return VC_OK;
     }
     if (t->options.min_accuracy > 0 && r->after.accuracy < t->options.min_accuracy) {
@@ -354,11 +362,10 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     } else {
         return VC_OK;
     }
-    if (missed == NULL) {
-        return VC_E_NOMEM;
-    }
+    VC_TRY_ALLOC(missed);
     r->missed = missed;
-    return VC_OK;
+out:
+    return status;
 }
 
 /* Some trained tensor has other values than in the file. */
@@ -454,7 +461,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     vc_trainer_ranks_quiet(t);
     VC_TRY(vc_trainer_open(t));
     if (t->options.dry_run) {
-        return VC_OK;
+        return vc_masks_report(t);
     }
     VC_TRY(vc_trainer_prepare(t));
     VC_TRY(identify(t, digests));
@@ -485,9 +492,11 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     }
     vc_trainer_release(t); /* what reads and writes tensors has its place */
     VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? VC_OK : check_changed(t));
+    VC_TRY(vc_masks_report(t));
     VC_TRY(check_gates(t, arena));
     vc_grid_finish(t);
 out:
+    status = status == VC_E_GATE ? vc_divergence_tell(t, arena) : status;
     vc_free(t->ctx, with.right);
     return status;
 }

@@ -20,7 +20,7 @@ void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_s
     vc_options_fill(&logits_kind, options, struct_size);
 }
 
-#define FIXED_ARRAYS 6 /* logits, classes, rest, temperature, n_classes, teacher; then one for each input */
+#define FIXED_ARRAYS 7 /* logits, classes, rest, temperature, n_classes, teacher, digest; then one for each input */
 
 /* What the file will have. */
 struct answers {
@@ -34,7 +34,7 @@ struct answers {
     int64_t n_classes;
     double temperature;
     uint64_t shape[3], rows, one, digits;
-    char teacher[VC_SHA256_HEX_BYTES];
+    char teacher[VC_SHA256_HEX_BYTES], digest[VC_SHA256_HEX_BYTES];
     char (*inputs)[VC_SHA256_HEX_BYTES];
     struct vc_memory_tensor *tensors;
     size_t n_tensors;
@@ -276,6 +276,7 @@ static enum vc_status lay_out(struct answers *a)
     }
     add_array(a, "n_classes", VC_DTYPE_I64, 1, &a->one, &a->n_classes);
     add_array(a, "teacher", VC_DTYPE_U8, 1, &a->digits, a->teacher);
+    add_array(a, VC_DIGEST_NAME, VC_DTYPE_U8, 1, &a->digits, a->digest);
     for (size_t k = 0; k < view->n; k++) {
         const char *name = vc_arena_printf(a->t.ctx, &a->arena, VC_TEACHER_DATA "%s", view->inputs[k].name);
 
@@ -326,6 +327,7 @@ static enum vc_status work(struct answers *a)
     status = answer_all(a);
     status = vc_model_unchanged(ctx, a->t.eval.rows.model, status);
     VC_TRY(vc_model_unchanged(ctx, a->options.network.weights, status));
+    VC_TRY(vc_identity_content(ctx, model, a->digest));
     VC_TRY(vc_job_run(ctx, job));
 out:
     vc_job_free(job);

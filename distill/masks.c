@@ -4,10 +4,14 @@
  *     fc.weight.mask  bool [64, 128]  or u8 with 0 and 1; also under the weight's own name */
 #include "distill/masks.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/gradual.h"
+#include "distill/real.h"
+#include "passes/graph_params.h"
 
 #define SUFFIX ".mask"
 
@@ -143,34 +147,87 @@ out:
     return status;
 }
 
-/* Where the weights of a tensor of two or more dimensions are 0. */
-static enum vc_status find_zeros(struct vc_trainer *t, const struct vc_weight *item, struct vc_trainer_state *state)
-{
-    uint64_t n = 0;
+/* ---- zeros of the student's file ---- */
 
-    for (uint64_t i = 0; item->n_dims > 1 && i < item->n; i++) {
-        n += is_zero(t, item, i);
-    }
-    if (n == 0) {
-        return VC_OK;
-    }
-    state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
-    for (uint64_t i = 0; state->keep != NULL && i < item->n; i++) {
-        state->keep[i] = !is_zero(t, item, i);
-    }
-    return state->keep != NULL ? VC_OK : VC_E_NOMEM;
+/* As pruning leaves a tensor: 20 to 99.9 % are 0. Fewer are there by chance, and a tensor of nothing but zeros is a
+ * layer that begins so. */
+static bool is_pruned(uint64_t zeros, uint64_t n)
+{
+    return n != 0 && (double)zeros >= 0.2 * (double)n && (double)zeros <= 0.999 * (double)n;
 }
 
-enum vc_status vc_masks_make(struct vc_trainer *t, const struct vc_weight *item, struct vc_trainer_state *state)
+static enum vc_status count_zeros(struct vc_trainer *t, const struct vc_weight *item, uint64_t *zeros)
 {
+    const struct vc_model *model = t->options.student.weights;
+    struct vc_place place = vc_place_whole();
+    void *values = vc_alloc_array(t->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(t->options.precision));
+    struct vc_weight read = *item;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(values);
+    read.data = values;
+    VC_TRY(vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->f64, values));
+    for (uint64_t i = 0; i < item->n; i++) {
+        *zeros += is_zero(t, &read, i);
+    }
+out:
+    vc_free(t->ctx, values);
+    return status;
+}
+
+enum vc_status vc_masks_open(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    const struct vc_weights *w = t->student.weights;
+    enum vc_status status = VC_OK;
+
+    if (t->judge_only || o->task != VC_TASK_TRAIN) {
+        return VC_OK;
+    }
+    t->zeros = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *t->zeros);
+    VC_TRY_ALLOC(t->zeros);
+    for (size_t k = 0; k < w->n; k++) {
+        const struct vc_weight *item = &w->items[k];
+        struct vc_trainer_zeros *z = &t->zeros[k];
+
+        if (!item->trained || item->drawn) {
+            continue;
+        }
+        VC_TRY(item->n_dims > 1 ? count_zeros(t, item, &z->n) : VC_OK);
+        z->masked = o->mask != NULL && mask_of(o->mask, item) != VC_NO_TENSOR;
+        z->masked = z->masked || (o->keep_sparsity && z->n != 0) || (!o->refill && is_pruned(z->n, item->n));
+    }
+    vc_pool_trim(t->ctx->shared->pool);
+out:
+    return status;
+}
+
+bool vc_masks_has(const struct vc_trainer *t, size_t entry)
+{
+    return t->zeros != NULL && t->zeros[entry].masked;
+}
+
+enum vc_status vc_masks_make(struct vc_trainer *t, size_t entry)
+{
+    const struct vc_weight *item = &t->student.weights->items[entry];
+    struct vc_trainer_state *state = &t->states[entry];
     enum vc_status status = VC_OK;
 
     vc_free(t->ctx, state->keep);
     state->keep = NULL;
     state->n_masked = 0;
+    if (!vc_masks_has(t, entry)) {
+        return VC_OK;
+    }
     VC_TRY(t->options.mask != NULL ? read_mask(t, item, state) : VC_OK);
-    VC_TRY(state->keep == NULL && t->options.keep_sparsity ? find_zeros(t, item, state) : VC_OK);
-    for (uint64_t i = 0; state->keep != NULL && i < item->n; i++) {
+    if (state->keep == NULL) {
+        state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+        VC_TRY_ALLOC(state->keep);
+        for (uint64_t i = 0; i < item->n; i++) {
+            state->keep[i] = !is_zero(t, item, i);
+        }
+    }
+    for (uint64_t i = 0; i < item->n; i++) {
         if (state->keep[i] != 0) {
             continue;
         }
@@ -184,4 +241,82 @@ enum vc_status vc_masks_make(struct vc_trainer *t, const struct vc_weight *item,
     t->report->n_masked += state->n_masked;
 out:
     return status;
+}
+
+/* ---- the report ---- */
+
+static bool is_told(const struct vc_trainer *t, size_t entry)
+{
+    const struct vc_trainer_zeros *z = &t->zeros[entry];
+
+    return z->masked || vc_gradual_has(t, entry) ||
+           (z->n != 0 && (double)z->n >= 0.2 * (double)t->student.weights->items[entry].n);
+}
+
+enum vc_status vc_masks_report(struct vc_trainer *t)
+{
+    const struct vc_weights *w = t->student.weights;
+    struct vc_distill_zeros *list;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; t->zeros != NULL && k < w->n; k++) {
+        n += is_told(t, k);
+    }
+    if (n == 0) {
+        return VC_OK;
+    }
+    list = vc_arena_alloc(t->ctx, t->texts, n * sizeof *list);
+    VC_TRY_ALLOC(list);
+    t->report->zeros = list;
+    for (size_t k = 0; k < w->n; k++) {
+        const struct vc_weight *item = &w->items[k];
+
+        if (!is_told(t, k)) {
+            continue;
+        }
+        *list = (struct vc_distill_zeros){.name = vc_arena_copy(t->ctx, t->texts, item->name, strlen(item->name)),
+                                          .n = item->n,
+                                          .before = t->zeros[k].n,
+                                          .kept = t->zeros[k].masked || vc_gradual_has(t, k)};
+        VC_TRY_ALLOC(list->name);
+        for (uint64_t i = 0; !t->options.dry_run && i < item->n; i++) {
+            list->after += is_zero(t, item, i);
+        }
+        list++;
+        t->report->n_zeros++;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_masks_gate(struct vc_trainer *t, struct vc_arena *arena, const char **missed)
+{
+    const struct vc_distillation *r = t->report;
+    double share = t->options.expect_sparsity;
+    uint64_t n = 0;
+    uint64_t zeros = 0;
+    uint64_t wanted = 0;
+
+    for (size_t k = 0; k < r->n_zeros; k++) {
+        const struct vc_distill_zeros *z = &r->zeros[k];
+
+        if (z->kept || z->before < z->n) {
+            n += z->n;
+            zeros += z->after;
+            wanted += (uint64_t)floor(share * (double)z->n);
+        }
+    }
+    if (share <= 0 || (n != 0 && zeros >= wanted)) {
+        return VC_OK;
+    }
+    *missed = n == 0
+                  ? vc_arena_printf(t->ctx, arena, "no tensor of the student came pruned, %s asks for %g %% zeros",
+                                    vc_option(t->ctx, "expect_sparsity"), 100 * share)
+                  : vc_arena_printf(t->ctx, arena,
+                                    "%llu of the %llu weights of tensors that came pruned are zero (%.2f %%), %s asks "
+                                    "for %g %%: %llu",
+                                    (unsigned long long)zeros, (unsigned long long)n, 100 * (double)zeros / (double)n,
+                                    vc_option(t->ctx, "expect_sparsity"), 100 * share, (unsigned long long)wanted);
+    return *missed != NULL ? VC_OK : VC_E_NOMEM;
 }

@@ -675,7 +675,7 @@ static enum vc_status refuse_student(struct vc_trainer *t, const struct vc_match
                        "%s: step 1: the term of %s %s=%s is no finite number, because the student's %s is none",
                        o->student.weights->path, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student);
     }
-    return vc_fail(t->ctx, VC_E_ARGUMENT,
+    return vc_fail(t->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is no finite number, because the student's %s is none; a smaller "
                    "%s than %g, or %s%s, keeps it from diverging",
                    (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student,
@@ -712,7 +712,7 @@ enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *eng
     if (!is_finite_side(t, &pair->student, value_of(engine, k - 1)->data, n)) {
         return refuse_student(t, m, step);
     }
-    return vc_fail(t->ctx, VC_E_ARGUMENT,
+    return vc_fail(t->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is no finite number: the values are too far apart%s; a smaller %s "
                    "than %g keeps them from diverging",
                    (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student,

@@ -14,6 +14,7 @@
 #include "distill/device_step.h"
 #include "distill/gradual.h"
 #include "distill/grid.h"
+#include "distill/masks.h"
 #include "distill/match.h"
 
 /* ---- programs ---- */
@@ -142,11 +143,8 @@ static uint64_t planned(struct vc_trainer *t)
         }
     }
     for (size_t k = 0; !t->judge_only && k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
-        bool masks = t->options.keep_sparsity || t->options.mask != NULL;
-
         /* a byte for each weight of tensors that have a mask */
-        sum += item->trained && !item->drawn && (masks || vc_gradual_has(t, k)) ? block_bytes(item->n) : 0;
+        sum += vc_masks_has(t, k) || vc_gradual_has(t, k) ? block_bytes(t->student.weights->items[k].n) : 0;
     }
     for (unsigned k = 0; t->eval.open && !t->judge_only && k < 2; k++) {
         sum += block_bytes(t->eval.rows.n * t->student.positions); /* which answers were right */

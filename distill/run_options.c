@@ -44,6 +44,7 @@ static const struct row table[] = {
     ROW(precision, PRECISION),
     ROW(frozen_norm, SWITCH),
     ROW(keep_sparsity, SWITCH),
+    ROW(refill, SWITCH),
     ROW(control, SWITCH),
     ROW(eval_every, COUNT),
     ROW(early_stop, COUNT),

@@ -73,7 +73,7 @@ enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *
                        t->options.loss_scale);
     }
     return vc_fail(
-        t->ctx, VC_E_ARGUMENT,
+        t->ctx, VC_E_GATE,
         "step %llu: the gradient of %s is no finite number at element %zu, even with a scale of the loss of 1: "
         "gradients are beyond 65504, where fp16 ends; %s bf16 has room for them, and a smaller %s than %g keeps "
         "them from diverging",

@@ -251,6 +251,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
     VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
+    VC_TRY(vc_masks_open(t));
     VC_TRY(vc_trainer_fit(t));
     VC_TRY(vc_match_check_programs(t));
     VC_TRY(vc_trainer_ranks_fit(t));
@@ -279,6 +280,8 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     t->counts.best_step = 0;
     t->counts.waited = 0;
     t->counts.n_evals = 0;
+    t->figures.first = t->figures.early = t->figures.early_squares = 0;
+    memset(t->figures.late, 0, sizeof t->figures.late);
     vc_scale_begin(t);
     vc_trainer_place_states(t);
     t->report->n_masked = 0;
@@ -290,7 +293,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         }
         VC_TRY(check_finite(t, item));
         t->states[k].master = NULL;
-        VC_TRY(item->drawn ? VC_OK : vc_masks_make(t, item, &t->states[k]));
+        VC_TRY(item->drawn ? VC_OK : vc_masks_make(t, k));
     }
     VC_TRY(vc_gradual_begin(t));
     VC_TRY(vc_grid_begin(t));
@@ -320,6 +323,7 @@ void vc_trainer_close(struct vc_trainer *t)
     vc_free(t->ctx, t->spare);
     vc_free(t->ctx, t->best);
     vc_free(t->ctx, t->states);
+    vc_free(t->ctx, t->zeros);
     vc_free(t->ctx, t->maps);
     vc_free(t->ctx, t->order);
     vc_free(t->ctx, t->blocks);

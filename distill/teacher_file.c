@@ -117,6 +117,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu positions of each row; the student answers for %zu",
                        model->path, (unsigned long long)positions, rows->positions);
     }
+    VC_TRY(vc_identity_content_check(ctx, model));
     file->k = width < n_classes ? (size_t)width : 0;
     VC_TRY(file->k != 0 ? open_largest(ctx, file, shape, temperature) : VC_OK);
     VC_TRY(vc_row_array_open(ctx, model, tensor, &file->logits));

@@ -7,6 +7,7 @@
  *     n_classes    i64 [1]
  *     teacher      u8 [64]          SHA-256, as digits, of graph and weights (identity.h)
  *     data.x       u8 [64]          ... of the rows of the input x
+ *     digest       u8 [64]          ... of all of these (vc_identity_content)
  *
  * Of a network that answers for each position of a sequence the first three are [rows, positions, classes],
  * [rows, positions, k] and [rows, positions], with the answers to all positions, masked ones too. */

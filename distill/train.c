@@ -150,12 +150,12 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     }
     if (t->options.half == VC_HALF_F16) {
         return vc_fail(
-            t->ctx, VC_E_ARGUMENT,
+            t->ctx, VC_E_GATE,
             "step %llu: the loss is no number: values inside the student are beyond 65504, where fp16 ends; %s "
             "bf16 has room for them, and a smaller %s than %g keeps them from diverging",
             step, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"), t->options.lr);
     }
-    return vc_fail(t->ctx, VC_E_ARGUMENT,
+    return vc_fail(t->ctx, VC_E_GATE,
                    "step %llu: the loss is no number: the student's logits are %s; a smaller %s than %g, or %s, keeps "
                    "it from diverging",
                    step,
@@ -174,13 +174,13 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
             return vc_scale_refuse(t, w->step + 1, item->name, bad);
         }
         if (bad != item->n) {
-            return vc_fail(t->ctx, VC_E_ARGUMENT,
+            return vc_fail(t->ctx, VC_E_GATE,
                            "step %llu: the gradient of %s is no finite number at element %zu; a smaller %s than %g "
                            "keeps it from diverging",
                            (unsigned long long)w->step + 1, item->name, bad, vc_option(t->ctx, "lr"), t->options.lr);
         }
     }
-    return vc_fail(t->ctx, VC_E_ARGUMENT, "step %llu: the gradients are too large", (unsigned long long)w->step + 1);
+    return vc_fail(t->ctx, VC_E_GATE, "step %llu: the gradients are too large", (unsigned long long)w->step + 1);
 }
 
 /* Every tensor that is trained has a gradient in the first step, or training it would be for nothing. */
@@ -411,6 +411,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
     VC_TRY(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));
     t->counts.step = number + 1;
+    vc_divergence_note(t, loss);
     if (!t->control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
         t->report->last_loss = loss;
@@ -446,6 +447,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
         VC_TRY(vc_checkpoint_step(t));
         VC_TRY(vc_check_cancelled(t->ctx));
     }
+    VC_TRY(vc_divergence_judge(t));
     VC_TRY(vc_trainer_choose(t));
     t->report->prune_end = vc_gradual_masked(t);
 out:

@@ -55,10 +55,15 @@ struct vc_trainer_counts {
     uint64_t n_evals;      /* of the run; of the control none is kept */
 };
 
+#define VC_LATE_LOSSES 16
+
 struct vc_trainer_figures {
     double first_loss, last_loss, kd_gradient, ce_gradient;
     double control_accuracy, control_ce, control_agreement, control_kd;
     double best_figure, best_loss;
+    /* Of the losses: the first, the sum of the first 16 and of their squares, and the last 16, that of step n at n %
+     * 16: divergence.c. */
+    double first, early, early_squares, late[VC_LATE_LOSSES];
 };
 
 /* Of the loss: scale.c. In checkpoints of runs with fp16, as it is. */
@@ -99,6 +104,10 @@ struct vc_trainer {
         uint64_t n_masked;
     } * states; /* by entry of the student's weights */
     size_t n_states;
+    struct vc_trainer_zeros {
+        uint64_t n;  /* weights that are 0 in the student's file, of a tensor with two or more dimensions */
+        bool masked; /* a mask of the file, or its zeros, are kept from being trained */
+    } * zeros;       /* by entry of the student's weights: masks.c */
     struct vc_dynamic_maps *maps;   /* of codes; NULL: no states are coded */
     struct vc_update_block *blocks; /* of weights that are updated together: update.c */
     size_t n_blocks;
@@ -210,6 +219,12 @@ void vc_scale_good(struct vc_trainer *t);
 bool vc_scale_skip(struct vc_trainer *t);
 /* The sentence for the latter. */
 enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *tensor, size_t element);
+
+/* Behind a step, its loss; then, behind the last one, VC_E_GATE where losses grew. */
+void vc_divergence_note(struct vc_trainer *t, double loss);
+enum vc_status vc_divergence_judge(struct vc_trainer *t);
+/* A run ended with VC_E_GATE: its sentence is the gate that was missed, in the arena; the weights are the file's. */
+enum vc_status vc_divergence_tell(struct vc_trainer *t, struct vc_arena *arena);
 
 /* All steps of a run, with the teacher or, for the control, without. */
 enum vc_status vc_trainer_run(struct vc_trainer *t);

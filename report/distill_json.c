@@ -59,6 +59,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     vc_json_string(json, "precision", o->half != VC_HALF_NONE ? halves[o->half] : precisions[o->precision]);
     vc_json_line(json);
     vc_json_bool(json, "keep_sparsity", o->keep_sparsity);
+    vc_json_bool(json, "refill", o->refill);
     vc_json_bool(json, "frozen_norm", o->frozen_norm);
     vc_json_bool(json, "allow_tied", o->allow_tied);
     vc_json_bool(json, "recalibrate_bn", o->task == VC_TASK_RECALIBRATE);
@@ -130,6 +131,28 @@ static void write_matches(struct vc_json *json, const struct vc_distill_options 
     vc_json_end(json, ']');
 }
 
+/* Tensors that came with zeros. */
+static void write_zeros(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    vc_json_begin(json, "zeros", '[', false);
+    for (size_t k = 0; k < d->n_zeros; k++) {
+        const struct vc_distill_zeros *z = &d->zeros[k];
+
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "tensor", z->name);
+        vc_json_uint(json, "weights", z->n);
+        vc_json_uint(json, "before", z->before);
+        if (o->dry_run) {
+            vc_json_null(json, "after");
+        } else {
+            vc_json_uint(json, "after", z->after);
+        }
+        vc_json_bool(json, "kept", z->kept);
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
 static void write_run(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     vc_json_begin(json, "run", '{', true);
@@ -176,6 +199,9 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
             vc_json_real(json, "share", d->grid_share);
         }
         vc_json_end(json, '}');
+    }
+    if (d->n_zeros != 0) {
+        write_zeros(json, o, d);
     }
     if (d->prune_weights != 0) {
         write_pruning(json, o, d);

@@ -84,6 +84,11 @@ static bool take_match(void *group, const char *value)
     return true;
 }
 
+static bool take_expected(void *group, const char *value)
+{
+    return expected_share(value, &((struct distill_cli *)group)->distill.expect_sparsity);
+}
+
 static bool take_betas(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
@@ -228,7 +233,10 @@ static const struct opt training_opts[] = {
     {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),
      .help = "train nothing: only the running statistics of batch normalization become those of the rows of --data"},
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(keep_sparsity),
-     .help = "weights that are zero stay zero (of tensors with two or more dimensions)"},
+     .help = "every weight that is zero stays zero, of tensors with two or more dimensions (default: of those that came pruned, "
+             "with 20 to 99.9 % zeros)"},
+    {.name = "no-keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(refill),
+     .help = "train zeros as all other weights: a pruned student fills again"},
     {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(mask), .option = "mask",
      .help = "weights that the masks of this file do not keep become zero and stay zero (as prune --mask-out writes them)"},
     {.name = "sparsity", .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
@@ -293,6 +301,9 @@ static const struct opt watch_opts[] = {
      .help = "gate: write nothing and exit 1 when the student answers fewer rows of --eval rightly, such as 0.95"},
     {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(max_drop),
      .help = "gate: ... when its accuracy is further below that of the teacher, such as 0.01"},
+    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "expect_sparsity",
+     .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
+     .help = "gate: ... when fewer weights of the tensors that came pruned are zero in the end than pruning each to this share makes"},
 };
 /* clang-format on */
 static const struct opt_group group_student = {"Student", student_opts, sizeof(student_opts) / sizeof(student_opts[0]),

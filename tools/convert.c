@@ -90,10 +90,8 @@ static bool take_drop(void *group, const char *value)
     return word >= 0;
 }
 
-/* "0.5" or "50%": above 0, at most 1 */
-static bool take_expected(void *group, const char *value)
+bool expected_share(const char *value, double *share)
 {
-    double *share = &((struct convert_options *)group)->write.expect_sparsity;
     char *end;
 
     *share = strtod(value, &end);
@@ -102,6 +100,11 @@ static bool take_expected(void *group, const char *value)
         end++;
     }
     return end != value && *end == '\0' && *share > 0.0 && *share <= 1.0;
+}
+
+static bool take_expected(void *group, const char *value)
+{
+    return expected_share(value, &((struct convert_options *)group)->write.expect_sparsity);
 }
 
 #define WRITE(member) OPT_FIELD(struct convert_options, write.member)

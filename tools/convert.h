@@ -34,6 +34,8 @@ struct convert_options {
 
 /* What holds without an option on the command line; before app_parse. Everything else in *options is zero. */
 void convert_defaults(struct convert_options *options);
+/* "0.5" or "50%": above 0, at most 1; false: something else. */
+bool expected_share(const char *value, double *share);
 
 /* What a command does to a model. */
 struct conversion {

@@ -231,6 +231,8 @@ void help_man(FILE *to)
           ".TP\n.B VC_CPU_MASK\nas \\fB\\-\\-cpu\\-mask\\fR\n"
           ".TP\n.B VCOMPRESS_BACKEND_PATH\nthe CUDA plug-in, or its folder, in place of where it is looked for\n"
           ".TP\n.B VCOMPRESS_MPI_PATH\nthe same of the MPI plug-in, for distill with several processes\n"
+          ".TP\n.B TORCHELASTIC_RUN_ID\nset by torchrun, whose processes know of no MPI: distill refuses to train as "
+          "one of several\n"
           ".TP\n.B CUDA_VISIBLE_DEVICES\nthe GPUs that a process sees; with one for each rank, distill takes that\n"
           ".TP\n.B VCOMPRESS_GPU\nthe GPU of fit and plan where the command line names none\n"
           ".TP\n.B TMPDIR\nfolder of unnamed temporary files for pipes\n"

@@ -74,6 +74,38 @@ static void print_pruning(const struct app *app, const struct vc_distill_options
     }
 }
 
+#define MOST_ZEROS 6 /* lines of one kind, where -v does not ask for all */
+
+/* Tensors that came with zeros: those whose zeros stay, then those that were trained as others. */
+static void print_zeros(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    for (unsigned kind = 0; kind < 2; kind++) {
+        size_t n = 0;
+
+        for (size_t k = 0; k < d->n_zeros; k++) {
+            const struct vc_distill_zeros *z = &d->zeros[k];
+
+            if (z->kept != (kind == 0) || (++n > MOST_ZEROS && app->common.verbose == 0)) {
+                continue;
+            }
+            fputs(n == 1 ? (kind == 0 ? "zeros     stay in " : "zeros     are trained in ") : "          ", to);
+            print_clean(to, z->name);
+            fprintf(to, ": %s", fmt_count(buf, z->before));
+            fprintf(to, " of %s", fmt_count(buf, z->n));
+            if (!o->dry_run) {
+                fprintf(to, " before, %s after", fmt_count(buf, z->after));
+            }
+            fputc('\n', to);
+        }
+        if (n > MOST_ZEROS && app->common.verbose == 0) {
+            fprintf(to, "          and in %zu other tensors (-v lists them)\n", n - MOST_ZEROS);
+        }
+    }
+}
+
 /* A line for each pair of --match, with its term in the first step and in the last. */
 static void print_matches(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
@@ -122,7 +154,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     print_clean(to, student);
     fprintf(to, ": %s weights", fmt_count(buf, d->n_weights));
     fprintf(to, " of %zu tensors are trained", d->n_tensors);
-    if ((o->keep_sparsity || o->mask != NULL || o->prune != NULL) && !o->dry_run) {
+    if (d->n_masked != 0) {
         fprintf(to, ", %s of which stay 0", fmt_count(buf, d->n_masked));
     }
     if (d->n_frozen != 0) {
@@ -167,6 +199,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
             fprintf(to, "scales    learned: %.4g of what the largest magnitudes give, in the mean\n", d->grid_share);
         }
     }
+    print_zeros(app, o, d);
     if (d->prune_weights != 0) {
         print_pruning(app, o, d);
     }

@@ -149,7 +149,7 @@ struct vc_distill_options {
     const char *const *freeze; /* globs: tensors that are not trained */
     size_t n_freeze;
     bool frozen_norm;    /* BatchNormalization keeps its running statistics and computes with them */
-    bool keep_sparsity;  /* weights that are 0 stay 0 */
+    bool keep_sparsity;  /* all weights that are 0 stay 0, of tensors with two or more dimensions; see refill */
     bool control;        /* the same student, rows and steps once more with labels and without the teacher */
     bool dry_run;        /* everything is checked and counted, nothing is trained */
     double min_accuracy; /* gates on `eval`, shares from 0 to 1: the student's accuracy, and what it is below that of
@@ -233,6 +233,13 @@ struct vc_distill_options {
     bool learn_scales;
     /* Ranks that have a device each: what adds up their gradients. */
     enum vc_all_reduce all_reduce;
+    /* Weights that are 0 are trained as all others. Without it and keep_sparsity they stay 0 in tensors of two or more
+     * dimensions of which 20 to 99.9 % are 0, as pruning leaves them; tensors of nothing but zeros are trained, as new
+     * layers are. The report has the list: vc_distillation.zeros. */
+    bool refill;
+    /* Gate, a share from 0 to 1: of the tensors of that list together, but for those of nothing but zeros, and of those
+     * of `prune`, at least so many weights are 0 in the end as pruning each to this share makes. 0: none. */
+    double expect_sparsity;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -264,6 +271,13 @@ struct vc_distill_eval {
 struct vc_match_figures {
     double first, last;
     bool projected;
+};
+
+/* A tensor of the student that came with zeros. */
+struct vc_distill_zeros {
+    const char *name;
+    uint64_t n, before, after; /* weights; those that are 0; `after` is not there (0) in a dry run */
+    bool kept;                 /* zeros stay 0; else they were trained as all others */
 };
 
 /* The library's; freed with vc_distillation_free. */
@@ -336,6 +350,9 @@ struct vc_distillation {
     double grid_share;  /* options.learn_scales: the mean of all shares in the end; NaN: scales are not learned */
     const char
         *all_reduce; /* what added up the gradients of ranks with a device each: "NCCL 2.27.3", "host"; else NULL */
+    /* Trained tensors of two or more dimensions of which at least 20 % were 0, or of which zeros are kept. */
+    const struct vc_distill_zeros *zeros;
+    size_t n_zeros;
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -21,6 +21,7 @@ failed=0
 other=
 unset CUDA_VISIBLE_DEVICES
 mpi_starts "$mpiexec" || exit 77
+others_write
 
 say() { # SAYS CONDITION-STATUS
     if [ "$2" -eq 0 ]; then
@@ -37,8 +38,8 @@ say() { # SAYS CONDITION-STATUS
 ranks() {
     n=$1 name=$2
     shift 2
-    timeout 100 "$mpiexec" -n 1 "$program" distill "$@" -o "$name.npz" --json="$name.json" : -n $((n - 1)) \
-        "$program" distill "$@" $other -o "$name.npz" >"$name.out" 2>"$name.err"
+    timeout 100 "$mpiexec" -n "$n" sh others.sh "$other" "$program" distill "$@" -o "$name.npz" --json="$name.json" \
+        >"$name.out" 2>"$name.err"
 }
 
 # The first number of that name in many.json.
@@ -104,7 +105,7 @@ if [ -n "${VC_EMU_DEVICES:-}" ] && [ "$devices" -ge 2 ]; then
         case $what in
         none) words='NCCL, which adds up the gradients of the ranks: libnccl.so.2 cannot be loaded (--all-reduce host does without it)$' ;;
         init) words='rank 1: NCCL, which adds up the gradients of the ranks: ncclCommInitRank: unhandled system error (--all-reduce host does without it)$' ;;
-        *) words='rank 0: another rank does not answer: ' ;;
+        *) words='\(rank 0: another rank does not answer: \|interrupted after [0-9]* steps\)' ;; # mpirun ends rank 0, or NCCL does
         esac
         grep -q "^vcompress: .*$words" never.err && [ ! -e never.npz ] || outcome=1
         say "an NCCL that is not what it should be: $what" "$outcome"

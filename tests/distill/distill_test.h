@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "core/model/memory_model.h"
+#include "distill/identity.h"
 
 #define ROWS  20
 #define STEPS 12
@@ -49,6 +50,46 @@ static inline void write_file_as(const char *name, const struct vc_memory_tensor
 static inline void write_file(const char *name, const struct vc_memory_tensor *tensors, size_t n)
 {
     write_file_as(name, tensors, n, VC_DEFLATE_NONE);
+}
+
+#define MOST_SEALED 40
+
+/* Writes them with the digest of all of them, in place of an older one: as files of answers have it. */
+static inline void write_sealed(const char *name, const struct vc_memory_tensor *tensors, size_t n)
+{
+    static const uint64_t digits = VC_SHA256_HEX_BYTES - 1;
+    struct vc_memory_tensor sealed[MOST_SEALED];
+    char hex[VC_SHA256_HEX_BYTES];
+    struct vc_model *model = NULL;
+    size_t k = 0;
+
+    assert_true(n < MOST_SEALED);
+    for (size_t i = 0; i < n; i++) {
+        sealed[k] = tensors[i];
+        k += strcmp(tensors[i].name, VC_DIGEST_NAME) != 0;
+    }
+    assert_int_equal(vc_memory_model_create(ctx, sealed, k, &model), VC_OK);
+    assert_int_equal(vc_identity_content(ctx, model, hex), VC_OK);
+    vc_model_close(model);
+    sealed[k++] = (struct vc_memory_tensor){VC_DIGEST_NAME, VC_DTYPE_U8, 1, &digits, hex};
+    write_file(name, sealed, k);
+}
+
+/* Calls look(user) with the file as it is but for one bit, of every byte another one. */
+static inline void flip_bits(const char *name, void (*look)(void *user, size_t byte), void *user)
+{
+    struct bytes file = load(name);
+
+    for (size_t i = 0; i < file.n; i++) {
+        uint8_t bit = (uint8_t)(1U << (5 * i + i / 8) % 8);
+
+        file.p[i] ^= bit;
+        (void)save(name, &file);
+        look(user, i);
+        file.p[i] ^= bit;
+    }
+    (void)save(name, &file);
+    bytes_release(&file);
 }
 
 static const uint64_t shape_a[2] = {8, 5};
@@ -183,6 +224,19 @@ static inline void read_doubles(const char *file, const char *tensor, double *ou
     assert_int_equal(vc_model_open(ctx, in_folder(file), NULL, &model), VC_OK);
     assert_int_equal(vc_model_read(ctx, model, vc_model_find(model, tensor), 0, n, out, n * sizeof *out), VC_OK);
     vc_model_close(model);
+}
+
+/* The run diverges: nothing is written, and the report has the reason. */
+static inline void expect_diverged(struct run *run, const char *words)
+{
+    struct vc_distillation *d = NULL;
+
+    assert_int_equal(vc_distill(ctx, &run->options, &d), VC_E_GATE);
+    assert_true(d != NULL && d->missed != NULL && d->options != NULL);
+    if (strstr(d->missed, words) == NULL) {
+        fail_msg("'%s' does not say '%s'", d->missed, words);
+    }
+    vc_distillation_free(d);
 }
 
 static inline void expect_refused(struct run *run, enum vc_status wanted, const char *words)

@@ -83,14 +83,21 @@ says 'distill in a recipe is work for one process'
 # each by itself, because that was asked for
 ranks 2 $run --steps 5 --ranks none -q -o one.npz || wrong "--ranks none"
 
-# a rank with other options than the others (by a script: the launcher of Open MPI 5.0.7 crashes at "mpiexec a : b")
-cat >unequal.sh <<'END'
-[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || set -- "$@" --temperature 3
-exec "$@"
-END
-timeout 100 "$mpiexec" -n 2 sh unequal.sh "$program" $run --steps 5 -o no.npz >out 2>err &&
-    wrong "two ranks with two temperatures"
+# a rank with other options than the others: numbers, other files, and an option that only one of them has
+unequal() { # OPTION... of rank 1
+    others_write
+    timeout 100 "$mpiexec" -n 2 sh others.sh "$*" "$program" $run --steps 5 -o no.npz >out 2>err
+}
+unequal --temperature 3 && wrong "two ranks with two temperatures"
 says 'vcompress: rank 1: --temperature is 3; rank 0 has 2'
+unequal --freeze a.weight --freeze b.bias && wrong "a rank that leaves tensors as they are"
+says 'vcompress: rank 1: --freeze is another one than that of rank 0'
+unequal --data wide.npz && wrong "a rank with other rows"
+says 'vcompress: rank 1: wide.npz: '
+unequal --accum 8 && wrong "a rank with steps of more rows"
+says 'vcompress: rank 1: --accum is 8; rank 0 has 4'
+unequal --temperature 0 && wrong "a rank that fails before it has read anything"
+says 'vcompress: rank 1: --temperature: 0 is not above 0'
 
 # a rank is killed: no output, and the last checkpoint goes on with any number of ranks to the bytes of one process
 cat >started.sh <<'END'

@@ -17,3 +17,14 @@ mpi_starts() {
         return 1
     }
 }
+
+# Writes others.sh OPTIONS COMMAND...: runs it, on all ranks but 0 with these options behind its own. (mpirun of Open MPI 5
+# takes no two commands with a colon between them: it crashes.)
+others_write() {
+    cat >others.sh <<'END'
+options=$1
+shift
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && options=
+exec "$@" $options
+END
+}

@@ -275,13 +275,13 @@ static void test_evaluations(void **unused)
 
 /* ---- what is refused ---- */
 
-static void interrupt(struct run *run, char *file, size_t room)
+static void interrupt(struct run *run, const char *name, char *file, size_t room)
 {
     struct told told = {.stop_at = STOP_AT};
     struct vc_distillation *d = NULL;
 
-    (void)snprintf(file, room, "%s", in_folder("run.npz"));
-    remove_path("run.npz");
+    (void)snprintf(file, room, "%s", in_folder(name));
+    remove_path(name);
     run->options.tell = listen;
     run->options.user = &told;
     run->options.checkpoint = file;
@@ -301,7 +301,7 @@ static void test_other_run(void **unused)
     (void)unused;
     open_run(&run);
     remove_path("out.npz");
-    interrupt(&run, file, sizeof file);
+    interrupt(&run, "run.npz", file, sizeof file);
     run.options.lr = 0.5;
     expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with lr 0.001; this run has 0.5");
     run.options.lr = 0.001;
@@ -342,38 +342,153 @@ static void test_other_run(void **unused)
     close_run(&run);
 }
 
-/* Every byte of the file, changed: a sentence, or the run as it would have been. */
+/* What a run came to that went on from a file. */
+struct resumed {
+    struct run *run;
+    struct told told;
+    struct vc_quality after;
+    size_t n_same, n_refused;
+};
+
+static void resume_from(void *user, size_t byte)
+{
+    struct resumed *r = user;
+    struct told told = {.stop_at = 0};
+    struct vc_distillation *d = NULL;
+    enum vc_status status;
+
+    r->run->options.user = &told;
+    status = vc_distill(ctx, &r->run->options, &d);
+    assert_int_equal(d != NULL, status == VC_OK);
+    if (status == VC_OK && r->n_same == 0) {
+        r->told = told;
+        r->after = d->after;
+    }
+    if (status == VC_OK && (memcmp(&r->told, &told, sizeof told) != 0 || d->after.kd != r->after.kd)) {
+        fail_msg("byte %zu: another run", byte);
+    }
+    if (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED && status != VC_E_ARGUMENT) {
+        fail_msg("byte %zu: %s", byte, vc_ctx_message(ctx));
+    }
+    r->n_same += status == VC_OK;
+    r->n_refused += status != VC_OK;
+    vc_distillation_free(d);
+}
+
+/* The student of half zeros. */
+static void write_sparse(const char *name)
+{
+    static const uint64_t eight = 8, three = 3;
+    double a[40], a_bias[8], b[24], b_bias[3];
+    const struct vc_memory_tensor tensors[] = {{"a.weight", VC_DTYPE_F64, 2, shape_a, a},
+                                               {"a.bias", VC_DTYPE_F64, 1, &eight, a_bias},
+                                               {"b.weight", VC_DTYPE_F64, 2, shape_b, b},
+                                               {"b.bias", VC_DTYPE_F64, 1, &three, b_bias}};
+
+    numbers(200, 40, a);
+    numbers(201, 8, a_bias);
+    numbers(202, 24, b);
+    numbers(203, 3, b_bias);
+    for (size_t i = 0; i < 40; i += 2) {
+        a[i] = 0;
+    }
+    write_file(name, tensors, 4);
+}
+
+/* One bit of every byte of the file, in both formats: a sentence, or the run as it would have been. */
 static void test_damaged(void **unused)
 {
-    struct bytes good;
-    struct run run;
-    char file[256];
+    static const char *const files[] = {"run.npz", "run.safetensors"};
+    struct vc_network sparse = {.graph = NULL};
 
     (void)unused;
-    open_run(&run);
-    run.options.write = NULL;
-    run.options.steps = STOP_AT + 1;
-    interrupt(&run, file, sizeof file);
-    good = load("run.npz");
-    for (size_t at = 0; at < good.n; at += 7) {
-        struct vc_distillation *d = NULL;
-        FILE *f = fopen(file, "wb");
-        enum vc_status status;
+    write_sparse("sparse.npz");
+    open_net("sparse.npz", &sparse);
+    for (size_t k = 0; k < 2; k++) {
+        struct resumed r = {.n_same = 0};
+        struct run run;
+        char file[256];
 
-        assert_non_null(f);
-        good.p[at] ^= 0x41;
-        assert_int_equal(fwrite(good.p, 1, good.n, f), good.n);
-        (void)fclose(f);
-        good.p[at] ^= 0x41;
-        status = vc_distill(ctx, &run.options, &d);
-        if (status != VC_OK && status != VC_E_FORMAT && status != VC_E_UNSUPPORTED && status != VC_E_ARGUMENT) {
-            fail_msg("byte %zu: %s", at, vc_ctx_message(ctx));
-        }
-        assert_int_equal(d != NULL, status == VC_OK);
-        vc_distillation_free(d);
+        open_run(&run);
+        r.run = &run;
+        run.options.student = sparse;
+        run.options.write = NULL;
+        run.options.eval = &run.data;
+        run.options.eval_every = 2;
+        run.options.precision = VC_GRAPH_F32;
+        run.options.steps = STOP_AT + 2;
+        interrupt(&run, files[k], file, sizeof file);
+        run.options.tell = listen;
+        resume_from(&r, 0);
+        assert_int_equal(r.n_same, 1);
+        flip_bits(files[k], resume_from, &r);
+        assert_true(r.n_refused > 2000); /* most bytes are content */
+        close_run(&run);
     }
-    bytes_release(&good);
+    close_net(&sparse);
+}
+
+/* The file again as less.npz, without one array, or with another first byte of it. */
+static void copy_but(const struct vc_model *model, size_t but, const char *first)
+{
+    struct vc_memory_tensor tensors[MOST_SEALED];
+    size_t n = 0;
+
+    for (size_t k = 0; k < model->n_tensors; k++) {
+        const struct vc_tensor *t = &model->tensors[k];
+        char *data = malloc((size_t)t->size_bytes + 1);
+
+        assert_non_null(data);
+        assert_int_equal(vc_model_read(ctx, model, k, 0, t->n_elems, data, (size_t)t->size_bytes), VC_OK);
+        if (k == but && first != NULL) {
+            data[0] = *first;
+        }
+        if (k == but && first == NULL) {
+            free(data);
+        } else {
+            tensors[n++] = (struct vc_memory_tensor){t->name, t->dtype, t->n_dims, t->shape, data};
+        }
+    }
+    write_sealed("less.npz", tensors, n);
+    for (size_t k = 0; k < n; k++) {
+        free((void *)(uintptr_t)tensors[k].data);
+    }
+}
+
+/* Every array of the file that is left out, and values that no run has, with a digest that fits. */
+static void test_missing(void **unused)
+{
+    struct vc_model *model = NULL;
+    struct vc_network sparse = {.graph = NULL};
+    struct run run;
+    char file[256];
+    size_t n;
+
+    (void)unused;
+    write_sparse("sparse.npz");
+    open_net("sparse.npz", &sparse);
+    open_run(&run);
+    run.options.student = sparse;
+    run.options.write = NULL;
+    interrupt(&run, "run.npz", file, sizeof file);
+    assert_int_equal(vc_model_open(ctx, file, NULL, &model), VC_OK);
+    n = model->n_tensors;
+    assert_true(vc_model_find(model, "keep.a.weight") != VC_NO_TENSOR && n < MOST_SEALED);
+    for (size_t k = 0; k < n; k++) {
+        if (strcmp(model->tensors[k].name, VC_DIGEST_NAME) != 0) {
+            copy_but(model, k, NULL);
+            run.options.resume = in_folder("less.npz");
+            expect_refused(&run, VC_E_FORMAT, "less.npz: is no checkpoint of this run: ");
+            run.options.resume = file;
+        }
+    }
+    copy_but(model, vc_model_find(model, "keep.a.weight"), "\2");
+    run.options.resume = in_folder("less.npz");
+    expect_refused(&run, VC_E_FORMAT,
+                   "less.npz: is no checkpoint of this run: keep.a.weight has a value that no run has");
+    vc_model_close(model);
     close_run(&run);
+    close_net(&sparse);
 }
 
 /* Each allocation fails once, of a run that resumes and writes. One that fails while the file is written costs that
@@ -389,7 +504,7 @@ static void test_no_memory(void **unused)
 
     (void)unused;
     open_run(&run);
-    interrupt(&run, file, sizeof file);
+    interrupt(&run, "run.npz", file, sizeof file);
     (void)snprintf(next, sizeof next, "%s", in_folder("next.npz"));
     run.options.write = NULL;
     run.options.checkpoint = next;
@@ -419,7 +534,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers), cmocka_unit_test(test_control),     cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_dropout),    cmocka_unit_test(test_evaluations), cmocka_unit_test(test_other_run),
-        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_missing),     cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);

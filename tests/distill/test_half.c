@@ -465,15 +465,14 @@ static void overflow(void **unused)
 
     (void)unused;
     open_half(&run, &told, 1e6, VC_HALF_F16); /* beyond 65504 already */
-    expect_refused(&run, VC_E_ARGUMENT, "step 1: the loss is no number: values inside the student are beyond 65504");
+    expect_diverged(&run, "step 1: the loss is no number: values inside the student are beyond 65504");
     close_run(&run);
 
     open_half(&run, &told, 3e4, VC_HALF_F16);
     run.options.alpha = 1;
     run.options.loss = VC_TEACHER_LOSS_MSE;
     run.options.steps = 40;
-    expect_refused(&run, VC_E_ARGUMENT, "step 17: the gradient of a.weight is no finite number at element");
-    expect_says(ctx, "even with a scale of the loss of 1: gradients are beyond 65504, where fp16 ends");
+    expect_diverged(&run, "step 17: the gradient of a.weight is no finite number at element");
     assert_int_equal(told.n, 16);
     assert_true(told.scales[15] == 2 && told.skipped[15]);
     run.options.steps = 3;
@@ -512,7 +511,7 @@ static void write_scale(const char *from, const char *to, const double scale[3])
         tensors[k] = (struct vc_memory_tensor){t->name, t->dtype, t->n_dims, t->shape,
                                                strcmp(t->name, "scale") == 0 ? memcpy(data, scale, bytes) : data};
     }
-    write_file(to, tensors, n);
+    write_sealed(to, tensors, n);
     for (size_t k = 0; k < n; k++) {
         free((void *)(uintptr_t)tensors[k].data);
     }

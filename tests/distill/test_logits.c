@@ -136,7 +136,7 @@ static void test_mean(void **unused)
     assert_int_equal(vc_model_read(ctx, model, vc_model_find(model, "teacher"), 0, 64, teacher, 64), VC_OK);
     assert_int_equal(vc_model_read(ctx, model, vc_model_find(model, "data.x"), 0, 64, data, 64), VC_OK);
     vc_model_close(model);
-    write_file("hand.npz", tensors, 4);
+    write_sealed("hand.npz", tensors, 4);
     run_with(both, 2, 3, losses, weights);
     run_with(by_hand, 1, 3, again, again_weights);
     for (size_t i = 0; i < STEPS; i++) {
@@ -199,7 +199,7 @@ static void refuse(struct run *run, const char *file, const char *words)
 /* The file again, with one array replaced by another, or left out where `with` has no name. */
 static void damage(const char *from, const char *to, const char *array, const struct vc_memory_tensor *with)
 {
-    struct vc_memory_tensor tensors[8];
+    struct vc_memory_tensor tensors[MOST_SEALED];
     struct vc_model *model = NULL;
     size_t n = 0;
 
@@ -219,7 +219,7 @@ static void damage(const char *from, const char *to, const char *array, const st
             }
         }
     }
-    write_file(to, tensors, n);
+    write_sealed(to, tensors, n);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(tensors[i].name, array) != 0) {
             free((void *)(uintptr_t)tensors[i].data);
@@ -281,6 +281,62 @@ static void test_refused(void **unused)
     assert_false(exists("no.npz"));
 }
 
+/* What a run has told that learnt from a file. */
+struct learnt {
+    struct run *run;
+    const char *file;
+    double losses[STEPS];
+    size_t n_same, n_refused;
+};
+
+static void learn_from(void *user, size_t byte)
+{
+    struct learnt *l = user;
+    struct vc_model *model = NULL;
+    const struct vc_model *const *list = (const struct vc_model *const *)&model;
+    struct vc_distillation *d = NULL;
+    enum vc_status status = vc_model_open(ctx, in_folder(l->file), NULL, &model);
+
+    l->run->options.logits = list;
+    l->run->options.n_logits = 1;
+    l->run->n_losses = 0;
+    status = status == VC_OK ? vc_distill(ctx, &l->run->options, &d) : status;
+    if (status == VC_OK && l->n_same != 0 && memcmp(l->losses, l->run->losses, sizeof l->losses) != 0) {
+        fail_msg("%s: byte %zu: other losses", l->file, byte);
+    }
+    l->n_same += status == VC_OK;
+    l->n_refused += status == VC_E_FORMAT || status == VC_E_UNSUPPORTED || status == VC_E_ARGUMENT;
+    if (status != VC_OK && l->n_same + l->n_refused == 0) {
+        fail_msg("%s: byte %zu: %s", l->file, byte, vc_ctx_message(ctx));
+    }
+    vc_distillation_free(d);
+    vc_model_close(model);
+}
+
+/* One bit of each byte: it is refused, or nothing changes. */
+static void test_damaged_bits(void **unused)
+{
+    static const char *const files[] = {"all.npz", "all.safetensors", "largest.safetensors"};
+    struct run run;
+
+    (void)unused;
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++) {
+        struct learnt l = {&run, files[k], {0}, 0, 0};
+
+        assert_int_equal(write_logits("teacher.npz", k == 2 ? 2 : 0, VC_DTYPE_F32, files[k]), VC_OK);
+        open_run(&run);
+        run.options.teacher = (struct vc_network){.graph = NULL};
+        run.options.write = NULL;
+        run.options.steps = 3;
+        learn_from(&l, 0);
+        assert_int_equal(l.n_same, 1);
+        memcpy(l.losses, run.losses, sizeof l.losses);
+        flip_bits(files[k], learn_from, &l);
+        assert_true(l.n_refused > 400); /* most bytes are content */
+        close_run(&run);
+    }
+}
+
 /* Each allocation fails once: of writing the file, and of a run that learns from it. */
 static void test_no_memory(void **unused)
 {
@@ -336,8 +392,8 @@ static void test_no_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_the_network), cmocka_unit_test(test_mean),      cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_as_the_network), cmocka_unit_test(test_mean),         cmocka_unit_test(test_largest),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_damaged_bits), cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
