@@ -1,5 +1,4 @@
 /* logits.c - vc_logits: what a network answers to every row, in a file. teacher_file.h has its arrays. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "distill/identity.h"
 #include "distill/real.h"
 #include "distill/trainer.h"
+#include "kernels/functions.h"
 #include "kernels/kernels.h"
 
 static const struct vc_logits_options logits_defaults = {.batch = 64, .temperature = 2, .dtype = VC_DTYPE_F32};
@@ -96,7 +96,7 @@ static void find_largest(struct answers *a, const void *logits)
     }
 }
 
-/* log of the sum of exp(x / T) over all classes, where the k largest count as they are stored. */
+/* log of the sum of vc_exp_f64(x / T) over all classes, where the k largest count as they are stored. */
 static double sum_all(const struct answers *a, const void *logits, uint64_t row)
 {
     double t = a->options.temperature;
@@ -104,12 +104,12 @@ static double sum_all(const struct answers *a, const void *logits, uint64_t row)
     double sum = 0;
 
     for (size_t c = 0; c < a->t.student.n_classes; c++) {
-        sum += exp(logit_of(a, logits, c) / t - max);
+        sum += vc_exp_f64(logit_of(a, logits, c) / t - max);
     }
     for (size_t i = 0; i < a->width; i++) {
-        sum += exp(stored(a, row, i) / t - max) - exp(a->largest[i] / t - max);
+        sum += vc_exp_f64(stored(a, row, i) / t - max) - vc_exp_f64(a->largest[i] / t - max);
     }
-    return max + log(sum);
+    return max + vc_log_f64(sum);
 }
 
 static enum vc_status take_row(struct answers *a, uint64_t row, const void *logits)

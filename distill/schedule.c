@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "kernels/functions.h"
+
 #define PI 3.14159265358979323846
 
 double vc_lr_of(const struct vc_lr_plan *plan, uint64_t k)
@@ -16,11 +18,11 @@ double vc_lr_of(const struct vc_lr_plan *plan, uint64_t k)
     n = plan->n_steps > plan->warmup ? (double)(plan->n_steps - plan->warmup) : 1;
     switch (plan->schedule) {
     case VC_SCHEDULE_COSINE:
-        return plan->lr * (1 + cos(PI * i / n)) / 2;
+        return plan->lr * (1 + vc_cos_f64(PI * i / n)) / 2;
     case VC_SCHEDULE_LINEAR:
         return plan->lr * (1 - i / n);
     case VC_SCHEDULE_STEP:
-        return plan->lr * pow(plan->factor, floor(i / (double)plan->every));
+        return plan->lr * vc_pow_f64(plan->factor, floor(i / (double)plan->every));
     default:
         return plan->lr;
     }

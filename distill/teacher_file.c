@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "distill/identity.h"
 #include "distill/real.h"
+#include "kernels/functions.h"
 
 #define FEW_LABELS 50 /* of fewer rows chance may look like anything */
 
@@ -398,9 +399,9 @@ static double log_sum(const double *x, size_t n, double t)
         max = x[c] / t > max ? x[c] / t : max;
     }
     for (size_t c = 0; c < n; c++) {
-        sum += exp(x[c] / t - max);
+        sum += vc_exp_f64(x[c] / t - max);
     }
-    return max + log(sum);
+    return max + vc_log_f64(sum);
 }
 
 /* log of exp(a) + exp(b) */
@@ -408,7 +409,7 @@ static double log_add(double a, double b)
 {
     double most = a > b ? a : b;
 
-    return isinf(most) ? most : most + log(exp(a - most) + exp(b - most));
+    return isinf(most) ? most : most + vc_log_f64(vc_exp_f64(a - most) + vc_exp_f64(b - most));
 }
 
 /* Logits whose softmax at the temperature is the mean of the files' probabilities; or the mean of their logits. */
@@ -432,7 +433,8 @@ static enum vc_status read_mean(struct vc_teacher_files *files, double t, bool o
         }
     }
     for (size_t c = 0; c < n; c++) {
-        files->row[c] = of_logits ? files->sum[c] / (double)files->n : t * (files->sum[c] - log((double)files->n));
+        files->row[c] =
+            of_logits ? files->sum[c] / (double)files->n : t * (files->sum[c] - vc_log_f64((double)files->n));
     }
 out:
     return status;

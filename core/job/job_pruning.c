@@ -4,6 +4,7 @@
 
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
+#include "kernels/functions.h"
 
 bool vc_job_is_pruned(const struct vc_item *item)
 {
@@ -80,7 +81,7 @@ enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job)
 /* Bits per element that tell which of them are zero. */
 static double mask_entropy(double zeros)
 {
-    return zeros <= 0.0 || zeros >= 1.0 ? 0.0 : -zeros * log2(zeros) - (1.0 - zeros) * log2(1.0 - zeros);
+    return zeros <= 0.0 || zeros >= 1.0 ? 0.0 : -zeros * vc_log2_f64(zeros) - (1.0 - zeros) * vc_log2_f64(1.0 - zeros);
 }
 
 /* Bytes of the tensor's mask at its entropy, of its values that are not zero, and of its scales. */

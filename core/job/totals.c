@@ -4,10 +4,11 @@
 #include <math.h>
 
 #include "core/model/names.h"
+#include "kernels/functions.h"
 
 double vc_sqnr_db(double x2, double e2)
 {
-    return e2 == 0.0 ? (double)INFINITY : 10.0 * log10(x2 / e2);
+    return e2 == 0.0 ? (double)INFINITY : 10.0 * vc_log10_f64(x2 / e2);
 }
 
 /* Elements of the output's tensor. */

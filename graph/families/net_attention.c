@@ -2,7 +2,7 @@
  * relative position. */
 #include "graph/families/net.h"
 
-#include <math.h>
+#include "kernels/functions.h"
 
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how)
 {
@@ -68,7 +68,7 @@ static int64_t bucket_of(int64_t distance, int64_t buckets, int64_t longest)
     if (distance < exact) {
         return distance;
     }
-    part = log((double)distance / (double)exact) / log((double)longest / (double)exact);
+    part = vc_log_f64((double)distance / (double)exact) / vc_log_f64((double)longest / (double)exact);
     bucket = exact + (int64_t)(part * (double)(buckets - exact));
     return bucket < buckets ? bucket : buckets - 1;
 }

@@ -6,8 +6,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/functions.h"
+
 /* Sizes of heads beyond this are no models. */
 #define MAX_ROPE_DIM 65536
+#define PI           3.14159265358979323846
 
 /* A kind of scaling while its numbers are read. */
 struct scaling {
@@ -51,7 +54,7 @@ static double *frequencies(struct scaling *s)
         return NULL;
     }
     for (int64_t i = 0; i < s->dim / 2; i++) {
-        f[i] = 1.0 / pow(s->theta, (double)(2 * i) / (double)s->dim);
+        f[i] = 1.0 / vc_pow_f64(s->theta, (double)(2 * i) / (double)s->dim);
     }
     return f;
 }
@@ -80,13 +83,13 @@ static void scale_dynamic(struct scaling *s)
 
 static double yarn_mscale(double scale, double m)
 {
-    return scale <= 1 ? 1.0 : 0.1 * m * log(scale) + 1.0;
+    return scale <= 1 ? 1.0 : 0.1 * m * vc_log_f64(scale) + 1.0;
 }
 
 /* The pair that turns `rotations` times within the original length. */
 static double yarn_pair(const struct scaling *s, double rotations)
 {
-    return (double)s->dim * log(s->original / (rotations * 2 * acos(-1.0))) / (2 * log(s->theta));
+    return (double)s->dim * vc_log_f64(s->original / (rotations * 2 * PI)) / (2 * vc_log_f64(s->theta));
 }
 
 static void scale_yarn(struct scaling *s)
@@ -123,7 +126,7 @@ static void scale_llama3(struct scaling *s)
     double high = number(s, "high_freq_factor", (double)NAN);
 
     for (int64_t i = 0; i < s->dim / 2; i++) {
-        double wave = 2 * acos(-1.0) / s->f[i];
+        double wave = 2 * PI / s->f[i];
         double smooth = (s->original / wave - low) / (high - low);
 
         if (wave > s->original / low) {
@@ -159,7 +162,7 @@ static void scale_longrope(struct scaling *s)
 {
     double factor = number(s, "factor", s->longest / s->original);
 
-    s->factor = number(s, "attention_factor", factor <= 1 ? 1 : sqrt(1 + log(factor) / log(s->original)));
+    s->factor = number(s, "attention_factor", factor <= 1 ? 1 : sqrt(1 + vc_log_f64(factor) / vc_log_f64(s->original)));
     s->f_beyond = frequencies(s);
     if (s->f_beyond != NULL) {
         divide_by_list(s, "long_factor", s->f_beyond);

@@ -1,7 +1,13 @@
-/* test_functions.c - exp, log, tanh and erf of kernels/functions.h against those of the C library in a wider type. */
+/* test_functions.c - exp, log, tanh and erf of kernels/functions.h against those of the C library in a wider type; and
+ * all f64 functions against points that mpmath computed (function_points.inc). `test_functions --stream NAME` reads
+ * pairs of doubles and writes what the function makes of each: tests/judge/test_functions.py compares many more with
+ * mpmath. */
 #include "support.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "kernels/functions.h"
 
@@ -79,6 +85,102 @@ static void doubles(void **state)
     check_f64((double)NAN);
 }
 
+/* ---- points of mpmath ---- */
+
+#define OF_ONE(name)                                 \
+    static double of_##name(double x, double unused) \
+    {                                                \
+        (void)unused;                                \
+        return vc_##name##_f64(x);                   \
+    }
+
+OF_ONE(exp)
+OF_ONE(log)
+OF_ONE(tanh)
+OF_ONE(erf)
+OF_ONE(expm1)
+OF_ONE(log1p)
+OF_ONE(log2)
+OF_ONE(log10)
+OF_ONE(sin)
+OF_ONE(cos)
+OF_ONE(tan)
+#undef OF_ONE
+
+static double of_pow(double x, double y)
+{
+    return vc_pow_f64(x, y);
+}
+
+static const struct function {
+    const char *name;
+    double (*f)(double x, double y);
+    int64_t most; /* doubles between the result and the nearest one */
+} functions[] = {
+    {"exp", of_exp, 1},     {"log", of_log, 1},     {"tanh", of_tanh, 3}, {"erf", of_erf, 2},
+    {"expm1", of_expm1, 2}, {"log1p", of_log1p, 2}, {"sin", of_sin, 1},   {"cos", of_cos, 1},
+    {"tan", of_tan, 2},     {"pow", of_pow, 1},     {"log2", of_log2, 1}, {"log10", of_log10, 1},
+};
+
+static const struct point {
+    const char *name;
+    uint64_t x, y, value;
+} points[] = {
+#include "function_points.inc"
+};
+
+static const struct function *find(const char *name)
+{
+    for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+        if (strcmp(functions[k].name, name) == 0) {
+            return &functions[k];
+        }
+    }
+    return NULL;
+}
+
+/* The place of a double among all, without NaN; -0 and 0 have the same. */
+static int64_t place(double x)
+{
+    int64_t bits = (int64_t)vc_f64_bits(fabs(x));
+
+    return x < 0 ? -bits : bits;
+}
+
+static void golden(void **state)
+{
+    (void)state;
+    assert_true(sizeof points / sizeof *points > 400);
+    for (size_t k = 0; k < sizeof points / sizeof *points; k++) {
+        const struct function *f = find(points[k].name);
+        double x = vc_bits_f64(points[k].x);
+        double y = vc_bits_f64(points[k].y);
+        double right = vc_bits_f64(points[k].value);
+        double found;
+
+        assert_non_null(f);
+        found = f->f(x, y);
+        if (isnan(right)
+                ? !isnan(found)
+                : isnan(found) || isinf(found) != isinf(right) || llabs(place(found) - place(right)) > f->most) {
+            fail_msg("%s(%.17g, %.17g) is %.17g, and %.17g is nearest", f->name, x, y, found, right);
+        }
+    }
+}
+
+static int stream(const char *name)
+{
+    const struct function *f = find(name);
+    double pair[2];
+
+    while (f != NULL && fread(pair, sizeof *pair, 2, stdin) == 2) {
+        double value = f->f(pair[0], pair[1]);
+
+        fwrite(&value, sizeof value, 1, stdout);
+    }
+    return f == NULL;
+}
+
 static void sigmoid(void **state)
 {
     (void)state;
@@ -88,13 +190,17 @@ static void sigmoid(void **state)
     assert_true(fabs(vc_sigmoid_f64(1) - 0.73105857863000487926) < 1e-15);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats),
         cmocka_unit_test(doubles),
+        cmocka_unit_test(golden),
         cmocka_unit_test(sigmoid),
     };
 
+    if (argc == 3 && strcmp(argv[1], "--stream") == 0) {
+        return stream(argv[2]);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

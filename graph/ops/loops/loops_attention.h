@@ -106,7 +106,7 @@ static void attention_row(const struct attention *a, int64_t batch, int64_t head
             sum += q[i] * k[i];
         }
         sum *= a->scale;
-        sum = a->softcap > 0 ? a->softcap * MATH(tanh)(sum / a->softcap) : sum;
+        sum = a->softcap > 0 ? a->softcap * OF(tanh, sum / a->softcap) : sum;
         if (a->mask != NULL) {
             int64_t at =
                 batch * a->mask_step[0] + head * a->mask_step[1] + query * a->mask_step[2] + j * a->mask_step[3];

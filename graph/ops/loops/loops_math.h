@@ -75,7 +75,7 @@ RUN(pow)
             ((int64_t *)out)[i] = whole_power(((const int64_t *)base->data)[walk.place[0]],
                                               ((const int64_t *)exponent->data)[walk.place[1]]);
         } else {
-            REAL y = MATH(pow)(as_real(base, walk.place[0]), as_real(exponent, walk.place[1]));
+            REAL y = (REAL)vc_pow_f64((double)as_real(base, walk.place[0]), (double)as_real(exponent, walk.place[1]));
 
             if (base->is_real) {
                 ((REAL *)out)[i] = y;
@@ -185,27 +185,41 @@ RUN(prelu)
     }
 #define EACH(id, f) EACH2(id, f, "", 0, "", 0)
 
+/* 1 / (1 + exp(-x)); below 0 the other way round, where exp(-x) would overflow before the result is 0. */
+static REAL sigmoid(REAL x)
+{
+    REAL e = OF(exp, x > 0 ? -x : x);
+
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+/* log(1 + exp(x)) */
+static REAL softplus(REAL x)
+{
+    return (x > 0 ? x : 0) + OF(log1p, OF(exp, -MATH(fabs)(x)));
+}
+
 /* Defaults are ONNX's, which are floats: 0.01f. */
 EACH(sqrt, MATH(sqrt)(x))
-EACH(exp, MATH(exp)(x))
-EACH(log, MATH(log)(x))
+EACH(exp, OF(exp, x))
+EACH(log, OF(log, x))
 EACH(reciprocal, 1 / x)
-EACH(erf, MATH(erf)(x))
-EACH(sin, MATH(sin)(x))
-EACH(cos, MATH(cos)(x))
-EACH(tan, MATH(tan)(x))
+EACH(erf, OF(erf, x))
+EACH(sin, OF(sin, x))
+EACH(cos, OF(cos, x))
+EACH(tan, OF(tan, x))
 EACH(floor, MATH(floor)(x))
 EACH(ceil, MATH(ceil)(x))
 EACH(round, MATH(rint)(x)) /* halves to even */
-EACH(sigmoid, 1 / (1 + MATH(exp)(-x)))
-EACH(tanh, MATH(tanh)(x))
-EACH(softplus, (x > 0 ? x : 0) + MATH(log1p)(MATH(exp)(-MATH(fabs)(x))))
+EACH(sigmoid, sigmoid(x))
+EACH(tanh, OF(tanh, x))
+EACH(softplus, softplus(x))
 EACH(softsign, x / (1 + MATH(fabs)(x)))
 EACH(hardswish, x *MATH(fmax)(0, MATH(fmin)(1, x / 6 + (REAL)0.5)))
-EACH(mish, x *MATH(tanh)((x > 0 ? x : 0) + MATH(log1p)(MATH(exp)(-MATH(fabs)(x)))))
+EACH(mish, x *OF(tanh, softplus(x)))
 EACH2(leakyrelu, x < 0 ? a * x : x, "alpha", (double)0.01f, "", 0)
-EACH2(elu, x < 0 ? a * MATH(expm1)(x) : x, "alpha", 1, "", 0)
-EACH2(selu, x > 0 ? b * x : b * (a * MATH(expm1)(x)), "alpha", (double)1.67326319217681884765625f, "gamma",
+EACH2(elu, x < 0 ? a * OF(expm1, x) : x, "alpha", 1, "", 0)
+EACH2(selu, x > 0 ? b * x : b * (a * OF(expm1, x)), "alpha", (double)1.67326319217681884765625f, "gamma",
       (double)1.05070102214813232421875f)
 EACH2(hardsigmoid, MATH(fmax)(0, MATH(fmin)(1, a *x + b)), "alpha", (double)0.2f, "beta", 0.5)
 #undef EACH
@@ -221,8 +235,8 @@ RUN(gelu)
         REAL x = in[i];
 
         out[i] = with_tanh
-                     ? (REAL)0.5 * x * (1 + MATH(tanh)((REAL)0.79788456080286535588 * (x + (REAL)0.044715 * x * x * x)))
-                     : (REAL)0.5 * x * (1 + MATH(erf)(x * (REAL)0.70710678118654752440));
+                     ? (REAL)0.5 * x * (1 + OF(tanh, (REAL)0.79788456080286535588 * (x + (REAL)0.044715 * x * x * x)))
+                     : (REAL)0.5 * x * (1 + OF(erf, x * (REAL)0.70710678118654752440));
     }
 }
 

@@ -168,10 +168,10 @@ RUN(reduce_log_sum_exp)
         most[walk.place[0]] = reduce_real(RED_MAX, most[walk.place[0]], ((const REAL *)x->data)[i]);
     }
     for (size_t i = 0; i < x->n; i++, vc_run_walk_next(&again)) {
-        out[again.place[0]] += MATH(exp)(((const REAL *)x->data)[i] - most[again.place[0]]);
+        out[again.place[0]] += OF(exp, ((const REAL *)x->data)[i] - most[again.place[0]]);
     }
     for (size_t i = 0; i < run->out[0].n; i++) {
-        out[i] = isinf(most[i]) ? most[i] : most[i] + MATH(log)(out[i]);
+        out[i] = isinf(most[i]) ? most[i] : most[i] + OF(log, out[i]);
     }
     vc_free(run->ctx, most);
 }

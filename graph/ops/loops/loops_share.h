@@ -83,11 +83,11 @@ static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool loga
         most = x[k * step] > most ? x[k * step] : most;
     }
     for (size_t k = 0; k < n; k++) {
-        y[k * step] = MATH(exp)(x[k * step] - most);
+        y[k * step] = OF(exp, x[k * step] - most);
     }
     sum = sum_of(y, n, step);
     for (size_t k = 0; k < n; k++) {
-        y[k * step] = logarithm ? x[k * step] - most - MATH(log)(sum) : y[k * step] / sum;
+        y[k * step] = logarithm ? x[k * step] - most - OF(log, sum) : y[k * step] / sum;
     }
 }
 
