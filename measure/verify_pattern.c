@@ -121,7 +121,7 @@ static void count_blocks(const struct pattern_job *job, const struct groups *g, 
 static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, const struct vc_tensor *t,
                            struct vc_values *values, struct vc_buffers *buffers, struct seen *seen)
 {
-    unsigned axis = vc_input_axis(t->channel_axis, t->n_dims);
+    unsigned axis = vc_input_axis(t);
     bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
     struct groups g = {.len = t->shape[axis], .inner = 1};
     struct vc_fetch fetch = {0};
@@ -170,6 +170,7 @@ static bool is_chosen(const struct pattern_job *job, size_t index)
 
     return t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
            t->n_dims >= 2 && t->n_elems != 0 && vc_values_numeric(t) && choice != VC_CHOICE_EXCLUDE &&
+           (job->rows != 0 || vc_input_axis(t) != VC_NO_INPUTS) &&
            (choice == VC_CHOICE_INCLUDE || vc_prune_skip(model, index) == NULL);
 }
 

@@ -55,6 +55,15 @@ const char *vc_default_skip(const char *name)
     return vc_name_is_quantized_part(name) ? "quantized already" : NULL;
 }
 
+/* Tokens and places that are learned by themselves, not multiplied with anything: cls_token, pos_embed, ... */
+static bool is_learned_token(const char *name)
+{
+    static struct vc_glob_set set = {
+        .n = 6, .globs = {"*_token", "*_tokens", "*pos_enc*", "*positional*", "*_pos_emb*", "*layer_scale*"}};
+
+    return vc_glob_set_find(&set, name) != SIZE_MAX;
+}
+
 const char *vc_prune_skip(const struct vc_model *model, size_t tensor)
 {
     const struct vc_tensor *own;
@@ -64,6 +73,7 @@ const char *vc_prune_skip(const struct vc_model *model, size_t tensor)
            : vc_default_skip(own->name)      ? vc_default_skip(own->name)
            : vc_name_is_embedding(own->name) ? "embedding"
            : vc_name_is_head(own->name)      ? "output head"
+           : is_learned_token(own->name)     ? "learned token or place"
                                              : NULL;
 }
 

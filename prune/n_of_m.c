@@ -217,7 +217,7 @@ static const struct vc_step_ops n_of_m_ops = {.look = vc_policy_look,
 enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                              const char *scheme)
 {
-    unsigned axis = vc_input_axis(item->set->model->tensors[item->source].channel_axis, item->desc->n_dims);
+    unsigned axis = vc_input_axis(&item->set->model->tensors[item->source]);
     struct vc_prune_state *s;
     struct vc_step *step;
     enum vc_status status;

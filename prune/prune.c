@@ -50,11 +50,12 @@ static bool is_quantized(const struct vc_desc *desc)
 /* Keeps tensors that cannot be pruned, whatever the rules say. */
 static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, bool *kept)
 {
+    const struct vc_tensor *t = &item->set->model->tensors[item->source];
     const struct vc_desc *desc = item->desc;
 
     *kept = true;
     if (!vc_decode_can(desc)) {
-        bool part = vc_name_is_quantized_part(item->set->model->tensors[item->source].name);
+        bool part = vc_name_is_quantized_part(t->name);
 
         return vc_item_keep_as(ctx, item,
                                part                          ? "quantized already"
@@ -66,6 +67,9 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct vc_prune *
     }
     if ((p->options.pattern == VC_PATTERN_N_OF_M || p->options.pattern == VC_PATTERN_BLOCK) && desc->n_dims < 2) {
         return vc_item_keep(ctx, item, "%u-D", desc->n_dims);
+    }
+    if (p->options.pattern == VC_PATTERN_N_OF_M && vc_input_axis(t) == VC_NO_INPUTS) {
+        return vc_item_keep_as(ctx, item, t->inputs_reason);
     }
     *kept = false;
     return VC_OK;

@@ -4,8 +4,10 @@
 
 static const char *reason(const struct vc_way *way, const struct vc_item *item)
 {
+    const struct vc_tensor *t = &item->set->model->tensors[item->source];
+
     (void)way;
-    return item->desc->n_dims < 2 ? "fewer than two axes" : NULL;
+    return item->desc->n_dims < 2 ? "fewer than two axes" : vc_input_axis(t) == VC_NO_INPUTS ? t->inputs_reason : NULL;
 }
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way *way, enum vc_dtype weights)

@@ -116,6 +116,9 @@ enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *
 /* structured_groups.c: the groups of the model, which of them are cut, and how many units each loses where that is
  * known before any score. */
 enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan);
+/* Once it is known which units go: VC_E_UNSUPPORTED where none do, since the common order takes so few of each group
+ * that what stays is rounded up to all of it. */
+enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_structured *s);
 /* The item's places in groups that are cut: *first in s->members; returns how many. */
 size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *item, size_t *first);
 /* The kept count that n_go of n leave, as the options round it: units that go then. */
@@ -144,6 +147,8 @@ enum vc_status vc_structured_kept(struct vc_ctx *ctx, const struct vc_structured
 
 /* structured_edits.c: tells the plan which sizes change. */
 enum vc_status vc_structured_edit(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan);
+/* A width of experts that a loader's fast way does not take: pass.note says so. */
+enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan);
 /* Once it is known how many units go: what an ONNX file states beside its tensors. */
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
 /* For every group, what its size is called in the configuration: group->key. */

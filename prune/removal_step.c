@@ -395,27 +395,59 @@ static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *
     }
     if (kept != cut->n_kept) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "two groups that lose units share entries of axis %u; remove one after "
-                         "the other",
-                         cut->axis);
+                         "two groups that lose units share entries of axis %u; remove one after the other: %s keeps "
+                         "what it names in this run",
+                         cut->axis, vc_option(ctx, "include=false"));
     }
 out:
     vc_free(ctx, gone);
     return status;
 }
 
-/* How many indices of the cut stay, by the counts alone. */
+/* Where the units of a member lie, all together: so many indices from m->offset on. */
+static uint64_t extent(const struct vc_structured *s, const struct vc_removal_member *member)
+{
+    const struct vc_coupling_member *m = member->member;
+
+    return s->groups[member->group].coupling->n_units * m->block * m->repeat;
+}
+
+static bool same_extent(const struct vc_structured *s, const struct vc_removal_member *a,
+                        const struct vc_removal_member *b)
+{
+    return !a->member->whole && !b->member->whole && a->member->axis == b->member->axis &&
+           a->member->offset == b->member->offset && extent(s, a) == extent(s, b);
+}
+
+/* How many indices of the cut stay, by the counts alone. Groups of one extent are factors of it, as channels and the
+ * outputs of each are in a depthwise convolution: what stays is a product. */
 static uint64_t count_kept(const struct vc_structured *s, const struct vc_item *item, const struct vc_axis_cut *cut)
 {
     uint64_t kept = cut->len;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
     size_t i;
+    size_t k;
 
     for (i = first; i < first + n; i++) {
-        const struct vc_coupling_member *m = s->members[i].member;
+        const struct vc_removal_member *member = &s->members[i];
+        uint64_t stays = extent(s, member);
+        bool again = false;
 
-        kept -= !m->whole && m->axis == cut->axis ? s->groups[s->members[i].group].n_go * m->block * m->repeat : 0;
+        for (k = first; k < i && !again; k++) {
+            again = same_extent(s, member, &s->members[k]);
+        }
+        if (again || member->member->whole || member->member->axis != cut->axis) {
+            continue;
+        }
+        for (k = i; k < first + n; k++) {
+            const struct vc_removal_group *group = &s->groups[s->members[k].group];
+
+            if (same_extent(s, member, &s->members[k])) {
+                stays = stays / group->coupling->n_units * (group->coupling->n_units - group->n_go);
+            }
+        }
+        kept -= extent(s, member) - stays;
     }
     return kept;
 }

@@ -182,6 +182,7 @@ static enum vc_status finish(struct vc_ctx *ctx, struct vc_structured *s, struct
     enum vc_status status;
 
     VC_TRY(vc_structured_select(ctx, s, plan));
+    VC_TRY(vc_structured_check_any(ctx, s));
     VC_TRY(settle(ctx, s, plan, true));
     VC_TRY(vc_structured_renumber(ctx, s, plan));
     VC_TRY(vc_structured_edit_graph(ctx, s, plan));
@@ -200,6 +201,7 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     VC_TRY(settle(ctx, s, plan, false));
     VC_TRY(vc_structured_edit(ctx, s, plan));
     VC_TRY(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
+    VC_TRY(vc_structured_note_experts(ctx, s, plan));
     if (!looks(s, plan)) {
         VC_TRY(finish(ctx, s, plan));
     }

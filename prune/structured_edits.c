@@ -276,6 +276,34 @@ out:
     return status;
 }
 
+enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; s->program.kind == VC_PROGRAM_CONFIG && i < s->n_groups; i++) {
+        const struct vc_removal_group *group = &s->groups[i];
+        const struct vc_coupling_member *m = &group->coupling->members[0];
+        uint64_t left = group->coupling->n_units - group->n_go;
+        size_t size = m->index < plan->n_items ? vc_dtype_size(plan->items[m->index].desc->dtype) : 0;
+
+        if (group->reason == NULL && group->n_go != 0 && group->coupling->unit == VC_UNIT_NEURONS && size != 0 &&
+            has_word(m->tensor, "experts") && left * size % 16 != 0) {
+            s->pass.note = vc_arena_printf(ctx, &s->arena,
+                                           "%s%s%llu neurons of an expert take %llu bytes, and transformers' product "
+                                           "of all experts of a layer wants a "
+                                           "multiple of 16: %s %u makes it one",
+                                           s->pass.note != NULL ? s->pass.note : "", s->pass.note != NULL ? "; " : "",
+                                           (unsigned long long)left, (unsigned long long)(left * size),
+                                           vc_option(ctx, "round_to"), (unsigned)(16 / size));
+            VC_TRY_ALLOC(s->pass.note);
+            break;
+        }
+    }
+out:
+    return status;
+}
+
 enum vc_status vc_structured_edit_graph(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
     const struct vc_graph_edit *edits;

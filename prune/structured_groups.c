@@ -352,7 +352,8 @@ static void take_units(const struct vc_structured_units *remove, struct vc_remov
     }
 }
 
-/* All remove rules against all groups. Everything that is wrong is in one sentence. */
+/* All remove rules against all groups. An axis can have units of several groups, as that of a convolution in groups
+ * has; one that can be cut is meant. Everything that is wrong is in one sentence. */
 static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s)
 {
     struct vc_text wrong;
@@ -363,20 +364,18 @@ static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s)
     vc_text_init(&wrong, ctx);
     for (r = 0; r < s->options.n_remove; r++) {
         const struct vc_structured_units *remove = &s->options.remove[r];
-        bool found = false;
+        struct vc_removal_group *group = NULL;
 
-        for (i = 0; i < s->n_groups && !found; i++) {
-            struct vc_removal_group *group = &s->groups[i];
-
-            found = removal_of(s, group->coupling, r) == r + 1;
-            if (found && group->reason != NULL) {
-                vc_text_add(&wrong, "%s%s:%u: %s", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis,
-                            group->reason);
-            } else if (found) {
-                take_units(remove, group, &wrong);
+        for (i = 0; i < s->n_groups && (group == NULL || group->reason != NULL); i++) {
+            if (removal_of(s, s->groups[i].coupling, r) == r + 1 && (group == NULL || s->groups[i].reason == NULL)) {
+                group = &s->groups[i];
             }
         }
-        if (!found) {
+        if (group != NULL && group->reason != NULL) {
+            vc_text_add(&wrong, "%s%s:%u: %s", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis, group->reason);
+        } else if (group != NULL) {
+            take_units(remove, group, &wrong);
+        } else {
             vc_text_add(&wrong, "%s%s:%u is in no group", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis);
         }
     }
@@ -442,6 +441,24 @@ static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structu
                        group->coupling->name, group->reason, vc_option(ctx, "layout"));
     }
     return vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: %s", group->coupling->name, group->reason);
+}
+
+enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_structured *s)
+{
+    const struct vc_removal_group *group = NULL;
+    size_t i;
+
+    for (i = 0; i < s->n_groups; i++) {
+        if (s->groups[i].reason == NULL && (s->groups[i].n_go != 0 || s->groups[i].scores == NULL)) {
+            return VC_OK;
+        }
+        group = s->groups[i].reason == NULL && group == NULL ? &s->groups[i] : group;
+    }
+    return group == NULL ? VC_OK
+                         : vc_fail(ctx, VC_E_UNSUPPORTED, "nothing can be removed; of %s: none of %llu go%s%s",
+                                   group->coupling->name, (unsigned long long)group->coupling->n_units,
+                                   s->options.round_to > 1 ? ", as what stays is rounded up by " : "",
+                                   s->options.round_to > 1 ? vc_option(ctx, "round_to") : "");
 }
 
 enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)

@@ -36,7 +36,8 @@ static const struct vc_step *pattern_of(const struct vc_item *item)
 static bool fits_2_4(const struct vc_item *item)
 {
     const struct vc_desc *desc = item->desc;
-    unsigned output = item->set->model->tensors[item->source].channel_axis;
+    const struct vc_tensor *tensor = &item->set->model->tensors[item->source];
+    unsigned output = tensor->channel_axis;
     const struct vc_step *step = pattern_of(item);
     uint64_t n_out;
 
@@ -45,7 +46,8 @@ static bool fits_2_4(const struct vc_item *item)
         return false;
     }
     n_out = desc->shape[output];
-    return n_out % 8 == 0 && desc->shape[vc_input_axis(output, desc->n_dims)] % 16 == 0;
+    return n_out % 8 == 0 && vc_input_axis(tensor) < desc->n_dims && vc_input_axis(tensor) != output &&
+           desc->shape[vc_input_axis(tensor)] % 16 == 0;
 }
 
 enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job)

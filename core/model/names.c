@@ -156,6 +156,76 @@ const char *vc_name_channel_axis(const char *name, unsigned n_dims, const uint64
     return "outputs on the last axis: a kernel by its name";
 }
 
+/* Letters are compared without their case. */
+static bool has_text(const char *name, const char *text)
+{
+    size_t n = strlen(text);
+
+    for (; *name != '\0'; name++) {
+        size_t i = 0;
+
+        while (i < n && ((unsigned)name[i] | 0x20u) == (unsigned)text[i]) {
+            i++;
+        }
+        if (i == n) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* - Keras' transposed convolutions are [height, width, out, in], its depthwise kernels [height, width, in, multiplier]:
+ *   each output of these reads one channel.
+ * - Flax' and Keras' attention has [in, heads, size] and, for what comes out of it, [heads, size, out]; other kernels
+ * of three axes may be either, unless they are of a convolution. */
+static unsigned kernel_inputs(const char *name, unsigned n_dims, struct word variable, const char **why)
+{
+    struct word layer = word_before(name, variable.at);
+
+    if (word_has(variable, "depthwise") || word_has(layer, "depthwise")) {
+        *why = "a depthwise kernel, which sums over no channels";
+        return VC_NO_INPUTS;
+    }
+    if (is_keras_transpose(layer)) {
+        return n_dims;
+    }
+    if (is_word(layer, "query") || is_word(layer, "key") || is_word(layer, "value") || is_word(layer, "qkv")) {
+        return 1;
+    }
+    if (n_dims > 3 || has_text(name, "conv") || is_word(layer, "out") || is_word(layer, "attention_output")) {
+        return 0;
+    }
+    *why = "a kernel of three axes, of which the name does not tell the inputs";
+    return VC_NO_INPUTS;
+}
+
+/* GGUF's stacked experts are [experts, out, in]; elsewhere they are that, or [experts, in, out]. Windows of
+ * convolutions are short. */
+unsigned vc_name_inputs(const char *name, unsigned n_dims, const uint64_t *shape, const char **why)
+{
+    struct word variable = variable_of(name);
+
+    *why = NULL;
+    if (n_dims < 3) {
+        return 0;
+    }
+    if (is_word(variable, "kernel") || word_ends(variable, "_kernel")) {
+        return kernel_inputs(name, n_dims, variable, why);
+    }
+    if (strstr(name, "_exps.") != NULL) {
+        return n_dims;
+    }
+    if (has_text(name, "deconv") || has_text(name, "transpose")) {
+        *why = "a transposed convolution by its name, whose groups are not known";
+        return VC_NO_INPUTS;
+    }
+    if (n_dims == 3 && !has_text(name, "conv") && shape[2] > 31) {
+        *why = "of three axes, and it is not known which are the inputs";
+        return VC_NO_INPUTS;
+    }
+    return 0;
+}
+
 bool vc_name_is_conv1d(const char *name)
 {
     static const char *const layers[] = {"c_attn", "c_proj", "c_fc", "q_attn"};

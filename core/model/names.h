@@ -29,6 +29,11 @@ bool vc_name_is_head(const char *name);
  * *axis; NULL: the name says nothing. */
 const char *vc_name_channel_axis(const char *name, unsigned n_dims, const uint64_t *shape, unsigned *axis);
 
+/* The axis that products with the tensor sum over, + 1, where its name and shape tell that it is not the one beside the
+ * output channels; VC_NO_INPUTS: there is none, or it is not known which, and *why says so in a few words; 0: nothing
+ * is told. For tensors that are no matrices. */
+unsigned vc_name_inputs(const char *name, unsigned n_dims, const uint64_t *shape, const char **why);
+
 /* The weight of a Conv1D of transformers, "h.0.attn.c_attn.weight", whose matrix is [in, out] in GPT-2 and its kin.
  * Other families have linear layers of these names. */
 bool vc_name_is_conv1d(const char *name);

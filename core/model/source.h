@@ -194,14 +194,19 @@ size_t vc_model_find_bytes(const struct vc_model *model, const char *name, size_
 /* The indices of all tensors, sorted by name (bytewise). *order is freed with vc_free. */
 enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *model, size_t **order);
 
-/* Sets channel_axis and axis_reason of tensors whose names tell (names.h). Called when a model is open, unless its
- * format knows better. */
+/* Sets channel_axis, inputs and the reasons of tensors whose names tell (names.h). Called when a model is open, unless
+ * its format knows better. */
 void vc_model_name_axes(struct vc_model *model);
 
-/* The axis of the input channels of a weight whose output channels are on that axis: the one beside it. */
-static inline unsigned vc_input_axis(unsigned output, unsigned n_dims)
+/* The axis of the input channels of a weight of two or more axes; VC_NO_INPUTS: none of them is known to be that. */
+static inline unsigned vc_input_axis(const struct vc_tensor *tensor)
 {
-    return output == 0 ? 1 : output == n_dims - 1 ? output - 1 : 0;
+    unsigned output = tensor->channel_axis;
+
+    if (tensor->inputs != 0) {
+        return tensor->inputs == VC_NO_INPUTS ? VC_NO_INPUTS : tensor->inputs - 1;
+    }
+    return output == 0 ? 1 : output == tensor->n_dims - 1 ? output - 1 : 0;
 }
 
 /* n_bytes from `offset` of either kind of tensor: the slow general way, used for small reads (opens a stream and skips

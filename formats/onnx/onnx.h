@@ -174,8 +174,9 @@ struct onnx_tensor {
     size_t index;          /* of the model's tensor; ONNX_NONE: only carried over */
 };
 
-/* What consumers of a tensor say about its output channels, as a set of axes: 0, 1, last, last but one. */
-enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_ONE = 8 };
+/* What consumers of a tensor say about its output channels, as a set of axes: 0, 1, last, last but one; of what they
+ * sum over also that it is none of these. */
+enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_ONE = 8, ONNX_AXIS_OTHER = 16 };
 
 /* A name of a value in one graph: that of the graph that makes it. A graph inside a node that only uses it means the
  * value of the graph around it (`outer`), which is known once the graph has been read. */
@@ -192,6 +193,7 @@ struct onnx_symbol {
     uint32_t n_made;   /* as an output of nodes */
     uint32_t n_beside; /* of n_uses: as something that is no matrix of weights */
     unsigned axes;     /* ONNX_AXIS_... */
+    unsigned inputs;   /* the same of the axes that they sum over */
     bool defined;      /* it is an input, an initializer or an output of a node of the graph */
     bool pinned;       /* an output of a graph, or what annotations refer to */
     bool for_codes;    /* used by operators on codes, whose parts are not to be touched */

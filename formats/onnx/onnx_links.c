@@ -115,22 +115,33 @@ static void find_casts(struct onnx *self)
 
 /* ---- channel axes ---- */
 
-/* The axis that consumers of the tensor agree on; where they disagree, or say nothing, axis 0. */
-static unsigned channel_axis(const struct onnx_symbol *symbol, unsigned n_dims)
+/* The axis that consumers of the tensor agree on, of a set; n_dims: they say nothing. VC_NO_INPUTS: they disagree. */
+static unsigned axis_of_set(unsigned set, unsigned n_dims)
 {
     const unsigned axes[] = {0, 1, n_dims - 1, n_dims - 2};
     unsigned found = n_dims;
     unsigned i;
 
     for (i = 0; n_dims >= 2 && i < 4; i++) {
-        if ((symbol->axes >> i & 1) != 0) {
+        if ((set >> i & 1) != 0) {
             if (found != n_dims && found != axes[i]) {
-                return 0;
+                return VC_NO_INPUTS;
             }
             found = axes[i];
         }
     }
-    return found < n_dims ? found : 0;
+    return (set & ONNX_AXIS_OTHER) != 0 ? VC_NO_INPUTS : found;
+}
+
+/* Where consumers disagree about the outputs, or say nothing, axis 0. */
+static void take_axes(const struct onnx_symbol *symbol, struct vc_tensor *t)
+{
+    unsigned output = axis_of_set(symbol->axes, t->n_dims);
+    unsigned inputs = axis_of_set(symbol->inputs, t->n_dims);
+
+    t->channel_axis = output < t->n_dims ? output : 0;
+    t->inputs = inputs == VC_NO_INPUTS ? VC_NO_INPUTS : inputs < t->n_dims ? inputs + 1 : 0;
+    t->inputs_reason = inputs == VC_NO_INPUTS ? "no single axis is what its operators sum over" : NULL;
 }
 
 /* The tensor as far as its own header tells. */
@@ -228,7 +239,7 @@ static void finish_tensors(const struct onnx *self, struct vc_model *model)
         struct vc_tensor *t = &model->tensors[i];
 
         t->name = symbol->name;
-        t->channel_axis = channel_axis(symbol, t->n_dims);
+        take_axes(symbol, t);
         t->role = symbol->for_codes ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;
         t->kept_as = symbol->for_codes                                           ? "part of an operator on codes"
                      : symbol->n_uses != 0 && symbol->n_beside == symbol->n_uses ? symbol->beside

@@ -9,7 +9,8 @@
 
 #include "formats/onnx/onnx.h"
 
-#define MAX_WORD ((size_t)32) /* operators and attributes that matter here are shorter */
+#define MAX_WORD     ((size_t)32) /* operators and attributes that matter here are shorter */
+#define MAX_EQUATION ((size_t)96)
 
 /* A node while it is read. */
 struct node {
@@ -21,7 +22,8 @@ struct node {
     bool has_graph;
     struct vc_span name;   /* of the file */
     struct vc_field value; /* its attribute of that name, if it is a tensor */
-    int64_t axis, to, trans_a, trans_b, block_size, output_dtype;
+    int64_t axis, to, trans_a, trans_b, block_size, output_dtype, group;
+    char equation[MAX_EQUATION + 1]; /* of Einsum, without spaces; "" when it is longer */
 };
 
 /* ---- fields ---- */
@@ -67,6 +69,9 @@ static void take_value(struct node *node, const char *name, int64_t value)
         node->trans_b = value;
     } else if (strcmp(name, "block_size") == 0) {
         node->block_size = value;
+    } else if (strcmp(name, "group") == 0) {
+        node->group = value;
+        node->odd = true;
     } else if (strcmp(name, "output_dtype") == 0) {
         node->output_dtype = value;
     } else if (strcmp(name, "saturate") != 0) { /* that is about float8 */
@@ -92,6 +97,22 @@ out:
     return status;
 }
 
+/* The text of an attribute without spaces, if it is short enough. */
+static enum vc_status take_text(struct onnx_reader *r, struct node *node, const struct vc_field *f)
+{
+    enum vc_status status = vc_onnx_string_read(r, f, "the text of an attribute");
+    const char *at = r->name;
+    size_t n = 0;
+
+    for (; status == VC_OK && f->data.n <= MAX_EQUATION && *at != '\0'; at++) {
+        if (*at != ' ') {
+            node->equation[n++] = *at;
+        }
+    }
+    node->equation[n] = '\0';
+    return status;
+}
+
 /* Its number; graphs and tensors in it are looked at on the way. */
 static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, struct vc_span message)
 {
@@ -111,6 +132,9 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
             break;
         case ONNX_ATTRIBUTE_I:
             value = (int64_t)f.value;
+            break;
+        case ONNX_ATTRIBUTE_S:
+            VC_TRY(strcmp(name, "equation") == 0 ? take_text(r, node, &f) : VC_OK);
             break;
         case ONNX_ATTRIBUTE_G:
         case ONNX_ATTRIBUTE_GRAPHS:
@@ -195,6 +219,71 @@ static unsigned axis_of(const struct node *node, size_t k)
     return strcmp(op, "Gather") == 0 && k == 0 ? ONNX_AXIS_0 : 0;
 }
 
+/* The letters of operand k of an equation; *output: those behind the arrow, NULL where it has none. */
+static const char *operand_of(const char *equation, size_t k, size_t *n, const char **output)
+{
+    const char *arrow = strstr(equation, "->");
+    const char *end = arrow != NULL ? arrow : equation + strlen(equation);
+
+    *output = arrow != NULL ? arrow + 2 : NULL;
+    for (; k > 0 && equation < end; k--) {
+        equation += strcspn(equation, ",");
+        equation += equation < end;
+    }
+    *n = equation < end ? strcspn(equation, ",-") : 0;
+    return equation;
+}
+
+/* Of an Einsum: the axis of input k that is summed, the last one of several. Letters before the dots are counted from
+ * the front, those behind them from the end. */
+static unsigned einsum_inputs(const struct node *node, size_t k)
+{
+    static const unsigned front[] = {ONNX_AXIS_0, ONNX_AXIS_1};
+    static const unsigned back[] = {ONNX_AXIS_LAST, ONNX_AXIS_LAST_BUT_ONE};
+    const char *output;
+    size_t n;
+    const char *letters = operand_of(node->equation, k, &n, &output);
+    bool dots = memchr(letters, '.', n) != NULL;
+    size_t i = n;
+
+    while (output != NULL && i-- > 0 && letters[i] != '.') {
+        bool twice = memchr(letters, letters[i], i) != NULL || memchr(letters + i + 1, letters[i], n - i - 1) != NULL;
+
+        if (strchr(output, letters[i]) == NULL) {
+            return twice            ? ONNX_AXIS_OTHER
+                   : n - 1 - i < 2  ? back[n - 1 - i]
+                   : i < 2 && !dots ? front[i]
+                                    : ONNX_AXIS_OTHER;
+        }
+    }
+    return ONNX_AXIS_OTHER;
+}
+
+/* Which axis of input k the operator sums over; 0: it does not say. Of a transposed convolution in groups an output
+ * reads only a part of the axis. */
+static unsigned inputs_of(const struct node *node, size_t k)
+{
+    const char *op = node->op;
+    bool recurrent = strcmp(op, "LSTM") == 0 || strcmp(op, "GRU") == 0 || strcmp(op, "RNN") == 0;
+
+    if (!node->default_domain) {
+        return 0;
+    }
+    if (strcmp(op, "MatMul") == 0) {
+        return k == 0 ? ONNX_AXIS_LAST : ONNX_AXIS_LAST_BUT_ONE;
+    }
+    if (strcmp(op, "Gemm") == 0 && k < 2) {
+        return axis_of(node, k) == ONNX_AXIS_LAST ? ONNX_AXIS_LAST_BUT_ONE : ONNX_AXIS_LAST;
+    }
+    if (strcmp(op, "ConvTranspose") == 0 && k == 1) {
+        return node->group > 1 ? ONNX_AXIS_OTHER : ONNX_AXIS_0;
+    }
+    return strcmp(op, "Einsum") == 0           ? einsum_inputs(node, k)
+           : strcmp(op, "Conv") == 0 && k == 1 ? ONNX_AXIS_1
+           : recurrent && (k == 1 || k == 2)   ? ONNX_AXIS_LAST
+                                               : 0;
+}
+
 /* What input k is, if it is no matrix of weights ("bias"): an error in it is not spread over a sum, so it stays as it
  * is. */
 static const char *beside_weights(const struct node *node, size_t k)
@@ -250,6 +339,7 @@ static void count_uses(struct onnx_reader *r, const struct node *node)
         } else if (symbol != NULL) {
             symbol->n_uses++;
             symbol->axes |= axis_of(node, k);
+            symbol->inputs |= inputs_of(node, k);
             symbol->for_codes |= is_for_codes(node, k);
             symbol->n_beside += beside_weights(node, k) != NULL;
             symbol->beside = beside_weights(node, k) != NULL ? beside_weights(node, k) : symbol->beside;

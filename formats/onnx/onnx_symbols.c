@@ -147,6 +147,7 @@ static enum vc_status pass_on(struct onnx_reader *r, size_t inner)
     to = &symbols->list[outer];
     to->n_uses += from->n_uses;
     to->axes |= from->axes;
+    to->inputs |= from->inputs;
     to->pinned |= from->pinned;
     to->for_codes |= from->for_codes;
     to->n_beside += from->n_beside;

@@ -190,6 +190,20 @@ static uint64_t outputs_of(const struct vc_layer_list *list, const char *layer, 
                : (uint64_t)said;
 }
 
+/* Into how many groups the channels are divided: as the list says, but where each channel was a group by itself, and
+ * channels were removed from the weights, there are as many as channels are left. */
+static int64_t groups_of(const struct vc_layer_list *list, const char *layer, int64_t said, uint64_t in)
+{
+    char name[VC_LAYER_MAX_LINE + 32];
+    const struct vc_tensor *weight;
+    size_t index;
+
+    snprintf(name, sizeof name, "%s.weight", layer);
+    index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
+    weight = index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
+    return weight != NULL && weight->n_dims == 4 && weight->shape[1] == 1 && in < (uint64_t)said ? (int64_t)in : said;
+}
+
 /* One node with attributes; the list goes on with its output. */
 static void node(struct vc_layer_list *list, const char *op, const uint32_t *inputs, unsigned n_inputs,
                  const struct vc_graph_attr *attrs, unsigned n_attrs, bool last)
@@ -280,6 +294,7 @@ static void add_conv(struct vc_layer_list *list)
     if (out == 0 || in == 0) {
         return;
     }
+    groups = groups_of(list, name, groups, in);
     if (kernel[0] == 0 || kernel[1] == 0 || groups == 0 || in % (uint64_t)groups != 0) {
         vc_layer_fail(list,
                       kernel[0] == 0 || kernel[1] == 0 ? "needs kernel=N"

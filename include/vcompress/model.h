@@ -19,6 +19,7 @@ extern "C" {
 
 #define VC_MAX_DIMS  64
 #define VC_NO_TENSOR ((size_t)-1)
+#define VC_NO_INPUTS ((unsigned)-1)
 
 enum vc_granularity {
     VC_GRANULARITY_TENSOR = 0,  /* one scale */
@@ -99,6 +100,9 @@ struct vc_tensor {
                               name does (kernels of Flax and Keras); else 0 */
     bool compressed;       /* in the file */
     const char *axis_reason; /* why that axis, a few words, where the name tells; NULL: it does not */
+    unsigned inputs; /* 1 + the axis that products sum over, which N:M goes along, where format or name tells; 0: the
+                        axis beside channel_axis; VC_NO_INPUTS: there is none, or it is not known */
+    const char *inputs_reason; /* of VC_NO_INPUTS: why, a few words */
 };
 
 struct vc_model;

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <vcompress/model.h>
+
 #include "core/model/names.h"
 
 static void test_kernels(void **unused)
@@ -53,6 +55,44 @@ static void test_kernels(void **unused)
     }
 }
 
+/* What N:M goes along, where that is not the axis beside the outputs. */
+static void test_inputs(void **unused)
+{
+    static const struct {
+        const char *name;
+        unsigned inputs, n_dims;
+        uint64_t shape[4];
+    } cases[] = {{"params/Dense_0/kernel", 0, 2, {64, 32}},
+                 {"params/Conv_0/kernel", 0, 4, {3, 3, 16, 32}},
+                 {"params/Conv_2/kernel", 0, 3, {5, 64, 32}},
+                 {"conv2d_transpose/kernel:0", 4, 4, {3, 3, 32, 16}},
+                 {"params/ConvTranspose_0/kernel", 0, 4, {3, 3, 16, 32}},
+                 {"depthwise_conv2d/depthwise_kernel:0", VC_NO_INPUTS, 4, {3, 3, 64, 1}},
+                 {"params/a/query/kernel", 1, 3, {64, 8, 8}},
+                 {"params/a/qkv/kernel", 1, 4, {64, 3, 8, 8}},
+                 {"params/a/out/kernel", 0, 3, {8, 8, 64}},
+                 {"params/a/q_proj/kernel", VC_NO_INPUTS, 3, {64, 8, 8}},
+                 {"fc.weight", 0, 2, {64, 32}},
+                 {"conv.weight", 0, 4, {64, 32, 3, 3}},
+                 {"conv1.weight", 0, 3, {64, 32, 80}},
+                 {"patch.weight", 0, 3, {64, 32, 16}},
+                 {"blk.0.ffn_up_exps.weight", 3, 3, {4, 64, 32}},
+                 {"mlp.experts.gate_up_proj", VC_NO_INPUTS, 3, {4, 64, 32}},
+                 {"decoder.deconv1.weight", VC_NO_INPUTS, 4, {64, 32, 3, 3}},
+                 {"up.ConvTranspose2d.weight", VC_NO_INPUTS, 4, {64, 32, 3, 3}}};
+    size_t i;
+
+    (void)unused;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *why = "";
+        unsigned inputs = vc_name_inputs(cases[i].name, cases[i].n_dims, cases[i].shape, &why);
+
+        if (inputs != cases[i].inputs || (inputs == VC_NO_INPUTS) != (why != NULL)) {
+            fail_msg("%s: %u, not %u", cases[i].name, inputs, cases[i].inputs);
+        }
+    }
+}
+
 static void test_no_kernels(void **unused)
 {
     static const char *const names[] = {"",
@@ -86,7 +126,8 @@ static void test_no_kernels(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_no_kernels)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_inputs),
+                                       cmocka_unit_test(test_no_kernels)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

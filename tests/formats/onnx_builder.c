@@ -165,6 +165,17 @@ void onnx_op_with(struct onnx_builder *g, const char *op, const char *inputs, co
     put_op(g, op, inputs, output, &a);
 }
 
+void onnx_op_text(struct onnx_builder *g, const char *op, const char *inputs, const char *output, const char *attribute,
+                  const char *text)
+{
+    struct bytes a = {NULL, 0, 0};
+
+    pb_text(&a, 1, attribute);
+    pb_text(&a, 4, text);
+    pb_int(&a, 20, 3);
+    put_op(g, op, inputs, output, &a);
+}
+
 void onnx_constant(struct onnx_builder *g, const char *output, unsigned type, unsigned n_dims, const uint64_t *dims,
                    const void *data, size_t n)
 {

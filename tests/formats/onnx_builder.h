@@ -32,6 +32,9 @@ void onnx_op(struct onnx_builder *g, const char *op, const char *inputs, const c
 /* ... with one attribute that is a number. */
 void onnx_op_with(struct onnx_builder *g, const char *op, const char *inputs, const char *output, const char *attribute,
                   uint64_t value);
+/* ... that is a text. */
+void onnx_op_text(struct onnx_builder *g, const char *op, const char *inputs, const char *output, const char *attribute,
+                  const char *text);
 /* A node with graphs inside, the fields of `graphs`, which are empty afterwards; name "": it has none. */
 void onnx_outer(struct onnx_builder *g, const char *op, const char *name, const char *inputs, const char *output,
                 const char *const *attributes, struct onnx_builder *graphs, size_t n);

@@ -1,6 +1,6 @@
-/* test_onnx_read.c - ONNX files as models: initializers of every kind, codes that nodes turn back into floats, axes
- * of the channels. Graphs are onnx_builder.c's, so that the test knows every value; each kind of damage is named, and
- * no cut or flipped bit does harm. */
+/* test_onnx_read.c - ONNX files as models: initializers of every kind, codes that nodes turn back into floats. Graphs
+ * are onnx_builder.c's, so that the test knows every value; each kind of damage is named, and no cut or flipped bit
+ * does harm. */
 #include "formats_test.h"
 
 #include <stdlib.h>
@@ -191,50 +191,6 @@ static void test_loose_numbers(void **state)
 }
 
 /* ---- what nodes say ---- */
-
-static void expect_axis(const char *op, const char *inputs, const char *attribute, unsigned axis)
-{
-    struct vc_ctx *ctx = test_ctx();
-    struct onnx_builder g = {.ir = 0};
-    const uint64_t dims[] = {2, 3, 4, 5};
-    struct open_model o;
-
-    if (attribute == NULL) {
-        onnx_op(&g, op, inputs, "y");
-    } else {
-        onnx_op_with(&g, op, inputs, "y", attribute, 1);
-    }
-    onnx_raw(&g, "w", 1, 2, dims, NULL, 24);
-    onnx_raw(&g, "w4", 1, 4, dims, NULL, 480);
-    onnx_raw(&g, "v", 1, 1, dims, NULL, 8);
-    open_bytes(ctx, onnx_finish(&g), &o);
-    assert_int_equal(get(&o, strstr(inputs, "w4") != NULL ? "w4" : "w")->channel_axis, axis);
-    assert_int_equal(get(&o, "v")->channel_axis, 0);
-    close_model(&o);
-    test_ctx_done(ctx);
-}
-
-static void test_axes(void **state)
-{
-    (void)state;
-    expect_axis("MatMul", "x w", NULL, 1);
-    expect_axis("MatMul", "w x", NULL, 0);
-    expect_axis("MatMul", "x w4", NULL, 3);
-    expect_axis("MatMul", "w4 x", NULL, 2);
-    expect_axis("MatMul", "w w", NULL, 0);
-    expect_axis("MatMul", "x v", NULL, 0);
-    expect_axis("Gemm", "x w v", NULL, 1);
-    expect_axis("Gemm", "x w v", "transA", 1);
-    expect_axis("Gemm", "x w v", "transB", 0);
-    expect_axis("Gemm", "w x v", NULL, 0);
-    expect_axis("Gemm", "w x v", "transA", 1);
-    expect_axis("Gemm", "x x w", NULL, 0);
-    expect_axis("Conv", "x w4 v", NULL, 0);
-    expect_axis("ConvTranspose", "x w4 v", NULL, 1);
-    expect_axis("LSTM", "x w w v", NULL, 1);
-    expect_axis("Gather", "w x", NULL, 0);
-    expect_axis("Add", "x w", NULL, 0);
-}
 
 /* How the tensor `w` looks in a graph with these nodes: "i8 quantized", "f16", ... */
 static void expect_seen(struct onnx_builder *g, const char *name, enum vc_dtype dtype, bool quantized)
@@ -744,11 +700,11 @@ static void test_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sample),         cmocka_unit_test(test_numbers),     cmocka_unit_test(test_loose_numbers),
-        cmocka_unit_test(test_axes),           cmocka_unit_test(test_patterns),    cmocka_unit_test(test_no_patterns),
-        cmocka_unit_test(test_products),       cmocka_unit_test(test_no_products), cmocka_unit_test(test_constants),
-        cmocka_unit_test(test_kept_as),        cmocka_unit_test(test_bad_tensors), cmocka_unit_test(test_bad_graphs),
-        cmocka_unit_test(test_cuts_and_flips), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_sample),      cmocka_unit_test(test_numbers),     cmocka_unit_test(test_loose_numbers),
+        cmocka_unit_test(test_patterns),    cmocka_unit_test(test_no_patterns), cmocka_unit_test(test_products),
+        cmocka_unit_test(test_no_products), cmocka_unit_test(test_constants),   cmocka_unit_test(test_kept_as),
+        cmocka_unit_test(test_bad_tensors), cmocka_unit_test(test_bad_graphs),  cmocka_unit_test(test_cuts_and_flips),
+        cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,28 @@ class Prune(Judge):
         want = {name: n_of_m(a, 2, 4, a.ndim - 2) for name, a in arrays.items()}
         self.expect(self.prune(arrays, "--pattern", "2:4"), want)
 
+    def test_n_of_m_of_other_kernels(self):
+        """Keras' transposed convolutions and attention have their inputs elsewhere; depthwise kernels sum over none, and of
+        some tensors it is not known: these stay. Nothing is said to have the pattern that has none."""
+        rng = np.random.default_rng(9)
+        along = {"conv2d_transpose/kernel": ((4, 4, 8, 24), 3), "a/query/kernel": ((24, 4, 8), 0), "a/out/kernel": ((4, 8, 24), 1),
+                 "b.ffn_up_exps.weight": ((3, 16, 40), 2)}
+        arrays = {name: some(rng, shape, "f4") for name, (shape, _) in along.items()}
+        want = {name: n_of_m(arrays[name], 2, 4, axis) for name, (_, axis) in along.items()}
+        for name, shape in (("depthwise_conv2d/depthwise_kernel", (4, 4, 16, 2)), ("mlp.experts.gate_up_proj", (4, 16, 40)),
+                            ("a/q_proj/kernel", (24, 4, 8)), ("up.deconv.weight", (16, 8, 3, 3)), ("vit.cls_token", (1, 8, 64)),
+                            ("mask_token", (8, 64))):
+            arrays[name] = want[name] = some(rng, shape, "f4")
+        self.expect(self.prune(arrays, "--pattern", "2:4"), want)
+        self.vc("verify", "--pattern", "2:4", self.path("out.npz"))
+
+    def test_learned_tokens(self):
+        """What is added, not multiplied, stays without a rule."""
+        rng = np.random.default_rng(9)
+        arrays = {n: some(rng, (4, 64), "f4") for n in ("cls_token", "a.pos_embed", "a.mask_token", "b.pos_encoding", "fc.weight", "tokens.fc.weight")}
+        want = dict(arrays, **{n: prune_together({"w": arrays[n]}, 128)["w"] for n in ("fc.weight", "tokens.fc.weight")})
+        self.expect(self.prune(arrays, "--sparsity", "0.5", "--scope", "tensor"), want)
+
     def test_blocks(self):
         rng = np.random.default_rng(10)
         for dtype in ("f2", "f4", "f8"):

@@ -199,6 +199,61 @@ class Structured(Judge):
                   Group("b.w:0 = c.w:1", {n: a.shape for n, a in arrays.items()})]
         self.expect(cut(arrays, groups, [[3, 7, 12, 13, 14], [0, 19]]))
 
+    def graph(self, text, arrays):
+        with open(self.path("g.txt"), "w") as f:
+            f.write(text)
+        np.savez(self.path("in.npz"), **arrays)
+
+    def test_any_member_beside_groups(self):
+        """An axis with units of a group that stays and of one that can go: every member names the latter."""
+        shapes = {"a.weight": (8, 3, 1, 1), "a.bias": (8,), "g.weight": (12, 2, 3, 3), "g.bias": (12,), "fc.weight": (5, 12), "fc.bias": (5,)}
+        arrays = {k: self.normal(*s) for k, s in shapes.items()}
+        self.graph("input x [batch, 3, 6, 6]\nconv a 8 kernel=1\nrelu\nconv g 12 kernel=3 pad=1 groups=4\nglobalavgpool\nflatten\n"
+                   "linear fc 5\n", arrays)
+        inner = {k: np.delete(arrays[k], np.s_[1::2], 0) for k in ("a.weight", "a.bias")}
+        inner["g.weight"] = arrays["g.weight"][:, :1]
+        outer = {k: np.delete(arrays[k], np.s_[2::3], 0) for k in ("g.weight", "g.bias")}
+        outer["fc.weight"] = np.delete(arrays["fc.weight"], np.s_[2::3], 1)
+        for line, some in (("a.weight:0 1", inner), ("a.bias:0 1", inner), ("g.weight:1 1", inner), ("g.weight:0 2", outer),
+                           ("g.bias:0 2", outer), ("fc.weight:1 2", outer)):
+            with open(self.path("r.txt"), "w") as f:
+                f.write(line + "\n")
+            self.vc("prune", "--remove", self.path("r.txt"), "--graph", self.path("g.txt"), self.path("in.npz"), "-o", self.path("o.npz"), "--force")
+            got = self.load(self.path("o.npz"))
+            for k, a in dict(arrays, **some).items():
+                self.same_bits(np.asarray(got[k]), np.ascontiguousarray(a), line + ": " + k)
+
+    def test_depthwise(self):
+        """Of a list of layers, with one and two outputs for each channel: what is left fits the list, and computes what NumPy
+        computes of it."""
+        x = self.normal(3, 3, 4, 4)
+        np.savez(self.path("x.npz"), x=x)
+        for times in (1, 2, 3):
+            n = 6 * times
+            shapes = {"a.weight": (6, 3, 1, 1), "a.bias": (6,), "d.weight": (n, 1, 1, 1), "d.bias": (n,), "fc.weight": (5, n), "fc.bias": (5,)}
+            self.graph("input x [batch, 3, 4, 4]\nconv a 6 kernel=1\nrelu\nconv d %d kernel=1 groups=6\nglobalavgpool\nflatten\nlinear fc 5\n" % n,
+                       {k: self.normal(*s) for k, s in shapes.items()})
+            self.vc("prune", "--structured", "0.34", "--graph", self.path("g.txt"), self.path("in.npz"), "-o", self.path("o.npz"), "--force")
+            p = self.load(self.path("o.npz"))
+            left = {1: 1, 2: 2, 3: 2}[times]  # of the outputs of each channel
+            self.assertEqual((p["a.weight"].shape[0], p["d.weight"].shape[0], p["fc.weight"].shape[1]), (4, 4 * left, 4 * left))
+            self.vc("graph", "--weights", self.path("o.npz"), "--data", self.path("x.npz"), "--outputs", self.path("y.npz"), "--force", self.path("g.txt"))
+            h = np.maximum(np.einsum("oi,bihw->bohw", p["a.weight"][:, :, 0, 0], x) + p["a.bias"][:, None, None], 0)
+            h = np.repeat(h, left, 1) * p["d.weight"][:, 0] + p["d.bias"][:, None, None]
+            y = h.mean((2, 3)) @ p["fc.weight"].T + p["fc.bias"]
+            self.assertLess(np.abs(list(np.load(self.path("y.npz")).values())[0] - y).max(), 1e-4)
+            self.vc("run", "--pass", "prune --structured 0.34 --graph " + self.path("g.txt"), "--pass", "distill --epochs 1 --graph "
+                    + self.path("g.txt") + " --data " + self.path("x.npz"), self.path("in.npz"), "-o", self.path("t.npz"), "-q", "--force")
+
+    def test_nothing_goes(self):
+        """A common order that takes so little of each group that all of it stays, once that is rounded."""
+        self.graph("input x [batch, 6]\nlinear a 4\nrelu\nlinear b 8\nrelu\nlinear c 3\n",
+                   {"a.weight": self.normal(4, 6), "a.bias": self.normal(4), "b.weight": self.normal(8, 4), "b.bias": self.normal(8),
+                    "c.weight": self.normal(3, 8), "c.bias": self.normal(3)})
+        for more in ((), ("--scope", "global")):
+            self.assertIn("none of", self.refuse(3, "prune", "--structured", "0.1", "--round-to", "8", *more, "--graph", self.path("g.txt"),
+                                                 self.path("in.npz"), "-o", self.path("x.npz")))
+
     def test_norm_scales(self):
         arrays = self.save(**{"c.weight": self.normal(16, 4, 3, 3), "bn.weight": self.normal(16), "bn.bias": self.normal(16),
                               "d.weight": self.normal(3, 16, 1, 1)})
