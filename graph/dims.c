@@ -21,13 +21,15 @@ enum vc_status vc_dims_init(struct vc_dims *dims, struct vc_ctx *ctx, struct vc_
 {
     *dims = (struct vc_dims){.ctx = ctx, .arena = arena, .n = 2, .capacity = 16};
     dims->expressions = vc_calloc_array(ctx, VC_TAG_MISC, dims->capacity, sizeof *dims->expressions);
-    return dims->expressions == NULL ? VC_E_NOMEM : VC_OK;
+    dims->slots = vc_calloc_array(ctx, VC_TAG_MISC, dims->capacity * (size_t)2, sizeof *dims->slots);
+    return dims->expressions == NULL || dims->slots == NULL ? VC_E_NOMEM : VC_OK;
 }
 
 void vc_dims_release(struct vc_dims *dims)
 {
     if (dims->ctx != NULL) {
         vc_free(dims->ctx, dims->expressions);
+        vc_free(dims->ctx, dims->slots);
         vc_free(dims->ctx, dims->atoms);
     }
     *dims = (struct vc_dims){0};
@@ -106,10 +108,58 @@ static void sum_add_dim(const struct vc_dims *dims, struct sum *sum, struct vc_d
     }
 }
 
+/* Where the expression of these terms is, or would be. */
+static uint32_t *slot_of(const struct vc_dims *dims, uint32_t n_terms, const struct vc_dim_term *terms)
+{
+    uint32_t mask = 2 * dims->capacity - 1;
+    uint64_t h = n_terms;
+    uint32_t at;
+
+    for (uint32_t k = 0; k < n_terms; k++) {
+        h = (h ^ (uint64_t)terms[k].coefficient) * 0x9e3779b97f4a7c15u;
+        for (unsigned f = 0; f < VC_DIM_FACTORS; f++) {
+            h = (h ^ terms[k].atoms[f]) * 0x9e3779b97f4a7c15u;
+        }
+        h ^= h >> 29;
+    }
+    for (at = (uint32_t)(h >> 32) & mask; dims->slots[at] != 0; at = (at + 1) & mask) {
+        const struct vc_dim_expression *e = &dims->expressions[dims->slots[at]];
+
+        if (e->n_terms == n_terms && memcmp(e->terms, terms, n_terms * sizeof *terms) == 0) {
+            break;
+        }
+    }
+    return &dims->slots[at];
+}
+
+/* Twice the room. */
+static bool grow(struct vc_dims *dims)
+{
+    struct vc_dim_expression *e = vc_calloc_array(dims->ctx, VC_TAG_MISC, dims->capacity * (size_t)2, sizeof *e);
+    uint32_t *slots = vc_calloc_array(dims->ctx, VC_TAG_MISC, dims->capacity * (size_t)4, sizeof *slots);
+
+    if (e == NULL || slots == NULL || dims->capacity > UINT32_MAX / 8) {
+        vc_free(dims->ctx, e);
+        vc_free(dims->ctx, slots);
+        return false;
+    }
+    memcpy(e, dims->expressions, dims->n * sizeof *e);
+    vc_free(dims->ctx, dims->expressions);
+    vc_free(dims->ctx, dims->slots);
+    dims->expressions = e;
+    dims->slots = slots;
+    dims->capacity *= 2;
+    for (uint32_t k = 2; k < dims->n; k++) {
+        *slot_of(dims, e[k].n_terms, e[k].terms) = k;
+    }
+    return true;
+}
+
 /* The number of the expression, which is made where there is none. */
 static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
 {
     struct vc_dim_expression *e;
+    uint32_t *slot;
 
     if (sum->bad) {
         return vc_dim_bad();
@@ -120,22 +170,16 @@ static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
     if (sum->n == 1 && sum->terms[0].atoms[0] == NO_ATOM) {
         return vc_dim_number(sum->terms[0].coefficient);
     }
-    for (uint32_t k = 2; k < dims->n; k++) {
-        e = &dims->expressions[k];
-        if (e->n_terms == sum->n && memcmp(e->terms, sum->terms, sum->n * sizeof *sum->terms) == 0) {
-            return (struct vc_dim){.size = -1, .expression = k};
-        }
+    slot = slot_of(dims, sum->n, sum->terms);
+    if (*slot != 0) {
+        return (struct vc_dim){.size = -1, .expression = *slot};
     }
     if (dims->n == dims->capacity) {
-        e = vc_calloc_array(dims->ctx, VC_TAG_MISC, dims->capacity * (size_t)2, sizeof *e);
-        if (e == NULL) {
+        if (!grow(dims)) {
             dims->no_memory = true;
             return vc_dim_bad();
         }
-        memcpy(e, dims->expressions, dims->n * sizeof *e);
-        vc_free(dims->ctx, dims->expressions);
-        dims->expressions = e;
-        dims->capacity *= 2;
+        slot = slot_of(dims, sum->n, sum->terms);
     }
     e = &dims->expressions[dims->n];
     e->n_terms = sum->n;
@@ -145,6 +189,7 @@ static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
         return vc_dim_bad();
     }
     memcpy(e->terms, sum->terms, sum->n * sizeof *sum->terms);
+    *slot = dims->n;
     return (struct vc_dim){.size = -1, .expression = dims->n++};
 }
 

@@ -44,6 +44,7 @@ struct vc_dims {
     struct vc_arena *arena;                /* of the graph */
     struct vc_dim_expression *expressions; /* number 0 is what a number has; bad is number 1 */
     uint32_t n, capacity;
+    uint32_t *slots; /* of expressions by their terms, 2 * capacity; 0: none */
     struct vc_dim_atom *atoms;
     uint32_t n_atoms, atom_capacity;
     bool no_memory; /* an allocation failed: what was returned since is bad */

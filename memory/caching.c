@@ -162,6 +162,9 @@ static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct 
     for (size_t k = 0; k < n; k++) {
         const struct vc_allocation *r = &requests[k];
 
+        if (k % 4096 == 0 && vc_check_cancelled(ctx) != VC_OK) {
+            return VC_E_CANCELLED;
+        }
         of_request[k] = NO_BLOCK;
         if (!r->free) {
             uint64_t rounded;

@@ -380,9 +380,10 @@ static enum vc_status run(struct vc_estimate *e, unsigned stage)
     struct vc_memory_report teacher;
     enum vc_status status = VC_OK;
 
+    VC_TRY(vc_check_cancelled(e->ctx));
     if (e->graph != NULL) {
         VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, stage, &e->storages));
-        vc_estimate_states(e);
+        VC_TRY(vc_estimate_states(e));
     }
     VC_TRY(vc_estimate_weights(e));
     vc_estimate_divide(e);
@@ -546,7 +547,8 @@ enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_graph *gra
 {
     struct vc_estimate e = {.ctx = ctx, .graph = graph, .model = model, .out = out};
 
-    return estimate(&e, options);
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, estimate(&e, options));
 }
 
 enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_graph *graph,

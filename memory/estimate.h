@@ -101,7 +101,7 @@ bool vc_param_is_double(const struct vc_estimate *e, uint32_t index);
 /* The component VC_MEMORY_PARAMETERS; of weights that are decoded one at a time the floats, for storages.decoded. */
 enum vc_status vc_estimate_weights(struct vc_estimate *e);
 /* Gradients, states, masters, and the adapters' own weights, of training; counts parameters. */
-void vc_estimate_states(struct vc_estimate *e);
+enum vc_status vc_estimate_states(struct vc_estimate *e);
 /* Divides them between copies of the model and puts them into the host's memory as the options say; buffers of
  * communication. After both of the above. */
 void vc_estimate_divide(struct vc_estimate *e);

@@ -117,10 +117,15 @@ static void put_in_order(struct piece *piece, struct piece **placed, size_t n)
     placed[low] = piece;
 }
 
-static void place(struct piece *pieces, size_t n, struct piece **placed, struct vc_buffer_plan *out)
+static enum vc_status place(struct vc_ctx *ctx, struct piece *pieces, size_t n, struct piece **placed,
+                            struct vc_buffer_plan *out)
 {
     for (size_t i = 0; i < n; i++) {
         bool searched = i < MAX_SEARCHED;
+
+        if (i % 256 == 0 && vc_check_cancelled(ctx) != VC_OK) {
+            return VC_E_CANCELLED;
+        }
 
         pieces[i].offset = searched ? find_gap(&pieces[i], placed, i) : out->arena_bytes;
         if (searched) {
@@ -128,6 +133,7 @@ static void place(struct piece *pieces, size_t n, struct piece **placed, struct 
         }
         out->arena_bytes = vc_max_u64(out->arena_bytes, pieces[i].offset + pieces[i].bytes);
     }
+    return VC_OK;
 }
 
 static enum vc_status make_pieces(struct vc_ctx *ctx, const struct vc_buffer *buffers, size_t n, uint64_t align,
@@ -170,7 +176,7 @@ enum vc_status vc_buffers_pack(struct vc_ctx *ctx, struct vc_buffer *buffers, si
     VC_TRY(make_pieces(ctx, buffers, n, align, pieces));
     VC_TRY(find_peak(ctx, pieces, n, out));
     qsort(pieces, n, sizeof *pieces, by_size);
-    place(pieces, n, placed, out);
+    VC_TRY(place(ctx, pieces, n, placed, out));
     for (size_t i = 0; i < n; i++) {
         buffers[pieces[i].buffer].offset = pieces[i].offset;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/base/ctx.h"
 #include "core/base/option_struct.h"
 #include "memory/plan_inside.h"
 #include "memory/written.h"
@@ -447,7 +448,7 @@ out:
     return status;
 }
 
-enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+static enum vc_status make_all(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                const struct vc_memory_options *memory, const struct vc_fit_options *fit,
                                const struct vc_recipe_options *options, struct vc_recipes **out)
 {
@@ -485,6 +486,14 @@ out:
         vc_free(ctx, p);
     }
     return status;
+}
+
+enum vc_status vc_recipes_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                               const struct vc_memory_options *memory, const struct vc_fit_options *fit,
+                               const struct vc_recipe_options *options, struct vc_recipes **out)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, make_all(ctx, graph, model, memory, fit, options, out));
 }
 
 void vc_recipes_free(struct vc_recipes *recipes)

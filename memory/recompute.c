@@ -270,6 +270,9 @@ static bool solve(struct chooser *c, uint64_t budget)
     }
     c->places[0].cost = 0;
     for (uint32_t k = 0; k < c->n; k++) {
+        if (vc_check_cancelled(c->e->ctx) != VC_OK) {
+            return false; /* the caller notices, too */
+        }
         for (uint32_t level = 0; level < PLACES; level++) {
             if (c->places[(size_t)k * PLACES + level].cost != NONE) {
                 go_on(c, k, level, step, budget);
@@ -325,6 +328,7 @@ static enum vc_status search(struct chooser *c, uint64_t budget)
             VC_TRY(measure(c, c->parts, &peak, &cost));
             consider(c, peak, cost, budget);
         }
+        VC_TRY(vc_check_cancelled(c->e->ctx));
         if (peak > budget) {
             high = goal;
         } else {

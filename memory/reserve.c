@@ -13,6 +13,8 @@ struct requests {
     uint32_t *by_first, *by_last; /* buffers of the timeline in the order of these steps */
     uint64_t *id;                 /* by buffer: the request that it was last made by */
     uint64_t *gradient_step;      /* by parameter of the graph; 0: it has none */
+    uint32_t *first_of_step;      /* by step: the first parameter whose gradient it makes; NULL: none makes any */
+    uint32_t *next_of_step;       /* by parameter: the next one of its step */
     size_t marks[VC_MOMENTS];     /* requests before that moment */
 };
 
@@ -71,15 +73,13 @@ static void ask_gradients(struct requests *r, uint64_t step)
 {
     const struct vc_estimate *e = r->e;
 
-    if (one_block(r)) {
+    if (one_block(r) || r->first_of_step == NULL) {
         return;
     }
-    for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
-        if (r->gradient_step[k] == step && step != 0) {
-            uint64_t n = vc_param_elems(r->e, vc_graph_param(e->graph, k), false);
+    for (uint32_t k = r->first_of_step[step]; k != VC_NO_PARAM; k = r->next_of_step[k]) {
+        uint64_t n = vc_param_elems(r->e, vc_graph_param(e->graph, k), false);
 
-            (void)ask(r, part(r, VC_MEMORY_GRADIENTS, n, e->out->n_trained));
-        }
+        (void)ask(r, part(r, VC_MEMORY_GRADIENTS, n, e->out->n_trained));
     }
 }
 
@@ -204,6 +204,33 @@ static enum vc_status find_gradient_steps(struct requests *r)
     return VC_OK;
 }
 
+/* The parameters of each step, in their order. */
+static enum vc_status list_gradients(struct requests *r)
+{
+    const struct vc_estimate *e = r->e;
+    uint32_t n_params = vc_graph_param_count(e->graph);
+    uint64_t n_steps = e->timeline.n_steps;
+
+    if (!vc_estimate_trains(e)) {
+        return VC_OK;
+    }
+    r->next_of_step = vc_alloc_array(e->ctx, VC_TAG_MISC, (size_t)n_params + 1, sizeof *r->next_of_step);
+    r->first_of_step = vc_alloc_array(e->ctx, VC_TAG_MISC, n_steps + 1, sizeof *r->first_of_step);
+    if (r->next_of_step == NULL || r->first_of_step == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (uint64_t step = 0; step <= n_steps; step++) {
+        r->first_of_step[step] = VC_NO_PARAM;
+    }
+    for (uint32_t k = n_params; k-- > 0;) {
+        if (r->gradient_step[k] != 0) {
+            r->next_of_step[k] = r->first_of_step[r->gradient_step[k]];
+            r->first_of_step[r->gradient_step[k]] = k;
+        }
+    }
+    return VC_OK;
+}
+
 static enum vc_status make_requests(struct requests *r)
 {
     struct vc_estimate *e = r->e;
@@ -223,6 +250,7 @@ static enum vc_status make_requests(struct requests *r)
     VC_TRY(sort(e->ctx, &e->timeline, false, r->by_first));
     VC_TRY(sort(e->ctx, &e->timeline, true, r->by_last));
     VC_TRY(find_gradient_steps(r));
+    VC_TRY(list_gradients(r));
     ask_weights(r);
     r->marks[VC_MOMENT_LOAD] = r->n;
     ask_others(r);
@@ -256,6 +284,8 @@ enum vc_status vc_estimate_reserved(struct vc_estimate *e)
 out:
     vc_free(e->ctx, after);
     vc_free(e->ctx, r.gradient_step);
+    vc_free(e->ctx, r.next_of_step);
+    vc_free(e->ctx, r.first_of_step);
     vc_free(e->ctx, r.id);
     vc_free(e->ctx, r.by_last);
     vc_free(e->ctx, r.by_first);

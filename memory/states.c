@@ -44,19 +44,22 @@ static struct weight weight_of(const struct vc_graph_param *param, uint64_t n)
     return w;
 }
 
-/* Whether a product reads it: autocast keeps a copy of it in half precision. */
-static bool has_half_copy(const struct vc_estimate *e, uint32_t value)
+/* Values that products read: autocast keeps copies of such weights in half precision. Freed with vc_free; NULL: no
+ * memory. */
+static bool *find_halves(const struct vc_estimate *e)
 {
-    for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
+    bool *halves = vc_calloc_array(e->ctx, VC_TAG_MISC, (size_t)e->storages.n_values + 1, sizeof *halves);
+
+    for (uint32_t n = 0; halves != NULL && n < e->storages.n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(e->graph, n);
 
         for (unsigned k = 0; e->storages.ops[n]->cast == VC_CAST_HALF && k < node->n_inputs; k++) {
-            if (node->inputs[k] == value) {
-                return true;
+            if (node->inputs[k] != VC_NO_VALUE) {
+                halves[node->inputs[k]] = true;
             }
         }
     }
-    return false;
+    return halves;
 }
 
 static void add_states(struct vc_estimate *e, const struct weight *w, unsigned width, bool pure)
@@ -123,11 +126,16 @@ static void add_to_module(struct vc_estimate *e, struct module *m, const char *t
     e->layer_largest = vc_max_u64(e->layer_largest, m->bytes);
 }
 
-void vc_estimate_states(struct vc_estimate *e)
+enum vc_status vc_estimate_states(struct vc_estimate *e)
 {
     bool pure = e->options.amp == VC_AMP_PURE;
+    bool autocast = e->options.amp == VC_AMP_AUTOCAST && vc_estimate_trains(e);
+    bool *halves = autocast ? find_halves(e) : NULL;
     struct module module = {"", 0, 0};
 
+    if (autocast && halves == NULL) {
+        return VC_E_NOMEM;
+    }
     for (uint32_t k = 0; k < vc_graph_param_count(e->graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(e->graph, k);
         struct weight w;
@@ -145,13 +153,15 @@ void vc_estimate_states(struct vc_estimate *e)
         if (e->storages.trained[param->value]) {
             add_states(e, &w, width, pure);
         }
-        if (e->options.amp == VC_AMP_AUTOCAST && width > 2 && has_half_copy(e, param->value)) {
+        if (halves != NULL && width > 2 && halves[param->value]) {
             vc_estimate_add(e, VC_MEMORY_MASTER, vc_estimate_block(e, w.n, 2));
         }
     }
     if (vc_estimate_trains(e) && e->options.lora_rank != 0) {
         add_adapters(e);
     }
+    vc_free(e->ctx, halves);
+    return VC_OK;
 }
 
 /* ---- copies of the model ---- */

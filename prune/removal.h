@@ -97,11 +97,12 @@ struct vc_structured {
     /* Of this plan; in the job's arena. */
     struct vc_couplings *built; /* from the model; NULL: they were given, and no others are needed */
     const struct vc_couplings *couplings;
-    const struct vc_couplings *stating; /* those that know what the file states beside its tensors */
-    size_t *stated;                     /* of each group that is cut: its number there */
-    struct vc_program program;          /* what the model says about its sizes */
-    bool plain;                         /* shapes are written whatever that says */
-    struct vc_stated_role role;         /* while groups are listed */
+    const struct vc_couplings *stating;          /* those that know what the file states beside its tensors */
+    size_t *stated;                              /* of each group that is cut: its number there */
+    struct vc_program program;                   /* what the model says about its sizes */
+    bool plain;                                  /* shapes are written whatever that says */
+    struct vc_stated_role role;                  /* while groups are listed */
+    const struct vc_structured_units **removals; /* options.remove by tensor and axis */
     size_t n_groups;
     struct vc_removal_group *groups;
     size_t n_members;

@@ -120,21 +120,68 @@ static bool is_excluded(const struct vc_structured *s, const struct vc_coupling 
     return i < c->n_members;
 }
 
-/* The number of the first remove rule that names the group, + 1; 0: none. */
-static size_t removal_of(const struct vc_structured *s, const struct vc_coupling *c, size_t from)
+/* By tensor and axis; rules of one place in their order. */
+static int by_place(const void *a, const void *b)
 {
-    size_t i;
-    size_t k;
+    const struct vc_structured_units *x = *(const struct vc_structured_units *const *)a;
+    const struct vc_structured_units *y = *(const struct vc_structured_units *const *)b;
+    int order = strcmp(x->tensor, y->tensor);
 
-    for (i = from; i < s->options.n_remove; i++) {
-        for (k = 0; k < c->n_members; k++) {
-            if (!c->members[k].whole && c->members[k].axis == s->options.remove[i].axis &&
-                strcmp(c->members[k].tensor, s->options.remove[i].tensor) == 0) {
-                return i + 1;
-            }
+    return order != 0 ? order : x->axis != y->axis ? (x->axis < y->axis ? -1 : 1) : x < y ? -1 : x > y;
+}
+
+/* The remove rules in the order of their places, since there may be as many as groups. */
+static enum vc_status sort_removals(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
+{
+    size_t n = s->options.n_remove;
+
+    s->removals = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->removals);
+    if (s->removals == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t i = 0; i < n; i++) {
+        s->removals[i] = &s->options.remove[i];
+    }
+    if (n != 0) {
+        qsort(s->removals, n, sizeof *s->removals, by_place);
+    }
+    return VC_OK;
+}
+
+/* The rules that name the member's place: *first of s->removals, and how many. */
+static size_t removals_of(const struct vc_structured *s, const struct vc_coupling_member *m, size_t *first)
+{
+    size_t low = 0;
+    size_t high = s->options.n_remove;
+    size_t n = 0;
+
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        int order = strcmp(s->removals[mid]->tensor, m->tensor);
+
+        if (order < 0 || (order == 0 && s->removals[mid]->axis < m->axis)) {
+            low = mid + 1;
+        } else {
+            high = mid;
         }
     }
-    return 0;
+    *first = low;
+    while (!m->whole && low + n < s->options.n_remove && s->removals[low + n]->axis == m->axis &&
+           strcmp(s->removals[low + n]->tensor, m->tensor) == 0) {
+        n++;
+    }
+    return n;
+}
+
+static bool is_named(const struct vc_structured *s, const struct vc_coupling *c)
+{
+    size_t first;
+    size_t k = 0;
+
+    while (k < c->n_members && removals_of(s, &c->members[k], &first) == 0) {
+        k++;
+    }
+    return k < c->n_members;
 }
 
 /* Sets the group's share; false: it has none. The last rule that matches one of its tensors decides. */
@@ -202,7 +249,7 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const s
     enum vc_status status = VC_OK;
 
     if (s->options.n_remove != 0) {
-        group->reason = removal_of(s, c, 0) == 0 ? "not named" : c->fixed;
+        group->reason = is_named(s, c) ? c->fixed : "not named";
     } else if ((s->options.units >> c->unit & 1u) == 0) {
         group->reason = vc_arena_printf(ctx, plan->arena, "%s are not asked for", units_name(c->unit));
     } else {
@@ -352,31 +399,55 @@ static void take_units(const struct vc_structured_units *remove, struct vc_remov
     }
 }
 
-/* All remove rules against all groups. An axis can have units of several groups, as that of a convolution in groups
- * has; one that can be cut is meant. Everything that is wrong is in one sentence. */
-static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s)
+/* The first group that each remove rule names, by number of the rule; NULL: none. An axis can have units of several
+ * groups, as that of a convolution in groups has; one that can be cut is meant. */
+static struct vc_removal_group **find_named(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
-    struct vc_text wrong;
-    enum vc_status status;
-    size_t r;
-    size_t i;
+    struct vc_removal_group **named = vc_arena_alloc(ctx, plan->arena, (s->options.n_remove + 1) * sizeof *named);
 
-    vc_text_init(&wrong, ctx);
-    for (r = 0; r < s->options.n_remove; r++) {
-        const struct vc_structured_units *remove = &s->options.remove[r];
-        struct vc_removal_group *group = NULL;
+    for (size_t r = 0; named != NULL && r < s->options.n_remove; r++) {
+        named[r] = NULL;
+    }
+    for (size_t i = 0; named != NULL && i < s->n_groups; i++) {
+        const struct vc_coupling *c = s->groups[i].coupling;
 
-        for (i = 0; i < s->n_groups && (group == NULL || group->reason != NULL); i++) {
-            if (removal_of(s, s->groups[i].coupling, r) == r + 1 && (group == NULL || s->groups[i].reason == NULL)) {
-                group = &s->groups[i];
+        for (size_t k = 0; k < c->n_members; k++) {
+            size_t first;
+            size_t n = removals_of(s, &c->members[k], &first);
+
+            for (size_t f = first; f < first + n; f++) {
+                size_t r = (size_t)(s->removals[f] - s->options.remove);
+
+                if (named[r] == NULL || (named[r]->reason != NULL && s->groups[i].reason == NULL)) {
+                    named[r] = &s->groups[i];
+                }
             }
         }
-        if (group != NULL && group->reason != NULL) {
-            vc_text_add(&wrong, "%s%s:%u: %s", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis, group->reason);
-        } else if (group != NULL) {
-            take_units(remove, group, &wrong);
-        } else {
+    }
+    return named;
+}
+
+/* All remove rules. Everything that is wrong is in one sentence. */
+static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
+{
+    struct vc_removal_group **named = find_named(ctx, s, plan);
+    struct vc_text wrong;
+    enum vc_status status;
+
+    if (named == NULL) {
+        return VC_E_NOMEM;
+    }
+    vc_text_init(&wrong, ctx);
+    for (size_t r = 0; r < s->options.n_remove; r++) {
+        const struct vc_structured_units *remove = &s->options.remove[r];
+
+        if (named[r] == NULL) {
             vc_text_add(&wrong, "%s%s:%u is in no group", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis);
+        } else if (named[r]->reason != NULL) {
+            vc_text_add(&wrong, "%s%s:%u: %s", wrong.n != 0 ? "; " : "", remove->tensor, remove->axis,
+                        named[r]->reason);
+        } else {
+            take_units(remove, named[r], &wrong);
         }
     }
     status = wrong.status;
@@ -478,6 +549,7 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
         s->groups[i] = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
     }
     VC_TRY(vc_structured_find_keys(ctx, s));
+    VC_TRY(sort_removals(ctx, s, plan));
     for (i = 0; i < s->n_groups; i++) {
         struct vc_removal_group *group = &s->groups[i];
         size_t n;
@@ -497,7 +569,7 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
             memset(group->scores, 0, (n + 1) * sizeof *group->scores);
         }
     }
-    VC_TRY(take_removals(ctx, s));
+    VC_TRY(take_removals(ctx, s, plan));
     VC_TRY(any ? VC_OK : refuse_nothing(ctx, s));
     VC_TRY(vc_structured_match_graph(ctx, s, plan));
     VC_TRY(list_members(ctx, s, plan));

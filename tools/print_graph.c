@@ -209,9 +209,9 @@ static void add_child(struct blocks_view *view, uint32_t c, const char *prefix, 
         add_blocks(view, c, inner, indent);
         return;
     }
-    fmt_numbers(numbers, sizeof numbers, view, c);
     view->folded |= block->n_like > 1;
     if (block->n_like > 1) {
+        fmt_numbers(numbers, sizeof numbers, view, c);
         snprintf(name, sizeof name, "%*s%u %s %s%s", (int)(2 * indent), "", block->n_like, out_times(&view->app->out),
                  prefix, numbers);
     } else {

@@ -81,6 +81,8 @@ static enum vc_status apply_rules(struct vc_couple *c)
         }
         if (graph->dims.no_memory) {
             c->axes.status = VC_E_NOMEM;
+        } else if (c->axes.status == VC_OK) {
+            c->axes.status = vc_check_cancelled(c->ctx);
         }
     }
     for (c->node = 0; c->node < graph->n_nodes && c->axes.status == VC_OK; c->node++) {

@@ -153,6 +153,7 @@ enum vc_status vc_couple_collect(struct vc_couple *c, const struct vc_couple_ten
     for (uint32_t k = 0; k < tensors->n; k++) {
         const struct vc_graph_param *param = &c->graph->params[tensors->param[k]];
 
+        VC_TRY(vc_check_cancelled(c->ctx));
         for (unsigned i = 0; i < param->n_dims; i++) {
             VC_TRY(walk_axis(&w, param, i, tensors->axis[tensors->first[k] + i], (tensors->makes[k] >> i & 1) != 0));
         }
