@@ -47,7 +47,7 @@ out:
     return status;
 }
 
-enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_job *job,
+enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_job *job, bool heads,
                              struct vc_couplings **couplings)
 {
     struct vc_structured_options structured;
@@ -68,7 +68,7 @@ enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options
         (void)snprintf(share, sizeof share, "%.9f", 1 - o->width);
         vc_structured_defaults(&structured);
         structured.share = share;
-        structured.units = 1u << VC_UNIT_NEURONS | 1u << VC_UNIT_HEADS;
+        structured.units = 1u << VC_UNIT_NEURONS | (heads ? 1u << VC_UNIT_HEADS : 0);
         structured.couplings = *couplings;
         VC_TRY(vc_job_add_structured(ctx, job, &structured));
     }

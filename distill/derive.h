@@ -10,9 +10,9 @@
 /* options->width or options->keep_layers is set. */
 bool vc_derives(const struct vc_distill_options *options);
 
-/* Adds the passes that make the student to a job of the teacher's weights. *couplings are freed behind the job; NULL:
- * those of the model's own graph. */
+/* Adds the passes that make the student to a job of the teacher's weights; heads: they are left out, too. *couplings
+ * are freed behind the job; NULL: those of the model's own graph. */
 enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_job *job,
-                             struct vc_couplings **couplings);
+                             bool heads, struct vc_couplings **couplings);
 
 #endif

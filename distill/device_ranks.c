@@ -17,6 +17,12 @@ static enum vc_status fail(struct vc_trainer *t, const char *why)
                    why, vc_option(t->ctx, "all_reduce"));
 }
 
+static enum vc_status no_device(struct vc_trainer *t)
+{
+    return vc_fail(t->ctx, VC_E_ARGUMENT, "NCCL adds up what lies on CUDA devices, so %s nccl needs %s cuda",
+                   vc_option(t->ctx, "all_reduce"), vc_option(t->ctx, "device"));
+}
+
 static enum vc_status mixed(struct vc_trainer *t, unsigned rank, bool on_device)
 {
     return vc_fail(
@@ -38,7 +44,7 @@ enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl)
 
     *nccl = false;
     if (ranks == NULL) {
-        return VC_OK;
+        return !wanted || on_device ? VC_OK : no_device(t);
     }
     all = vc_ranks_numbers(ranks);
     VC_TRY(
@@ -51,8 +57,7 @@ enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl)
     if (on_device) {
         t->report->all_reduce = *nccl ? sums_of(t)->name() : "host";
     } else if (wanted) {
-        status = vc_fail(t->ctx, VC_E_ARGUMENT, "NCCL adds up what lies on CUDA devices, so %s nccl needs %s cuda",
-                         vc_option(t->ctx, "all_reduce"), vc_option(t->ctx, "device"));
+        status = no_device(t);
     }
 out:
     return status;

@@ -1,6 +1,7 @@
 /* distill.c - checks the options, and goes through the work: control, training, judgement. vc_distill is a job of one
  * pass that does it (distill_pass.c). */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/option_struct.h"
@@ -43,6 +44,7 @@ struct result {
     struct vc_ctx *ctx;
     struct vc_job *job;
     struct vc_couplings *couplings; /* of a student that is made of its teacher; the job needs them */
+    char heads_kept[VC_MESSAGE_BYTES];
 };
 
 /* ---- options ---- */
@@ -514,11 +516,56 @@ static void make_dry(const struct vc_write_options *given, struct vc_write_optio
     own->dry_run = true;
 }
 
+static void drop_job(struct result *result)
+{
+    vc_job_free(result->job);
+    vc_couplings_free(result->couplings);
+    result->job = NULL;
+    result->couplings = NULL;
+}
+
+/* The passes of the job: the student may be made of the teacher first. */
+static enum vc_status make_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
+{
+    bool derives = vc_derives(o);
+    enum vc_status status;
+
+    VC_TRY(vc_job_create(ctx, derives ? o->teacher.weights : o->student.weights, &result->job));
+    VC_TRY(derives ? vc_derive_add(ctx, o, result->job, result->heads_kept[0] == '\0', &result->couplings) : VC_OK);
+    VC_TRY(vc_distill_add(ctx, result->job, o));
+out:
+    return status;
+}
+
+/* Configurations of many families cannot say that there are fewer heads of the same size (BERT's have no head_dim). A
+ * plan without training tells; where one without heads holds, heads stay. */
+static enum vc_status try_heads(struct vc_ctx *ctx, const struct vc_distill_options *o, bool writes,
+                                struct result *result)
+{
+    struct vc_write_options dry;
+    enum vc_status status;
+
+    if (o->width == 0) {
+        return VC_OK;
+    }
+    make_dry(writes ? o->write : NULL, &dry);
+    status = vc_job_plan(ctx, result->job, &dry);
+    if (status != VC_E_UNSUPPORTED) {
+        return status == VC_E_GATE ? VC_OK : status;
+    }
+    (void)snprintf(result->heads_kept, sizeof result->heads_kept, "%s", vc_ctx_message(ctx));
+    drop_job(result);
+    VC_TRY(make_job(ctx, o, result));
+    status = vc_job_plan(ctx, result->job, &dry);
+    status = status == VC_E_UNSUPPORTED ? vc_fail(ctx, status, "%s", result->heads_kept) : status;
+out:
+    return status == VC_E_GATE ? VC_OK : status;
+}
+
 /* Plans the job, which trains, and runs it, which writes. */
 static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
 {
     bool writes = o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0) && vc_ranks_rank(o->ranks) == 0;
-    bool derives = vc_derives(o);
     const struct vc_report *report;
     struct vc_write_options own;
     enum vc_status status;
@@ -527,9 +574,8 @@ static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_option
     if (o->dry_run) {
         make_dry(writes ? o->write : NULL, &own);
     }
-    VC_TRY(vc_job_create(ctx, derives ? o->teacher.weights : o->student.weights, &result->job));
-    VC_TRY(derives ? vc_derive_add(ctx, o, result->job, &result->couplings) : VC_OK);
-    VC_TRY(vc_distill_add(ctx, result->job, o));
+    VC_TRY(make_job(ctx, o, result));
+    VC_TRY(try_heads(ctx, o, writes, result));
     VC_TRY(vc_job_plan(ctx, result->job, writes && !o->dry_run ? o->write : &own));
     VC_TRY(writes && !o->dry_run && !o->write->dry_run ? vc_job_run(ctx, result->job) : VC_OK);
 out:
@@ -537,6 +583,7 @@ out:
     if (report != NULL && report->n_distillations != 0 && (status == VC_OK || status == VC_E_GATE)) {
         result->report = *report->distillations[0];
         result->report.written = report->written ? report : NULL;
+        result->report.heads_kept = result->heads_kept[0] != '\0' ? result->heads_kept : NULL;
     }
     return status;
 }

@@ -3,7 +3,7 @@
 
 #include "report/distill_part.h"
 
-static void write_quality(struct vc_json *json, const char *key, const struct vc_quality *q)
+void vc_write_quality(struct vc_json *json, const char *key, const struct vc_quality *q)
 {
     vc_json_begin(json, key, '{', true);
     vc_json_uint(json, "rows", q->n_rows);
@@ -168,6 +168,9 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_uint(json, "tensors", d->n_tensors);
     vc_json_uint(json, "weights", d->n_weights);
     vc_json_uint(json, "masked", d->n_masked);
+    if (d->heads_kept != NULL) {
+        vc_json_string(json, "heads_kept", d->heads_kept);
+    }
     vc_json_uint(json, "frozen", d->n_frozen);
     vc_json_uint(json, "unread", d->n_unread);
     vc_json_line(json);
@@ -219,14 +222,14 @@ static void write_eval(struct vc_json *json, const struct vc_distill_options *o,
     }
     vc_json_begin(json, "eval", '{', false);
     if (o->teacher.graph != NULL || o->n_eval_logits != 0) {
-        write_quality(json, "teacher", &d->teacher);
+        vc_write_quality(json, "teacher", &d->teacher);
     } else {
         vc_json_null(json, "teacher");
     }
-    write_quality(json, "before", &d->before);
-    write_quality(json, "after", &d->after);
+    vc_write_quality(json, "before", &d->before);
+    vc_write_quality(json, "after", &d->after);
     if (d->has_control) {
-        write_quality(json, "control", &d->control);
+        vc_write_quality(json, "control", &d->control);
         vc_json_real(json, "gain", d->gain);
         vc_json_real(json, "gain_error", d->gain_error);
     } else {

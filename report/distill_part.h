@@ -9,6 +9,8 @@
 
 /* "student", "teacher", "data", "output": by their paths; the output may be NULL. */
 void vc_write_distill_files(struct vc_json *json, const struct vc_distill_options *o, const char *output);
+/* An object of its figures. */
+void vc_write_quality(struct vc_json *json, const char *key, const struct vc_quality *q);
 /* "options", "run", "memory", "eval", "missed" */
 void vc_write_distill_part(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/distill_effects.h"
 #include "tools/distill_nets.h"
 #include "tools/distill_words.h"
 #include "tools/html_pages.h"
@@ -181,7 +182,7 @@ static const struct opt training_opts[] = {
     {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer",
      .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
     {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(lr), .help = "learning rate (default 0.001)"},
-    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(momentum), .help = "of --optimizer momentum (default 0.9)"},
+    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(momentum), .help = "of --optimizer momentum (default 0.9); refused with any other"},
     {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(nesterov), .help = "of --optimizer momentum"},
     {.name = "betas", .value = "X,Y", .kind = OPT_CALL, .call = take_betas, .option = "beta1",
      .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam, adamw and adam8bit (default 0.9,0.999)"},
@@ -200,7 +201,7 @@ static const struct opt training_opts[] = {
     {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(temperature), .help = "of the teacher's answers (default 2)"},
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
-             "labels are needed)"},
+             "labels are needed; 0: no teacher is)"},
     {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss),
      .help = "the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default kd)"},
     {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,
@@ -465,10 +466,12 @@ static void set_eval(struct distill_cli *cli)
 }
 
 /* What a command and a line of a recipe have in common. GO_ON or a status. */
-static int check_both(struct app *app, const struct distill_cli *cli)
+static int check_both(struct app *app, const struct distill_cli *cli, bool teacher)
 {
     enum { N_OF_PRUNING = 3 }; /* the others belong to --fake-quant, too */
     static const char *const of_pruning[] = {"prune-steps", "scope", "min-keep", "min-elements", "include", "exclude"};
+    const struct effects_of of = {&cli->distill, teacher, cli->eval != NULL, is_derived(cli)};
+    int rc;
 
     if ((options_seen(&app->parsed, "steps") && cli->distill.steps == 0) ||
         (options_seen(&app->parsed, "epochs") && cli->distill.epochs == 0)) {
@@ -478,7 +481,9 @@ static int check_both(struct app *app, const struct distill_cli *cli)
     if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
         return app_usage(app, "--eval-array needs --eval FILE");
     }
-    for (size_t i = 0; cli->prune.sparsity == NULL && i < sizeof(of_pruning) / sizeof(of_pruning[0]); i++) {
+    rc = effects_check(app, &of);
+    for (size_t i = 0; rc == GO_ON && cli->prune.sparsity == NULL && i < sizeof(of_pruning) / sizeof(of_pruning[0]);
+         i++) {
         bool both = i >= N_OF_PRUNING;
 
         if (options_seen(&app->parsed, of_pruning[i]) && !(both && cli->has_grid)) {
@@ -486,7 +491,7 @@ static int check_both(struct app *app, const struct distill_cli *cli)
                              both ? " or --fake-quant SCHEME" : "");
         }
     }
-    return GO_ON;
+    return rc;
 }
 
 /* Gradual pruning and a grid, where they are asked for. */
@@ -511,9 +516,9 @@ static int check(struct app *app, const struct distill_cli *cli)
                          app->parsed.args[0]);
     }
     if ((cli->student == NULL && !is_derived(cli)) || cli->nets.data.path == NULL) {
-        return app_usage(app,
-                         "distill needs --teacher, --student (or --width, or --keep-layers) and --data; see vcompress "
-                         "distill --help");
+        return app_usage(app, "distill needs --student (or --width, or --keep-layers), --data and, but for --alpha 0, "
+                              "--teacher; see vcompress "
+                              "distill --help");
     }
     if (is_derived(cli) && (cli->student != NULL || cli->nets.teacher == NULL)) {
         return app_usage(app, "--width and --keep-layers make the student of --teacher FILE%s",
@@ -530,7 +535,7 @@ static int check(struct app *app, const struct distill_cli *cli)
     }
     return cli->nets.teacher_graph != NULL && cli->nets.teacher == NULL
                ? app_usage(app, "--teacher-graph needs --teacher FILE")
-               : check_both(app, cli);
+               : check_both(app, cli, cli->nets.teacher != NULL);
 }
 
 static int open_teacher(struct app *app, struct distill_cli *cli)
@@ -546,6 +551,9 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
     }
     if (rc == GO_ON && cli->nets.teacher != NULL && o->answers.n == 0) {
         rc = net_open(app, cli->nets.teacher, cli->nets.teacher_graph, other, &o->teacher);
+    }
+    if (rc == GO_ON && o->answers.n != 0 && cli->nets.teacher_graph != NULL) {
+        rc = app_usage(app, "--teacher-graph: %s has answers, which need no graph", cli->nets.teacher);
     }
     if (rc == GO_ON && cli->eval_teacher != NULL) {
         rc = answers_open(app, cli->eval_teacher, &o->eval_answers);
@@ -670,7 +678,7 @@ static int ready(struct app *app, void *options, struct conversion *what)
     if (ranks_refuse(app, cli->ranks, "distill in a recipe") != GO_ON) {
         return EXIT_USAGE;
     }
-    if (check_both(app, cli) != GO_ON) {
+    if (check_both(app, cli, true) != GO_ON) {
         return EXIT_USAGE;
     }
     return answers_check(app, cli->nets.teacher);
@@ -759,7 +767,7 @@ const struct pass_row pass_distill = {.command = &command_distill,
 
 const struct command command_distill = {
     .name = "distill",
-    .usage = "--teacher FILE (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT",
+    .usage = "[--teacher FILE] (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT",
     .summary = "train a network until it answers as another one does",
     .text = "Trains the student on the rows of the data so that its answers come near to those of the teacher: what "
             "pruning "

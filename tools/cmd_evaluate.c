@@ -29,8 +29,8 @@ static const struct opt evaluate_opts[] = {
 /* clang-format on */
 static const struct opt_group group_evaluate = {"Evaluation", evaluate_opts,
                                                 sizeof(evaluate_opts) / sizeof(evaluate_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate,
-                                                 &group_run,     &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate, &group_run,
+                                                 &group_json,    &group_report, &group_help};
 
 /* tokens: the network answers for each position of a sequence. */
 static void print(struct app *app, const struct vc_quality *q, bool tokens, enum vc_teacher_loss loss)
@@ -58,12 +58,25 @@ static void print(struct app *app, const struct vc_quality *q, bool tokens, enum
     fputc('\n', to);
 }
 
+static int print_json(struct app *app, const struct vc_evaluate_options *o, const struct vc_quality *q,
+                      const char *missed)
+{
+    char *text = NULL;
+    enum vc_status status = vc_evaluate_json(app->ctx, o, q, missed, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
 static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net *net, const struct net *teacher)
 {
     struct vc_evaluate_options *o = &cli->evaluate;
     struct vc_quality quality;
     enum vc_status status;
     char text[128];
+    bool missed;
+    int rc = GO_ON;
 
     o->network = net_of(net);
     o->teacher = net_of(teacher);
@@ -77,17 +90,18 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
         return app_fail(app, status);
     }
     app->subject = app->parsed.args[0];
-    if (!app->common.quiet) {
+    missed = cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy);
+    snprintf(text, sizeof(text), "accuracy %.4f is below --min-accuracy %g", quality.accuracy, cli->min_accuracy);
+    if (app->json.on) {
+        rc = print_json(app, o, &quality, missed ? text : NULL);
+    }
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
         uint32_t logits = vc_graph_output(o->network.graph, 0);
 
         print(app, &quality, vc_graph_value(o->network.graph, logits)->n_dims == 3, cli->loss);
     }
     app_print_memory(app);
-    if (cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy)) {
-        snprintf(text, sizeof(text), "accuracy %.4f is below --min-accuracy %g", quality.accuracy, cli->min_accuracy);
-        return app_gate(app, text);
-    }
-    return EXIT_YES;
+    return rc != GO_ON ? rc : missed ? app_gate(app, text) : EXIT_YES;
 }
 
 static int run_evaluate(struct app *app, int n_args, char **args)
@@ -108,6 +122,7 @@ static int run_evaluate(struct app *app, int n_args, char **args)
         rc = app_usage(app, "--teacher-graph needs --teacher FILE");
     }
     rc = rc == GO_ON ? app_open(app) : rc;
+    rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? app_check_gate(app, "min-accuracy", cli.min_accuracy) : rc;
     rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, cli.nets.teacher, &net) : rc;
     if (rc == GO_ON && cli.nets.teacher != NULL) {
@@ -131,5 +146,6 @@ const struct command command_evaluate = {
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
+    .schema = "vcompress.evaluate/1",
     .run = run_evaluate,
 };

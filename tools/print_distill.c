@@ -163,6 +163,10 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (d->n_unread != 0) {
         fprintf(to, "; %zu tensors stay as they are, since no logits depend on them", d->n_unread);
     }
+    if (d->heads_kept != NULL) {
+        fputs("\n          heads stay as they are: ", to);
+        print_clean(to, d->heads_kept);
+    }
     fputs("\nteacher   ", to);
     print_clean(to, teacher != NULL ? teacher : "none: labels alone");
     if (!isnan(d->teacher_accuracy)) {

@@ -17,6 +17,9 @@ static struct {
     struct out out;
     bool on, shown;
     double begin, last;
+    const char *what; /* the phase: rate and time left are those since it began */
+    double phase_begin;
+    uint64_t phase_done, done; /* when it began; the last */
 } state;
 
 static double now(void)
@@ -25,6 +28,26 @@ static double now(void)
 
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double part_of(uint64_t done, uint64_t total)
+{
+    return total > 0 ? (double)done / (double)total : 0;
+}
+
+/* Seconds of the phase; *done: what was done in them. before: what was done already where a phase begins with *done. */
+static double phase(const char *what, double t, uint64_t before, uint64_t *done)
+{
+    if (state.what == NULL || strcmp(state.what, what) != 0 || *done < state.done) {
+        bool first = state.what == NULL;
+
+        state.what = what;
+        state.phase_begin = first ? state.begin : t;
+        state.phase_done = before;
+    }
+    state.done = *done;
+    *done -= state.phase_done;
+    return t - state.phase_begin;
 }
 
 static void print_bar(FILE *to, const struct out *out, double part)
@@ -43,7 +66,9 @@ static void show(void *user, const struct vc_progress *progress)
 {
     struct out *out = &state.out;
     double t = now();
-    double part = progress->total > 0 ? (double)progress->done / (double)progress->total : 0;
+    double part = part_of(progress->done, progress->total);
+    uint64_t since = progress->done;
+    double seconds = phase(progress->what != NULL ? progress->what : "", t, 0, &since);
     char done[CELL_BYTES];
     char total[CELL_BYTES];
     char rate[CELL_BYTES];
@@ -61,8 +86,8 @@ static void show(void *user, const struct vc_progress *progress)
     state.last = t;
     fmt_size(done, out, progress->done);
     fmt_size(total, out, progress->total);
-    fmt_size(rate, out, (uint64_t)((double)progress->done / (t - state.begin)));
-    fmt_left(left, t - state.begin, part);
+    fmt_size(rate, out, seconds > 0 ? (uint64_t)((double)since / seconds) : 0);
+    fmt_left(left, seconds, part_of(since, progress->total - state.phase_done));
     snprintf(line, sizeof(line), " %3.0f %%  %s of %s  %s/s%s%s", 100 * part, done, total, rate,
              left[0] != '\0' ? "  " : "", left);
     room = out->width - 1 - (int)strlen(what) - 1 - (int)strlen(line);
@@ -86,14 +111,16 @@ static void show(void *user, const struct vc_progress *progress)
 void progress_steps(const char *what, uint64_t done, uint64_t total)
 {
     double t = now();
-    double part = total > 0 ? (double)done / (double)total : 0;
+    double part = part_of(done, total);
+    uint64_t since = done;
+    double seconds = phase(what, t, done != 0 ? done - 1 : 0, &since); /* a resumed run begins behind its steps */
     char left[CELL_BYTES];
 
     if (!state.on || t - state.last < INTERVAL || t - state.begin < QUIET) {
         return;
     }
     state.last = t;
-    fmt_left(left, t - state.begin, part);
+    fmt_left(left, seconds, part_of(since, total - state.phase_done));
     fprintf(stderr, "\r\033[K%s ", what);
     if (state.out.width > 72) {
         print_bar(stderr, &state.out, part);
@@ -113,6 +140,7 @@ void progress_begin(struct app *app)
     }
     out_init(&state.out, stderr, (enum color_mode)app->common.color, false);
     state.begin = now();
+    state.what = NULL;
     state.on = true;
     vc_ctx_set_progress(app->ctx, show, NULL);
 }

@@ -254,6 +254,14 @@ static void name_source(struct vc_ctx *ctx, const struct vc_job *job)
     }
 }
 
+static double seconds_now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* Everything anew. */
 static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                 bool size_only)
@@ -283,6 +291,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
 {
     struct vc_write_options own;
     bool rehearse = false;
+    double start = seconds_now();
     enum vc_status status = vc_options_read(ctx, &write_kind, options, &own);
 
     if (status != VC_OK) {
@@ -314,6 +323,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     job->rehearsal = false;
     status = plan_once(ctx, job, &own, size_only);
     vc_room_release(ctx, &job->room);
+    job->report.seconds = rehearse ? seconds_now() - start : 0;
     return status;
 }
 
@@ -336,14 +346,6 @@ enum vc_status vc_job_plan_bytes(struct vc_ctx *ctx, struct vc_job *job, const s
 }
 
 /* ---- running ---- */
-
-static double seconds_now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static enum vc_status run(struct vc_ctx *ctx, struct vc_job *job)
 {
@@ -388,7 +390,7 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
     status = run(ctx, job);
     job->sink->ops->free(ctx, job->sink); /* removes what was not committed */
     job->sink = NULL;
-    job->report.seconds = seconds_now() - start;
+    job->report.seconds += seconds_now() - start;
     (void)snprintf(job->device, sizeof job->device, "%s",
                    ctx->shared->device_name[0] != '\0' ? ctx->shared->device_name : "cpu");
     job->report.device = job->device;

@@ -174,7 +174,8 @@ struct vc_distill_options {
      * the file of the teacher. vc_distill: the same of a student that is made of the teacher. */
     const char *graph;
     /* vc_distill: the student is made of the teacher, and `student` is not set: every group of neurons, channels or
-     * heads that can be cut (structured.h) keeps that share of them, those of the largest weights; 0: all. */
+     * heads that can be cut (structured.h) keeps that share of them, those of the largest weights; 0: all. Heads stay
+     * where the output's configuration cannot say that there are fewer (vc_distillation.heads_kept). */
     double width;
     const char *keep_layers; /* ... and only these layers stay, as in vc_depth_options.keep; NULL: all */
     const char *layers;      /* vc_depth_options.layers */
@@ -350,6 +351,7 @@ struct vc_distillation {
     double grid_share;  /* options.learn_scales: the mean of all shares in the end; NaN: scales are not learned */
     const char
         *all_reduce; /* what added up the gradients of ranks with a device each: "NCCL 2.27.3", "host"; else NULL */
+    const char *heads_kept; /* options.width: why only neurons and channels were left out, but no heads; NULL */
     /* Trained tensors of two or more dimensions of which at least 20 % were 0, or of which zeros are kept. */
     const struct vc_distill_zeros *zeros;
     size_t n_zeros;
@@ -402,6 +404,11 @@ static inline void vc_evaluate_defaults(struct vc_evaluate_options *options)
 
 VC_API enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options,
                                   struct vc_quality *out);
+
+/* What came of it as one JSON document, schema vcompress.evaluate/1 (installed as evaluate-1.schema.json). missed: the
+ * sentence of a gate of the caller's; NULL: none was missed. *text is freed with vc_text_free. */
+VC_API enum vc_status vc_evaluate_json(struct vc_ctx *ctx, const struct vc_evaluate_options *options,
+                                       const struct vc_quality *quality, const char *missed, char **text);
 
 /* ---- answers in a file ---- */
 

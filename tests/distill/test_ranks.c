@@ -396,7 +396,7 @@ static void test_refusals(void **unused)
         {bad_temperature, PLAIN, VC_E_ARGUMENT, "rank 2: temperature: -1 is not above 0"},
         {same_mistake, PLAIN, VC_E_ARGUMENT, "temperature: -1 is not above 0"},
         {no_share, PLAIN, VC_E_ARGUMENT, "3 ranks share the batches of a step, and accum makes 2 of them; accum 3"},
-        {far_too_fast, WIDE, VC_E_ARGUMENT, "a smaller lr than 1e+06"},
+        {far_too_fast, WIDE, VC_E_GATE, "a smaller lr than 1e+06"},
     };
 
     (void)unused;
