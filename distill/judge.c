@@ -7,11 +7,36 @@
 #include "distill/real.h"
 #include "distill/trainer.h"
 
+#define NEVER (-1e30) /* a logit */
+
 /* What is counted over all rows. */
 struct tally {
     uint64_t n, n_labels, right, agree;
     double ce, kd; /* sums */
 };
+
+/* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher: its
+ * probability is 0 at every temperature. */
+static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits)
+{
+    size_t size = vc_real_bytes(t->options.precision);
+    size_t ours = t->student.n_classes;
+    size_t theirs = t->teacher.n_classes;
+    size_t both = ours < theirs ? ours : theirs;
+
+    for (size_t r = 0; r < n_rows; r++) {
+        char *to = (char *)t->teacher_logits + r * ours * size;
+
+        memcpy(to, (const char *)logits + r * theirs * size, both * size);
+        for (size_t c = both; c < ours; c++) {
+            if (t->f64) {
+                ((double *)(void *)to)[c] = NEVER;
+            } else {
+                ((float *)(void *)to)[c] = (float)NEVER;
+            }
+        }
+    }
+}
 
 enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows, bool of_logits,
                               const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
@@ -26,7 +51,7 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows
     }
     VC_TRY(vc_net_engine(&t->teacher, n, false, &engine));
     VC_TRY(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
-    memcpy(t->teacher_logits, logits->data, (size_t)logits->n * vc_real_bytes(t->options.precision));
+    take_classes(t, n * t->student.positions, logits->data);
     *out = (struct vc_teacher_rows){.logits = t->teacher_logits};
     if (t->match != NULL && rows == &t->data) {
         vc_match_take(t, engine, n);

@@ -45,6 +45,7 @@ static const struct row table[] = {
     ROW(frozen_norm, SWITCH),
     ROW(keep_sparsity, SWITCH),
     ROW(refill, SWITCH),
+    ROW(classes, CHOICE),
     ROW(control, SWITCH),
     ROW(eval_every, COUNT),
     ROW(early_stop, COUNT),

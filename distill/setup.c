@@ -131,6 +131,30 @@ static enum vc_status check_trained(struct vc_trainer *t)
                          vc_option(t->ctx, "freeze"));
 }
 
+static enum vc_status check_classes(struct vc_trainer *t, const char *role)
+{
+    size_t teacher = t->teacher.n_classes;
+    size_t student = t->student.n_classes;
+    bool common = t->options.classes == VC_CLASSES_COMMON;
+
+    if (teacher == student || (common && (teacher > student || t->options.loss == VC_TEACHER_LOSS_KD))) {
+        return VC_OK;
+    }
+    if (common) {
+        return vc_fail(
+            t->ctx, VC_E_ARGUMENT,
+            "the teacher has %zu classes, the %s has %zu: without the teacher's values of the others outputs "
+            "cannot be compared by %s mse or cosine",
+            teacher, role, student, vc_option(t->ctx, "loss"));
+    }
+    return t->judge_only
+               ? vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher has %zu classes, the %s has %zu", teacher, role, student)
+               : vc_fail(t->ctx, VC_E_ARGUMENT,
+                         "the teacher has %zu classes, the %s has %zu; where the last ones pad one vocabulary, "
+                         "%s common compares the others",
+                         teacher, role, student, vc_option(t->ctx, "classes"));
+}
+
 /* The networks, with their views of the rows that they are opened for. */
 static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows *rows)
 {
@@ -161,10 +185,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
     VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
     if (t->runs_teacher) {
         VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
-        if (t->teacher.n_classes != t->student.n_classes) {
-            return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher has %zu classes, the %s has %zu", t->teacher.n_classes,
-                           student.role, t->student.n_classes);
-        }
+        VC_TRY(check_classes(t, student.role));
     }
     if (t->runs_teacher && t->teacher.positions != t->student.positions) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher answers for %zu positions of each row, the %s for %zu",

@@ -52,6 +52,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     vc_json_real(json, "clip", o->clip);
     vc_json_line(json);
     vc_json_string(json, "loss", losses[o->loss]);
+    vc_json_string(json, "classes", o->classes == VC_CLASSES_COMMON ? "common" : "same");
     vc_json_real(json, "temperature", o->temperature);
     vc_json_real(json, "alpha", o->alpha);
     vc_json_uint(json, "seed", o->seed);

@@ -202,6 +202,8 @@ static const struct opt training_opts[] = {
     {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
              "labels are needed; 0: no teacher is)"},
+    {.name = "classes", .value = "same|common", .kind = OPT_CHOICE, DISTILL(classes),
+     .help = "where vocabularies of teacher and student are padded to different sizes: common compares the first classes, that both have (default same)"},
     {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss),
      .help = "the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default kd)"},
     {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,

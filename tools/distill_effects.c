@@ -70,6 +70,7 @@ static const struct row {
     {"step-every", by_steps, "--schedule step"},
     {"step-factor", by_steps, "--schedule step"},
     {"loss", compares, "the teacher's term, which --alpha 0 leaves out of the loss"},
+    {"classes", compares, "the teacher's term, which --alpha 0 leaves out of the loss"},
     {"temperature", by_divergence, "the divergence from the teacher (--loss kd, --alpha above 0)"},
     {"eval-labels", judges, "--eval FILE"},
     {"keep", looks, "--eval-every N"},

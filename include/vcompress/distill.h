@@ -94,6 +94,11 @@ enum vc_distill_task { VC_TASK_TRAIN = 0, VC_TASK_RECALIBRATE = 1 };
 
 struct vc_quality;
 
+/* Classes of a teacher that is a network and of the student. COMMON: the first ones, that both have; the others are
+ * rows that pad a vocabulary. Those of the teacher alone are left out of its answers, those of the student alone are
+ * never the teacher's. */
+enum vc_classes { VC_CLASSES_SAME = 0, VC_CLASSES_COMMON = 1 };
+
 /* Which weights are written where there were evaluations on the way. */
 enum vc_keep { VC_KEEP_BEST = 0, VC_KEEP_LAST = 1 };
 
@@ -241,6 +246,7 @@ struct vc_distill_options {
     /* Gate, a share from 0 to 1: of the tensors of that list together, but for those of nothing but zeros, and of those
      * of `prune`, at least so many weights are 0 in the end as pruning each to this share makes. 0: none. */
     double expect_sparsity;
+    enum vc_classes classes;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);

@@ -430,13 +430,82 @@ static void test_cancelled(void **unused)
     close_run(&run);
 }
 
+/* A teacher of `rows` classes, the first three of which are those of teacher.npz, over its own list of layers. */
+static void open_wide(struct vc_network *net, uint64_t rows)
+{
+    static const uint64_t eight = 8;
+    const uint64_t shape[2] = {rows, 8};
+    double a[40], a_bias[8], b[40], b_bias[5];
+    const struct vc_memory_tensor tensors[] = {{"a.weight", VC_DTYPE_F64, 2, shape_a, a},
+                                               {"a.bias", VC_DTYPE_F64, 1, &eight, a_bias},
+                                               {"b.weight", VC_DTYPE_F64, 2, shape, b},
+                                               {"b.bias", VC_DTYPE_F64, 1, shape, b_bias}};
+    struct vc_graph_options options;
+    struct vc_model *model = NULL;
+    char text[128];
+
+    numbers(100, 40, a);
+    numbers(101, 8, a_bias);
+    numbers(7, 40, b);
+    numbers(8, 5, b_bias);
+    numbers(102, 24, b);
+    numbers(103, 3, b_bias);
+    (void)snprintf(text, sizeof text, "input x [batch, 5]\nlinear a 8\nrelu\nlinear b %u\n", (unsigned)rows);
+    (void)save_text("wide.txt", text);
+    write_file("wide.npz", tensors, 4);
+    assert_int_equal(vc_model_open(ctx, in_folder("wide.npz"), NULL, &model), VC_OK);
+    vc_graph_defaults(&options);
+    options.weights = model;
+    assert_int_equal(vc_graph_read_text(ctx, in_folder("wide.txt"), &options, &net->graph), VC_OK);
+    net->weights = model;
+    net->beside = NULL;
+}
+
+/* Vocabularies that are padded differently: of a wider teacher the run is the one with the teacher of the first
+ * classes; a wider student learns never to answer with what the teacher has not. */
+static void test_classes(void **unused)
+{
+    struct vc_distillation *d = NULL;
+    struct vc_network wide = {.graph = NULL};
+    double losses[STEPS];
+    struct run run;
+
+    (void)unused;
+    open_run(&run);
+    run.options.write = NULL;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+    vc_distillation_free(d);
+    memcpy(losses, run.losses, sizeof losses);
+    open_wide(&wide, 5);
+    run.options.teacher = wide;
+    expect_refused(&run, VC_E_ARGUMENT,
+                   "the teacher has 5 classes, the student has 3; where the last ones pad one vocabulary");
+    run.options.classes = VC_CLASSES_COMMON;
+    run.n_losses = 0;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+    vc_distillation_free(d);
+    assert_memory_equal(losses, run.losses, sizeof losses);
+
+    run.options.teacher = run.teacher;
+    run.options.student = wide;
+    run.n_losses = 0;
+    run.options.lr = 0.05;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+    assert_true(isfinite(run.losses[0]) && run.losses[STEPS - 1] < run.losses[0]);
+    vc_distillation_free(d);
+    run.options.loss = VC_TEACHER_LOSS_MSE;
+    expect_refused(&run, VC_E_ARGUMENT, "cannot be compared by loss mse or cosine");
+    close_net(&wide);
+    close_run(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goldens),         cmocka_unit_test(test_judged),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_recalibrated),    cmocka_unit_test(test_no_memory), cmocka_unit_test(test_cancelled),
-        cmocka_unit_test(test_chain),           cmocka_unit_test(test_width),     cmocka_unit_test(test_chain_gate),
-        cmocka_unit_test(test_chain_no_memory),
+        cmocka_unit_test(test_classes),    cmocka_unit_test(test_goldens),         cmocka_unit_test(test_judged),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_recalibrated),    cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_chain),           cmocka_unit_test(test_width),
+        cmocka_unit_test(test_chain_gate), cmocka_unit_test(test_chain_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
