@@ -1,6 +1,4 @@
 /* evaluate_json.c - how well a network answers, as JSON, schema vcompress.evaluate/1 (evaluate-1.schema.json). */
-#include <math.h>
-
 #include "report/distill_part.h"
 
 static void write_document(struct vc_json *json, const struct vc_evaluate_options *o, const struct vc_quality *q,
@@ -23,7 +21,6 @@ static void write_document(struct vc_json *json, const struct vc_evaluate_option
     vc_json_string(json, "precision", precisions[o->precision]);
     vc_json_end(json, '}');
     vc_write_quality(json, "quality", q);
-    vc_json_real(json, "perplexity", q->n_labels != 0 ? exp(q->ce) : (double)NAN);
     vc_json_string(json, "missed", missed);
     vc_json_end(json, '}');
 }

@@ -211,7 +211,7 @@ struct vc_report {
     struct vc_report_totals totals;
     const char *gate_missed; /* sentence; "" when every gate was met */
     const char *note;        /* all notes in one line, such as a glob that matched nothing; "": there are none */
-    double seconds; /* of the run, and of the plan where a pass trained in it; 0: neither */
+    double seconds;          /* of the run, and of the plan where a pass trained in it; 0: neither */
     unsigned threads;
     const char *device;       /* "cpu (avx2)", "cuda:0 NVIDIA ..." */
     uint64_t peak_pool_bytes; /* of the library's own pool */
