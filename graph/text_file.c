@@ -1,11 +1,11 @@
 /* text_file.c - a graph from a file that people write: reads it, and gives it to whoever understands it. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/option_struct.h"
 #include "graph/build.h"
 #include "graph/layers/layers.h"
+#include "graph/text_read.h"
 
 #define MAX_TEXT ((size_t)16 << 20)
 
@@ -40,28 +40,6 @@ bool vc_graph_is_text(const char *path)
            (vc_layers_probe(head, n) || looks_like_onnx(head, n) || ends_in(path, ".txt") || ends_in(path, ".onnxtxt"));
 }
 
-static enum vc_status read_text(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
-{
-    FILE *file = fopen(path, "rb");
-    enum vc_status status = VC_OK;
-
-    *text = NULL;
-    if (file == NULL) {
-        return vc_fail_errno(ctx, errno, "cannot open it");
-    }
-    *text = vc_alloc(ctx, VC_TAG_MISC, MAX_TEXT + 1);
-    VC_TRY_ALLOC(*text);
-    *n = fread(*text, 1, MAX_TEXT + 1, file);
-    if (ferror(file) != 0) {
-        status = vc_fail_errno(ctx, errno, "cannot read it");
-    } else if (*n > MAX_TEXT) {
-        status = vc_fail(ctx, VC_E_FORMAT, "is larger than the text of a graph may be, 16 MiB");
-    }
-out:
-    (void)fclose(file);
-    return status;
-}
-
 /* What is no ONNX by its first character or by its name is taken for a list of layers, whose mistakes have a line. */
 static enum vc_status build(struct vc_ctx *ctx, const char *path, const char *text, size_t n,
                             const struct vc_graph_options *options, struct vc_graph **out)
@@ -90,7 +68,7 @@ enum vc_status vc_graph_read_text(struct vc_ctx *ctx, const char *path, const st
     *out = NULL;
     vc_clear_error(ctx);
     VC_TRY(vc_graph_options_read(ctx, options, &own));
-    VC_TRY(read_text(ctx, path, &text, &n));
+    VC_TRY(vc_read_text(ctx, path, "the text of a graph", MAX_TEXT, &text, &n));
     VC_TRY(build(ctx, path, text, n, &own, out));
 out:
     vc_free(ctx, text);

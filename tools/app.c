@@ -2,6 +2,7 @@
  * failure. Knows no command. */
 #include "tools/app.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,10 +156,22 @@ static void name_subject(const struct app *app, const char *sentence, char *text
     snprintf(text, LINE_BYTES, "%.900s%s%.1100s", named ? "" : app->subject, named ? "" : ": ", sentence);
 }
 
+/* -o - goes into a pipe that was closed: what failed is no news. */
+static bool nobody_reads(const struct app *app)
+{
+    struct pollfd fd = {.fd = 1};
+
+    return app->output != NULL && strcmp(app->output, "-") == 0 && poll(&fd, 1, 0) == 1 && (fd.revents & POLLERR) != 0;
+}
+
 static int fail_with(struct app *app, enum vc_status status, const char *sentence)
 {
     char text[LINE_BYTES];
 
+    if (status == VC_E_IO && nobody_reads(app)) {
+        app->pipe_closed = true;
+        return EXIT_SYSTEM;
+    }
     name_subject(app, sentence, text);
     if (hold(app, status, text)) {
         return exit_status(status);
@@ -227,27 +240,12 @@ static void look_for_json(struct app *app, int n_args, char **args)
     }
 }
 
-/* A word as a shell takes it. */
-static void put_word(FILE *to, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";
-
-    if (word[0] != '\0' && word[strspn(word, plain)] == '\0') {
-        fprintf(to, " %s", word);
-        return;
-    }
-    fputs(" '", to);
-    for (; *word != '\0'; word++) {
-        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, to);
-    }
-    fputc('\'', to);
-}
-
 /* The command as it was given, but for --html: where the page lies is no part of what made it. NULL: no memory. */
 static char *command_line(const struct app *app, int n_args, char **args)
 {
     char *line = NULL;
     size_t n_bytes = 0;
+    bool whole = true;
     FILE *to = open_memstream(&line, &n_bytes);
 
     if (to == NULL) {
@@ -258,10 +256,10 @@ static char *command_line(const struct app *app, int n_args, char **args)
         if (strcmp(args[i], "--html") == 0) {
             i++;
         } else if (strncmp(args[i], "--html=", 7) != 0) {
-            put_word(to, args[i]);
+            whole = print_shell_word(to, args[i]) && whole;
         }
     }
-    if (ferror(to) | fclose(to)) {
+    if (ferror(to) | fclose(to) | !whole) {
         free(line);
         line = NULL;
     }

@@ -68,6 +68,7 @@ struct app {
     char *line;         /* owned; the command as it was given, without --html, for pages; NULL: none is asked for */
     bool written;       /* the output is complete: a failure after that must not sound as if it were not */
     bool stdout_closed; /* it was, when we started */
+    bool pipe_closed;   /* nobody reads the output that goes to standard output */
     bool said;          /* a line was printed on stderr: there is never a second one */
     bool silent;        /* another process says it: ranks_app.h */
     bool holds;         /* a failure is kept, not said, until other ranks know of it */

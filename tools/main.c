@@ -125,6 +125,10 @@ static int close_streams(struct app *app, int status)
     if (caught != 0 && (status == EXIT_SYSTEM || error != 0)) {
         die_by(caught);
     }
+    if (app->pipe_closed || (error == EPIPE && status == EXIT_YES)) {
+        die_by(SIGPIPE); /* as other programs do, without a word: nobody wants more */
+    }
+    error = error == EPIPE ? 0 : error;
     if (error != 0 && (status == EXIT_YES || status == EXIT_NO) && !app->said) {
         app->json.on = false;
         status = app_refuse(app, VC_E_IO, "%scannot print the report: %s", app->written ? "written, but " : "",

@@ -130,7 +130,9 @@ int options_word(const char *words, const char *word)
 
 bool options_has_words(const struct opt *opt)
 {
-    return options_value(opt) != NULL && strchr(options_value(opt), '|') != NULL;
+    const char *value = options_value(opt); /* those of "A=B:mse|attention" are no words by themselves */
+
+    return value != NULL && strchr(value, '|') != NULL && strpbrk(value, "=[") == NULL;
 }
 
 void options_each_word(const char *words, void (*fn)(FILE *to, const char *word, size_t n), FILE *to)

@@ -6,27 +6,11 @@
 
 /* ---- a shell's words ---- */
 
-/* In quotes where a shell would see more than a word: 'it'\''s'. */
-static void put_word(FILE *to, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,+@%-";
-
-    if (*word != '\0' && word[strspn(word, plain)] == '\0') {
-        fprintf(to, " %s", word);
-        return;
-    }
-    fputs(" '", to);
-    for (; *word != '\0'; word++) {
-        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, to);
-    }
-    fputc('\'', to);
-}
-
 /* A file, which must not be taken for an option. */
 static void put_path(FILE *to, const char *path)
 {
     fputs(*path == '-' ? " --" : "", to);
-    put_word(to, path);
+    (void)print_shell_word(to, path);
 }
 
 /* ---- the files ---- */
@@ -87,11 +71,11 @@ static void put_passes(FILE *to, const struct vc_recipe *recipe, const char *inp
         fputs("vcompress run", to);
         for (size_t k = 0; k < recipe->n_passes; k++) {
             fputs(" --pass", to);
-            put_word(to, recipe->passes[k]);
+            (void)print_shell_word(to, recipe->passes[k]);
         }
     }
     fputs(" -o", to);
-    put_word(to, output);
+    (void)print_shell_word(to, output);
     put_path(to, input);
 }
 
@@ -124,7 +108,7 @@ static void put_given(FILE *to, const struct app *app)
         if (is_carried(app, given->opt)) {
             fprintf(to, " --%s", given->opt->name);
             if (given->value != NULL) {
-                put_word(to, given->value);
+                (void)print_shell_word(to, given->value);
             }
         }
     }
@@ -180,7 +164,7 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
     fputs("vcompress fit", to);
     if (all->gpu != NULL) {
         fputs(" --gpu", to);
-        put_word(to, all->gpu);
+        (void)print_shell_word(to, all->gpu);
     }
     put_given(to, app);
     if (m->mode == VC_MEMORY_TRAIN) {
@@ -205,7 +189,7 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
     }
     if (beside || (source->model != NULL && source->weights != NULL)) {
         fputs(" --weights", to);
-        put_word(to, beside && output != NULL ? output : source->weights);
+        (void)print_shell_word(to, beside && output != NULL ? output : source->weights);
     }
     put_path(to, source->model != NULL && output != NULL ? output : app->subject);
 }

@@ -239,8 +239,32 @@ static size_t word_bytes(const char *s, size_t *width)
     return end;
 }
 
+/* n bytes for the terminal: whoever forgot to clean a name does no harm. Colours are our own. */
+static void put_safe(FILE *to, const char *s, size_t n, bool color)
+{
+    for (size_t i = 0; i < n;) {
+        uint32_t c = 0;
+        size_t len = decode((const unsigned char *)s + i, n - i, &c);
+        bool ink = color && s[i] == '\033' && i + 1 < n && s[i + 1] == '[';
+
+        if ((len == 0 || is_unsafe(c)) && s[i] != '\t' && !ink) {
+            fputc('?', to);
+        } else {
+            fwrite(s + i, 1, len == 0 ? 1 : len, to);
+        }
+        i += len == 0 ? 1 : len;
+    }
+}
+
+/* A command line, or its next lines: a break between its words would change it. */
+static bool is_command(const char *start, const char *s)
+{
+    return strncmp(s + strspn(s, " "), "vcompress ", 10) == 0 ||
+           (s - start >= 3 && s[-1] == '\n' && s[-2] == '\\' && s[-3] == ' ');
+}
+
 /* One line, broken between words. Returns what follows its end. */
-static const char *wrap_line(FILE *to, const char *s, size_t room)
+static const char *wrap_line(FILE *to, const char *s, size_t room, bool color)
 {
     size_t indent = strspn(s, " ") + CONTINUED;
     size_t at = 0;
@@ -258,7 +282,7 @@ static const char *wrap_line(FILE *to, const char *s, size_t room)
             fprintf(to, "%*s", (int)blanks, "");
             at += blanks + width;
         }
-        fwrite(s + blanks, 1, n, to);
+        put_safe(to, s + blanks, n, color);
         first = false;
         s += blanks + n;
     }
@@ -286,7 +310,7 @@ void out_end(struct out *out)
     }
     if (fclose(out->to) == 0) {
         for (const char *s = out->text; *s != '\0';) {
-            s = wrap_line(out->real, s, (size_t)out->width);
+            s = wrap_line(out->real, s, is_command(out->text, s) ? SIZE_MAX : (size_t)out->width, out->color);
         }
     } else {
         fputs("(no memory for what belongs here)\n", out->real);
@@ -640,6 +664,59 @@ void table_again(struct table *table, const struct out *out)
     table->folded = must_fold(table, out, table->width);
 }
 
+struct cut_name {
+    char *cut;
+    const char *whole;
+};
+
+static int compare_cut(const void *a, const void *b)
+{
+    return strcmp(((const struct cut_name *)a)->cut, ((const struct cut_name *)b)->cut);
+}
+
+/* Cut to `width` columns, two different names of column 0 would be one. Also true where there is no memory to know. */
+static bool cut_alike(const struct table *table, const struct out *out, size_t width)
+{
+    size_t n = table->n_cells / table->n_cols;
+    struct cut_name *names = calloc(n + 1, sizeof(*names));
+    bool alike = names == NULL;
+
+    for (size_t i = 0; i < n && !alike; i++) {
+        names[i].whole = cell_text(table, i * table->n_cols);
+        names[i].cut = malloc(strlen(names[i].whole) + strlen(out_ellipsis(out)) + 1);
+        alike = names[i].cut == NULL;
+        if (!alike) {
+            strcpy(names[i].cut, names[i].whole);
+            cut_middle(names[i].cut, width, out_ellipsis(out));
+        }
+    }
+    if (!alike) {
+        qsort(names, n, sizeof(*names), compare_cut);
+    }
+    for (size_t i = 1; i < n && !alike; i++) {
+        alike = compare_cut(&names[i - 1], &names[i]) == 0 && strcmp(names[i - 1].whole, names[i].whole) != 0;
+    }
+    for (size_t i = 0; names != NULL && i < n; i++) {
+        free(names[i].cut);
+    }
+    free(names);
+    return alike;
+}
+
+/* Cuts the names of column 0 so that rows fit, unless they could not be told apart then. */
+static void cut_names(struct table *table, const struct out *out, size_t over)
+{
+    size_t width = table->width[0] > NAME_MIN + over ? table->width[0] - over : NAME_MIN;
+
+    if (cut_alike(table, out, width)) {
+        return;
+    }
+    table->width[0] = width;
+    for (size_t i = 0; i < table->n_cells; i += table->n_cols) {
+        cut_middle(cell_text(table, i), width, out_ellipsis(out));
+    }
+}
+
 bool table_print(struct table *table, const struct out *out, bool shorten)
 {
     size_t total = 2;
@@ -652,13 +729,8 @@ bool table_print(struct table *table, const struct out *out, bool shorten)
     for (size_t c = 0; c < table->n_cols; c++) {
         total += table->width[c] + gap_before(table, c);
     }
-    if (shorten && total > room && table->width[0] > NAME_MIN) {
-        size_t over = total - room;
-
-        table->width[0] = table->width[0] > NAME_MIN + over ? table->width[0] - over : NAME_MIN;
-        for (size_t i = 0; ok && i < table->n_cells; i += table->n_cols) {
-            cut_middle(cell_text(table, i), table->width[0], out_ellipsis(out));
-        }
+    if (ok && shorten && total > room && table->width[0] > NAME_MIN) {
+        cut_names(table, out, total - room);
     }
     if (table->way == TABLE_KEEPS) {
         table->folded = ok && must_fold(table, out, table->width);

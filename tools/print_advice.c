@@ -36,37 +36,20 @@ static void add_word(struct line *line, const char *word)
     line->column += n + 1;
 }
 
-static bool is_plain(const char *s)
+/* An option and its value, or a value alone, which stay together. */
+static bool add_value(struct line *line, const char *option, const char *value)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:,+@%-=";
+    char *quoted = shell_word(value);
+    size_t n = quoted != NULL ? strlen(option) + strlen(quoted) + 1 : 0;
+    char *word = quoted != NULL ? malloc(n) : NULL;
 
-    return s[0] != '\0' && strspn(s, plain) == strlen(s);
-}
-
-/* "prefix" and the text in single quotes; a quote inside is '\''. */
-static bool add_quoted(struct line *line, const char *prefix, const char *text)
-{
-    size_t n = strlen(prefix) + 4 * strlen(text) + 3;
-    char *word = malloc(n);
-    char *p = word;
-
-    if (word == NULL) {
-        return false;
+    if (word != NULL) {
+        snprintf(word, n, "%s%s", option, quoted);
+        add_word(line, word);
     }
-    p += sprintf(p, "%s", prefix);
-    if (is_plain(text)) {
-        p += sprintf(p, "%s", text);
-    } else {
-        *p++ = '\'';
-        for (; *text != '\0'; text++) {
-            p += sprintf(p, *text == '\'' ? "'\\''" : "%c", *text);
-        }
-        *p++ = '\'';
-    }
-    *p = '\0';
-    add_word(line, word);
+    free(quoted);
     free(word);
-    return true;
+    return quoted != NULL && word != NULL;
 }
 
 /* A glob that matches that name alone, and what follows it. The caller frees it. */
@@ -89,14 +72,9 @@ static char *glob_of(const char *name, const char *end)
 
 static bool add_option(struct line *line, const char *option, const char *name, const char *end)
 {
-    char *clean = text_clean(name); /* '?' for what must not be printed, which a glob takes for any character */
-    char *glob = clean != NULL ? (strcmp(clean, name) == 0 ? glob_of(name, end) : glob_of("", clean)) : NULL;
-    bool ok = glob != NULL;
+    char *glob = glob_of(name, end);
+    bool ok = glob != NULL && add_value(line, option, glob);
 
-    if (ok) {
-        ok = add_quoted(line, option, glob);
-    }
-    free(clean);
     free(glob);
     return ok;
 }
@@ -122,12 +100,15 @@ static bool end_line(struct line *line, const struct app *app, const struct sens
     const char *path = app->subject;
 
     for (size_t i = 0; ok && i < request->n_rules; i++) {
-        ok = add_quoted(line, request->rules[i].include ? "--include " : "--exclude ", request->rules[i].glob);
+        ok = add_value(line, request->rules[i].include ? "--include " : "--exclude ", request->rules[i].glob);
     }
     if (ok && request->key != NULL) {
-        ok = add_quoted(line, "--key=", request->key);
+        ok = add_value(line, "--key=", request->key);
     }
-    ok = ok && add_quoted(line, path[0] == '-' && path[1] != '\0' ? "./" : "", path);
+    if (path[0] == '-' && path[1] != '\0') {
+        add_word(line, "--");
+    }
+    ok = ok && add_value(line, "", path);
     ok = fclose(line->to) == 0 && ok;
     if (ok) {
         fprintf(app->out.to, "%s\n", line->text);

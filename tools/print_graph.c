@@ -250,8 +250,8 @@ static void print_end(const struct app *app, const struct vc_graph *graph, const
 
     fprintf(app->out.to, "  %s%s:%s ", out_ink(&app->out, INK_DIM), what, out_ink(&app->out, INK_NONE));
     print_clean(app->out.to, v->name);
-    fprintf(app->out.to, " %s %s", vc_dtype_name(v->dtype),
-            fmt_value_shape(shape, sizeof shape, &app->out, graph, value));
+    fprintf(app->out.to, " %s ", vc_dtype_name(v->dtype));
+    print_clean(app->out.to, fmt_value_shape(shape, sizeof shape, &app->out, graph, value)); /* names of sizes */
     if (v->optional) {
         fprintf(app->out.to, " (%" PRId64 " if it is not given)", v->otherwise);
     }

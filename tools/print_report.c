@@ -750,7 +750,7 @@ static void print_outcome(struct app *app, const struct vc_report *report)
 }
 
 /* --digest: lines that `sha256sum --check` takes. */
-static void print_digests(const struct out *out, const struct vc_report *report)
+void print_digests(const struct out *out, const struct vc_report *report)
 {
     for (size_t i = 0; i < report->n_files; i++) {
         fprintf(out->to, "%s  ", report->files[i].sha256);

@@ -285,11 +285,15 @@ void *vc_alloc(struct vc_ctx *ctx, enum vc_tag tag, size_t size)
         uint64_t limit = vc_pool_limit(pool);
 
         if (limit != 0 && vc_pool_block_bytes(size) > limit - vc_min_u64(limit, vc_pool_in_use(pool))) {
-            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s within %s of %llu bytes%s", size,
-                          tag_names[tag], vc_option(ctx, "max_memory"), (unsigned long long)limit,
-                          ctx->shared->default_memory ? ", a quarter of what was free" : "");
+            (void)vc_fail(ctx, VC_E_NOMEM,
+                          "cannot allocate %zu bytes%s%s: %s is %llu bytes%s, and at least %llu are needed", size,
+                          tag == VC_TAG_MISC ? "" : " for ", tag == VC_TAG_MISC ? "" : tag_names[tag],
+                          vc_option(ctx, "max_memory"), (unsigned long long)limit,
+                          ctx->shared->default_memory ? ", a quarter of what was free" : "",
+                          (unsigned long long)(vc_pool_in_use(pool) + vc_pool_block_bytes(size)));
         } else {
-            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes for %s: out of memory", size, tag_names[tag]);
+            (void)vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu bytes%s%s: out of memory", size,
+                          tag == VC_TAG_MISC ? "" : " for ", tag == VC_TAG_MISC ? "" : tag_names[tag]);
         }
     }
     return p;

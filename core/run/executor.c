@@ -243,9 +243,20 @@ static void report_progress(struct vc_run_state *rs, struct vc_ctx *ctx, size_t 
         return;
     }
     rs->last_progress_ms = now;
-    progress.done = atomic_load(&rs->done_bytes);
+    progress.done = vc_min_u64(atomic_load(&rs->done_bytes), progress.total);
     progress.tensor = rs->exec->items[item].set->model->tensors[rs->exec->items[item].source].name;
     ctx->shared->progress(ctx->shared->progress_user, &progress);
+}
+
+/* The last word of every run that ends well, however short: all is done. */
+static void report_end(const struct vc_run_state *rs, struct vc_ctx *ctx)
+{
+    struct vc_progress progress = {
+        .what = rs->exec->what, .tensor = "", .done = rs->total_bytes, .total = rs->total_bytes};
+
+    if (ctx->shared->progress != NULL && rs->total_bytes != 0) {
+        ctx->shared->progress(ctx->shared->progress_user, &progress);
+    }
 }
 
 /* One worker: takes tickets until there are none. */
@@ -360,6 +371,8 @@ enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
         memcpy(ctx->message, rs.message, sizeof ctx->message);
         ctx->status = rs.failure;
         status = rs.failure;
+    } else {
+        report_end(&rs, ctx);
     }
 out:
     run_state_release(ctx, &rs);

@@ -451,19 +451,14 @@ out:
     return status;
 }
 
-/* For `inspect`: how many files the model has, or that the others cannot be found because this one was renamed. */
+/* For `inspect`: how many files the model has. */
 static enum vc_status tell_division(struct vc_ctx *ctx, const struct gguf *self, struct vc_model *model)
 {
-    uint64_t count = self->shards[0].metadata.values[GGUF_SPLIT_COUNT];
-
-    if (self->n_shards > 1) {
-        model->n_shards = self->n_shards;
-        return vc_model_add_fact(ctx, model, "shards", "%zu files", self->n_shards);
+    if (self->n_shards == 1) {
+        return VC_OK;
     }
-    return count > 1
-               ? vc_model_add_fact(ctx, model, "shards",
-                                   "this file is one of %" PRIu64 ", but its name does not tell the others", count)
-               : VC_OK;
+    model->n_shards = self->n_shards;
+    return vc_model_add_fact(ctx, model, "shards", "%zu files", self->n_shards);
 }
 
 /* Both walks. Findings are muted in the second, which would find the same again. */

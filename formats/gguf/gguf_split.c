@@ -165,6 +165,20 @@ static enum vc_status check_one(struct vc_ctx *ctx, const struct gguf *self, siz
     return VC_OK;
 }
 
+/* A file whose name is not that of one of several says so, too: others would be missing. */
+static enum vc_status check_whole(struct vc_ctx *ctx, const struct gguf_metadata *metadata)
+{
+    uint64_t count = metadata->values[GGUF_SPLIT_COUNT];
+
+    if (metadata->known[GGUF_SPLIT_COUNT].end == 0 || count <= 1) {
+        return VC_OK;
+    }
+    return vc_fail(ctx, VC_E_FORMAT,
+                   "is number %" PRIu64 " of %" PRIu64 " files (split.no, split.count), but its name does not say so; "
+                   "give it the name that it had, such as model-00001-of-%05" PRIu64 ".gguf, beside the others",
+                   metadata->known[GGUF_SPLIT_NO].end != 0 ? metadata->values[GGUF_SPLIT_NO] + 1 : 1, count, count);
+}
+
 /* split.tensors.count is optional; the other two are not. */
 enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors)
 {
@@ -173,7 +187,7 @@ enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, 
     size_t i;
 
     if (self->n_shards == 1) {
-        return VC_OK;
+        return check_whole(ctx, metadata);
     }
     for (i = 0; i < self->n_shards; i++) {
         VC_TRY(vc_gguf_in_shard(ctx, &self->shards[i], check_one(ctx, self, i)));

@@ -1,6 +1,8 @@
 /* couple_lines.c - lines of a file of couplings, taken apart. See couple_lines.h. */
 #include "graph/couple/couple_lines.h"
 
+#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -57,6 +59,20 @@ static bool take_number(char **s, uint64_t *n)
     return true;
 }
 
+/* What stands for the byte behind a backslash, *s: n, r, x1b, or itself. *s becomes its last character. */
+static char take_escaped(char **s)
+{
+    unsigned byte = 0;
+    int n = 0;
+
+    if (**s == 'x' && sscanf(*s + 1, "%2x%n", &byte, &n) == 1 && n == 2 && byte != 0 &&
+        isxdigit((unsigned char)(*s)[1])) {
+        *s += 2;
+        return (char)byte;
+    }
+    return (char)(**s == 'n' ? '\n' : **s == 'r' ? '\r' : **s);
+}
+
 /* The name in quotes that begins at *s, in place, without them. */
 static bool take_quoted(char **s, char **name)
 {
@@ -70,7 +86,7 @@ static bool take_quoted(char **s, char **name)
         }
         if (*from == '\\' && from[1] != '\0') {
             from++;
-            *to++ = (char)(*from == 'n' ? '\n' : *from == 'r' ? '\r' : *from);
+            *to++ = take_escaped(&from);
         } else {
             *to++ = *from;
         }

@@ -10,10 +10,26 @@ const char *vc_couple_unit_name(enum vc_unit unit)
     return (size_t)unit < sizeof names / sizeof *names ? names[unit] : NULL;
 }
 
+/* A control character: of ASCII, or the first byte of one of those that UTF-8 has from U+0080 to U+009F. */
+static bool is_control(const char *s)
+{
+    unsigned char c = (unsigned char)s[0];
+
+    return c < 0x20 || c == 0x7f || (c == 0xc2 && (unsigned char)s[1] < 0xa0) || (c >= 0x80 && c < 0xa0);
+}
+
+static bool any_control(const char *name)
+{
+    while (*name != '\0' && !is_control(name)) {
+        name++;
+    }
+    return *name != '\0';
+}
+
 /* Names of other characters stand in quotes. */
 static bool is_plain(const char *name)
 {
-    return *name != '\0' && *name != '#' && strpbrk(name, " \t\r\n\v\f\"=*?[]\\!") == NULL;
+    return !any_control(name) && *name != '\0' && *name != '#' && strpbrk(name, " \t\r\n\v\f\"=*?[]\\!") == NULL;
 }
 
 static void add_name(struct vc_text *text, const char *name)
@@ -26,6 +42,8 @@ static void add_name(struct vc_text *text, const char *name)
     for (; *name != '\0'; name++) {
         if (*name == '\n' || *name == '\r') {
             vc_text_add(text, *name == '\n' ? "\\n" : "\\r");
+        } else if (is_control(name)) {
+            vc_text_add(text, "\\x%02x", (unsigned char)*name);
         } else {
             vc_text_add(text, *name == '"' || *name == '\\' ? "\\%c" : "%c", *name);
         }

@@ -6,13 +6,13 @@
  *
  * Lines are read one after the other into groups; then all of them together are looked at for axes that two groups
  * claim. Everything that is wrong goes into one sentence. */
-#include <errno.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/glob.h"
 #include "core/model/source.h"
 #include "graph/couple/couple_lines.h"
+#include "graph/text_read.h"
 
 #define MAX_FILE ((size_t)256 << 20)
 
@@ -233,43 +233,12 @@ static void bind_line(struct vc_couple_reader *r)
 
 static enum vc_status read_file(struct vc_ctx *ctx, const char *path, char **text)
 {
-    FILE *file = fopen(path, "rb");
-    size_t capacity = (size_t)1 << 16;
-    size_t n = 0;
-    char *more;
-    enum vc_status status = VC_OK;
+    size_t n;
+    enum vc_status status = vc_read_text(ctx, path, "a file of couplings", MAX_FILE, text, &n);
 
-    *text = NULL;
-    if (file == NULL) {
-        return vc_fail_errno(ctx, errno, "cannot open it");
-    }
-    for (;;) {
-        more = vc_alloc(ctx, VC_TAG_MISC, capacity + 1);
-        VC_TRY_ALLOC(more);
-        if (n != 0) {
-            memcpy(more, *text, n);
-        }
-        vc_free(ctx, *text);
-        *text = more;
-        n += fread(*text + n, 1, capacity - n, file);
-        if (n < capacity) {
-            break;
-        }
-        capacity *= 4;
-        if (capacity > MAX_FILE) {
-            status = vc_fail(ctx, VC_E_FORMAT, "is larger than a file of couplings may be, 256 MiB");
-            goto out;
-        }
-    }
-    if (ferror(file) != 0) {
-        status = vc_fail_errno(ctx, errno, "cannot read it");
-    } else if (memchr(*text, '\0', n) != NULL) {
+    if (status == VC_OK && memchr(*text, '\0', n) != NULL) {
         status = vc_fail(ctx, VC_E_FORMAT, "is not text");
-    } else {
-        (*text)[n] = '\0';
     }
-out:
-    (void)fclose(file);
     return status;
 }
 

@@ -58,12 +58,13 @@ VC_API const char *vc_ctx_device(const struct vc_ctx *ctx); /* borrowed; until i
 
 struct vc_progress {
     const char *what;     /* "quantize", "verify", ... */
-    const char *tensor;   /* name of a tensor in work */
-    uint64_t done, total; /* bytes of source weights */
+    const char *tensor;   /* name of a tensor in work; "" in the last report */
+    uint64_t done, total; /* bytes of source weights; done is never more than total */
 };
 
-/* Called from the thread that called into the library, at most some 10 times a second; *progress and its strings are
- * valid during the call. fn NULL: none, which is the default. */
+/* Called from the thread that called into the library, at most some 10 times a second, and once more at the end of
+ * every part of the work that ended well, with done == total; *progress and its strings are valid during the call. fn
+ * NULL: none, which is the default. */
 VC_API void vc_ctx_set_progress(struct vc_ctx *ctx, void (*fn)(void *user, const struct vc_progress *progress),
                                 void *user);
 

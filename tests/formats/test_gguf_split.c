@@ -109,6 +109,16 @@ static void expect_refused(enum vc_status status, const char *needle)
     test_ctx_done(ctx);
 }
 
+static void expect_refused_file(const char *name, const char *needle)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    if (walk_path(ctx, in_folder(name), NULL) != VC_E_FORMAT || strstr(vc_ctx_message(ctx), needle) == NULL) {
+        fail_msg("%s, \"%s\" does not say \"%s\"", vc_status_name(ctx->status), vc_ctx_message(ctx), needle);
+    }
+    test_ctx_done(ctx);
+}
+
 static void test_any_opens_all(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -135,9 +145,13 @@ static void test_alone(void **state)
 
     (void)state;
     folder_write(scratch_folder(), "lone.gguf", b.p, b.n);
-    expect_model("lone.gguf", 2, "this file is one of 3, but its name does not tell the others");
+    expect_refused_file("lone.gguf", "lone.gguf: is number 3 of 3 files (split.no, split.count)");
     folder_write(scratch_folder(), "m-00004-of-00003.gguf", b.p, b.n);
-    expect_model("m-00004-of-00003.gguf", 2, "this file is one of 3, but its name does not tell the others");
+    expect_refused_file("m-00004-of-00003.gguf", "is number 3 of 3 files");
+    bytes_release(&b);
+    b = make_shard(0, 0, N_FILES, 4); /* the first, which has all metadata and is most easily taken for the whole */
+    folder_write(scratch_folder(), "first.gguf", b.p, b.n);
+    expect_refused_file("first.gguf", "such as model-00001-of-00003.gguf, beside the others");
     bytes_release(&b);
     b = make_shard(2, 0, 1, 2);
     folder_write(scratch_folder(), "x-00001-of-00002.gguf", b.p, b.n);

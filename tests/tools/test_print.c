@@ -41,7 +41,7 @@ static char *wrapped(const char *text, bool limited)
 {
     static char seen[4096];
     FILE *file = tmpfile();
-    struct out out = {.to = file, .width = 60, .limited = limited};
+    struct out out = {.to = file, .width = 60, .limited = limited, .color = true};
     size_t n;
 
     assert_non_null(file);
@@ -62,6 +62,7 @@ static void test_wrap(void **unused)
     const char *plain = "short\n\n  two  blanks stay\nno end";
     const char *wide = "  note: one two three four five six seven eight nine ten eleven twelve\n";
     const char *word = "a_single_word_that_is_wider_than_the_sixty_columns_which_it_may_take\n";
+    const char *line = "  vcompress quantize --exclude 'one two three' four five six seven eight nine ten eleven\n";
     const char *ink = "\033[33mnote:\033[0m one two three four five six seven eight nine ten elev\n";
 
     (void)unused;
@@ -70,6 +71,9 @@ static void test_wrap(void **unused)
     assert_string_equal(wrapped(wide, true),
                         "  note: one two three four five six seven eight nine ten\n    eleven twelve\n");
     assert_string_equal(wrapped(word, true), word);
+    assert_string_equal(wrapped("e\033]0;title\007 \302\233\n", true),
+                        "e?]0;title? ?\n"); /* a name that nobody cleaned */
+    assert_string_equal(wrapped(line, true), line);
     assert_string_equal(wrapped(ink, true), ink); /* 58 columns and two colours */
 }
 

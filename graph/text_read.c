@@ -1,0 +1,51 @@
+/* text_read.c - see text_read.h. */
+#include "graph/text_read.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIRST 4096
+
+/* All that the stream still has, into a buffer that grows. */
+static enum vc_status read_all(struct vc_ctx *ctx, FILE *file, size_t most, char **text, size_t *n)
+{
+    for (size_t capacity = FIRST;; capacity = capacity < most / 4 ? 4 * capacity : most + 1) {
+        char *more = vc_alloc(ctx, VC_TAG_MISC, capacity + 1);
+
+        if (more == NULL) {
+            return VC_E_NOMEM;
+        }
+        if (*n != 0) {
+            memcpy(more, *text, *n);
+        }
+        vc_free(ctx, *text);
+        *text = more;
+        *n += fread(more + *n, 1, capacity - *n, file);
+        if (*n < capacity || *n > most) {
+            more[*n] = '\0';
+            return VC_OK;
+        }
+    }
+}
+
+enum vc_status vc_read_text(struct vc_ctx *ctx, const char *path, const char *what, size_t most, char **text, size_t *n)
+{
+    FILE *file = fopen(path, "rb");
+    enum vc_status status = VC_OK;
+
+    *text = NULL;
+    *n = 0;
+    if (file == NULL) {
+        return vc_fail_errno(ctx, errno, "cannot open it");
+    }
+    VC_TRY(read_all(ctx, file, most, text, n));
+    if (ferror(file) != 0) {
+        status = vc_fail_errno(ctx, errno, "cannot read it");
+    } else if (*n > most) {
+        status = vc_fail(ctx, VC_E_FORMAT, "is larger than %s may be, %zu MiB", what, most >> 20);
+    }
+out:
+    (void)fclose(file);
+    return status;
+}
