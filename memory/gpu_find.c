@@ -2,6 +2,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/text.h"
 #include "memory/gpu_rows.h"
@@ -150,6 +151,14 @@ static const struct vc_gpu *only_one(const struct vc_gpus *gpus, const struct wo
     return n == 1 ? one : NULL;
 }
 
+/* "M2 Max", "Apple M1": processors whose memory is not that of a card. */
+static bool is_apple(const char *text)
+{
+    return strncasecmp(text, "apple", 5) == 0 ||
+           ((text[0] == 'M' || text[0] == 'm') && text[1] >= '1' && text[1] <= '9' &&
+            (text[2] == '\0' || text[2] == ' ' || text[2] == '-'));
+}
+
 /* Names with as many of the words as any name has, as a list. */
 static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *text,
                              const struct words *words)
@@ -167,6 +176,12 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
         most = found > most ? found : most;
     }
     all = words->n != 0 && most == words->n;
+    if (!all && is_apple(text)) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "'%s' is no card with a memory of its own; %s SIZE asks about what its programs may have of the "
+                       "computer's, some two thirds to three quarters",
+                       text, vc_option(ctx, "visible_bytes"));
+    }
     vc_text_init(&list, ctx);
     for (size_t k = 0; most != 0 && k < gpus->n; k++) {
         struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));

@@ -59,7 +59,7 @@ static const struct opt fit_opts[] = {
     {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_CALL, .call = take_gpu,
      .help = "as vcompress gpus lists them, or auto, the one at hand; repeat it for several, which all have to fit (default: "
              "$VCOMPRESS_GPU)"},
-    {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .field = offsetof(struct fit_cli, size),
+    {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .option = "visible_bytes", .field = offsetof(struct fit_cli, size),
      .help = "a device of which a program sees that much: 16GiB"},
     {.name = "all-gpus", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, all),
      .help = "list every GPU on which it fits, the smallest first; it fits if there is one"},

@@ -48,7 +48,7 @@ static bool take_without(void *group, const char *value)
 static const struct opt plan_opts[] = {
     {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_TEXT, .field = offsetof(struct plan_cli, gpu),
      .help = "as vcompress gpus lists them, or auto, the one at hand (default: $VCOMPRESS_GPU); several of a kind may share the model"},
-    {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .field = offsetof(struct plan_cli, size),
+    {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .option = "visible_bytes", .field = offsetof(struct plan_cli, size),
      .help = "a device of which a program sees that much: 16GiB"},
     {.name = "all", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, all),
      .help = "list every recipe that needs less than all that do less harm, whether it fits or not"},

@@ -71,6 +71,17 @@ static bool take_target(void *group, const char *value)
     return true;
 }
 
+static bool take_must(void *group, const char *value)
+{
+    struct targets *targets = &((struct convert_options *)group)->targets;
+
+    if (!take_target(group, value)) {
+        return false;
+    }
+    targets->must[targets->n - 1] = true;
+    return true;
+}
+
 static bool take_shard(void *group, const char *value)
 {
     struct vc_write_options *write = &((struct convert_options *)group)->write;
@@ -142,6 +153,11 @@ static const struct opt write_opts[] = {
     {.name = "target-gpu", .value = "NAME", .kind = OPT_CALL, .call = take_target,
      .help = "tell whether the model fits that GPU before and after (vcompress gpus lists them), for inference with batch 1 and "
              "128 positions, or its weights alone where the file does not say what it computes; repeatable"},
+    {.name = "must-fit", .value = "GPU", .kind = OPT_CALL, .call = take_must,
+     .help = "gate: write nothing and exit 1 unless the output fits that GPU, as --target-gpu tells it, or where that is not known; "
+             "repeatable"},
+    {.name = "gpus-file", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
+     .help = "more GPUs (see vcompress gpus --csv)"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
      .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
     {.name = "shard", .value = "I/N", .kind = OPT_CALL, .call = take_shard, .option = "shard",
@@ -470,6 +486,16 @@ static enum vc_status drop_unwanted(struct app *app, const struct convert_option
     return status;
 }
 
+static bool must_fit(const struct targets *targets)
+{
+    size_t k = 0;
+
+    while (k < targets->n && !targets->must[k]) {
+        k++;
+    }
+    return k < targets->n;
+}
+
 /* Called once the passes are added: plans, runs (unless --dry-run), prints the report. */
 static int finish(struct app *app, struct convert_options *options, const struct vc_write_options *write,
                   const struct vc_model *model, struct vc_job *job)
@@ -477,17 +503,24 @@ static int finish(struct app *app, struct convert_options *options, const struct
     const struct vc_report *report;
     struct vc_report shown;
     enum vc_status status;
-    int rc;
+    bool missed = false;
+    int rc = GO_ON;
 
+    options->targets.missed[0] = '\0';
     progress_begin(app);
     status = drop_unwanted(app, options, job);
     if (status == VC_OK) {
         status = vc_job_plan(app->ctx, job, write);
     }
-    if (status == VC_OK && !write->dry_run) {
+    if (status == VC_OK && must_fit(&options->targets)) {
+        shown = *vc_job_report(job);
+        rc = targets_ask(app, &options->targets, model, &shown);
+        missed = rc == GO_ON && options->targets.missed[0] != '\0';
+    }
+    if (status == VC_OK && rc == GO_ON && !missed && !write->dry_run) {
         status = vc_job_run(app->ctx, job);
     }
-    if (status == VC_OK && options->digest && !write->dry_run) {
+    if (status == VC_OK && rc == GO_ON && !missed && options->digest && !write->dry_run) {
         app->written = true;
         status = vc_job_digest(app->ctx, job);
     }
@@ -498,13 +531,13 @@ static int finish(struct app *app, struct convert_options *options, const struct
     report = vc_job_report(job);
     app->written = report->written;
     shown = *report;
-    rc = targets_ask(app, &options->targets, model, &shown);
+    rc = rc == GO_ON ? targets_ask(app, &options->targets, model, &shown) : rc;
     rc = rc == GO_ON ? show(app, shown, model) : rc;
     if (rc != GO_ON) {
         return rc;
     }
-    if (report->gate_missed != NULL && report->gate_missed[0] != '\0') {
-        return app_gate(app, report->gate_missed);
+    if (shown.gate_missed != NULL && shown.gate_missed[0] != '\0') {
+        return app_gate(app, shown.gate_missed);
     }
     return status == VC_E_GATE ? app_gate(app, vc_ctx_message(app->ctx)) : EXIT_YES;
 }

@@ -5,7 +5,7 @@
 
 int targets_find(struct app *app, struct targets *targets)
 {
-    enum vc_status status = targets->n == 0 ? VC_OK : vc_gpus_open(app->ctx, NULL, &targets->catalogue);
+    enum vc_status status = targets->n == 0 ? VC_OK : vc_gpus_open(app->ctx, targets->gpus_file, &targets->catalogue);
 
     if (status != VC_OK) {
         return app_fail(app, status);
@@ -15,7 +15,7 @@ int targets_find(struct app *app, struct targets *targets)
 
         *change = (struct vc_fit_change){.count = 1};
         if (vc_gpus_find(app->ctx, targets->catalogue, targets->names[k], &change->gpu, &change->count) != VC_OK) {
-            return app_usage(app, "--target-gpu: %s", vc_ctx_message(app->ctx));
+            return app_usage(app, "--%s: %s", targets->must[k] ? "must-fit" : "target-gpu", vc_ctx_message(app->ctx));
         }
     }
     return GO_ON;
@@ -40,6 +40,40 @@ static int open_graph(struct app *app, const struct vc_model *model, struct grap
     return status == VC_OK ? graph_source_bind(app, source) : app_fail(app, status);
 }
 
+/* The report's gates, and those of targets. Weights alone are no answer to whether a model fits. */
+static void judge(const struct app *app, struct targets *targets, struct vc_report *report)
+{
+    size_t n = report->n_gates < VC_TARGET_GATES - MAX_TARGETS ? report->n_gates : VC_TARGET_GATES - MAX_TARGETS;
+    char need[CELL_BYTES];
+    char usable[CELL_BYTES];
+
+    for (size_t k = 0; k < n; k++) {
+        targets->gates[k] = report->gates[k];
+    }
+    for (size_t k = 0; k < targets->n; k++) {
+        const struct vc_fit_change *change = &targets->changes[k];
+        bool fits = change->after.verdict == VC_FITS && !change->weights_only;
+
+        if (!targets->must[k]) {
+            continue;
+        }
+        targets->gates[n++] = (struct vc_report_gate){"must_fit", (double)change->after.usable_bytes,
+                                                      (double)change->after.need_bytes, true, fits};
+        if (!fits && (report->gate_missed == NULL || report->gate_missed[0] == '\0')) {
+            (void)snprintf(
+                targets->missed, sizeof targets->missed, "--must-fit %.80s: needs %s%s, %s usable", change->gpu->name,
+                fmt_size(need, &app->out, change->after.need_bytes),
+                change->weights_only
+                    ? " for its weights, and what else it needs is not known (the file does not say what it computes)"
+                    : "",
+                fmt_size(usable, &app->out, change->after.usable_bytes));
+            report->gate_missed = targets->missed;
+        }
+    }
+    report->gates = targets->gates;
+    report->n_gates = n;
+}
+
 int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report)
 {
     struct graph_source source = {.n_sizes = 0};
@@ -53,6 +87,7 @@ int targets_ask(struct app *app, struct targets *targets, const struct vc_model 
     if (rc == GO_ON) {
         report->n_fits = targets->n;
         report->fits = targets->changes;
+        judge(app, targets, report);
     }
     vc_graph_close(source.graph);
     return rc;

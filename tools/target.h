@@ -1,24 +1,31 @@
-/* target.h - --target-gpu: whether the model fits devices before and after a conversion, in its report. */
+/* target.h - --target-gpu and --must-fit: whether the model fits devices before and after a conversion, in its report.
+ */
 #ifndef VC_TOOLS_TARGET_H
 #define VC_TOOLS_TARGET_H
 
 #include "tools/app.h"
 
-#define MAX_TARGETS 8
+#define MAX_TARGETS     8
+#define VC_TARGET_GATES (MAX_TARGETS + 16)
 
 struct targets {
     size_t n;
     const char *names[MAX_TARGETS]; /* as given */
+    bool must[MAX_TARGETS];         /* --must-fit: it is a gate */
+    const char *gpus_file;
     /* what they are: targets_find */
     struct vc_gpus *catalogue;
     struct vc_fit_change changes[MAX_TARGETS];
+    struct vc_report_gate gates[VC_TARGET_GATES]; /* the report's, and one for each that must fit */
+    char missed[512];                             /* the sentence about the first that does not */
 };
 
 /* Once there is a context, before any work. GO_ON or a status. targets_close in any case. */
 int targets_find(struct app *app, struct targets *targets);
 void targets_close(struct targets *targets);
 
-/* Asks about every target, and puts the answers into the report. GO_ON or a status. */
+/* Asks about every target, and puts the answers into the report, and its gates; report->gate_missed is the sentence
+ * about the first that does not fit and has to, where no other gate was missed. GO_ON or a status. */
 int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report);
 
 /* The lines of the report: "  fit     Tesla T4: no -> yes, 1.40 GiB left". */
