@@ -40,7 +40,7 @@ BASE = {
 WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--structured", "0.5"],
         ("prune", "graph"): ["--structured", "0.5"], ("distill", "eval-teacher"): ["--eval", "d.npz"],
         ("distill", "eval-labels"): ["--eval", "d.npz"], ("graph", "data"): ["--outputs", "n.npz"],
-        ("graph", "outputs"): ["--data", "d.npz"]}
+        ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"]}
 INSTEAD = {("prune", "remove"): ["w.npz"], ("prune", "couplings"): ["w.npz"], ("prune", "graph"): ["w.npz"],
            ("prune", "mask"): ["w.npz"]}
 # --resume may be the file of --checkpoint; the others exclude each other.
