@@ -25,6 +25,53 @@ static bool wants_file(const struct opt *opt)
            (strcmp(options_value(opt), "FILE") == 0 || strcmp(options_value(opt), "DIR") == 0);
 }
 
+/* ---- names of GPUs ---- */
+
+static struct vc_gpus *catalogue; /* while a script is printed, and its context */
+static struct vc_ctx *gpu_ctx;
+
+static bool wants_gpu(const struct opt *opt)
+{
+    return strcmp(opt->name, "gpu") == 0 || strcmp(opt->name, "target-gpu") == 0 || strcmp(opt->name, "must-fit") == 0;
+}
+
+/* "RTX-4090" for GeForce RTX 4090: words without spaces, which the catalogue knows as well. False: it does not. */
+static bool short_name(const struct vc_gpu *gpu, char *to, size_t room)
+{
+    static const char *const makes[] = {"GeForce ", "Tesla ", "AMD "};
+    const char *name = gpu->name;
+    const struct vc_gpu *found = NULL;
+    unsigned count = 1;
+    size_t n = 0;
+
+    for (size_t k = 0; k < sizeof makes / sizeof makes[0]; k++) {
+        name += strncmp(name, makes[k], strlen(makes[k])) == 0 ? strlen(makes[k]) : 0;
+    }
+    for (; *name != '\0' && n + 1 < room; name++) {
+        bool plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') || (*name >= '0' && *name <= '9');
+
+        if (plain || (n != 0 && to[n - 1] != '-')) {
+            to[n++] = plain ? *name : '-';
+        }
+    }
+    n -= n != 0 && to[n - 1] == '-';
+    to[n] = '\0';
+    return vc_gpus_find(gpu_ctx, catalogue, to, &found, &count) == VC_OK && found == gpu;
+}
+
+static void put_gpus(FILE *to)
+{
+    char name[80];
+
+    for (size_t k = 0; k < vc_gpus_count(catalogue); k++) {
+        if (vc_gpu(catalogue, k)->of == NULL && short_name(vc_gpu(catalogue, k), name, sizeof name)) {
+            fprintf(to, " %s", name);
+        }
+    }
+}
+
+/* ---- words ---- */
+
 static void put_word(FILE *to, const char *word, size_t n)
 {
     fprintf(to, " %.*s", (int)n, word);
@@ -64,7 +111,9 @@ static void bash_joined(FILE *to, const struct opt *opt)
         return;
     }
     fprintf(to, "        --%s", opt->name);
-    if (options_has_words(opt)) {
+    if (wants_gpu(opt)) {
+        fputs(") words=$gpus;;\n", to);
+    } else if (options_has_words(opt)) {
         fputs(") words='", to);
         options_each_word(options_value(opt), put_word, to);
         fputs("';;\n", to);
@@ -83,7 +132,9 @@ static void bash_value(FILE *to, const struct opt *opt)
     if (opt->letter != 0) {
         fprintf(to, "|-%c", opt->letter);
     }
-    if (options_has_words(opt)) {
+    if (wants_gpu(opt)) {
+        fputs(") words=$gpus;;\n", to);
+    } else if (options_has_words(opt)) {
         fputs(") words='", to);
         options_each_word(options_value(opt), put_word, to);
         fputs("';;\n", to);
@@ -98,6 +149,10 @@ static void put_bash(FILE *to)
           "_vcompress() {\n"
           "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words= joined=\n"
           "  COMPREPLY=()\n"
+          "  local gpus='",
+          to);
+    put_gpus(to);
+    fputs("'\n"
           "  # --color=al comes as three words where '=' ends a word, which it does by default, else as one\n"
           "  if [ \"$cur\" = = ]; then joined=$prev cur=\n"
           "  elif [ \"$prev\" = = ] && [ \"$COMP_CWORD\" -ge 3 ]; then joined=${COMP_WORDS[COMP_CWORD-2]}\n"
@@ -161,7 +216,11 @@ static void zsh_one(FILE *to, const struct opt *opt, bool letter)
     if (options_value(opt) != NULL) {
         fputs(opt->optional ? "::" : ":", to);
         fprintf(to, "%s:", opt->name);
-        if (options_has_words(opt)) {
+        if (wants_gpu(opt)) {
+            fputc('(', to);
+            put_gpus(to);
+            fputc(')', to);
+        } else if (options_has_words(opt)) {
             fputc('(', to);
             options_each_word(options_value(opt), put_word, to);
             fputc(')', to);
@@ -219,7 +278,11 @@ static void fish_option(FILE *to, const struct opt *opt)
     if (options_value(opt) != NULL && !opt->optional) {
         fputs(wants_file(opt) ? " -r" : " -x", to);
     }
-    if (options_has_words(opt)) {
+    if (wants_gpu(opt)) {
+        fputs(" -a '", to);
+        put_gpus(to);
+        fputs("'", to);
+    } else if (options_has_words(opt)) {
         fputs(" -a '", to);
         options_each_word(options_value(opt), put_word, to);
         fputs("'", to);
@@ -269,8 +332,18 @@ static int run_completion(struct app *app, int n_args, char **args)
     if (shell < 0) {
         return app_usage(app, "no completion for '%s': bash, zsh or fish", app->parsed.args[0]);
     }
-    scripts[shell](stdout);
-    return EXIT_YES;
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    if (rc == GO_ON && vc_gpus_open(app->ctx, NULL, &catalogue) != VC_OK) {
+        rc = app_fail(app, VC_E_NOMEM);
+    }
+    if (rc == GO_ON) {
+        gpu_ctx = app->ctx;
+        scripts[shell](stdout);
+        vc_gpus_close(catalogue);
+        catalogue = NULL;
+    }
+    return rc == GO_ON ? EXIT_YES : rc;
 }
 
 const struct command command_completion = {
