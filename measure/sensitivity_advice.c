@@ -9,6 +9,7 @@
 
 #define PRUNE_FACTOR    1.25
 #define QUANTIZE_FACTOR 2.0
+#define MEASURED_FACTOR 2.0 /* of what outputs lose, which differs more from tensor to tensor */
 
 /* The way of that name; VC_NO_TENSOR: there is none. */
 static size_t find_way(const struct vc_sensitivity *s, const char *name)
@@ -21,6 +22,23 @@ static size_t find_way(const struct vc_sensitivity *s, const char *name)
     return i < s->n_ways ? i : VC_NO_TENSOR;
 }
 
+/* With data: what the outputs lose by that way of changing the row, NaN where it was not measured. */
+static double change_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t way)
+{
+    const struct vc_measured *m = s->measured;
+
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        const struct vc_measured_tensor *tensor = &m->tensors[i];
+
+        for (size_t k = 0; &s->rows[tensor->row] == row && tensor->changes != NULL && k < m->n_ways; k++) {
+            if (m->ways[k] == way) {
+                return tensor->changes[k].reason != NULL ? (double)NAN : tensor->changes[k].relative;
+            }
+        }
+    }
+    return (double)NAN;
+}
+
 /* The error of the row, or NaN: it has none, or the command leaves the tensor alone. */
 static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t way)
 {
@@ -30,19 +48,22 @@ static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivi
     if (row->errors == NULL || row->errors[way].reason != NULL || kept) {
         return (double)NAN;
     }
-    return row->errors[way].relative;
+    return s->measured != NULL ? change_of(s, row, way) : row->errors[way].relative;
 }
 
-/* The highest sparsity at which the row's error is within the limit. */
+/* The highest sparsity at which the row's error is within the limit; with data, of those that were measured. */
 static unsigned percent_within(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, double limit)
 {
     unsigned percent = 0;
     size_t i;
 
     for (i = 0; i < s->n_ways && s->ways[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
-        if (row->errors[i].relative <= limit) {
-            percent = s->ways[i].percent;
+        double error = error_of(s, row, i);
+
+        if (error > limit) {
+            break; /* what is fine again beyond it is luck */
         }
+        percent = error <= limit ? s->ways[i].percent : percent; /* NaN: not measured */
     }
     return percent;
 }
@@ -85,11 +106,11 @@ static void advise(const struct vc_sensitivity *s, const char *way, double facto
     qsort(errors, n, sizeof *errors, smaller_first);
     advice->way = number;
     advice->median = n % 2 != 0 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2.0;
-    advice->limit = factor * advice->median;
+    advice->limit = (s->measured != NULL ? MEASURED_FACTOR : factor) * advice->median;
     for (i = 0; i < s->n_rows; i++) {
         double error = error_of(s, &s->rows[i], number);
 
-        if (isfinite(error) && error > advice->limit) {
+        if (error > advice->limit) { /* never of NaN; infinite: outputs that are no numbers */
             picks[advice->n_picks++] =
                 (struct vc_sensitivity_pick){.row = i,
                                              .relative = error,
@@ -110,6 +131,7 @@ enum vc_status vc_sensitivity_advise(struct vc_ctx *ctx, struct vc_sensitivity_o
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(errors);
+    vc_free(ctx, owned->picks);
     owned->picks = vc_calloc_array(ctx, VC_TAG_REPORT, 2 * s->n_rows + 1, sizeof *owned->picks);
     VC_TRY_ALLOC(owned->picks);
     advise(s, "50%", PRUNE_FACTOR, errors, owned->picks, &s->prune);

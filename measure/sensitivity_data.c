@@ -769,6 +769,7 @@ enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity 
     VC_TRY(vc_model_unchanged(ctx, sensitivity->model, status));
     m.owned->measured = found;
     sensitivity->measured = &m.owned->measured;
+    status = vc_sensitivity_advise(ctx, m.owned); /* anew, from what the outputs lose */
 out:
     vc_output_runs_end(ctx, &m.runs);
     vc_graph_inputs_release(ctx, &m.inputs);

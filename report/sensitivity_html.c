@@ -111,6 +111,44 @@ static void add_map(struct vc_page *page, const struct vc_sensitivity *s)
     vc_page_section_end(page);
 }
 
+/* With data: what the outputs lose. */
+static void add_outputs(struct vc_page *page, const struct vc_sensitivity *s)
+{
+    const struct vc_measured *m = s->measured;
+    size_t shown = 0;
+
+    vc_page_section(page, "What the outputs would lose",
+                    "With data: the change of the outputs in percent of their norm when that tensor alone changes.");
+    vc_page_add(page, "<div class=\"scroll\" role=\"region\" aria-label=\"outputs\" tabindex=\"0\">\n<table>\n"
+                      "<thead><tr><th scope=\"col\">tensor</th>");
+    for (size_t k = 0; k < m->n_ways; k++) {
+        vc_page_add(page, "<th scope=\"col\" class=\"heat\">");
+        vc_page_words(page, s->ways[m->ways[k]].name);
+        vc_page_add(page, "</th>");
+    }
+    vc_page_add(page, "</tr></thead>\n<tbody>\n");
+    for (size_t i = 0; i < m->n_tensors && shown < N_ROWS; i++) {
+        const struct vc_measured_tensor *tensor = &m->tensors[i];
+
+        if (tensor->changes == NULL) {
+            continue;
+        }
+        shown++;
+        vc_page_add(page, "<tr><th scope=\"row\"><span class=\"name\">");
+        vc_svg_add_text(&page->text, s->rows[tensor->row].name, 48);
+        vc_page_add(page, "</span></th>");
+        for (size_t k = 0; k < m->n_ways; k++) {
+            const struct vc_sensitivity_error cell = {.reason = tensor->changes[k].reason,
+                                                      .relative = tensor->changes[k].relative};
+
+            add_cell(page, &cell);
+        }
+        vc_page_add(page, "</tr>\n");
+    }
+    vc_page_add(page, "</tbody>\n</table>\n</div>\n");
+    vc_page_section_end(page);
+}
+
 /* The tensors that stand out, for one command. */
 static void add_picks(struct vc_page *page, const struct vc_sensitivity *s, const struct vc_sensitivity_advice *advice,
                       const char *title)
@@ -122,7 +160,7 @@ static void add_picks(struct vc_page *page, const struct vc_sensitivity *s, cons
     if (advice->way == VC_NO_TENSOR) {
         vc_page_add(page, "<p>No tensor was measured that the command would choose.</p>\n");
     } else if (n == 0) {
-        vc_page_add(page, "<p>None stands out: the median is %s, and no tensor has more than %s.</p>\n",
+        vc_page_add(page, "<p>No tensor is far from the others: the median is %s, and none has more than %s.</p>\n",
                     vc_figure_percent(advice->median, 1.0).s, vc_figure_percent(advice->limit, 1.0).s);
     } else {
         vc_page_add(page, "<p class=\"lead\">Above %s, where the median is %s.</p>\n",
@@ -156,6 +194,9 @@ enum vc_status vc_sensitivity_html(struct vc_ctx *ctx, const struct vc_sensitivi
         vc_page_section_end(&page);
         if (s->n_measured != 0) {
             add_map(&page, s);
+            if (s->measured != NULL) {
+                add_outputs(&page, s);
+            }
         }
         add_picks(&page, s, &s->prune, "To be pruned with care");
         add_picks(&page, s, &s->quantize, "To be quantized with care");

@@ -161,8 +161,9 @@ static void print_picks(const struct app *app, const struct vc_sensitivity *s,
     char error[CELL_BYTES];
     char limit[CELL_BYTES];
 
-    fprintf(out->to, "\n%s%s %s:%s the median error is %s %%", out_ink(out, INK_BOLD), verb, s->ways[advice->way].name,
-            out_ink(out, INK_NONE), fmt_relative(error, advice->median));
+    fprintf(out->to, "\n%s%s %s:%s the median %s is %s %%", out_ink(out, INK_BOLD), verb, s->ways[advice->way].name,
+            out_ink(out, INK_NONE), s->measured != NULL ? "error of the outputs" : "error",
+            fmt_relative(error, advice->median));
     fprintf(out->to, advice->n_picks == 0 ? ", and no tensor is above %s %%\n" : "; above %s %% are\n",
             fmt_relative(limit, advice->limit));
     for (size_t i = 0; i < shown; i++) {
@@ -172,7 +173,7 @@ static void print_picks(const struct app *app, const struct vc_sensitivity *s,
         print_clean(out->to, s->rows[pick->row].name);
         fprintf(out->to, ": %s %%", fmt_relative(error, pick->relative));
         if (pruning && pick->percent == 0) {
-            fputs(", above the limit at 10 % already", out->to);
+            fputs(s->measured != NULL ? " of the outputs" : ", above the limit at 10 % already", out->to);
         } else if (pruning) {
             fprintf(out->to, ", within the limit up to a sparsity of %u %%", pick->percent);
         }
@@ -231,7 +232,7 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
         ok = add_option(&line, "--exclude ", s->rows[advice->picks[i].row].name, "");
     }
     ok = end_line(&line, app, request, ok);
-    if (!ok || advice->n_picks == 0 || !isfinite(db) || db < 1) {
+    if (!ok || s->measured != NULL || advice->n_picks == 0 || !isfinite(db) || db < 1) {
         return ok;
     }
     if (!begin_line(&line, &app->out)) { /* the same error everywhere, by what each tensor needs */
@@ -245,8 +246,58 @@ static bool print_quantize(struct app *app, const struct vc_sensitivity *s, cons
     return end_line(&line, app, request, true);
 }
 
+/* "quantize --int8 --exclude 'fc1.weight'" as one word of run. */
+static bool add_pass(struct line *line, const struct vc_sensitivity *s, const struct vc_sensitivity_advice *advice,
+                     const char *pass)
+{
+    struct line own = {.width = 0};
+    bool ok;
+
+    own.to = open_memstream(&own.text, &own.n_bytes);
+    if (own.to == NULL) {
+        return false;
+    }
+    ok = fputs(pass, own.to) != EOF;
+    own.column = 1;
+    for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
+        ok = add_option(&own, "--exclude ", s->rows[advice->picks[i].row].name, "");
+    }
+    ok = fclose(own.to) == 0 && ok && add_value(line, "--pass ", own.text);
+    free(own.text);
+    return ok;
+}
+
+/* With data: both in one run. A name that only a shell can write is no word of a recipe. */
+static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
+{
+    struct line line;
+    bool ok;
+
+    if (s->measured == NULL || any_quantized(s) || any_nonfinite(s) || request->n_rules != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < s->n_rows; i++) {
+        char *clean = text_clean(s->rows[i].name);
+        bool same = clean != NULL && strcmp(clean, s->rows[i].name) == 0;
+
+        free(clean);
+        if (!same) {
+            return true;
+        }
+    }
+    fputs("\nboth in one run:\n", app->out.to);
+    if (!begin_line(&line, &app->out)) {
+        return false;
+    }
+    add_word(&line, "run");
+    ok = add_pass(&line, s, &s->prune, "prune --sparsity 0.5");
+    ok = ok && add_pass(&line, s, &s->quantize, "quantize --int8");
+    return end_line(&line, app, request, ok);
+}
+
 bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
     return (s->prune.way == VC_NO_TENSOR || print_prune(app, s, request)) &&
-           (s->quantize.way == VC_NO_TENSOR || print_quantize(app, s, request));
+           (s->quantize.way == VC_NO_TENSOR || print_quantize(app, s, request)) &&
+           (s->prune.way == VC_NO_TENSOR || s->quantize.way == VC_NO_TENSOR || print_recipe(app, s, request));
 }

@@ -50,11 +50,13 @@ struct vc_sensitivity_pick {
     unsigned percent; /* pruning: the highest sparsity measured at which it has no more than the limit; 0: none */
 };
 
-/* The tensors whose error is far above that of the others. */
+/* The tensors whose error is far above that of the others: from the weights alone, or, behind vc_sensitivity_measure,
+ * the change of the outputs. */
 struct vc_sensitivity_advice {
     size_t way;     /* that is judged; VC_NO_TENSOR: no tensor was measured that the command would choose */
     double median;  /* of the relative errors, over the tensors that the command chooses */
-    double limit;   /* tensors above it are picked: 1.25 times the median for pruning, twice the median (6 dB) else */
+    double limit;   /* tensors above it are picked: 1.25 times the median for pruning, twice the median (6 dB) else and
+                       with data */
     size_t n_picks; /* the worst first */
     const struct vc_sensitivity_pick *picks;
 };
