@@ -224,6 +224,54 @@ out:
     return status;
 }
 
+/* ---- inputs that look unscaled ---- */
+
+#define FEW_ROWS 64 /* that are looked at */
+
+/* Whole numbers from 0 to 255, some of them above 64, where nothing scales them: pixels as files have them. */
+static bool looks_unscaled(const double *x, size_t n, double *most)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] >= 0 && x[i] <= 255) || x[i] != floor(x[i])) {
+            return false;
+        }
+        *most = x[i] > *most ? x[i] : *most;
+    }
+    return true;
+}
+
+static enum vc_status find_unscaled(struct vc_trainer *t)
+{
+    const struct vc_rows_view *view = &t->data.student;
+    const struct vc_data_options *o = t->options.data;
+    uint64_t n_rows = vc_min_u64(t->data.rows.n, FEW_ROWS);
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; o->scale == 1 && o->mean == NULL && o->deviation == NULL && k < view->n; k++) {
+        const struct vc_rows_input *input = &view->inputs[k];
+        double most = 0;
+        double *x = input->integers || input->tensor == VC_NO_TENSOR
+                        ? NULL
+                        : vc_alloc_array(t->ctx, VC_TAG_MISC, input->n_elems + 1, sizeof *x);
+        bool whole = x != NULL;
+
+        for (uint64_t i = 0; whole && status == VC_OK && i < n_rows; i++) {
+            status = vc_rows_read(view, k, &i, 1, true, x);
+            whole = status == VC_OK && looks_unscaled(x, input->n_elems, &most);
+        }
+        vc_free(t->ctx, x);
+        VC_TRY(status);
+        if (whole && most > 64) {
+            const char *name = t->data.rows.model->tensors[input->tensor].name; /* its model is closed before */
+
+            t->report->unscaled = vc_arena_copy(t->ctx, t->texts, name, strlen(name));
+            VC_TRY_ALLOC(t->report->unscaled);
+        }
+    }
+out:
+    return status;
+}
+
 /* ---- steps ---- */
 
 static enum vc_status count_steps(struct vc_trainer *t)
@@ -273,6 +321,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
     VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
     VC_TRY(vc_masks_open(t));
+    VC_TRY(t->judge_only ? VC_OK : find_unscaled(t));
     VC_TRY(vc_trainer_fit(t));
     VC_TRY(vc_match_check_programs(t));
     VC_TRY(vc_trainer_ranks_fit(t));

@@ -192,6 +192,13 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fprintf(to, "; resumed after %s", fmt_count(buf, d->resumed));
     }
     fputc('\n', to);
+    if (d->unscaled != NULL) {
+        fputs("          note: ", to);
+        print_clean(to, d->unscaled);
+        fputs(" has whole numbers from 0 to 255; where the teacher was trained with pixels from 0 to 1, --scale "
+              "0.00392156862745098 makes them so\n",
+              to);
+    }
     print_memory(app, d);
     if (d->grid != NULL) {
         fprintf(to, "grid      %s: %s weights", d->grid, fmt_count(buf, d->n_grid_weights));

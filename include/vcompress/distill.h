@@ -357,6 +357,7 @@ struct vc_distillation {
     double grid_share;  /* options.learn_scales: the mean of all shares in the end; NaN: scales are not learned */
     const char
         *all_reduce; /* what added up the gradients of ranks with a device each: "NCCL 2.27.3", "host"; else NULL */
+    const char *unscaled;   /* an input of floats that looks as if it were bytes, 0 to 255 and not scaled; NULL */
     const char *heads_kept; /* options.width: why only neurons and channels were left out, but no heads; NULL */
     /* Trained tensors of two or more dimensions of which at least 20 % were 0, or of which zeros are kept. */
     const struct vc_distill_zeros *zeros;
