@@ -3,6 +3,7 @@
  * Starts nothing on its own: `vcompress --version` takes no thread, no device and no context. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,53 @@ static void raise_descriptor_limit(void)
     }
 }
 
+/* ---- the stack ---- */
+
+#define LEAST_STACK ((rlim_t)1 << 20)
+#define OWN_STACK   ((size_t)4 << 20)
+
+struct call {
+    struct app *app;
+    int argc;
+    char **argv;
+    int status;
+    sigset_t signals;
+};
+
+static void *run_call(void *user)
+{
+    struct call *call = user;
+
+    (void)pthread_sigmask(SIG_SETMASK, &call->signals, NULL);
+    call->status = run_command(call->app, call->argc, call->argv);
+    return NULL;
+}
+
+/* Under a small limit of the stack (ulimit -s 64) the command runs in a thread whose stack is its own choice; it gets
+ * the signals, so that what waits for a pipe is interrupted. */
+static int run_with_stack(struct app *app, int argc, char **argv)
+{
+    struct call call = {.app = app, .argc = argc, .argv = argv};
+    struct rlimit limit;
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all;
+    bool started = false;
+
+    if (getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= LEAST_STACK || pthread_attr_init(&attr) != 0) {
+        return run_command(app, argc, argv);
+    }
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &call.signals);
+    started = pthread_attr_setstacksize(&attr, OWN_STACK) == 0 && pthread_create(&thread, &attr, run_call, &call) == 0;
+    (void)pthread_attr_destroy(&attr);
+    if (started) {
+        (void)pthread_join(thread, NULL);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &call.signals, NULL);
+    return started ? call.status : run_command(app, argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     struct app app = {.ctx = NULL};
@@ -204,7 +252,7 @@ int main(int argc, char **argv)
     raise_descriptor_limit();
     (void)signal(SIGPIPE, SIG_IGN); /* EPIPE and EFBIG are reported like any other failure to write */
     (void)signal(SIGXFSZ, SIG_IGN);
-    status = run_command(&app, argc, argv);
+    status = run_with_stack(&app, argc, argv);
     out_end(&app.out);
     watch_signals(NULL);
     vc_ctx_free(app.ctx);
