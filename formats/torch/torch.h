@@ -123,6 +123,7 @@ struct torch {
     struct vc_refused *refused;
     size_t n_refused;
     size_t n_arrays; /* NumPy's, which are not read */
+    bool arrays_among_weights;
     struct vc_text note;
     struct vc_spool spool;
     atomic_uint n_bad; /* storages whose checksum was wrong */

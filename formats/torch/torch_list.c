@@ -222,6 +222,7 @@ static void count_parts(struct torch *self, struct vc_model *model)
     model->n_parts = self->n_parts;
     model->refused = self->refused;
     model->n_refused = self->n_refused;
+    model->unlisted = self->arrays_among_weights ? "an array of NumPy" : NULL;
 }
 
 enum vc_status vc_torch_list_tensors(struct vc_ctx *ctx, struct torch *self, struct vc_model *model)

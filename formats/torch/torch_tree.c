@@ -227,6 +227,7 @@ static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *n
     enum vc_status status = VC_OK;
 
     w->self->n_arrays += vc_torch_is_numpy_array(node);
+    w->self->arrays_among_weights |= w->role == VC_ROLE_WEIGHT && vc_torch_is_numpy_array(node);
     if (vc_torch_holds_storage(node->u.call.args, 8, &budget)) {
         char name[256];
         const char *why = vc_arena_printf(w->ctx, &w->self->keep.arena, "is made by %s, which is not known",

@@ -3,7 +3,8 @@
 SPEC is KEY=STORAGE:SHAPE[:STRIDES[:OFFSET]], for instance state_dict.fc.weight=0:64x128, or state_dict.t=0:128x64:1x128
 for its transpose. STORAGE is a number; tensors of one number share elements. A point in KEY opens a dict, and a part
 that is a whole number is a key of that type: optimizer.state.0.exp_avg=1:64x128. With "quantized" or "sparse" as STORAGE the
-tensor is one that PyTorch makes of two or more: codes with a scale, values with their places.
+tensor is one that PyTorch makes of two or more: codes with a scale, values with their places; with "numpy" it is NumPy's
+array, which needs that package.
 """
 
 import io
@@ -86,6 +87,9 @@ def main():
         at[parts[-1]] = made = Tensor(target, shape, strides, offset)
         if storage == "quantized":
             at[parts[-1]] = Made("_rebuild_qtensor", target, offset, shape, strides, ("per_tensor_affine", 0.1, 0))
+        elif storage == "numpy":
+            import numpy
+            at[parts[-1]] = numpy.ones(shape, "f4")
         elif storage == "sparse":
             at[parts[-1]] = Made("_rebuild_sparse_tensor", "coo", (made, made, (1000, 1000)))
     text = io.BytesIO()
