@@ -31,7 +31,6 @@ struct vc_live {
     bool copy;         /* no steps: its bytes are copied in pieces */
     bool whole;        /* compressed in the source: one worker does all of it, alone */
     enum vc_form form; /* of the bytes copied */
-    uint64_t copy_bytes;
     size_t n_phases;     /* one per step that scans, then the last one */
     size_t ready_phases; /* phases below this number may run; 0 until the steps have begun */
     uint64_t done;       /* tiles completed in the current phase */
@@ -103,6 +102,8 @@ void vc_worker_release(struct vc_worker *worker);
 /* The number of phases of the item, and of tiles (or pieces of bytes) in one of them. */
 size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item);
 uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *item, size_t phase);
+/* The largest piece in which the bytes of a kept item may come. */
+size_t vc_ticket_copy_bytes(const struct vc_item *item, bool ordered);
 
 /* Makes the record of an item and puts it into rs->live; the caller has the mutex. The steps begin later, with the
  * item's first ticket, without it. */

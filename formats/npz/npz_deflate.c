@@ -1,8 +1,10 @@
 /* npz_deflate.c - npz output with compressed members: pieces are compressed on any thread and appended in order.
  *
- *     piece 0: npy header and values, deflated | sync flush | piece 1 | sync flush | ... | last piece, end of stream
- *     one member                                                                     sizes go into its local header
- * after it
+ *     npy header | sync flush | values of tile 0 | sync flush | tile 1 | sync flush | ... | last tile, end of stream
+ *     one member                                                           sizes go into its local header after it
+ *
+ * Pieces are the tiles of the values, whether these are made, copied with their header from the source, or parts that
+ * waited in a spool: a chain of passes then gives the bytes of one after the other.
  *
  * How a member is compressed is decided on its first piece; the packs of its later pieces wait for that, so the result
  * does not depend on timing. Where the first piece does not shrink, the member is stored. Scales and zero points arrive
@@ -19,7 +21,6 @@
 #include "formats/npz/npz_sink.h"
 
 #define VC_SPOOL_MEMORY_BYTES ((size_t)1 << 20)
-#define VC_SPOOL_PIECE_BYTES  ((size_t)256 << 10)
 
 /* ---- buffers ---- */
 
@@ -41,15 +42,21 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
     size_t i;
 
     self->n_spools = 0;
+    self->part_bytes = 0;
     for (i = 0; i < self->outs->n; i++) {
-        n_parts = vc_out_at(self->outs, i).role != VC_PART_CODES ? n_parts + 1 : 0;
+        const struct vc_out_tensor t = vc_out_at(self->outs, i);
+
+        n_parts = t.role != VC_PART_CODES ? n_parts + 1 : 0;
         self->n_spools = n_parts > self->n_spools ? n_parts : self->n_spools;
         if (n_parts != 0) {
-            largest = vc_max_u64(largest, vc_out_at(self->outs, i).size_bytes);
+            uint64_t tile = vc_min_u64(t.size_bytes, vc_dtype_bytes(t.dtype, VC_TILE_ELEMS));
+
+            largest = vc_max_u64(largest, t.size_bytes);
+            self->part_bytes = (size_t)vc_max_u64(self->part_bytes, tile);
         }
     }
     self->spool_bytes = (size_t)vc_min_u64(largest, VC_SPOOL_MEMORY_BYTES);
-    return self->n_spools * self->spool_bytes + VC_SPOOL_PIECE_BYTES + pack_bound(NULL, VC_SPOOL_PIECE_BYTES);
+    return self->n_spools * self->spool_bytes + self->part_bytes + pack_bound(NULL, self->part_bytes);
 }
 
 /* Everything that the writer needs in memory is allocated before the first tile, so that it cannot run out of it later.
@@ -68,10 +75,12 @@ enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
         self->spools[i].memory = vc_alloc(ctx, VC_TAG_IO, self->spool_bytes);
         VC_TRY_ALLOC(self->spools[i].memory);
     }
-    self->piece = vc_alloc(ctx, VC_TAG_IO, VC_SPOOL_PIECE_BYTES);
-    VC_TRY_ALLOC(self->piece);
-    self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, VC_SPOOL_PIECE_BYTES));
-    VC_TRY_ALLOC(self->packed);
+    if (self->n_spools != 0) {
+        self->piece = vc_alloc(ctx, VC_TAG_IO, self->part_bytes);
+        VC_TRY_ALLOC(self->piece);
+        self->packed = vc_alloc(ctx, VC_TAG_IO, pack_bound(NULL, self->part_bytes));
+        VC_TRY_ALLOC(self->packed);
+    }
 out:
     return status;
 }
@@ -120,33 +129,39 @@ static enum vc_status wait_decided(struct vc_ctx *ctx, struct npz_sink *self, st
     return *packing != NPZ_UNDECIDED ? VC_OK : vc_fail(ctx, VC_E_CANCELLED, "an earlier part failed");
 }
 
-/* The first piece of a member: chooses the strategy, compresses npy header and values, and says whether that was worth
- * it. */
+/* The first piece of a member: chooses the strategy by its values, compresses npy header and values, and says whether
+ * that was worth it. A raw member brings its header. */
 static enum vc_status pack_first(struct vc_ctx *ctx, struct npz_sink *self, bool last, struct vc_packet *packet)
 {
     struct npz_out *member = &self->members[packet->out];
-    unsigned char header[VC_NPY_WRITE_MAX];
+    unsigned char made[VC_NPY_WRITE_MAX];
+    const unsigned char *header = member->own_header != 0 ? packet->data : made;
+    const unsigned char *values = (const unsigned char *)packet->data + member->own_header;
+    size_t n_values = packet->n_plain - member->own_header;
+    size_t n_header = member->own_header + member->header_bytes; /* one of them is 0 */
     unsigned char *work = packet->buffer;
     unsigned char *dst = work + vc_deflate_work_bytes();
     size_t room = packet->buffer_bytes - vc_deflate_work_bytes();
     enum vc_strategy strategy = VC_STRATEGY_ISAL;
     enum vc_status status = VC_OK;
-    size_t n_header = 0;
+    size_t n_packed = 0;
     size_t n = 0;
 
+    if (n_values == 0) { /* as a tensor without elements that a step made */
+        publish(self, member, NPZ_STORED, strategy);
+        return VC_OK;
+    }
     if (self->deflate != VC_DEFLATE_ISAL) {
-        VC_TRY(vc_deflate_choose(ctx, packet->data, packet->n_plain, self->deflate == VC_DEFLATE_AUTO, work, dst,
-                                 &strategy));
+        VC_TRY(vc_deflate_choose(ctx, values, n_values, self->deflate == VC_DEFLATE_AUTO, work, dst, &strategy));
     }
-    if (member->header_bytes != 0) {
-        vc_npz_make_header(self, packet->out, header);
-        VC_TRY(vc_deflate_piece(ctx, strategy, false, header, member->header_bytes, work, dst, room, &n_header));
+    if (n_header != 0) {
+        vc_npz_make_header(self, packet->out, made);
+        VC_TRY(vc_deflate_piece(ctx, strategy, false, header, n_header, work, dst, room, &n_packed));
     }
-    VC_TRY(vc_deflate_piece(ctx, strategy, last, packet->data, packet->n_plain, work, dst + n_header, room - n_header,
-                            &n));
-    if (n_header + n < member->header_bytes + packet->n_plain) {
+    VC_TRY(vc_deflate_piece(ctx, strategy, last, values, n_values, work, dst + n_packed, room - n_packed, &n));
+    if (n_packed + n < n_header + n_values) {
         packet->data = dst;
-        packet->n_bytes = n_header + n;
+        packet->n_bytes = n_packed + n;
         publish(self, member, NPZ_DEFLATED, strategy);
     } else {
         publish(self, member, NPZ_STORED, strategy);
@@ -326,26 +341,34 @@ static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, siz
     return VC_OK;
 }
 
-/* The main tensor is complete: its companion is compressed and appended, piece by piece. */
+/* The main tensor is complete: its companion is compressed and appended, tile by tile. */
 static enum vc_status append_companion(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
-    uint64_t size = vc_out_at(self->outs, out).size_bytes;
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
     uint64_t got = atomic_load(&self->members[out].got);
+    uint64_t n_rows;
+    uint64_t row_len;
+    uint64_t n_tiles;
+    uint64_t i;
     enum vc_status status = VC_OK;
-    uint64_t at;
 
-    if (got != size) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written",
-                       vc_out_at(self->outs, out).name, got, size);
+    if (got != t.size_bytes) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: %" PRIu64 " of %" PRIu64 " bytes were written", t.name, got,
+                       t.size_bytes);
     }
     atomic_store(&self->members[out].got, 0); /* now counted as they are appended */
-    for (at = 0; at < size; at += VC_SPOOL_PIECE_BYTES) {
+    vc_rows_of(t.shape, t.n_dims, &n_rows, &row_len);
+    n_tiles = vc_tile_count(n_rows, row_len);
+    for (i = 0; i < n_tiles; i++) {
         struct vc_packet packet = {
-            .out = out, .offset = at, .buffer = self->packed, .buffer_bytes = pack_bound(NULL, VC_SPOOL_PIECE_BYTES)};
+            .out = out, .buffer = self->packed, .buffer_bytes = pack_bound(NULL, self->part_bytes)};
+        struct vc_tile tile;
 
-        packet.n_plain = (size_t)vc_min_u64(VC_SPOOL_PIECE_BYTES, size - at);
+        vc_tile_get(n_rows, row_len, i, &tile);
+        packet.offset = vc_dtype_bytes(t.dtype, tile.first);
+        packet.n_plain = (size_t)vc_dtype_bytes(t.dtype, tile.n_elems);
         packet.n_bytes = packet.n_plain;
-        VC_TRY(spool_fetch(ctx, self, out, at, packet.n_plain, &packet.data));
+        VC_TRY(spool_fetch(ctx, self, out, packet.offset, packet.n_plain, &packet.data));
         VC_TRY(pack_piece(ctx, self, &packet));
         VC_TRY(append_packet(ctx, self, &packet));
     }

@@ -18,7 +18,8 @@ enum npz_packing { NPZ_UNDECIDED, NPZ_STORED, NPZ_DEFLATED };
 /* A member of the output, by number of the output tensor. */
 struct npz_out {
     struct vc_zip_member zip;
-    size_t header_bytes; /* of the npy header that is ours to write; 0 for raw members, which bring theirs */
+    size_t header_bytes; /* of the npy header that is ours to write; 0 for raw members, which bring theirs ... */
+    size_t own_header;   /* ... so long, where they are arrays */
     atomic_uint crc;     /* XOR of what the pieces contribute */
     atomic_uint_fast64_t got;
 
@@ -56,7 +57,8 @@ struct npz_sink {
     size_t spool_bytes;
     size_t n_spools; /* the most parts that a tensor has */
     struct npz_spool *spools;
-    unsigned char *piece;  /* what is read back from a spool file */
+    size_t part_bytes;     /* the largest tile of a part */
+    unsigned char *piece;  /* part_bytes: what is read back from a spool file */
     unsigned char *packed; /* packet buffer for parts */
 };
 

@@ -126,6 +126,22 @@ static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_ten
     return VC_OK;
 }
 
+/* Bytes of the npy header that a raw member brings. */
+static size_t own_header_bytes(const struct vc_out_tensor *out)
+{
+    uint64_t n = 1;
+    unsigned d;
+
+    if (out->form != VC_FORM_RAW || out->dtype == VC_DTYPE_RAW || out->dtype == VC_DTYPE_VOID) {
+        return 0;
+    }
+    for (d = 0; d < out->n_dims; d++) {
+        n *= out->shape[d];
+    }
+    n = vc_dtype_bytes(out->dtype, n);
+    return n < out->size_bytes ? (size_t)(out->size_bytes - n) : 0;
+}
+
 static enum vc_status too_large(struct vc_ctx *ctx, const struct vc_out_tensor *out)
 {
     return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out->name);
@@ -144,6 +160,7 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, u
         struct npz_out *member = &self->members[i];
 
         VC_TRY(measure_header(ctx, &out, &member->header_bytes));
+        member->own_header = own_header_bytes(&out);
         if (!vc_add_u64(out.size_bytes, member->header_bytes, &member->zip.size_bytes) ||
             !vc_zip_place(&member->zip, *end, member->zip.size_bytes) ||
             !vc_add_u64(member->zip.data_offset, member->zip.size_bytes, end) || *end > INT64_MAX) {
