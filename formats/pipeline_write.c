@@ -108,6 +108,8 @@ static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, con
             out->name += strlen(c->name) + 1;
             out->source -= c->first;
         }
+        list->n_stages = outs->n_stages / self->n;
+        list->stages = outs->stages + i * list->n_stages;
         if (list->n_recipe == 0) { /* no pass: what the component says of itself */
             list->n_recipe = c->model->n_recipe;
             list->recipe = c->model->recipe;

@@ -144,6 +144,7 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                   .kept = kept,
                                   .source = item->source,
                                   .role = VC_PART_CODES,
+                                  .beside = t->companion_of != VC_NO_TENSOR,
                                   .alias = item->tied,
                                   .alias_of = job->first_out[root->source],
                                   .quant = quant,
@@ -265,6 +266,47 @@ out:
     return status;
 }
 
+/* ---- stages ---- */
+
+static bool is_plain_float(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F32;
+}
+
+/* A pass has made `after` of what was `before`; these are equal where it left the weights alone. */
+static void add_to_stage(struct vc_out_stage *stage, const struct vc_desc *before, const struct vc_desc *after)
+{
+    enum vc_dtype from = before->quant != NULL ? before->quant->source_dtype : before->dtype;
+
+    stage->retyped = stage->retyped || before->dtype != after->dtype;
+    stage->blocks = stage->blocks || vc_dtype_size(after->dtype) == 0;
+    if (before != after && after->quant == NULL && is_plain_float(from) && is_plain_float(after->dtype) &&
+        from != after->dtype) {
+        stage->cast = stage->casts && stage->cast != after->dtype ? VC_DTYPE_RAW : after->dtype;
+        stage->casts = true;
+    }
+}
+
+void vc_job_add_stage(struct vc_job *job, size_t pass)
+{
+    size_t i;
+
+    for (i = 0; i < job->plan.n_items; i++) {
+        const struct vc_item *item = &job->plan.items[i];
+        size_t set = (size_t)(item->set - job->plan.sets);
+        const struct vc_desc *before = item->first;
+        size_t k;
+
+        if (job->model->tensors[i].companion_of != VC_NO_TENSOR || item->tied || item->dropped) {
+            continue;
+        }
+        for (k = 0; k < item->chain->n_steps && item->chain->steps[k]->pass != job->passes[pass]; k++) {
+            before = &item->chain->steps[k]->out;
+        }
+        add_to_stage(&job->stages[set * job->n_passes + pass], before, item->desc);
+    }
+}
+
 enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
     enum vc_status status = VC_OK;
@@ -279,6 +321,8 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     }
     job->outs.job = job;
     job->outs.drop = job->drop;
+    job->outs.n_stages = job->n_passes * job->plan.n_sets;
+    job->outs.stages = job->stages;
     job->outs.n_edits = job->plan.n_edits;
     job->outs.edits = job->plan.edits;
     job->outs.n_graph_edits = job->plan.n_graph_edits;

@@ -211,8 +211,9 @@ static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct v
 
 /* One pass over all items. Those that another process writes are planned, too: a folder's index and config.json
  * describe the whole checkpoint, so the sink is told what becomes of them. */
-static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
+static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, size_t number)
 {
+    struct vc_pass *pass = job->passes[number];
     enum vc_status status = VC_OK;
     size_t i;
 
@@ -232,6 +233,7 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, struct v
     }
     vc_job_settle_parts(job);
     VC_TRY(look(ctx, job, pass));
+    vc_job_add_stage(job, number);
     VC_TRY(vc_job_take_names(ctx, job));
 out:
     return status;
@@ -356,6 +358,9 @@ static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
     }
     job->plan.sets = sets;
     job->plan.n_sets = n;
+    job->stages = vc_arena_alloc(ctx, &job->arena, (n * job->n_passes + 1) * sizeof *job->stages);
+    VC_TRY_ALLOC(job->stages);
+    memset(job->stages, 0, (n * job->n_passes + 1) * sizeof *job->stages);
 out:
     return status;
 }
@@ -383,7 +388,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     }
     VC_TRY(share_items(ctx, job));
     for (i = 0; i < job->n_passes; i++) {
-        VC_TRY(plan_pass(ctx, job, job->passes[i]));
+        VC_TRY(plan_pass(ctx, job, i));
     }
     for (i = 0; i < plan->n_sets; i++) {
         plan->sets[i].pass = NULL;

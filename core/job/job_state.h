@@ -28,6 +28,7 @@ struct vc_job {
     const char *masks;                /* the last of outputs: where a pass's masks go; NULL: nowhere */
     struct vc_report_output *outputs; /* in the arena; report.outputs */
     const char **beside;              /* by output, in the arena: another file of it beside it, or NULL */
+    struct vc_out_stage *stages; /* in the arena: outs.stages, as far as passes are planned */
     struct vc_out_list outs;
     uint32_t *out_item;                /* per output: its item. vc_job_out makes the rest of it */
     uint32_t *first_out;               /* per item: its main output; its parts follow */
@@ -89,6 +90,8 @@ enum vc_status vc_job_report_layers(struct vc_ctx *ctx, struct vc_job *job);
 
 /* ---- job_outs.c ---- */
 
+/* Pass number `pass` is planned, and what it leaves out is still there: notes what it does to types. */
+void vc_job_add_stage(struct vc_job *job, size_t pass);
 /* Lists the output tensors: every item's main tensor, then its parts. */
 enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job);
 void vc_job_free_outs(struct vc_ctx *ctx, struct vc_job *job);

@@ -33,6 +33,7 @@ struct vc_out_tensor {
     enum vc_part_role role;     /* CODES: a main tensor, quantized or not; else a part of the main tensor before it */
     enum vc_dtype source_dtype; /* what it was in the source */
     bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
+    bool beside;                /* a kept tensor of the source that is a part of another, or lies beside its codes */
     bool apart;                 /* a mask that goes to a file of its own, which the tee has */
     bool alias;                 /* another name of an output before it: no bytes come */
 };
@@ -43,6 +44,15 @@ static inline enum vc_scheme vc_out_scheme(const struct vc_out_tensor *out)
     return out->quant != NULL ? out->quant->scheme : VC_SCHEME_NONE;
 }
 
+/* What one pass did to the types of the weights, those included that a later pass changed back or left out. The file of
+ * a chain says what the file of its last pass would say, had every pass written one. */
+struct vc_out_stage {
+    bool retyped;       /* some have another type than before it */
+    bool blocks;        /* some are types of blocks behind it */
+    bool casts;         /* some that are plain f16, bf16 or f32 behind it were another of these ... */
+    enum vc_dtype cast; /* ... and all of them are this one now; VC_DTYPE_RAW: they differ */
+};
+
 /* What an output consists of: what layout gets. Everything in it lives until the sink is freed. */
 struct vc_out_list {
     size_t n;
@@ -51,6 +61,8 @@ struct vc_out_list {
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
     const bool *drop; /* by role: what is not wanted in the output */
+    size_t n_stages;  /* one for each pass; in a pipeline for each pass of each model */
+    const struct vc_out_stage *stages;
     /* What other workers write (--shard), in the order of the source and without parts; quant has no parts
      * here. elsewhere_unsure: weights would have to be read to know it for sure. */
     size_t n_elsewhere;

@@ -242,14 +242,16 @@ static void count_type(struct vc_out_tensor out, uint64_t n_elems[VC_DTYPE_COUNT
     n_elems[out.dtype] += n;
 }
 
+/* The types that this program makes, as general.file_type numbers them. */
+static const struct {
+    enum vc_dtype dtype;
+    uint32_t number;
+} file_types[] = {{VC_DTYPE_F32, 0}, {VC_DTYPE_F16, 1}, {VC_DTYPE_Q8_0, 7}, {VC_DTYPE_BF16, 32}};
+
 /* The value of general.file_type: the type of most elements, over all files, other workers' included. NO_VALUE where
  * that is a type which this program does not make; the pair stays as it was then. */
 static uint32_t file_type(const struct vc_out_list *outs)
 {
-    static const struct {
-        enum vc_dtype dtype;
-        uint32_t number;
-    } numbers[] = {{VC_DTYPE_F32, 0}, {VC_DTYPE_F16, 1}, {VC_DTYPE_Q8_0, 7}, {VC_DTYPE_BF16, 32}};
     uint64_t n_elems[VC_DTYPE_COUNT] = {0};
     size_t most = 0;
     size_t i;
@@ -263,12 +265,26 @@ static uint32_t file_type(const struct vc_out_list *outs)
     for (i = 0; i < VC_DTYPE_COUNT; i++) {
         most = n_elems[i] > n_elems[most] ? i : most;
     }
-    for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (numbers[i].dtype == (enum vc_dtype)most) {
-            return numbers[i].number;
+    for (i = 0; i < sizeof file_types / sizeof file_types[0]; i++) {
+        if (file_types[i].dtype == (enum vc_dtype)most) {
+            return file_types[i].number;
         }
     }
-    return UINT32_MAX;
+    return NO_VALUE;
+}
+
+/* The file says one of these types: what it says is kept true. Others, such as "mostly Q4_K - Medium", say more than
+ * what most elements are. */
+static bool says_file_type(const struct gguf_file *file)
+{
+    size_t i = 0;
+
+    while (i < sizeof file_types / sizeof file_types[0] && file->from != NULL &&
+           file->from->metadata.values[GGUF_FILE_TYPE] != file_types[i].number) {
+        i++;
+    }
+    return file->from != NULL && file->from->metadata.known[GGUF_FILE_TYPE].end != 0 &&
+           i < sizeof file_types / sizeof file_types[0];
 }
 
 /* What becomes of a known pair of a file. */
@@ -277,28 +293,28 @@ struct change {
     uint32_t value;
 };
 
-/* Types changed, so general.file_type is set, and general.quantization_version where there are blocks. Only the first
- * file gets pairs that it did not have; the others have theirs corrected. */
-static void change_types(const struct vc_out_list *outs, bool fresh, bool first, struct change *changes)
+/* general.file_type says what most elements are, whatever the last pass was; a file that has none gets it where a pass
+ * changed types, and then general.quantization_version, too, where there were blocks. Only the first file gets pairs
+ * that it did not have; the others have theirs corrected. */
+static void change_types(const struct vc_out_list *outs, bool fresh, const struct gguf_file *file, bool first,
+                         struct change *changes)
 {
-    uint32_t type;
-    bool changed = fresh;
+    uint32_t type = file_type(outs);
+    bool retyped = fresh;
     bool blocks = false;
     size_t i;
 
-    for (i = 0; i < outs->n; i++) {
-        changed |= vc_out_at(outs, i).dtype != vc_out_at(outs, i).source_dtype;
-        blocks |= vc_dtype_size(vc_out_at(outs, i).dtype) == 0;
+    for (i = 0; i < outs->n && fresh; i++) {
+        blocks = blocks || vc_dtype_size(vc_out_at(outs, i).dtype) == 0;
     }
-    for (i = 0; i < outs->n_elsewhere; i++) {
-        changed |= outs->elsewhere[i].dtype != outs->elsewhere[i].source_dtype;
-        blocks |= vc_dtype_size(outs->elsewhere[i].dtype) == 0;
+    for (i = 0; i < outs->n_stages; i++) {
+        retyped = retyped || outs->stages[i].retyped;
+        blocks = blocks || (outs->stages[i].retyped && outs->stages[i].blocks);
     }
-    type = changed ? file_type(outs) : NO_VALUE;
-    if (type != NO_VALUE) {
-        changes[GGUF_FILE_TYPE] = (struct change){first ? SET : REPLACE, type};
+    if (type != NO_VALUE && (retyped || says_file_type(file))) {
+        changes[GGUF_FILE_TYPE] = (struct change){retyped && first ? SET : REPLACE, type};
     }
-    if (changed && blocks) {
+    if (blocks) {
         changes[GGUF_QUANTIZER] = (struct change){first ? SET : REPLACE, VC_GGUF_QUANTIZATION};
     }
 }
@@ -395,7 +411,7 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
         add_part(file, false, 0, file->fresh.n);
         file->n_pairs++;
     }
-    change_types(plan->outs, plan->source == NULL, index == 0, changes);
+    change_types(plan->outs, plan->source == NULL, file, index == 0, changes);
     change_split(plan, files, index, changes);
     VC_TRY(vc_gguf_edit(ctx, plan->outs, file, index == 0));
     copy_pairs(file, changes);

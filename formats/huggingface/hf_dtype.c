@@ -11,27 +11,13 @@
 #include "formats/huggingface/hf_json.h"
 #include "formats/io/json_member.h"
 
-static bool is_float(enum vc_dtype dtype)
-{
-    return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F32;
-}
-
 enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs)
 {
     enum vc_dtype dtype = VC_DTYPE_RAW;
     size_t i;
 
-    for (i = 0; i < outs->n; i++) {
-        const struct vc_out_tensor out = vc_out_at(outs, i);
-
-        if (out.role != VC_PART_CODES || out.quant != NULL || !is_float(out.dtype) || !is_float(out.source_dtype) ||
-            out.dtype == out.source_dtype) {
-            continue;
-        }
-        if (dtype != VC_DTYPE_RAW && dtype != out.dtype) {
-            return VC_DTYPE_RAW;
-        }
-        dtype = out.dtype;
+    for (i = 0; i < outs->n_stages; i++) {
+        dtype = outs->stages[i].cast != VC_DTYPE_RAW && outs->stages[i].casts ? outs->stages[i].cast : dtype;
     }
     return dtype;
 }

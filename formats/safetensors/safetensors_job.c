@@ -55,7 +55,8 @@ void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout,
     for (i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
-        if (out.role == VC_PART_CODES) {
+        if (out.role == VC_PART_CODES &&
+            !out.beside) { /* parts count no more when they are kept than when they are made */
             count++;
             add_tensor(&out, size_only, sums);
         }
