@@ -176,37 +176,27 @@ static int compare_rests(const void *x, const void *y)
     return order != 0 ? order : (a->layer > b->layer) - (a->layer < b->layer);
 }
 
-/* The first tensor that only layers which go have; NULL: there is none. */
-static const struct vc_layer_tensor *find_lost(const struct vc_layer_tensor *by_rest, size_t n, const bool *gone)
+/* The tensors of a layer begin at the place that is returned. */
+static size_t first_of(const struct vc_layer_list *list, uint64_t layer)
 {
-    size_t first, end;
+    size_t i = 0;
 
-    for (first = 0; first < n; first = end) {
-        bool stays = false;
-
-        for (end = first; end < n && strcmp(by_rest[end].rest, by_rest[first].rest) == 0; end++) {
-            stays = stays || !gone[by_rest[end].layer];
-        }
-        if (!stays) {
-            return &by_rest[first];
-        }
+    while (list->tensors[i].layer != layer) {
+        i++;
     }
-    return NULL;
+    return i;
 }
 
 /* Whether layer a has every tensor of layer b; both are sorted. */
 static bool has_all(const struct vc_layer_list *list, uint64_t a, uint64_t b)
 {
-    size_t i = 0;
-    size_t k = 0;
+    size_t i = first_of(list, a);
+    size_t k;
 
-    while (list->tensors[i].layer != a) {
-        i++;
-    }
-    while (list->tensors[k].layer != b) {
-        k++;
-    }
-    for (; k < list->n && list->tensors[k].layer == b; k++) {
+    for (k = first_of(list, b); k < list->n && list->tensors[k].layer == b; k++) {
+        if (list->tensors[k].beside) {
+            continue;
+        }
         while (i < list->n && list->tensors[i].layer == a && strcmp(list->tensors[i].rest, list->tensors[k].rest) < 0) {
             i++;
         }
@@ -217,23 +207,50 @@ static bool has_all(const struct vc_layer_list *list, uint64_t a, uint64_t b)
     return true;
 }
 
-/* A layer may have what the others read, too: the position biases of T5 are in layer 0. It has a tensor then that no
- * layer has which stays, beside all that these have. Where layers are of different kinds, each has something else. */
+/* Whether a layer that stays may read what only `layer` has: it has nothing else than that one. */
+static bool is_read(const struct vc_layer_list *list, const bool *gone, uint64_t layer)
+{
+    uint64_t i = 0;
+
+    while (i < list->n_layers && (gone[i] || !has_all(list, layer, i))) {
+        i++;
+    }
+    return i < list->n_layers;
+}
+
+/* The first tensor that only layers which go have, and that others may read; NULL: there is none. */
+static const struct vc_layer_tensor *find_lost(const struct vc_layer_list *list, const struct vc_layer_tensor *by_rest,
+                                               const bool *gone)
+{
+    size_t first, end;
+
+    for (first = 0; first < list->n; first = end) {
+        bool stays = by_rest[first].beside;
+
+        for (end = first; end < list->n && strcmp(by_rest[end].rest, by_rest[first].rest) == 0; end++) {
+            stays = stays || !gone[by_rest[end].layer];
+        }
+        if (!stays && is_read(list, gone, by_rest[first].layer)) {
+            return &by_rest[first];
+        }
+    }
+    return NULL;
+}
+
+/* A layer may have what the others read, too: the position biases of T5 are in layer 0, the block that Zamba2's hybrid
+ * layers share is in the first of them. It has a tensor then that no layer has which stays, beside all that one of
+ * these has. Where layers are of different kinds, each has something else. */
 static enum vc_status check_shared(struct vc_ctx *ctx, const struct vc_layer_list *list, const bool *gone)
 {
     struct vc_layer_tensor *by_rest = vc_alloc_array(ctx, VC_TAG_MISC, list->n, sizeof *by_rest);
     const struct vc_layer_tensor *lost;
     enum vc_status status = VC_OK;
-    uint64_t stays = 0;
 
     VC_TRY_ALLOC(by_rest);
     memcpy(by_rest, list->tensors, list->n * sizeof *by_rest);
     qsort(by_rest, list->n, sizeof *by_rest, compare_rests);
-    lost = find_lost(by_rest, list->n, gone);
-    while (gone[stays]) {
-        stays++;
-    }
-    if (lost != NULL && has_all(list, lost->layer, stays)) {
+    lost = find_lost(list, by_rest, gone);
+    if (lost != NULL) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED,
                          "%s: no other layer has it, and the others may read it: layer %llu has to stay", lost->name,
                          (unsigned long long)lost->layer);

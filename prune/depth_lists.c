@@ -97,6 +97,7 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *mo
         if (model->tensors[i].role != VC_ROLE_OPTIMIZER && vc_model_find(model, model->tensors[i].name) == i &&
             place_of(model->tensors[i].name, name, t)) {
             t->index = i;
+            t->beside = model->tensors[i].companion_of != VC_NO_TENSOR;
             out->n++;
         }
     }
@@ -184,17 +185,31 @@ static bool same_shape(const struct vc_model *model, const struct vc_layer_tenso
     return x->n_dims == y->n_dims && (x->n_dims == 0 || memcmp(x->shape, y->shape, x->n_dims * sizeof *x->shape) == 0);
 }
 
+/* The next tensor of a layer that is no part of another, from `at` on; NULL behind the last. */
+static const struct vc_layer_tensor *next_whole(const struct vc_layer_list *list, size_t *at, size_t end)
+{
+    while (*at < end && list->tensors[*at].beside) {
+        ++*at;
+    }
+    return *at < end ? &list->tensors[*at] : NULL;
+}
+
 /* Compares every layer with the first one. */
 static void find_odd(const struct vc_model *model, struct vc_layer_list *list)
 {
     size_t n_first = end_of_layer(list, 0);
-    size_t first, end, k;
+    size_t first, end;
 
     for (first = n_first; first < list->n && list->odd == NULL; first = end) {
+        const struct vc_layer_tensor *a;
+        const struct vc_layer_tensor *b;
+        size_t i = 0;
+        size_t k = first;
+
         end = end_of_layer(list, first);
-        for (k = 0; (k < n_first || first + k < end) && list->odd == NULL; k++) {
-            const struct vc_layer_tensor *a = k < n_first ? &list->tensors[k] : NULL;
-            const struct vc_layer_tensor *b = first + k < end ? &list->tensors[first + k] : NULL;
+        a = next_whole(list, &i, n_first);
+        b = next_whole(list, &k, end);
+        while ((a != NULL || b != NULL) && list->odd == NULL) {
             int order = a == NULL ? 1 : b == NULL ? -1 : strcmp(a->rest, b->rest);
 
             if (order != 0) {
@@ -203,6 +218,10 @@ static void find_odd(const struct vc_model *model, struct vc_layer_list *list)
                 list->odd = a;
                 list->other = b;
             }
+            i++;
+            k++;
+            a = next_whole(list, &i, n_first);
+            b = next_whole(list, &k, end);
         }
     }
 }

@@ -16,6 +16,7 @@ struct vc_layer_tensor {
     size_t n_list;
     uint64_t layer;
     const char *rest; /* behind the number; empty, or begins with '.' or '/' */
+    bool beside;      /* a part of another tensor, such as its scales: layers that are quantized otherwise are alike */
 };
 
 struct vc_layer_list {

@@ -108,13 +108,15 @@ static const struct vc_family_row rows[] = {
      .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "*.attention.*_proj.weight",
                                                      .why = "attention of PyTorch"}}},
     {.types = "siglip siglip_vision_model siglip2 siglip2_vision_model dinov3_vit", .loads = {AS_FLOATS}},
-    {.types = "altclip chinese_clip clipseg groupvit kosmos-2 mlcd owlvit owlv2 xclip phi4_multimodal",
+    {.types = "altclip chinese_clip clap clap_text_model clap_audio_model clipseg groupvit kosmos-2 mlcd owlvit owlv2 "
+              "xclip phi4_multimodal "
+              "xlstm zamba2",
      .loads = {AS_FLOATS}},
-    {.types = "mask2former maskformer oneformer omdet-turbo rt_detr lw_detr", .loads = {AS_FLOATS}},
+    {.types = "mask2former maskformer oneformer omdet-turbo lw_detr", .loads = {AS_FLOATS}},
 
     /* ---- layers that a loader leaves alone ---- */
     {.types = "blip-2 instructblip instructblipvideo",
-     .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = "qformer.*", .why = "the loader wants f32 here"}}},
+     .loads = {AS_FLOATS, [VC_LOADS_BITSANDBYTES] = {.keeps = "qformer.*", .why = "the loader wants f32 here"}}},
     {.types = "glm_moe_dsa deepseek_v32",
      .loads = {[VC_LOADS_BITSANDBYTES] = {.keeps = "*.indexer.weights_proj.weight",
                                           .why = "the loader wants f32 here"}}},
@@ -134,6 +136,7 @@ static const struct vc_family_row rows[] = {
      .renames = "attention.attention.query=attention.q_proj attention.attention.key=attention.k_proj "
                 "attention.attention.value=attention.v_proj attention.output.dense=attention.o_proj",
      .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = CUTS}}},
+    {.types = "rt_detr", .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = CUTS}}},
     {.types = "inkling_mm_model", .loads = {[VC_LOADS_COMPRESSED_TENSORS] = {.refused = CUTS}}},
     {.types = "nomic_bert gte jina_embeddings_v3",
      .heads = "cls.predictions.decoder lm_head.decoder",

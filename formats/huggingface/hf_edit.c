@@ -24,7 +24,7 @@ static const char *const key_names[VC_EDIT_KEYS][9] = {
     [VC_EDIT_SHARED] = {"shared_expert_intermediate_size", "shared_intermediate_size"},
     [VC_EDIT_ENCODER] = {"encoder_ffn_dim"},
     [VC_EDIT_DECODER] = {"decoder_ffn_dim"},
-    [VC_EDIT_LAYERS] = {"num_hidden_layers", "n_layer", "num_layers", "n_layers"},
+    [VC_EDIT_LAYERS] = {"num_hidden_layers", "n_layer", "num_layers", "n_layers", "depth"},
     [VC_EDIT_HEADS] = {"num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads",
                        "decoder_attention_heads"},
     [VC_EDIT_KV_HEADS] = {"num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num"},
@@ -45,9 +45,15 @@ static const char *const of_choice[] = {"num_experts_per_tok",
 static const char *const of_parts[] = {"n_group", "num_expert_group"};
 
 /* The number of layers where a model has an encoder and a decoder: that of the list whose layers go. */
-static const char *const of_decoder[] = {"decoder_layers", "num_decoder_layers", NULL};
-static const char *const of_encoder[] = {"encoder_layers", "num_encoder_layers", "num_layers", "num_hidden_layers",
-                                         NULL};
+static const char *const of_decoder[] = {"decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", NULL};
+static const char *const of_encoder[] = {"encoder_layers", "num_encoder_layers", "encoder_num_hidden_layers",
+                                         "num_layers",     "num_hidden_layers",  NULL};
+static const char *const of_encoder_alone[] = {"encoder_layers", "num_encoder_layers", "encoder_num_hidden_layers",
+                                               NULL};
+
+/* What stands in front of the last word of such a list: "decoder.layers", "decoder.wrapped_decoder.layers". Others are
+ * lists beside it, such as "decoder.prenet.layers", which have a key that nobody here knows. */
+static const char *const main_lists[] = {"encoder", "decoder", "wrapped_encoder", "wrapped_decoder", NULL};
 
 /* Types of models whose loaders take any number of heads, since "head_dim" says how wide one is (seen with transformers
  * 5.23). Others want the heads to divide the hidden size. */
@@ -61,17 +67,14 @@ static const char *const free_heads[] = {
 /* Objects that hold the sizes of the part that works on text. */
 static const char *const sections[] = {"text_config", "llm_config", "language_config"};
 
-/* Parts of a model that an object of the configuration describes alone; words of the names of their layers. */
+/* Words of the names of layers, and objects of the configuration that describe that part of the model; beside those of
+ * one name ("decoder"), and "vision" and "vision_..." for "vision_config". */
 static const struct {
     const char *word, *section;
-} parts[] = {{"vision_tower", "vision_config"},
-             {"vision_model", "vision_config"},
-             {"visual", "vision_config"},
-             {"vision", "vision_config"},
-             {"audio_tower", "audio_config"},
-             {"audio_model", "audio_config"},
-             {"encoder", "encoder"},
-             {"decoder", "decoder"}};
+} parts[] = {{"visual", "vision_config"},
+             {"language_model", "text_config"},
+             {"language_model", "llm_config"},
+             {"language_model", "language_config"}};
 
 struct editing {
     struct vc_ctx *ctx;
@@ -250,29 +253,147 @@ static bool has_word(const char *list, const char *word)
     return at != NULL;
 }
 
+/* Whether the object of that name describes the part of the model that the word stands for, n bytes long. */
+static bool describes(const char *section, const char *word, size_t n)
+{
+    size_t n_base = strlen(section);
+    size_t i;
+
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strcmp(parts[i].section, section) == 0 && strlen(parts[i].word) == n &&
+            strncmp(parts[i].word, word, n) == 0) {
+            return true;
+        }
+    }
+    if (n_base == n && strncmp(section, word, n) == 0) {
+        return true;
+    }
+    if (n_base <= strlen("_config") || strcmp(section + n_base - strlen("_config"), "_config") != 0) {
+        return false;
+    }
+    n_base -= strlen("_config");
+    return n >= n_base && strncmp(word, section, n_base) == 0 && (n == n_base || word[n_base] == '_');
+}
+
+/* The object that describes the first part of the model that the names of the layers name; NULL: none does. *rest: what
+ * stands behind its word. */
+static const char *find_section(const char *list, const json_t *root, const char **rest)
+{
+    const char *at = list;
+    const char *name;
+    json_t *value;
+
+    while (*at != '\0') {
+        size_t n = strcspn(at, ".");
+
+        json_object_foreach((json_t *)(uintptr_t)root, name, value)
+        {
+            if (json_is_object(value) && describes(name, at, n)) {
+                *rest = at + n;
+                return name;
+            }
+        }
+        at += n + (at[n] == '.');
+    }
+    *rest = list;
+    return NULL;
+}
+
+static bool has_any(const json_t *object, const char *const *names)
+{
+    while (*names != NULL && !json_is_integer(json_object_get(object, *names))) {
+        names++;
+    }
+    return *names != NULL;
+}
+
+/* The word in front of the last one of a list. */
+static bool is_main_list(const char *list)
+{
+    const char *last = strrchr(list, '.');
+    const char *word = last;
+    size_t i = 0;
+
+    while (word != NULL && word > list && word[-1] != '.') {
+        word--;
+    }
+    while (
+        word != NULL && main_lists[i] != NULL &&
+        !(strlen(main_lists[i]) == (size_t)(last - word) && strncmp(main_lists[i], word, strlen(main_lists[i])) == 0)) {
+        i++;
+    }
+    return word != NULL && main_lists[i] != NULL;
+}
+
 /* Which keys and which objects the edit is about: of several lists of layers that of edit->list. */
-static void choose_place(struct editing *e, const json_t *root)
+static enum vc_status choose_place(struct editing *e, const json_t *root)
 {
     const char *list = e->edit->list;
-    bool both = json_is_true(json_object_get(root, "is_encoder_decoder"));
-    size_t i;
+    const json_t *object;
+    const char *rest;
 
     e->names = key_names[e->edit->key];
     e->n_names = sizeof key_names[0] / sizeof key_names[0][0];
     e->section = NULL;
     if (list == NULL || e->edit->key != VC_EDIT_LAYERS) {
-        return;
+        return VC_OK;
     }
-    for (i = 0; e->section == NULL && i < sizeof parts / sizeof parts[0]; i++) {
-        if (has_word(list, parts[i].word) && json_is_object(json_object_get(root, parts[i].section))) {
-            e->section = parts[i].section;
+    e->section = find_section(list, root, &rest);
+    object = e->section != NULL ? json_object_get(root, e->section) : root;
+    if (e->section != NULL && IS_ONE_OF(e->section, sections)) { /* text: there, or at the top */
+        e->section = NULL;
+    }
+    if (!json_is_true(json_object_get(object, "is_encoder_decoder")) && !has_any(object, of_decoder) &&
+        !has_any(object, of_encoder_alone)) {
+        return VC_OK;
+    }
+    if (!has_word(list, "decoder") && !has_word(list, "encoder")) {
+        return VC_OK;
+    }
+    if (!is_main_list(list)) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": which key states the %" PRIu64
+                                         " layers of %s is not known; those of its encoder or decoder are",
+                       e->edit->before, list);
+    }
+    rest = has_word(rest, "decoder") || has_word(rest, "encoder") ? rest : list;
+    e->names = has_word(rest, "decoder") ? of_decoder : of_encoder;
+    e->n_names =
+        has_word(rest, "decoder") ? sizeof of_decoder / sizeof of_decoder[0] : sizeof of_encoder / sizeof of_encoder[0];
+    return VC_OK;
+}
+
+/* What other parts of the configuration say of the layers by number: vision_feature_layer at the top of those of the
+ * vision part, and that part of the first layers for text. */
+static enum vc_status edit_beside(struct editing *e, const json_t *root, struct vc_text *now)
+{
+    const json_t *vision = json_object_get(root, "vision_config");
+    struct vc_text fresh;
+    const char *name;
+    json_t *value;
+    size_t index = 0;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&fresh, e->ctx);
+    if (e->section == NULL) {
+        return vc_hf_layers_fed(e->ctx, e->edit, vision);
+    }
+    if (strcmp(e->section, "vision_config") != 0) {
+        return VC_OK;
+    }
+    json_object_foreach((json_t *)(uintptr_t)root, name, value)
+    {
+        VC_TRY(vc_hf_layers_feature(e->ctx, e->edit, name, value, &fresh));
+        if (fresh.n != 0) {
+            VC_TRY(replace(e, now, index, fresh.data));
+            vc_text_release(&fresh);
+            vc_text_init(&fresh, e->ctx);
         }
+        index++;
     }
-    if (e->section == NULL && both && (has_word(list, "decoder") || has_word(list, "encoder"))) {
-        e->names = has_word(list, "decoder") ? of_decoder : of_encoder;
-        e->n_names = has_word(list, "decoder") ? sizeof of_decoder / sizeof of_decoder[0]
-                                               : sizeof of_encoder / sizeof of_encoder[0];
-    }
+out:
+    vc_text_release(&fresh);
+    return status;
 }
 
 static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc_text *now)
@@ -282,8 +403,9 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
 
     e->n_named = 0;
     e->n_made = 0;
-    choose_place(e, root);
+    VC_TRY(choose_place(e, root));
     VC_TRY(edit_object(e, root, true, now));
+    VC_TRY(edit->n_dropped != 0 ? edit_beside(e, root, now) : VC_OK);
     if (e->n_made == 0 && !(e->n_named == 0 && vc_edit_is_implied(e->edits, e->n, edit))) {
         status = vc_fail(e->ctx, VC_E_UNSUPPORTED,
                          VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64

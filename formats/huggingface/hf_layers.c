@@ -28,13 +28,16 @@ static const char *const by_layer[] = {"layer_types",
                                        NULL};
 
 /* Numbers of layers. */
-static const char *const numbers_of[] = {"mlp_only_layers",
-                                         "cross_attention_layers",
-                                         "full_attn_idxs",
-                                         "moe_layers",
-                                         "attn_layer_indices",
-                                         "hybrid_layer_ids",
-                                         NULL};
+static const char *const numbers_of[] = {
+    "mlp_only_layers",    "cross_attention_layers", "full_attn_idxs",           "moe_layers",
+    "attn_layer_indices", "hybrid_layer_ids",       "deepstack_visual_indexes", NULL};
+
+/* Of these something else has an entry for each number, so that the layers they name have to stay. */
+static const char *const numbers_that_stay[] = {"deepstack_visual_indexes", NULL};
+
+/* The layer behind which something takes what the vision part has made: 0 is before the first one, -1 behind the last.
+ */
+static const char *const features[] = {"vision_feature_layer", "mm_vision_select_layer", NULL};
 
 /* So many layers from the first on are of another kind. */
 static const char *const first_of[] = {"first_k_dense_replace", "num_dense_layers", "max_window_layers",
@@ -45,7 +48,6 @@ static const char *const first_of[] = {"first_k_dense_replace", "num_dense_layer
 static const char *const refused[] = {"num_kv_shared_layers",
                                       "hidden_size_per_layer_input",
                                       "moe_layer_end_index",
-                                      "deepstack_visual_indexes",
                                       "scale_attn_by_inverse_layer_idx",
                                       "stage_names",
                                       "depths",
@@ -135,6 +137,10 @@ static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, c
 
         if (!json_is_integer(entry) || json_integer_value(entry) < 0) {
             return refuse(ctx, name, "has numbers of layers that are none");
+        }
+        if (is_one_of(name, numbers_that_stay) && vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, VC_HF_CONFIG_NAME ": '%s' names layer %" PRIu64 ", which has to stay",
+                           name, (uint64_t)json_integer_value(entry));
         }
         if (!vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
             vc_text_add(out, "%s%" PRIu64, first ? "" : ", ",
@@ -279,6 +285,57 @@ enum vc_status vc_hf_layers_check(struct vc_ctx *ctx, const struct vc_edit *edit
         }
     }
     return VC_OK;
+}
+
+enum vc_status vc_hf_layers_fed(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *vision)
+{
+    size_t n = json_array_size(json_object_get(vision, "deepstack_visual_indexes"));
+
+    if (edit->n_dropped != 0 && edit->dropped[0] < n) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME
+                       ": 'deepstack_visual_indexes' feeds the first %zu layers, so that layer %" PRIu64 " has to stay",
+                       n, edit->dropped[0]);
+    }
+    return VC_OK;
+}
+
+/* Behind which layer, counted as before: in as many layers as are left. */
+static enum vc_status add_feature(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name, const json_t *value,
+                                  struct vc_text *out)
+{
+    json_int_t number = json_integer_value(value);
+    json_int_t behind = number < 0 ? (json_int_t)edit->before + 1 + number : number;
+
+    if (!json_is_integer(value) || behind < 0 || behind > (json_int_t)edit->before) {
+        return refuse(ctx, name, "names a layer that there is not");
+    }
+    behind = (json_int_t)vc_edit_layers_below(edit, (uint64_t)behind);
+    vc_text_add(out, "%" JSON_INTEGER_FORMAT, number < 0 ? behind - (json_int_t)edit->after - 1 : behind);
+    return out->status;
+}
+
+enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name,
+                                    const json_t *value, struct vc_text *out)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (!is_one_of(name, features) || json_is_null(value)) {
+        return VC_OK;
+    }
+    if (!json_is_array(value)) {
+        return add_feature(ctx, edit, name, value, out);
+    }
+    vc_text_add(out, "[");
+    for (i = 0; i < json_array_size(value); i++) {
+        vc_text_add(out, "%s", i == 0 ? "" : ", ");
+        VC_TRY(add_feature(ctx, edit, name, json_array_get(value, i), out));
+    }
+    vc_text_add(out, "]");
+    status = out->status;
+out:
+    return status;
 }
 
 bool vc_hf_layers_are_named(const char *list, const char *text)

@@ -24,6 +24,15 @@ enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edi
 /* What the kind of model says of layers without a word in the object. */
 enum vc_status vc_hf_layers_check(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object);
 
+/* What the part for pictures says of the layers for text, which are edited: VC_E_UNSUPPORTED where a layer goes that it
+ * feeds. vision: its object, or NULL. */
+enum vc_status vc_hf_layers_fed(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *vision);
+
+/* Of a member beside vision_config, whose layers are edited: adds its new value, or nothing where it is about something
+ * else. */
+enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *edit, const char *name,
+                                    const json_t *value, struct vc_text *out);
+
 /* Whether a text, such as a name of a module or a pattern for names, has a number behind the name of the list:
  * "model.layers.3.mlp" for "model.layers". */
 bool vc_hf_layers_are_named(const char *list, const char *text);

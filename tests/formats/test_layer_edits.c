@@ -52,7 +52,8 @@ static const struct config_case config_cases[] = {
     {"\"deepstack_visual_indexes\": []", "\"deepstack_visual_indexes\": []", NULL},
     {"\"scale_attn_by_inverse_layer_idx\": true", NULL,
      "'scale_attn_by_inverse_layer_idx' speaks of layers by their number"},
-    {"\"deepstack_visual_indexes\": [8]", NULL, "'deepstack_visual_indexes' speaks of layers by their number"},
+    {"\"deepstack_visual_indexes\": [0, 2, 8]", "\"deepstack_visual_indexes\": [0, 1, 6]", NULL},
+    {"\"deepstack_visual_indexes\": [0, 1]", NULL, "'deepstack_visual_indexes' names layer 1, which has to stay"},
     {"\"stage_names\": \"a\"", NULL, "'stage_names' speaks of layers by their number"},
     /* Patterns: not asked where they say each layer, or every second one of what stays. */
     {"\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 1", NULL},
@@ -108,6 +109,84 @@ static void check_config(const struct config_case *c)
     }
     vc_text_release(&out);
     test_ctx_done(ctx);
+}
+
+/* Of the layers of that list, four of which two go. */
+static const struct {
+    const char *list, *in;
+    const char *out; /* NULL: refused */
+    const char *because;
+} list_cases[] = {
+    /* The first part that the name tells. */
+    {"decoder.bert.encoder.layer", "{\"encoder\": {\"num_hidden_layers\": 4}, \"decoder\": {\"num_hidden_layers\": 4}}",
+     "{\"encoder\": {\"num_hidden_layers\": 4}, \"decoder\": {\"num_hidden_layers\": 2}}", NULL},
+    {"encoder.encoder.layer", "{\"encoder\": {\"num_hidden_layers\": 4}, \"decoder\": {\"num_hidden_layers\": 4}}",
+     "{\"encoder\": {\"num_hidden_layers\": 2}, \"decoder\": {\"num_hidden_layers\": 4}}", NULL},
+    {"qformer.encoder.layer",
+     "{\"qformer_config\": {\"num_hidden_layers\": 4}, \"text_config\": {\"num_hidden_layers\": 4}}",
+     "{\"qformer_config\": {\"num_hidden_layers\": 2}, \"text_config\": {\"num_hidden_layers\": 4}}", NULL},
+    {"model.visual.blocks", "{\"vision_config\": {\"depth\": 4}, \"text_config\": {\"num_hidden_layers\": 4}}",
+     "{\"vision_config\": {\"depth\": 2}, \"text_config\": {\"num_hidden_layers\": 4}}", NULL},
+    {"model.language_model.layers", "{\"vision_config\": {\"depth\": 4}, \"text_config\": {\"num_hidden_layers\": 4}}",
+     "{\"vision_config\": {\"depth\": 4}, \"text_config\": {\"num_hidden_layers\": 2}}", NULL},
+    /* The key of that part, of its own names. */
+    {"model.decoder.layers",
+     "{\"is_encoder_decoder\": true, \"encoder_layers\": 4, \"decoder_layers\": 4, \"num_hidden_layers\": 4}",
+     "{\"is_encoder_decoder\": true, \"encoder_layers\": 4, \"decoder_layers\": 2, \"num_hidden_layers\": 4}", NULL},
+    {"model.decoder.layers", "{\"decoder_layers\": 4, \"num_hidden_layers\": 4}",
+     "{\"decoder_layers\": 2, \"num_hidden_layers\": 4}", NULL},
+    {"model.decoder.layers", "{\"encoder_num_hidden_layers\": 4, \"decoder_num_hidden_layers\": 4}",
+     "{\"encoder_num_hidden_layers\": 4, \"decoder_num_hidden_layers\": 2}", NULL},
+    {"decoder.model.decoder.layers", "{\"decoder\": {\"decoder_layers\": 4, \"encoder_layers\": 4}}",
+     "{\"decoder\": {\"decoder_layers\": 2, \"encoder_layers\": 4}}", NULL},
+    {"speecht5.decoder.wrapped_decoder.layers", "{\"is_encoder_decoder\": true, \"decoder_layers\": 4}",
+     "{\"is_encoder_decoder\": true, \"decoder_layers\": 2}", NULL},
+    {"speecht5.decoder.prenet.layers", "{\"is_encoder_decoder\": true, \"decoder_layers\": 4}", NULL,
+     "which key states the 4 layers of speecht5.decoder.prenet.layers is not known"},
+    /* What other parts say by number. */
+    {"vision_tower.encoder.layers", "{\"vision_config\": {\"num_hidden_layers\": 4}, \"vision_feature_layer\": 2}",
+     "{\"vision_config\": {\"num_hidden_layers\": 2}, \"vision_feature_layer\": 1}", NULL},
+    {"vision_tower.encoder.layers",
+     "{\"vision_config\": {\"num_hidden_layers\": 4}, \"vision_feature_layer\": [-2, -5, 4]}",
+     "{\"vision_config\": {\"num_hidden_layers\": 2}, \"vision_feature_layer\": [-1, -3, 2]}", NULL},
+    {"vision_tower.encoder.layers", "{\"vision_config\": {\"num_hidden_layers\": 4}, \"vision_feature_layer\": 5}",
+     NULL, "'vision_feature_layer' names a layer that there is not"},
+    {"language_model.layers", "{\"text_config\": {\"num_hidden_layers\": 4}, \"vision_feature_layer\": 2}",
+     "{\"text_config\": {\"num_hidden_layers\": 2}, \"vision_feature_layer\": 2}", NULL},
+    {"model.language_model.layers",
+     "{\"text_config\": {\"num_hidden_layers\": 4}, \"vision_config\": {\"deepstack_visual_indexes\": [5]}}",
+     "{\"text_config\": {\"num_hidden_layers\": 2}, \"vision_config\": {\"deepstack_visual_indexes\": [5]}}", NULL},
+    {"model.language_model.layers",
+     "{\"text_config\": {\"num_hidden_layers\": 4}, \"vision_config\": {\"deepstack_visual_indexes\": [5, 9]}}", NULL,
+     "'deepstack_visual_indexes' feeds the first 2 layers, so that layer 1 has to stay"},
+};
+
+static void test_lists(void **state)
+{
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof list_cases / sizeof list_cases[0]; i++) {
+        struct vc_edit edit = layers;
+        const struct vc_out_list outs = {.n_edits = 1, .edits = &edit};
+        const struct vc_hf_change change = {.outs = &outs};
+        struct vc_ctx *ctx = test_ctx();
+        struct vc_text out;
+        enum vc_status status;
+
+        edit.list = list_cases[i].list;
+        vc_text_init(&out, ctx);
+        status = vc_hf_rewrite(ctx, list_cases[i].in, strlen(list_cases[i].in), &change, &out);
+        if (list_cases[i].out == NULL) {
+            assert_int_equal(status, VC_E_UNSUPPORTED);
+            assert_non_null(strstr(vc_ctx_message(ctx), list_cases[i].because));
+        } else {
+            assert_int_equal(status, VC_OK);
+            assert_string_equal(out.data, list_cases[i].out);
+        }
+        vc_text_release(&out);
+        test_ctx_done(ctx);
+    }
 }
 
 static void test_config(void **state)
@@ -385,10 +464,8 @@ static void test_named_layers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_config),
-        cmocka_unit_test(test_gguf),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_named_layers),
+        cmocka_unit_test(test_config), cmocka_unit_test(test_lists),        cmocka_unit_test(test_gguf),
+        cmocka_unit_test(test_keys),   cmocka_unit_test(test_named_layers),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
