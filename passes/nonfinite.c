@@ -288,14 +288,17 @@ enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct
 {
     const struct vc_policy *policy = step->state;
     uint64_t nonfinite = policy->specials.nonfinite;
-    uint64_t beyond = policy->codes ? policy->specials.overflows : 0;
+    uint64_t beyond = policy->codes || policy->keeps_large ? policy->specials.overflows : 0;
+    bool keeps = policy->nonfinite == VC_NONFINITE_KEEP;
     enum vc_status status = VC_OK;
 
     step->look = false;
-    if (policy->nonfinite != VC_NONFINITE_KEEP || (nonfinite == 0 && beyond == 0)) {
+    if (!(keeps && nonfinite != 0) &&
+        !(beyond != 0 &&
+          (keeps || (policy->keeps_large && (nonfinite == 0 || policy->nonfinite == VC_NONFINITE_ZERO))))) {
         return vc_policy_explain(ctx, step, item);
     }
-    if (nonfinite != 0) {
+    if (keeps && nonfinite != 0) {
         status = vc_item_keep(ctx, item, "%llu values not finite", (unsigned long long)nonfinite);
     } else {
         status = vc_item_keep(ctx, item, "%llu values too large for %s", (unsigned long long)beyond,

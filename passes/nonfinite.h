@@ -49,8 +49,9 @@ struct vc_policy {
     enum vc_overflow overflow;   /* finite values beyond `room`, for casts */
     enum vc_dtype room;          /* the type whose largest value is meant */
     bool codes;                  /* codes are made: values beyond `room` are treated as Inf is ... */
-    bool strict;                 /* ... but refused where that is not "keep": there is no place for them */
-    const char *advice;          /* on NaN and Inf */
+    bool keeps_large;   /* a cast: a tensor with finite values beyond `room` stays as it is, if step->look is set */
+    bool strict;        /* ... but refused where that is not "keep": there is no place for them */
+    const char *advice; /* on NaN and Inf */
 };
 
 /* Adds a step whose state begins with `policy`, which the caller has filled but for `specials`. The state came from

@@ -1,6 +1,7 @@
 /* dequantize.c - the pass behind `vcompress dequantize`: codes and blocks become floats again, and with --casts f16 and
  * bf16 are widened or rounded. Chooses tensors and targets; the work is in passes/decode.c and cast.c. */
 #include "core/base/option_struct.h"
+#include "core/model/names.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/select.h"
@@ -40,6 +41,7 @@ static enum vc_dtype target_of(const struct dequantize *d, const struct vc_item 
 static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, struct vc_item *item, bool *kept)
 {
     const struct vc_desc *desc = item->desc;
+    const char *name = item->set->model->tensors[item->source].name;
     bool cast = desc->dtype == VC_DTYPE_F16 || desc->dtype == VC_DTYPE_BF16;
     bool blocks = vc_dtype_is_quantized(desc->dtype);
     const char *glob = NULL;
@@ -48,14 +50,21 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
     if (!vc_decode_can(desc) && desc->dtype != VC_DTYPE_VOID && vc_dtype_size(desc->dtype) == 0) {
         return vc_item_keep_as(ctx, item, vc_dtype_name(desc->dtype)); /* blocks that are not understood */
     }
+    if (desc->quant == NULL && vc_name_is_quantized_part(name) &&
+        vc_rules_choose(d->options.rules, d->options.n_rules, name, &glob) != VC_CHOICE_EXCLUDE) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "is a part of weights that are quantized in a way that cannot be decoded (GPTQ, AWQ, FP8 and the "
+            "like); %s leaves it as it is",
+            vc_option(ctx, "include=false"));
+    }
     if (desc->quant == NULL && !blocks && !(cast && d->options.casts)) {
         return vc_item_keep_as(ctx, item, "not quantized");
     }
     if (desc->quant == NULL && desc->dtype == target_of(d, item)) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }
-    if (vc_rules_choose(d->options.rules, d->options.n_rules, item->set->model->tensors[item->source].name, &glob) ==
-        VC_CHOICE_EXCLUDE) {
+    if (vc_rules_choose(d->options.rules, d->options.n_rules, name, &glob) == VC_CHOICE_EXCLUDE) {
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
     *kept = false;

@@ -7,6 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/names.h"
+#include "passes/nonfinite.h"
 #include "passes/select.h"
 
 static const char keep[] = "keep";
@@ -48,11 +49,17 @@ enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struc
                            const struct vc_quantize_options *options)
 {
     const char *why = vc_arena_printf(ctx, item->set->arena, "the rest: %s", item->reason);
+    struct vc_step *step;
 
     if (why == NULL || row->add(ctx, item, options, item->desc->dtype) != VC_OK) {
         return ctx->status;
     }
-    item->chain->steps[item->chain->n_steps - 1]->why = why;
+    step = item->chain->steps[item->chain->n_steps - 1];
+    step->why = why;
+    if (options->overflow == VC_OVERFLOW_ERROR && !item->elsewhere) {
+        ((struct vc_policy *)step->state)->keeps_large = true; /* rows of casts have that state */
+        step->look = true;
+    }
     return VC_OK;
 }
 

@@ -12,7 +12,8 @@ enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_optio
 /* Whether a cast of the rest takes the item, which the pass has no steps for and no rule of the user excludes. */
 bool vc_rest_takes(const struct vc_item *item, const char *skip);
 
-/* Adds the cast. Its reason in the report is that of the item: "the rest: embedding". */
+/* Adds the cast. Its reason in the report is that of the item: "the rest: embedding". Nobody has asked for that tensor
+ * by name, so one with values that do not fit, such as a mask of -3.4e38, stays as it is: its values are looked at. */
 enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                            const struct vc_quantize_options *options);
 

@@ -18,6 +18,7 @@
 #include "core/base/name_table.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
+#include "formats/huggingface/hf_dtype.h"
 #include "formats/huggingface/hf_json.h"
 #include "formats/huggingface/hf_layers.h"
 #include "formats/io/infile.h"
@@ -292,13 +293,31 @@ static enum vc_status refuse(const struct rewriting *r)
                    method != NULL ? method : "of no method");
 }
 
+/* Codes that stay are multiplied with what the tensors beside them are, so that their loader wants these as they were;
+ * those of GPTQ and AWQ take other floats. */
+static enum vc_status check_cast(const struct rewriting *r)
+{
+    const char *method = json_string_value(json_object_get(r->old, "quant_method"));
+
+    if (r->n_other == 0 || r->old == NULL || vc_hf_cast_of(r->change->outs) == VC_DTYPE_RAW ||
+        is_text(r->old, "quant_method", "gptq") || is_text(r->old, "quant_method", "awq")) {
+        return VC_OK;
+    }
+    return vc_fail(r->ctx, VC_E_UNSUPPORTED,
+                   VC_HF_CONFIG_NAME ": its " MEMBER " (%.40s) speaks of weights that stay as they are, and a loader "
+                                     "takes them with the floats beside them as these are; casting those is refused",
+                   method != NULL ? method : "of no method");
+}
+
 enum decision { LEAVE, REMOVE, WRITE };
 
 static enum vc_status decide(const struct rewriting *r, enum decision *what)
 {
     bool changed = r->n_made != 0 || r->n_kept != r->n_was || r->stale; /* the old one says too much, or too little */
+    enum vc_status status;
 
     *what = LEAVE;
+    VC_TRY(check_cast(r));
     if (r->stale && (r->n_other != 0 || (r->n_kept != 0 && !is_ours(r)))) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME ": its " MEMBER " names layers by their numbers, which change; dequantize the "
@@ -321,7 +340,9 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
                        vc_option(r->ctx, "nonfinite"), vc_option(r->ctx, "shard"));
     }
     *what = WRITE;
-    return r->n_made != 0 ? check_model(r) : VC_OK;
+    status = r->n_made != 0 ? check_model(r) : VC_OK;
+out:
+    return status;
 }
 
 /* Weights that were copied with their parts are described even where new ones would be plain. */

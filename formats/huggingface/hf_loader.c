@@ -9,6 +9,7 @@
 #include "formats/huggingface/hf_json.h"
 
 #define ADAPTER_NAME "adapter_config.json"
+#define MODULES_NAME "modules.json"
 
 /* What the text of a config.json says of the loader. What is no JSON says nothing. */
 static enum vc_status look_at_config(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder,
@@ -42,11 +43,12 @@ out:
     return status;
 }
 
-static enum vc_status has_adapter(struct vc_ctx *ctx, const char *path, bool *is_adapter)
+/* Whether a file of that name lies beside the model. */
+static enum vc_status has_file(struct vc_ctx *ctx, const char *path, const char *name, bool *there)
 {
-    char *file = vc_hf_path_beside(ctx, path, ADAPTER_NAME);
+    char *file = vc_hf_path_beside(ctx, path, name);
     struct stat st;
-    enum vc_status status = file != NULL ? vc_hf_look(ctx, file, &st, is_adapter) : ctx->status;
+    enum vc_status status = file != NULL ? vc_hf_look(ctx, file, &st, there) : ctx->status;
 
     vc_free(ctx, file);
     return status;
@@ -72,11 +74,13 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     char *text = NULL;
     size_t n = 0;
     bool is_adapter = false;
+    bool has_modules = false;
     bool is_lost = false;
     enum vc_status status;
 
     *out = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
-    VC_TRY(has_adapter(ctx, path, &is_adapter));
+    VC_TRY(has_file(ctx, path, ADAPTER_NAME, &is_adapter));
+    VC_TRY(has_file(ctx, path, MODULES_NAME, &has_modules));
     if (is_adapter) {
         out->refusal = "it is an adapter (" ADAPTER_NAME "), and peft loads no int8";
         return VC_OK;
@@ -84,6 +88,10 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
         VC_TRY(look_at_config(ctx, text, n, to_folder, out));
+        if (has_modules && out->refusal == NULL && out->dialect != &vc_dialect_plain) {
+            out->refusal = "it is a folder of sentence-transformers (" MODULES_NAME "), which loads no int8 of these "
+                           "layouts";
+        }
         goto out;
     }
     VC_TRY(has_lost_config(ctx, path, &is_lost));

@@ -30,7 +30,8 @@ enum vc_status vc_hf_rewrite(struct vc_ctx *ctx, const char *text, size_t n, con
         text = typed.data;
         n = typed.n;
     }
-    if (change->describes || vc_edit_find(outs->edits, outs->n_edits, VC_EDIT_LAYERS) != NULL) {
+    if (change->describes || dtype != VC_DTYPE_RAW ||
+        vc_edit_find(outs->edits, outs->n_edits, VC_EDIT_LAYERS) != NULL) {
         VC_TRY(vc_hf_quantization_rewrite(ctx, text, n, change, out));
     } else {
         vc_text_add_bytes(out, text, n);

@@ -171,6 +171,28 @@ static const char *why_odd(const struct vc_infolder *folder, const char *name, b
     return is_link && !vc_links_stay(folder->path, name) ? "is a link that leads out of the folder" : NULL;
 }
 
+static enum vc_status find_modules(struct vc_ctx *ctx, struct vc_infolder *folder)
+{
+    const char *path = vc_arena_printf(ctx, &folder->arena, "%s/modules.json", folder->path);
+    struct stat st;
+
+    if (path == NULL) {
+        return VC_E_NOMEM;
+    }
+    folder->has_modules = stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    return VC_OK;
+}
+
+/* A file of a module of sentence-transformers, "2_Dense/model.safetensors": the model's own weights lie at the top, and
+ * these belong to what comes behind it. */
+static bool is_of_module(const struct vc_infolder *folder, const char *name)
+{
+    size_t n = strspn(name, "0123456789");
+
+    return folder->has_modules && n != 0 && name[n] == '_' && strchr(name, '/') != NULL &&
+           (vc_infolder_ends_in(name, "/model.safetensors") || vc_infolder_ends_in(name, "/pytorch_model.bin"));
+}
+
 /* What is called like weights or an index is one, whatever it is: opening it says what is wrong with it. */
 static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, unsigned depth,
                               bool is_link, int error, const struct stat *st)
@@ -192,7 +214,8 @@ static enum vc_status sort_in(struct vc_ctx *ctx, struct vc_infolder *folder, co
     if (depth == 0 && vc_infolder_names_index(name, VC_BIN_INDEX_SUFFIX, &variant, &n_variant)) {
         return vc_infolder_add_name(ctx, folder, &folder->bin_indices, name);
     }
-    if (vc_infolder_ends_in(name, ".safetensors") || vc_infolder_is_other_weights(name)) {
+    if (!is_of_module(folder, name) &&
+        (vc_infolder_ends_in(name, ".safetensors") || vc_infolder_is_other_weights(name))) {
         return vc_infolder_add_name(ctx, folder, &folder->left, name);
     }
     why = why_odd(folder, name, is_link, error, st);
@@ -383,6 +406,7 @@ static enum vc_status scan(struct vc_ctx *ctx, const char *path,
     *out = NULL;
     VC_TRY_ALLOC(folder);
     VC_TRY(split_path(ctx, folder, path));
+    VC_TRY(find_modules(ctx, folder));
     VC_TRY(scan_level(ctx, folder, AT_FDCWD, folder->path, "", 0));
     names_sort(&folder->weights);
     names_sort(&folder->indices);

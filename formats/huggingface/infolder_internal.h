@@ -29,7 +29,8 @@ struct vc_infolder {
     struct infolder_names odd; /* "config.json: is a link that leads nowhere": would go along, and cannot */
     size_t n_carried, carried_capacity;
     struct vc_carried *carried;
-    bool has_models; /* it is a pipeline: see components, of which a damaged one may have none */
+    bool has_modules; /* modules.json: sentence-transformers has modules in folders below */
+    bool has_models;  /* it is a pipeline: see components, of which a damaged one may have none */
     size_t n_components;
     struct vc_pipeline_part *components; /* in the arena */
 };
