@@ -150,11 +150,14 @@ enum vc_status vc_gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *sha
  * split.tensors.count have to be right. */
 enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, uint64_t n_tensors);
 
-/* "general.file_type" and so on. */
+/* What loads a file with the names of another format: not llama.cpp, which wants its own. */
+extern const struct vc_loader vc_gguf_other_loader;
+
 /* vc_source_ops.program (gguf_program.c). */
 enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                struct vc_program *out);
 
+/* "general.file_type" and so on. */
 extern const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT];
 
 /* The writer (create_sink of the row in gguf_read.c). options->path NULL or dry_run: only sizes are planned. The model

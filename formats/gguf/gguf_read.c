@@ -535,6 +535,20 @@ static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return n >= 4 && memcmp(head, "GGUF", 4) == 0 ? 100 : 0;
 }
 
+const struct vc_loader vc_gguf_other_loader = {.program = "only a program that knows its names"};
+
+/* What this program makes of models of other formats has their names, and "unknown" as its architecture. */
+static bool has_other_names(const struct vc_model *model)
+{
+    size_t i = 0;
+
+    while (i < model->n_facts &&
+           !(strcmp(model->facts[i].key, "architecture") == 0 && strcmp(model->facts[i].value, "unknown") == 0)) {
+        i++;
+    }
+    return i < model->n_facts;
+}
+
 /* vc_format.open. */
 static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                 struct vc_model *model)
@@ -551,6 +565,9 @@ static enum vc_status gguf_open(struct vc_ctx *ctx, struct vc_infile *file, cons
     model->ops = &gguf_ops; /* from here on vc_model_close frees everything */
     VC_TRY(vc_gguf_open_files(ctx, file, self, model));
     VC_TRY(read_shards(ctx, self, model));
+    if (has_other_names(model)) {
+        model->loader = vc_gguf_other_loader;
+    }
 out:
     return status;
 }

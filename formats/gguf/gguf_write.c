@@ -334,8 +334,9 @@ enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
                              .accepts_raw = same,
                              .memory_bytes = COPY_BYTES,
                              .note = same ? NULL
-                                          : "general.architecture is \"unknown\": llama.cpp reads such a file, but has "
-                                            "no model to run it with"};
+                                          : "general.architecture is \"unknown\", and names are kept: only programs "
+                                            "that know them have a model to run it with, which llama.cpp has not",
+                             .loader = same ? model->loader : vc_gguf_other_loader};
     *out = sink;
     return VC_OK;
 out:
