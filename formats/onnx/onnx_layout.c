@@ -411,20 +411,35 @@ static enum vc_status add_field(struct onnx_layout *l, const struct vc_field *fi
     }
 }
 
-/* The nodes that make floats of changed tensors of this graph. */
-static enum vc_status add_new_nodes(struct onnx_layout *l)
+/* The nodes that make floats of changed tensors of this graph, of the outputs from *next to `end`, which *next becomes.
+ */
+static enum vc_status add_new_nodes(struct onnx_layout *l, size_t *next, size_t end)
 {
     struct onnx_sink *self = l->self;
     size_t from = self->literals.n;
-    size_t i;
 
-    for (i = 0; i < self->outs->n; i++) {
-        if (vc_onnx_is_changed(self, i) && vc_out_at(self->outs, i).role == VC_PART_CODES &&
-            self->source->tensors[vc_onnx_link_of(self, i)->tensor].graph == l->graph) {
-            vc_onnx_put_nodes(l->ctx, self, i, &self->literals);
+    for (; *next < end; ++*next) {
+        if (vc_onnx_is_changed(self, *next) && vc_out_at(self->outs, *next).role == VC_PART_CODES &&
+            self->source->tensors[vc_onnx_link_of(self, *next)->tensor].graph == l->graph) {
+            vc_onnx_put_nodes(l->ctx, self, *next, &self->literals);
         }
     }
     return vc_onnx_add_literal(l, from);
+}
+
+/* Whether a field of the graph is a node that makes the name of a tensor; *out: its output, or ONNX_NONE where the node
+ * goes. */
+static bool names_tensor(const struct onnx_layout *l, const struct vc_field *field, size_t *out)
+{
+    const struct onnx_sink *self = l->self;
+    size_t node = l->next_node;
+
+    if (field->number != ONNX_GRAPH_NODE || node >= self->source->n_nodes ||
+        self->source->nodes[node].field.at != field->all.at || !self->source->nodes[node].taken) {
+        return false;
+    }
+    *out = self->drop[node] ? ONNX_NONE : self->node_out[node];
+    return self->drop[node] || *out != ONNX_NONE;
 }
 
 /* An initializer under its old name keeps the input it has. Old files have tensors in the main graph only. */
@@ -447,18 +462,27 @@ static enum vc_status add_new_inputs(struct onnx_layout *l)
     return vc_onnx_add_literal(l, from);
 }
 
-/* All fields of a new graph. */
+/* All fields of a new graph. New nodes go to its front, where those of an earlier run stand already: among these in the
+ * order of the tensors, so that passes one after the other write what one run of all writes. */
 static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, uint32_t number)
 {
     struct vc_field field;
-    enum vc_status status;
+    enum vc_status status = VC_OK;
+    bool front = true;
+    size_t next = 0;
 
     l->graph = number;
-    VC_TRY(add_new_nodes(l));
     while (message.n != 0) {
+        size_t out = ONNX_NONE;
+
         VC_TRY(vc_wire_field(&l->r.wire, &message, &field));
+        front = front && names_tensor(l, &field, &out);
+        if (!front || out != ONNX_NONE) {
+            VC_TRY(add_new_nodes(l, &next, front ? out : l->self->outs->n));
+        }
         VC_TRY(add_field(l, &field));
     }
+    VC_TRY(add_new_nodes(l, &next, l->self->outs->n));
     if (number == ONNX_MAIN) {
         VC_TRY(vc_onnx_add_constants(l));
         VC_TRY(add_new_inputs(l));

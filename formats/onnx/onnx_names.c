@@ -213,7 +213,11 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
         const struct onnx_link *link = &source->links[i];
         size_t symbol = source->tensors[link->tensor].symbol;
         size_t out = self->first_out[i];
+        size_t k;
 
+        for (k = 0; k < link->n_nodes; k++) {
+            self->node_out[link->node[k]] = out;
+        }
         if (out == ONNX_NONE && self->model->tensors[i].companion_of == VC_NO_TENSOR) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph needs it, so it cannot be left out of an ONNX file",
                            self->model->tensors[i].name);
@@ -272,6 +276,11 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     VC_TRY_ALLOC(self->gone);
     self->drop = vc_calloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->drop);
     VC_TRY_ALLOC(self->drop);
+    self->node_out = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->node_out);
+    VC_TRY_ALLOC(self->node_out);
+    for (i = 0; i < source->n_nodes; i++) {
+        self->node_out[i] = ONNX_NONE;
+    }
     VC_TRY(mark_gone(ctx, self));
     for (i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);

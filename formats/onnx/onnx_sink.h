@@ -102,6 +102,7 @@ struct onnx_sink {
     struct onnx_out *out; /* by output */
     unsigned char *gone;  /* by symbol: ONNX_NAME_GONE, ONNX_INPUT_GONE */
     bool *drop;           /* by node of the source */
+    size_t *node_out;     /* by node of the source: the main output that it makes a name for, or ONNX_NONE */
     struct onnx_edits edits;
     enum onnx_moves moves;
 

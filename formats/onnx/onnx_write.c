@@ -257,6 +257,7 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, self->out);
     vc_free(ctx, self->gone);
     vc_free(ctx, self->drop);
+    vc_free(ctx, self->node_out);
     vc_onnx_edits_release(ctx, &self->edits);
     vc_free(ctx, self->pieces);
     vc_free(ctx, self);
