@@ -4,7 +4,8 @@
  *
  * A size: the sum of squared errors over all tensors is to be as small as the file allows. Every tensor begins as it
  * is. Then steps to smaller ways are taken, those first that add the least error per byte, until the file is small
- * enough. The last one may make it much smaller than it has to be, so it is also tried without that one:
+ * enough. The last one may make it much smaller than it has to be, so it is also tried without that one; and where
+ * aim_exact.c finds a better choice in time, that is taken:
  *
  *     error |*  int8/tensor                 of the ways of a tensor those on the lower hull are steps;
  *           |  *  int8/channel              what lies above it (x) is only used to fill what is left at the end
@@ -12,8 +13,9 @@
  *           +---------------- * as it is
  *                        bytes
  *
- * The file's own overhead (headers, names of scales) is measured by laying the output out, and taken off the size. All
- * comparisons have an order for equal values, so the same input gives the same choice. */
+ * The file's own overhead (headers, names of scales) is measured by laying the output out, and taken off the size;
+ * where there are few tensors, what each way takes of it counts as its bytes. All comparisons have an order for equal
+ * values, so the same input gives the same choice. */
 #include "quantize/aim.h"
 
 #include <math.h>
@@ -22,17 +24,11 @@
 
 #include "core/base/checked.h"
 #include "core/job/totals.h"
+#include "quantize/aim_exact.h"
 
-#define KEEP   UINT32_MAX /* in place of the number of a way */
-#define ROUNDS 8          /* of choosing, laying out and choosing again */
-
-/* A way of one tensor that no other way of it beats in both, or the tensor as it is. */
-struct point {
-    uint32_t way;
-    uint64_t bytes;
-    double error; /* sum of squares */
-    double sqnr_db;
-};
+#define KEEP     UINT32_MAX /* in place of the number of a way */
+#define ROUNDS   8          /* of choosing, laying out and choosing again */
+#define LAID_OUT 64         /* tensors of which every way is laid out to see what it takes beside its bytes */
 
 struct tensor {
     size_t item;
@@ -56,9 +52,11 @@ struct choosing {
     struct vc_plan *plan;
     size_t n, n_points, n_edges;
     struct tensor *tensors;
-    struct point *points;
+    struct vc_aim_point *points;
     struct edge *edges;
-    size_t *best; /* chosen points of the best choice that fits; behind them as many of choose_by_size */
+    size_t *best;                /* chosen points of the best choice that fits; behind them as many of choose_by_size */
+    struct vc_aim_points *lists; /* by tensor: its points */
+    double bound;                /* no choice of this size has less error */
     const char *why;
 };
 
@@ -66,8 +64,8 @@ struct choosing {
 
 static int by_bytes(const void *a, const void *b)
 {
-    const struct point *x = a;
-    const struct point *y = b;
+    const struct vc_aim_point *x = a;
+    const struct vc_aim_point *y = b;
 
     if (x->bytes != y->bytes) {
         return x->bytes < y->bytes ? -1 : 1;
@@ -78,10 +76,28 @@ static int by_bytes(const void *a, const void *b)
     return x->way < y->way ? -1 : x->way > y->way;
 }
 
+/* The n points from t->first on are those of the tensor: sorts them, and drops those that are no smaller and no more
+ * exact than another. */
+static void sort_points(struct choosing *c, struct tensor *t, size_t n)
+{
+    struct vc_aim_point *points = c->points + t->first;
+    size_t i;
+
+    qsort(points, n, sizeof *points, by_bytes);
+    t->n = 0;
+    for (i = 0; i < n; i++) {
+        if (t->n == 0 || points[i].error < points[t->n - 1].error) {
+            points[t->n++] = points[i];
+        }
+    }
+    t->chosen = t->n - 1;
+    t->applied = SIZE_MAX;
+}
+
 /* The points of a tensor: sorted, without those that are no smaller and no more exact than another. */
 static void list_points(struct choosing *c, struct tensor *t, const struct vc_step *trial)
 {
-    struct point *points = c->points + c->n_points;
+    struct vc_aim_point *points = c->points + c->n_points;
     uint64_t bytes_kept;
     size_t n_results;
     const struct vc_attempt_result *results = vc_trial_results(trial, &n_results, &bytes_kept);
@@ -90,21 +106,14 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
 
     for (i = 0; i < n_results; i++) {
         if (!results[i].refused) {
-            points[n++] = (struct point){results[i].way, results[i].bytes, results[i].sum_e2,
-                                         vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
+            points[n++] = (struct vc_aim_point){results[i].way, results[i].bytes, results[i].sum_e2,
+                                                vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
             t->sum_x2 = fmax(t->sum_x2, results[i].sum_x2); /* but for f64 they are the same */
         }
     }
-    points[n++] = (struct point){KEEP, bytes_kept, 0.0, (double)INFINITY};
-    qsort(points, n, sizeof *points, by_bytes);
+    points[n++] = (struct vc_aim_point){KEEP, bytes_kept, 0.0, (double)INFINITY};
     t->first = c->n_points;
-    for (i = 0; i < n; i++) {
-        if (t->n == 0 || points[i].error < points[t->n - 1].error) {
-            points[t->n++] = points[i];
-        }
-    }
-    t->chosen = t->n - 1;
-    t->applied = SIZE_MAX;
+    sort_points(c, t, n);
     c->n_points += t->n;
 }
 
@@ -123,6 +132,8 @@ static enum vc_status list_tensors(struct choosing *c)
     VC_TRY_ALLOC(c->points);
     c->best = vc_calloc_array(c->ctx, VC_TAG_MISC, 2 * n, sizeof *c->best);
     VC_TRY_ALLOC(c->best);
+    c->lists = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->lists);
+    VC_TRY_ALLOC(c->lists);
     for (i = 0; i < c->plan->n_items; i++) {
         const struct vc_step *trial = vc_trial_of(&c->plan->items[i]);
 
@@ -135,7 +146,7 @@ out:
     return status;
 }
 
-static const struct point *chosen(const struct choosing *c, const struct tensor *t)
+static const struct vc_aim_point *chosen(const struct choosing *c, const struct tensor *t)
 {
     return &c->points[t->first + t->chosen];
 }
@@ -145,7 +156,7 @@ static const struct point *chosen(const struct choosing *c, const struct tensor 
 static enum vc_status apply_one(struct choosing *c, struct tensor *t)
 {
     struct vc_item *item = &c->plan->items[t->item];
-    const struct point *point = chosen(c, t);
+    const struct vc_aim_point *point = chosen(c, t);
     const struct vc_aim_way *way;
     size_t k;
 
@@ -249,7 +260,7 @@ static enum vc_status list_edges(struct choosing *c)
     }
     for (i = 0; i < c->n; i++) {
         const struct tensor *t = &c->tensors[i];
-        const struct point *points = c->points + t->first;
+        const struct vc_aim_point *points = c->points + t->first;
         size_t at = t->n - 1;
 
         while (at > 0) {
@@ -338,6 +349,83 @@ static void choose_by_size(struct choosing *c, uint64_t room)
     }
 }
 
+/* What a byte costs where the cheapest steps just fill the room. */
+static double price_of(struct choosing *c, uint64_t room)
+{
+    uint64_t bytes = 0;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        bytes += c->points[c->tensors[i].first + c->tensors[i].n - 1].bytes;
+    }
+    for (i = 0; i < c->n_edges && bytes > room; i++) {
+        bytes -= c->edges[i].bytes;
+    }
+    return i == 0 ? 0.0 : c->edges[i - 1].error / (double)c->edges[i - 1].bytes;
+}
+
+/* The same choice, or the best one where it can be found. */
+static enum vc_status improve(struct choosing *c, uint64_t room)
+{
+    double price = price_of(c, room);
+    double error = total_bytes(c) <= room ? total_error(c) : (double)INFINITY;
+    enum vc_status status = VC_OK;
+    bool better = false;
+    size_t i;
+
+    for (i = 0; i < c->n; i++) {
+        c->lists[i] = (struct vc_aim_points){c->tensors[i].n, c->points + c->tensors[i].first};
+    }
+    c->bound = vc_aim_bound(c->lists, c->n, room, price);
+    if (error > 0.0 && error < (double)INFINITY) {
+        VC_TRY(vc_aim_exact(c->ctx, c->lists, c->n, room, price, error, c->best + c->n, &better));
+    }
+    for (i = 0; i < c->n && better; i++) {
+        c->tensors[i].chosen = c->best[c->n + i];
+    }
+out:
+    return status;
+}
+
+/* Counts what each way takes in the file beside its bytes (a scale is a member with headers of its own) as bytes of it,
+ * so that ways are compared by what they really save. Members may be aligned, so these are not exact to the last. */
+static enum vc_status add_overheads(struct choosing *c)
+{
+    uint64_t whole = 0;
+    enum vc_status status = VC_OK;
+    size_t i;
+    size_t p;
+
+    if (c->n > LAID_OUT) {
+        return VC_OK;
+    }
+    VC_TRY(apply(c)); /* every tensor as it is */
+    VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &whole));
+    for (i = 0; i < c->n; i++) {
+        struct tensor *t = &c->tensors[i];
+        struct vc_aim_point *points = c->points + t->first;
+        size_t n = t->n;
+
+        for (p = 0; p + 1 < n; p++) {
+            uint64_t file = 0;
+            uint64_t without;
+
+            t->chosen = p;
+            VC_TRY(apply_one(c, t));
+            VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &file));
+            without = whole - (points[n - 1].bytes - points[p].bytes);
+            points[p].bytes += file > without ? file - without : 0;
+        }
+        t->chosen = n - 1;
+        VC_TRY(apply_one(c, t));
+    }
+    for (i = 0; i < c->n; i++) {
+        sort_points(c, &c->tensors[i], c->tensors[i].n);
+    }
+out:
+    return status;
+}
+
 static void remember(struct choosing *c)
 {
     size_t i;
@@ -353,11 +441,13 @@ static enum vc_status choose_for_file(struct choosing *c)
 {
     uint64_t limit = c->aim->file_bytes;
     double best_error = (double)INFINITY;
+    double best_bound = 0.0;
     uint64_t room = 0;
     enum vc_status status = VC_OK;
     size_t round;
     size_t i;
 
+    VC_TRY(add_overheads(c));
     VC_TRY(list_edges(c));
     for (round = 0; round < ROUNDS; round++) {
         uint64_t file = 0;
@@ -366,6 +456,7 @@ static enum vc_status choose_for_file(struct choosing *c)
         uint64_t next;
 
         choose_by_size(c, room);
+        VC_TRY(improve(c, room));
         VC_TRY(apply(c));
         VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &file));
         bytes = total_bytes(c);
@@ -375,6 +466,7 @@ static enum vc_status choose_for_file(struct choosing *c)
         }
         if (file <= limit && total_error(c) < best_error) {
             best_error = total_error(c);
+            best_bound = c->bound;
             remember(c);
         }
         next = limit > beside ? limit - beside : 0;
@@ -389,6 +481,7 @@ static enum vc_status choose_for_file(struct choosing *c)
     for (i = 0; i < c->n; i++) {
         c->tensors[i].chosen = c->best[i];
     }
+    c->bound = best_bound;
     VC_TRY(apply(c));
 out:
     return status;
@@ -436,6 +529,10 @@ static enum vc_status describe(const struct choosing *c, struct vc_arena *arena,
     *note = total_error(c) > 0.0 ? vc_arena_printf(c->ctx, arena, "%s: %s; SQNR over these %.1f dB", c->why, text,
                                                    vc_sqnr_db(x2, total_error(c)))
                                  : vc_arena_printf(c->ctx, arena, "%s: %s", c->why, text);
+    if (*note != NULL && c->bound > 0.0) {
+        *note = vc_arena_printf(c->ctx, arena, "%s, no choice of that size has more than %.1f", *note,
+                                vc_sqnr_db(x2, c->bound));
+    }
     return *note == NULL ? VC_E_NOMEM : VC_OK;
 }
 
@@ -462,5 +559,6 @@ out:
     vc_free(ctx, c.points);
     vc_free(ctx, c.edges);
     vc_free(ctx, c.best);
+    vc_free(ctx, c.lists);
     return status;
 }

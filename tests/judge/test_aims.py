@@ -197,5 +197,52 @@ class Aims(Judge):
         self.no_strays("in.npz")
 
 
+FLAGS = {"int8/tensor": ["--int8", "--granularity", "tensor"], "int8/channel": ["--int8"], "f16": ["--fp16"], "bf16": ["--bf16"],
+         **{"int8/group:%d" % g: ["--int8", "--granularity", "group:%d" % g] for g in GROUPS}}
+ALL = ["--min-elements", "1", "--min-row", "1"]
+
+
+class SmallModels(Judge):
+    """Models of two to four small tensors, where what a way takes beside its codes (a member for the scale) decides, too."""
+
+    def sizes(self, x):
+        """{(tensor, scheme): how much smaller the file is}, by files of one tensor quantized, and the whole file's size."""
+        self.vc("convert", self.path("in.npz"), "-o", self.path("whole.npz"), "--force")
+        whole = os.path.getsize(self.path("whole.npz"))
+        saved = {}
+        for name in x:
+            saved[name, "kept"] = 0
+            for scheme, flags in FLAGS.items():
+                r = run("quantize", "-q", *flags, *ALL, "--exclude", "*", "--include", name, self.path("in.npz"), "-o", self.path("o.npz"), "--force")
+                if r.code == 0:
+                    saved[name, scheme] = whole - os.path.getsize(self.path("o.npz"))
+        return saved, whole
+
+    def test_no_choice_is_much_better(self):
+        shapes = [(130, 40), (96, 64), (64, 128), (32, 256), (64, 72)]
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            x = {}
+            for i in range(rng.integers(2, 5)):
+                a = (rng.standard_normal(shapes[rng.integers(5)]) * 10 ** rng.uniform(-1, 1)).astype("f4")
+                x["t%d.weight" % i] = a * np.where(rng.random(a.shape) < rng.choice([0, 0.002]), 20, 1).astype("f4")
+            np.savez(self.path("in.npz"), **x)
+            found = {n: ways(a) for n, a in x.items()}
+            saved, whole = self.sizes(x)
+            least = whole - sum(max(saved[n, s] for s in found[n] if (n, s) in saved) for n in x)
+            for share in (0.1, 0.4, 0.8):
+                limit = int(least + 300 + share * (whole - least))
+                report = self.vc("quantize", "--aim-bytes", limit, *ALL, "--json", self.path("in.npz"), "-o", self.path("a.npz"), "--force").json()
+                self.assertLessEqual(os.path.getsize(self.path("a.npz")), limit)
+                got = sum(found[n][s][2] for n, s in chosen(report).items())
+                best = np.inf
+                for choice in itertools.product(*[[s for s in found[n] if (n, s) in saved] for n in x]):
+                    if whole - sum(saved[n, s] for n, s in zip(x, choice)) + 64 * len(x) <= limit:  # members are aligned
+                        best = min(best, sum(found[n][s][2] for n, s in zip(x, choice)))
+                self.assertLessEqual(got, best * 10 ** 0.01, (seed, limit, chosen(report)))
+                bound = float(report["note"].rsplit(" ", 1)[1]) if "has more than" in report["note"] else np.inf
+                self.assertLessEqual(10 * np.log10(sum(found[n]["kept"][1] for n in x) / got) if got else 0, bound + 0.1)
+
+
 if __name__ == "__main__":
     main()

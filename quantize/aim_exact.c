@@ -1,0 +1,175 @@
+/* aim_exact.c - see aim_exact.h.
+ *
+ * Tensor by tensor, the list of all partial choices that no other one beats in both bytes and error. Most are dropped
+ * at once: with a price on bytes, the rest of the tensors cannot cost less than each by itself, so a partial choice
+ * that cannot end below the error that is known already is no use. The order of tensors and of points decides between
+ * equal choices. */
+#include "quantize/aim_exact.h"
+
+#include <stdlib.h>
+
+#include "core/base/pool.h"
+
+/* Less than this share of the error that is known is not worth looking for. */
+#define WORTH 1e-4
+
+/* A choice for the first tensors. */
+struct state {
+    uint64_t bytes;
+    double error;
+    uint32_t before; /* the state of the tensors before this one */
+    uint32_t point;
+};
+
+struct level {
+    size_t n;
+    struct state *states;
+};
+
+struct search {
+    struct vc_ctx *ctx;
+    const struct vc_aim_points *tensors;
+    size_t n;
+    uint64_t room;
+    double price;
+    double limit;         /* the error that has to be beaten */
+    double *rest_cost;    /* by tensor: of this and all behind it the least error plus price times bytes */
+    uint64_t *rest_bytes; /* the same: the fewest bytes */
+    struct level *levels; /* n + 1; the first has one empty choice */
+};
+
+static double least_cost(const struct vc_aim_points *t, double price)
+{
+    double least = t->points[0].error + price * (double)t->points[0].bytes;
+    size_t i;
+
+    for (i = 1; i < t->n; i++) {
+        double cost = t->points[i].error + price * (double)t->points[i].bytes;
+
+        least = cost < least ? cost : least;
+    }
+    return least;
+}
+
+double vc_aim_bound(const struct vc_aim_points *tensors, size_t n, uint64_t room, double price)
+{
+    double bound = -price * (double)room;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        bound += least_cost(&tensors[i], price);
+    }
+    return bound > 0.0 ? bound : 0.0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct state *x = a;
+    const struct state *y = b;
+
+    if (x->bytes != y->bytes) {
+        return x->bytes < y->bytes ? -1 : 1;
+    }
+    if (x->error != y->error) {
+        return x->error < y->error ? -1 : 1;
+    }
+    if (x->before != y->before) {
+        return x->before < y->before ? -1 : 1;
+    }
+    return x->point < y->point ? -1 : x->point > y->point;
+}
+
+/* Adds tensor i to all choices of its level; level i + 1 has what is left. False: too many. */
+static enum vc_status extend(struct search *s, size_t i, bool *too_many)
+{
+    const struct vc_aim_points *t = &s->tensors[i];
+    const struct level *from = &s->levels[i];
+    struct level *to = &s->levels[i + 1];
+    size_t n = 0;
+    size_t k;
+    size_t p;
+
+    *too_many = from->n * t->n > VC_AIM_STATES;
+    if (*too_many) {
+        return VC_OK;
+    }
+    to->states = vc_alloc_array(s->ctx, VC_TAG_MISC, from->n * t->n + 1, sizeof *to->states);
+    if (to->states == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (k = 0; k < from->n; k++) {
+        for (p = 0; p < t->n; p++) {
+            uint64_t bytes = from->states[k].bytes + t->points[p].bytes;
+            double error = from->states[k].error + t->points[p].error;
+            double end = error + s->price * ((double)bytes - (double)s->room) + s->rest_cost[i + 1];
+
+            if (bytes + s->rest_bytes[i + 1] <= s->room && end < s->limit) {
+                to->states[n++] = (struct state){bytes, error, (uint32_t)k, (uint32_t)p};
+            }
+        }
+    }
+    if (n != 0) {
+        qsort(to->states, n, sizeof *to->states, compare);
+    }
+    for (k = 0; k < n; k++) { /* without those that are no smaller and no more exact than another */
+        if (to->n == 0 || to->states[k].error < to->states[to->n - 1].error) {
+            to->states[to->n++] = to->states[k];
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status prepare(struct search *s)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    s->rest_cost = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_cost);
+    VC_TRY_ALLOC(s->rest_cost);
+    s->rest_bytes = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_bytes);
+    VC_TRY_ALLOC(s->rest_bytes);
+    s->levels = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->levels);
+    VC_TRY_ALLOC(s->levels);
+    for (i = s->n; i-- > 0;) {
+        s->rest_cost[i] = s->rest_cost[i + 1] + least_cost(&s->tensors[i], s->price);
+        s->rest_bytes[i] = s->rest_bytes[i + 1] + s->tensors[i].points[0].bytes;
+    }
+    s->levels[0].states = vc_calloc_array(s->ctx, VC_TAG_MISC, 1, sizeof *s->levels[0].states);
+    VC_TRY_ALLOC(s->levels[0].states);
+    s->levels[0].n = 1;
+out:
+    return status;
+}
+
+enum vc_status vc_aim_exact(struct vc_ctx *ctx, const struct vc_aim_points *tensors, size_t n, uint64_t room,
+                            double price, double error, size_t *chosen, bool *better)
+{
+    struct search s = {ctx, tensors, n, room, price, error * (1.0 - WORTH), NULL, NULL, NULL};
+    bool too_many = false;
+    enum vc_status status;
+    size_t at;
+    size_t i;
+
+    *better = false;
+    VC_TRY(prepare(&s));
+    for (i = 0; i < n && !too_many && s.levels[i].n != 0; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
+        VC_TRY(extend(&s, i, &too_many));
+    }
+    if (!too_many && i == n && s.levels[n].n != 0) {
+        *better = true;
+        at = s.levels[n].n - 1; /* the largest has the least error */
+        for (i = n; i-- > 0;) {
+            chosen[i] = s.levels[i + 1].states[at].point;
+            at = s.levels[i + 1].states[at].before;
+        }
+    }
+out:
+    for (i = 0; s.levels != NULL && i <= n; i++) {
+        vc_free(ctx, s.levels[i].states);
+    }
+    vc_free(ctx, s.levels);
+    vc_free(ctx, s.rest_cost);
+    vc_free(ctx, s.rest_bytes);
+    return status;
+}
