@@ -104,7 +104,7 @@ static size_t worker_room(struct vc_run_state *rs)
         }
         vc_room_add(&rs->room, item);
         if (writes && item->chain->n_steps == 0) {
-            rs->room.in = max_size(rs->room.in, vc_ticket_copy_bytes(item, exec->sink->ordered));
+            rs->room.in = max_size(rs->room.in, vc_copy_most(item, exec->sink->ordered));
         }
         rs->state_bytes = max_size(rs->state_bytes, item_state(rs, item));
         if (item->set->model->ops->stream_bytes != NULL) {

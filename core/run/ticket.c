@@ -56,11 +56,6 @@ static enum vc_form form_of(const struct vc_run_state *rs, const struct vc_item 
     return rs->exec->sink != NULL ? vc_out_at(rs->exec->outs, rs->exec->first_out[index]).form : VC_FORM_VALUES;
 }
 
-static uint64_t form_bytes(const struct vc_item *item, enum vc_form form)
-{
-    return form == VC_FORM_RAW ? item->set->model->io[item->source].raw_bytes : tensor_of(item)->size_bytes;
-}
-
 /* Steps that are applied in the last phase of this run: all, or those before the one that looks. */
 static size_t target_steps(const struct vc_run_state *rs, const struct vc_item *item)
 {
@@ -93,68 +88,13 @@ static size_t steps_of_phase(const struct vc_run_state *rs, const struct vc_item
     return target;
 }
 
-/* What stands in front of the values in the bytes of that form. */
-static uint64_t header_bytes(const struct vc_item *item, enum vc_form form)
-{
-    uint64_t values = tensor_of(item)->size_bytes;
-    uint64_t all = form_bytes(item, form);
-
-    return all > values ? all - values : 0;
-}
-
-/* An ordered sink compresses piece by piece, so what was cut otherwise is compressed to other bytes. There the bytes of
- * a kept item come in the tiles of its values, as they came from the steps that made them when its source was written;
- * the header comes with the first one. */
-static bool is_copied_by_tiles(const struct vc_item *item, bool ordered)
-{
-    const struct vc_tensor *t = tensor_of(item);
-
-    return ordered && t->n_elems != 0 && t->size_bytes != 0 && vc_tensor_bytes(t, t->n_elems) == t->size_bytes;
-}
-
-size_t vc_ticket_copy_bytes(const struct vc_item *item, bool ordered)
-{
-    const struct vc_tensor *t = tensor_of(item);
-    size_t most = VC_COPY_BYTES;
-
-    if (is_copied_by_tiles(item, ordered)) {
-        uint64_t tile = vc_min_u64(t->size_bytes, vc_tensor_bytes(t, vc_min_u64(t->n_elems, VC_TILE_ELEMS)));
-
-        most = (size_t)vc_max_u64(most, tile + header_bytes(item, VC_FORM_RAW));
-    }
-    return most;
-}
-
-/* Where piece number `tile` of a kept item begins, and its length. */
-static uint64_t copy_range(const struct vc_run_state *rs, const struct vc_item *item, enum vc_form form, uint64_t tile,
-                           size_t *n)
-{
-    uint64_t header = header_bytes(item, form);
-    struct vc_tile at;
-    uint64_t n_rows;
-    uint64_t row_len;
-    uint64_t begin;
-    uint64_t end;
-
-    if (!is_copied_by_tiles(item, rs->ordered)) {
-        *n = (size_t)vc_min_u64(VC_COPY_BYTES, form_bytes(item, form) - tile * VC_COPY_BYTES);
-        return tile * VC_COPY_BYTES;
-    }
-    vc_desc_grid(item->first, &n_rows, &row_len);
-    vc_tile_get(n_rows, row_len, tile, &at);
-    begin = tile == 0 ? 0 : header + vc_tensor_bytes(tensor_of(item), at.first);
-    end = header + vc_tensor_bytes(tensor_of(item), at.first + at.n_elems);
-    *n = (size_t)(end - begin);
-    return begin;
-}
-
 uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *item, size_t phase)
 {
     uint64_t n_rows;
     uint64_t row_len;
 
-    if (is_copy(rs, item) && !is_copied_by_tiles(item, rs->ordered)) {
-        return vc_ceil_div_u64(form_bytes(item, form_of(rs, item)), VC_COPY_BYTES);
+    if (is_copy(rs, item)) {
+        return vc_copy_count(item, form_of(rs, item), rs->ordered);
     }
     vc_desc_grid(vc_item_desc(item, steps_of_phase(rs, item, phase)), &n_rows, &row_len);
     return vc_tile_count(n_rows, row_len);
@@ -453,7 +393,7 @@ static enum vc_status copy_piece(struct vc_worker *worker, const struct vc_ticke
     struct vc_live *live = ticket->live;
     struct batch batch = {.worker = worker, .ticket = ticket};
     size_t n;
-    uint64_t offset = copy_range(rs, &rs->exec->items[live->item], live->form, ticket->tile, &n);
+    uint64_t offset = vc_copy_range(&rs->exec->items[live->item], live->form, rs->ordered, ticket->tile, &n);
     enum vc_status status;
 
     VC_TRY(read_bytes(worker, ticket, offset, worker->buffers.in, n));

@@ -27,10 +27,10 @@ struct vc_running {
  * head: the worker whose turn it is (next_read) has these for itself. */
 struct vc_live {
     size_t item;
-    size_t target;     /* number of steps that the last phase applies: all, or those before the step that looks */
-    bool copy;         /* no steps: its bytes are copied in pieces */
-    bool whole;        /* compressed in the source: one worker does all of it, alone */
-    enum vc_form form; /* of the bytes copied */
+    size_t target;       /* number of steps that the last phase applies: all, or those before the step that looks */
+    bool copy;           /* no steps: its bytes are copied in pieces */
+    bool whole;          /* compressed in the source: one worker does all of it, alone */
+    enum vc_form form;   /* of the bytes copied */
     size_t n_phases;     /* one per step that scans, then the last one */
     size_t ready_phases; /* phases below this number may run; 0 until the steps have begun */
     uint64_t done;       /* tiles completed in the current phase */
@@ -102,8 +102,12 @@ void vc_worker_release(struct vc_worker *worker);
 /* The number of phases of the item, and of tiles (or pieces of bytes) in one of them. */
 size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item);
 uint64_t vc_ticket_tiles(const struct vc_run_state *rs, const struct vc_item *item, size_t phase);
-/* The largest piece in which the bytes of a kept item may come. */
-size_t vc_ticket_copy_bytes(const struct vc_item *item, bool ordered);
+
+/* copies.c, of kept items; ordered: for an ordered sink. The largest piece that there may be; how many there are; and
+ * where one begins, with its length. */
+size_t vc_copy_most(const struct vc_item *item, bool ordered);
+uint64_t vc_copy_count(const struct vc_item *item, enum vc_form form, bool ordered);
+uint64_t vc_copy_range(const struct vc_item *item, enum vc_form form, bool ordered, uint64_t piece, size_t *n);
 
 /* Makes the record of an item and puts it into rs->live; the caller has the mutex. The steps begin later, with the
  * item's first ticket, without it. */

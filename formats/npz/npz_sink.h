@@ -19,8 +19,8 @@ enum npz_packing { NPZ_UNDECIDED, NPZ_STORED, NPZ_DEFLATED };
 struct npz_out {
     struct vc_zip_member zip;
     size_t header_bytes; /* of the npy header that is ours to write; 0 for raw members, which bring theirs ... */
-    size_t own_header;   /* ... so long, where they are arrays */
     atomic_uint crc;     /* XOR of what the pieces contribute */
+    uint32_t own_header; /* ... so long, where they are arrays */
     atomic_uint_fast64_t got;
 
     bool started; /* deflate only, from here on */

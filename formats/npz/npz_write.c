@@ -127,7 +127,7 @@ static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_ten
 }
 
 /* Bytes of the npy header that a raw member brings. */
-static size_t own_header_bytes(const struct vc_out_tensor *out)
+static uint32_t own_header_bytes(const struct vc_out_tensor *out)
 {
     uint64_t n = 1;
     unsigned d;
@@ -139,7 +139,7 @@ static size_t own_header_bytes(const struct vc_out_tensor *out)
         n *= out->shape[d];
     }
     n = vc_dtype_bytes(out->dtype, n);
-    return n < out->size_bytes ? (size_t)(out->size_bytes - n) : 0;
+    return n < out->size_bytes && out->size_bytes - n <= UINT32_MAX ? (uint32_t)(out->size_bytes - n) : 0;
 }
 
 static enum vc_status too_large(struct vc_ctx *ctx, const struct vc_out_tensor *out)
