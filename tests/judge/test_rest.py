@@ -93,11 +93,13 @@ class Rest(Judge):
                                   self.path("in.npz")).json()["note"])
 
     def test_overflow(self):
-        """As for --fp16: beyond the range is a refusal, and a policy."""
+        """Nobody has asked for such a tensor by name: beyond the range it stays as it is; or a policy goes on."""
         x = {"w": np.ones((64, 64), "f4"), "norm": np.array([1, 70000, 2], "f4")}
         np.savez(self.path("in.npz"), **x)
-        why = self.refuse(3, "quantize", "--int8", "--rest", "fp16", self.path("in.npz"), "-o", self.path("out.npz"))
-        self.assertIn("norm: 1 of 3 values are too large for f16, the first is 70000 at [1]", why)
+        report = self.vc("quantize", "--int8", "--rest", "fp16", "--json", self.path("in.npz"), "-o", self.path("out.npz")).json()
+        self.assertEqual([t["reason"] for t in report["tensors"] if t["name"] == "norm"], ["1 values too large for f16"])
+        self.assertEqual(self.load(self.path("out.npz"))["norm"].dtype, np.dtype("f4"))
+        self.refuse(3, "quantize", "--fp16", "--include", "norm", self.path("in.npz"), "-o", self.path("no.npz"))
         self.vc("quantize", "--int8", "--rest", "fp16", "--overflow", "sat", self.path("in.npz"), "-o", self.path("o.npz"))
         self.assertEqual(self.load(self.path("o.npz"))["norm"].tolist(), [1, 65504, 2])
 
