@@ -156,7 +156,7 @@ static const struct opt write_opts[] = {
     {.name = "must-fit", .value = "GPU", .kind = OPT_CALL, .call = take_must,
      .help = "gate: write nothing and exit 1 unless the output fits that GPU, as --target-gpu tells it, or where that is not known; "
              "repeatable"},
-    {.name = "gpus-file", .value = "FILE", .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
+    {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
      .help = "more GPUs (see vcompress gpus --csv)"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
      .help = "safetensors, GGUF: write a folder of files with at most SIZE of tensors each (default: divided as the input)"},
