@@ -228,11 +228,34 @@ static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *ite
                    vc_option(ctx, "include=false"));
 }
 
+/* One file of several of a model, by its name (x-00001-of-00003.safetensors), that is read without the others. Parts of
+ * a GGUF file are found by the first. */
+static bool is_lone_shard(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    const char *of = dot;
+
+    while (of != NULL && of > path && of[-1] >= '0' && of[-1] <= '9') {
+        of--;
+    }
+    return of != NULL && dot - of == 5 && of - path > 10 && strncmp(of - 4, "-of-", 4) == 0 &&
+           strspn(of - 9, "0123456789") == 5 && of[-10] == '-' && strncmp(of, "00001", 5) != 0 &&
+           strcmp(dot, ".gguf") != 0;
+}
+
 static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct vc_prune *p = pass->self;
 
     vc_free(ctx, p->shared);
+    p->shared = NULL;
+    if (p->options.scope == VC_PRUNE_GLOBAL && is_lone_shard(plan->model->path)) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "is one of several files of a model, and one threshold for all tensors needs the others, too: give "
+            "the folder, or %s tensor",
+            vc_option(ctx, "scope"));
+    }
     if (p->options.mask != NULL && vc_given_check(ctx, p->options.mask, plan->model) != VC_OK) {
         return ctx->status;
     }
