@@ -49,13 +49,55 @@ static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned 
     return *(const int64_t *)most->data > 0 ? (uint64_t) * (const int64_t *)most->data : 0;
 }
 
+/* What a product makes queries or keys from; its own value where there is none. */
+static uint32_t source_of(const struct vc_graph *graph, uint32_t v)
+{
+    const struct vc_graph_node *node = maker_of(graph, v);
+
+    for (; node != NULL && node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE; node = maker_of(graph, v)) {
+        v = node->inputs[0];
+        if (strcmp(node->op, "MatMul") == 0 || strcmp(node->op, "Gemm") == 0) {
+            break;
+        }
+    }
+    return v;
+}
+
+static bool is_causal(const struct vc_graph_node *node)
+{
+    return strcmp(node->op, "Attention") == 0 && vc_node_int(node, "is_causal", 0) != 0;
+}
+
+/* Keys and values of another sequence, the encoder's: made once, for its own positions. */
+static bool is_cross(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    return !is_causal(node) && source_of(graph, node->inputs[0]) != source_of(graph, node->inputs[1]);
+}
+
+/* Attention of an encoder keeps nothing. It looks both ways: its mask, if it has one, is the same for all queries, or
+ * other attention of the model is causal. */
+static bool is_of_encoder(const struct vc_estimate *e, const struct vc_graph_node *node, bool decoder)
+{
+    const struct vc_graph_value *mask =
+        node->n_inputs > 3 && node->inputs[3] != VC_NO_VALUE ? vc_graph_value(e->graph, node->inputs[3]) : NULL;
+
+    return !is_causal(node) && !is_cross(e->graph, node) &&
+           (decoder || mask == NULL || mask->n_dims < 2 ||
+            vc_graph_dim_value(e->graph, mask->shape[mask->n_dims - 2]) == 1);
+}
+
 /* Positions that are kept: those of the window and those in work, at most all. */
 static uint64_t positions_of(const struct vc_estimate *e, const struct vc_graph_node *node)
 {
     const struct vc_graph_value *q = vc_graph_value(e->graph, node->inputs[0]);
+    const struct vc_graph_value *k = vc_graph_value(e->graph, node->inputs[1]);
+    int64_t theirs = vc_graph_dim_value(e->graph, k->shape[k->n_dims - 2]);
     int64_t in_work = vc_graph_dim_value(e->graph, q->shape[q->n_dims - 2]);
     uint64_t window = node->n_inputs > 3 ? window_of(e->graph, node->inputs[3], 3) : 0;
 
+    if (is_cross(e->graph, node)) {
+        return theirs < 0 ? 0 : (uint64_t)theirs;
+    }
     return window == 0 ? e->options.context_tokens
                        : vc_min_u64(e->options.context_tokens, window + (in_work < 0 ? 0 : (uint64_t)in_work));
 }
@@ -79,10 +121,18 @@ static uint64_t bytes_of(struct vc_estimate *e, uint64_t elems, uint64_t head)
 
 void vc_estimate_cache(struct vc_estimate *e)
 {
+    bool decoder = false;
+
+    for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
+        decoder = decoder || is_causal(vc_graph_node(e->graph, n));
+    }
     for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(e->graph, n);
 
-        for (unsigned k = 1; k < 3 && strcmp(node->op, "Attention") == 0 && !e->storages.idle[n]; k++) {
+        if (strcmp(node->op, "Attention") != 0 || e->storages.idle[n] || is_of_encoder(e, node, decoder)) {
+            continue;
+        }
+        for (unsigned k = 1; k < 3; k++) {
             const struct vc_graph_value *value = vc_graph_value(e->graph, node->inputs[k]);
             int64_t last = vc_graph_dim_value(e->graph, value->shape[value->n_dims - 1]);
             uint64_t heads = value->n_dims == 4 ? 1 : (uint64_t)vc_node_int(node, "kv_num_heads", 1);

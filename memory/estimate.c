@@ -195,7 +195,7 @@ static enum vc_status add_teacher(struct vc_estimate *e, struct vc_memory_report
     uint64_t n = 1;
     enum vc_status status = VC_OK;
 
-    *teacher = (struct vc_memory_report){.peak_at = ""};
+    *teacher = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
     for (unsigned k = 0; v != VC_NO_VALUE && k < vc_graph_value(graph, v)->n_dims; k++) {
         int64_t size = vc_graph_dim_value(graph, vc_graph_value(graph, v)->shape[k]);
 
@@ -257,6 +257,28 @@ out:
     return status;
 }
 
+/* The same run as PyTorch's eager mode has it: how much more lives at its fullest step. */
+static enum vc_status add_frames(struct vc_estimate *e, uint64_t ideal)
+{
+    struct vc_timeline timeline = {.n = 0};
+    uint64_t most;
+    uint64_t step;
+    enum vc_status status;
+
+    VC_TRY(vc_frames_make(&e->storages));
+    VC_TRY(vc_timeline_make(e->ctx, &e->storages, &timeline));
+    VC_TRY(vc_timeline_most(e->ctx, &timeline, e->align, &most, &step));
+    most = vc_estimate_sum(e, most, most / 1000); /* statistics of rows, numbers of positions, and the like */
+    if (most > ideal) {
+        e->out->eager.bytes = most - ideal;
+        e->out->eager_at = name_of_step(e, step);
+    }
+out:
+    vc_timeline_release(e->ctx, &timeline);
+    vc_frames_release(&e->storages);
+    return status;
+}
+
 static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
 {
     struct vc_memory_part *c = e->out->components;
@@ -274,7 +296,7 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     VC_TRY(vc_buffers_pack(e->ctx, e->timeline.buffers, e->timeline.n, e->align, &packing));
     e->out->arena_bytes = packing.arena_bytes;
     e->out->arena_least = packing.live_bytes;
-    e->out->peak_at = name_of_step(e, packing.peak_step);
+    e->out->peak_at = e->out->eager_at = name_of_step(e, packing.peak_step);
     e->out->recomputed = e->timeline.recomputed;
     e->out->n_forward = e->timeline.n_forward;
     if (trains) {
@@ -300,6 +322,9 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     vc_estimate_add(e, VC_MEMORY_ACTIVATIONS, kept);
     c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_TRANSIENT].known = VC_KNOWN_MODELLED;
     add_exchange(e);
+    if (!trains && e->options.reuse) {
+        VC_TRY(add_frames(e, packing.live_bytes));
+    }
 out:
     return status;
 }
@@ -331,6 +356,8 @@ static void set_moments(struct vc_estimate *e, const struct vc_memory_report *te
                               vc_estimate_sum(e, teacher->components[VC_MEMORY_ACTIVATIONS].bytes, e->logits));
     }
     set_moment(e, VC_MOMENT_PEAK, states, backward, known);
+    e->out->eager.bytes = vc_estimate_sum(e, e->out->eager.bytes, e->out->moments[VC_MOMENT_PEAK].bytes);
+    e->out->eager.known = known;
     if (bytes_of(e, VC_MEMORY_COMMUNICATION) != 0) {
         e->out->components[VC_MEMORY_COMMUNICATION].known = VC_KNOWN_MODELLED;
         e->out->moments[VC_MOMENT_STEP].known = VC_KNOWN_MODELLED;
@@ -353,6 +380,7 @@ static void set_unknown(struct vc_estimate *e, const char *why, const char *name
     if (e->options.context_tokens != 0) {
         c[VC_MEMORY_KV_CACHE].known = VC_KNOWN_NOT;
     }
+    e->out->eager = (struct vc_memory_part){0, VC_KNOWN_NOT};
     for (enum vc_moment m = VC_MOMENT_FORWARD; m < VC_MOMENTS; m++) {
         e->out->moments[m].known = VC_KNOWN_NOT;
     }
@@ -442,7 +470,7 @@ static enum vc_status run_stages(struct vc_estimate *e)
     enum vc_status status = VC_OK;
 
     for (unsigned k = 0; k < n; k++) {
-        struct vc_memory_report own = {.peak_at = ""};
+        struct vc_memory_report own = {.peak_at = "", .eager_at = ""};
         struct vc_estimate one = *e;
         bool best;
 
@@ -528,7 +556,7 @@ static enum vc_status estimate(struct vc_estimate *e, const struct vc_memory_opt
     enum vc_status status;
 
     vc_clear_error(e->ctx);
-    *e->out = (struct vc_memory_report){.peak_at = ""};
+    *e->out = (struct vc_memory_report){.peak_at = "", .eager_at = ""};
     VC_TRY(vc_estimate_begin(e, options));
     if (e->options.pp > 1) {
         VC_TRY(run_stages(e));

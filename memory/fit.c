@@ -52,7 +52,8 @@ static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_option
         return r->components[VC_MEMORY_PARAMETERS].known != VC_KNOWN_NOT;
     }
     if (r->moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
-        *peak = r->moments[VC_MOMENT_PEAK].bytes;
+        *peak =
+            o->ideal ? r->moments[VC_MOMENT_PEAK].bytes : vc_max_u64(r->eager.bytes, r->moments[VC_MOMENT_PEAK].bytes);
         return true;
     }
     *peak = o->activation_bytes;

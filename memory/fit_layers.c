@@ -103,6 +103,7 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
         gone = least_bytes(&blocks->blocks[child], model, memory, vc_memory_float_type(graph, model));
         rest.components[VC_MEMORY_PARAMETERS].bytes -= vc_min_u64(gone, rest.components[VC_MEMORY_PARAMETERS].bytes);
         rest.moments[VC_MOMENT_PEAK].bytes -= vc_min_u64(gone + cache, rest.moments[VC_MOMENT_PEAK].bytes);
+        rest.eager.bytes -= vc_min_u64(gone + cache, rest.eager.bytes);
         child = blocks->blocks[child].next;
         (*largest)--;
     }

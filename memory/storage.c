@@ -304,13 +304,20 @@ static uint64_t count_scores(const struct vc_storages *s, const struct vc_graph_
     return k->n_dims != 3 ? 0 : n * count_rows(s->graph, q) * (uint64_t)vc_graph_dim_value(s->graph, k->shape[1]);
 }
 
+uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return s->unknown != NULL ? 0 : part_of(s, node->inputs[0], count_scores(s, node));
+}
+
 /* As one kernel: the sum of each row of scores. As products: the probabilities, in f32 and, where the values are of
  * half precision, as these; and what dropout makes of them, with its mask. */
 static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     uint64_t copies = 0;
-    uint64_t scores = s->unknown != NULL ? 0 : part_of(s, node->inputs[0], count_scores(s, node));
+    uint64_t scores = vc_storages_scores(s, n);
     const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
     uint64_t keys = k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
     unsigned width = s->width[node->outputs[0]];
@@ -345,6 +352,28 @@ static uint64_t adapter_bytes(const struct vc_storages *s, const struct vc_graph
     return (s->width[x] == 4 ? 0 : elems_of(s, x) * 4) + count_rows(s->graph, value) * s->options->lora_rank * 4;
 }
 
+/* A byte for each value that may be dropped; what is left is another copy beside a result that its operator keeps, or
+ * beside an input. */
+static uint64_t dropout_bytes(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint32_t y = node->outputs[0];
+    uint64_t bytes = 0;
+
+    if (y != VC_NO_VALUE && s->trained[y] && vc_graph_value(s->graph, y)->dropped) {
+        bytes += elems_of(s, y) + (vc_storages_saves(s, n, node->n_inputs) ? s->bytes[y] : 0);
+    }
+    for (unsigned k = 0; k < node->n_inputs; k++) {
+        uint32_t v = node->inputs[k];
+
+        if (v != VC_NO_VALUE && vc_graph_value(s->graph, v)->dropped &&
+            vc_graph_value(s->graph, v)->kind == VC_VALUE_INPUT && vc_storages_saves(s, n, k)) {
+            bytes += s->bytes[v];
+        }
+    }
+    return bytes;
+}
+
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -366,6 +395,7 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
         return 0;
     }
+    bytes += dropout_bytes(s, n);
     if ((saves & VC_SAVES_CHANNELS) != 0 && x->n_dims > 1 && s->unknown == NULL) {
         bytes += 8 * (uint64_t)vc_graph_dim_value(s->graph, x->shape[1]);
     }
@@ -582,6 +612,7 @@ void vc_storages_release(struct vc_storages *s)
     vc_free(s->ctx, s->used);
     vc_free(s->ctx, s->decoded);
     vc_free(s->ctx, s->statistic);
+    vc_frames_release(s);
 }
 
 static void find_used(struct vc_storages *s)

@@ -325,12 +325,19 @@ static void add_inference(struct maker *m)
         uint64_t first = kind == VC_VALUE_RESULT && s->options->reuse ? maker_of(m, v) : 0;
         uint64_t last = s->options->reuse ? vc_min_u64(s->last_use[v], end) : end;
 
+        if (s->frames.until != NULL && s->options->reuse) {
+            last = vc_min_u64(s->frames.until[v], end);
+        }
         if (s->root[v] == v && (kind == VC_VALUE_RESULT || kind == VC_VALUE_INPUT)) {
             add(m, s->bytes[v], first, last, kind == VC_VALUE_INPUT ? VC_MEMORY_INPUTS : VC_MEMORY_ACTIVATIONS);
         }
     }
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         m->out->node_of[n] = n;
+        if (s->frames.until != NULL) {
+            add(m, s->frames.extra[n], n, n, VC_MEMORY_TRANSIENT);
+            add(m, s->frames.kept[n], n + 1, vc_min_u64(s->frames.kept_until[n], end), VC_MEMORY_TRANSIENT);
+        }
     }
     m->out->n_steps = s->n_nodes;
     m->out->loss_step = end;
@@ -397,6 +404,36 @@ void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline)
     vc_free(ctx, timeline->buffers);
     vc_free(ctx, timeline->kinds);
     vc_free(ctx, timeline->node_of);
+}
+
+enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *t, uint64_t align, uint64_t *most,
+                                uint64_t *step)
+{
+    uint64_t *change = vc_calloc_array(ctx, VC_TAG_MISC, t->n_steps + 2, sizeof *change);
+    uint64_t now = 0;
+
+    if (change == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (size_t k = 0; k < t->n; k++) {
+        uint64_t bytes = t->buffers[k].size_bytes;
+
+        (void)vc_round_up_u64(bytes, align, &bytes);
+        if (t->buffers[k].first <= t->buffers[k].last) {
+            change[vc_min_u64(t->buffers[k].first, t->n_steps)] += bytes; /* modulo 2^64 */
+            change[vc_min_u64(t->buffers[k].last, t->n_steps) + 1] -= bytes;
+        }
+    }
+    *most = *step = 0;
+    for (uint64_t s = 0; s < t->n_steps; s++) {
+        now += change[s];
+        if (now > *most) {
+            *most = now;
+            *step = s;
+        }
+    }
+    vc_free(ctx, change);
+    return VC_OK;
 }
 
 uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind)

@@ -44,6 +44,14 @@ const struct vc_op_memory *vc_op_memory(const char *op);
 
 #define VC_NO_STORAGE ((uint32_t)-1)
 
+/* What eager PyTorch holds in inference (frames.c); `until` NULL: it is not asked. */
+struct vc_frames {
+    uint32_t *until;      /* by root: the last node that it lives at */
+    uint64_t *extra;      /* by node: bytes while it computes */
+    uint64_t *kept;       /* by node: bytes from then on ... */
+    uint32_t *kept_until; /* ... to that node */
+};
+
 struct vc_storages {
     struct vc_ctx *ctx;
     const struct vc_graph *graph;
@@ -69,7 +77,8 @@ struct vc_storages {
     bool *used;                      /* by value: a node that is not idle reads or makes it */
     uint64_t *decoded;               /* by value: bytes of the floats that a parameter becomes while a node reads it */
     const uint32_t *parts;           /* VC_RECOMPUTE_AUTO: by node, which are computed again together; NULL: none */
-    uint32_t vocabulary;             /* the table of the most rows that is looked up in; VC_NO_VALUE: none */
+    struct vc_frames frames;
+    uint32_t vocabulary; /* the table of the most rows that is looked up in; VC_NO_VALUE: none */
 };
 
 /* ---- divide.c: one device of several ---- */
@@ -86,6 +95,13 @@ uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_n
 enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph,
                                 const struct vc_memory_options *options, unsigned stage, struct vc_storages *out);
 void vc_storages_release(struct vc_storages *s);
+
+/* Sets and clears frames. */
+enum vc_status vc_frames_make(struct vc_storages *s);
+void vc_frames_release(struct vc_storages *s);
+
+/* Elements of the matrix of scores of an Attention, of this device. */
+uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t node);
 
 /* An attribute of the node. */
 int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
@@ -118,6 +134,10 @@ void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline);
 /* vc_allocator_emulate; reserved, if not NULL, gets what is reserved after each request. caching.c */
 enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
                                   struct vc_allocated *out, uint64_t *reserved);
+
+/* The most that lives at one step, blocks rounded up to `align`. VC_E_NOMEM. */
+enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *timeline, uint64_t align, uint64_t *most,
+                                uint64_t *step);
 
 /* What lives at that step, of that component or (VC_MEMORY_COMPONENTS) of all. */
 uint64_t vc_timeline_live(const struct vc_timeline *timeline, uint64_t step, enum vc_memory_kind kind);

@@ -146,6 +146,15 @@ static void write_report(struct vc_json *json, const struct vc_memory_report *r,
         }
         vc_json_end(json, '}');
     }
+    vc_json_begin(json, "eager", '{', true);
+    if (r->eager.known == VC_KNOWN_NOT) {
+        vc_json_null(json, "bytes");
+    } else {
+        vc_json_uint(json, "bytes", r->eager.bytes);
+    }
+    vc_json_string(json, "known", vc_known_name(r->eager.known));
+    vc_json_string(json, "at", r->eager_at == NULL || *r->eager_at == '\0' ? NULL : r->eager_at);
+    vc_json_end(json, '}');
     write_stages(json, r, o);
     vc_json_begin(json, "arena", '{', true);
     vc_json_uint(json, "bytes", r->arena_bytes);

@@ -326,6 +326,7 @@ static int run_plan(struct app *app, int n_args, char **args)
         cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
     }
     cli.fit.context_bytes = cli.memory.memory.context_bytes;
+    cli.fit.ideal = options_seen(&app->parsed, "runtime") && cli.memory.memory.runtime != VC_RUNTIME_DEQUANTIZE;
     app->subject = app->parsed.args[0];
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;

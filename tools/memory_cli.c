@@ -96,7 +96,8 @@ static const struct opt model_opts[] = {
     {.name = "runtime", .value = "native|dequantize|layerwise", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.runtime),
      .help = "codes of quantized weights are loaded as they are, as floats, or as they are with one tensor at a time as "
-             "floats (default: what the program does that usually loads the file)"},
+             "floats (default: what the program does that usually loads the file); fit: native and layerwise also mean a runtime that keeps no value "
+             "longer than it is needed, where without the option PyTorch's eager mode is meant"},
     {.name = "ctx", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.context_tokens),
      .help = "inference: keys and values of N positions are kept for every sequence"},
 };
@@ -509,6 +510,7 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
 {
     static const char *const moments[VC_MOMENTS] = {"after loading", "after the forward pass", "at the peak",
                                                     "after a step"};
+    static const char *const ideal = "at the peak, ideal"; /* nothing is kept that nobody needs any more */
     const struct vc_memory_report *r = &cli->report;
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
     const struct vc_memory_part *peak = &r->moments[VC_MOMENT_PEAK];
@@ -526,8 +528,11 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
     }
     for (enum vc_moment k = 0; k < VC_MOMENTS; k++) {
         if (trains || k == VC_MOMENT_LOAD || k == VC_MOMENT_PEAK) {
-            add_part(app, &table, moments[k], &r->moments[k], 0, INK_BOLD);
+            add_part(app, &table, !trains && k == VC_MOMENT_PEAK ? ideal : moments[k], &r->moments[k], 0, INK_BOLD);
         }
+    }
+    if (!trains && r->eager.known != VC_KNOWN_NOT) {
+        add_part(app, &table, "at the peak, PyTorch eager", &r->eager, 0, INK_BOLD);
     }
     if (r->reserved[VC_MOMENT_PEAK].bytes != 0) {
         add_part(app, &table, "reserved by the allocator", &r->reserved[VC_MOMENT_PEAK], 0, INK_NONE);

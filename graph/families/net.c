@@ -380,7 +380,11 @@ uint32_t vc_net_activation(struct vc_net *net, uint32_t x, const char *value, co
         return vc_graph_unknown(net->graph, NULL);
     }
     if (!a->gated) {
-        return vc_net_node(net, a->op, value, &x, 1, &tanh_form, a->tanh ? 1 : 0);
+        y = vc_net_node(net, a->op, value, &x, 1, &tanh_form, a->tanh ? 1 : 0);
+        if (y < net->graph->n_values) {
+            net->graph->values[y].stepwise = strcmp(function, "gelu_new") == 0;
+        }
+        return y;
     }
     if (a->factor != 1) {
         y = vc_net_op(net, "Mul", NULL, x, vc_graph_add_float(net->graph, a->factor));

@@ -471,11 +471,13 @@ static void add_flatten(struct vc_layer_list *list)
     plain(list, "Flatten", NULL, 0);
 }
 
-/* Nothing happens in inference. */
+/* Nothing happens in inference; training keeps a mask. */
 static void add_dropout(struct vc_layer_list *list)
 {
     if (list->layer.n_words > 1) {
         vc_layer_fail(list, "'%s' is one word too many", list->layer.words[1]);
+    } else if (list->value < list->graph->n_values) {
+        list->graph->values[list->value].dropped = true;
     }
 }
 

@@ -76,6 +76,9 @@ static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
     if (vc_onnx_output_is_used(b, node->from, 1)) {
         return true;
     }
+    if (node->inputs[0] < b->graph->n_values) {
+        b->graph->values[node->inputs[0]].dropped = true;
+    }
     vc_onnx_set_output(b, node->from, 0, node->inputs[0]);
     return false;
 }

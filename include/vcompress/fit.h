@@ -35,6 +35,7 @@ struct vc_fit_options {
     bool weights_only; /* the question is about weights alone */
     uint64_t
         activation_bytes; /* what is not known of activations, transients and inputs is taken to be this; 0: unknown */
+    bool ideal; /* the runtime keeps only what is needed (llama.cpp, onnxruntime); false: PyTorch's eager mode */
 };
 
 VC_API void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size);

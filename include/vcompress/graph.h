@@ -60,6 +60,8 @@ struct vc_graph_value {
     const void *data;  /* VC_VALUE_CONSTANT: its elements, double, int64_t, or int64_t 0 and 1 for _BOOL; else NULL */
     bool optional;     /* VC_VALUE_INPUT: a run may leave it out; all its elements are `otherwise` then */
     int64_t otherwise; /* 1 for attention_mask: no token is padding */
+    bool dropped;      /* what reads it reads values of which training drops some at random (Dropout) */
+    bool stepwise;     /* PyTorch's module computes it by operators one after the other: Gelu as "gelu_new" */
 };
 
 /* How a parameter's value is made from a tensor of the checkpoint (its integers, where the value's dtype is _I64): a

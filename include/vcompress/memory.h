@@ -203,6 +203,10 @@ struct vc_memory_report {
     const char *unknown;            /* why a part is not known, a sentence; NULL: all is ... */
     const char *unknown_name;       /* ... and the value, operator or tensor that it is about; NULL: none */
     uint64_t over_budget;           /* VC_RECOMPUTE_AUTO: bytes of the peak above the budget, which no plan reaches */
+    /* The peak as PyTorch's eager mode has it: in inference modules hold more than is needed; the peak of `moments` is
+     * that of a runtime that keeps only what is needed. */
+    struct vc_memory_part eager;
+    const char *eager_at; /* as peak_at */
 };
 
 /* Symbols of the graph have to be bound (vc_graph_bind); activations are not known where one is not. `model` tells how

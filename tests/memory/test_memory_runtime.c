@@ -1,5 +1,7 @@
 /* test_memory_runtime.c - what programs keep beside the values that are needed: floats of codes, masks of dropout, what
  * PyTorch's modules hold. */
+#include <stdio.h>
+
 #include "nets.h"
 
 /* Codes that are decoded while a product reads them: their floats live at that step, and only there. */
@@ -54,11 +56,65 @@ static void test_over_budget(void **unused)
     test_ctx_done(ctx);
 }
 
+/* A mask of a byte for each value, and a copy of what Relu keeps. */
+static void test_dropout(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *with = read_net(ctx, "input x [batch, 100]\nlinear a 512\nrelu\ndropout\nlinear b 10\n");
+    struct vc_graph *without = read_net(ctx, "input x [batch, 100]\nlinear a 512\nrelu\nlinear b 10\n");
+    struct vc_memory_options options = training(VC_OPTIMIZER_SGD);
+    struct vc_memory_report a;
+    struct vc_memory_report b;
+
+    (void)unused;
+    bind(ctx, with, 8, 0);
+    bind(ctx, without, 8, 0);
+    a = count(ctx, with, &options);
+    b = count(ctx, without, &options);
+    assert_int_equal(bytes_of(&a, VC_MEMORY_ACTIVATIONS) - bytes_of(&b, VC_MEMORY_ACTIVATIONS), 8 * 512 * (1 + 4));
+    vc_graph_close(with);
+    vc_graph_close(without);
+    test_ctx_done(ctx);
+}
+
+/* The decoder's own positions, and once those of the encoder; an encoder has none. */
+static void test_cross(void **unused)
+{
+    static const char t5[] =
+        "{\"architectures\": [\"T5ForConditionalGeneration\"], \"model_type\": \"t5\", \"vocab_size\": 97, "
+        "\"d_model\": 64, \"d_kv\": 8, \"d_ff\": 96, \"num_layers\": 3, \"num_decoder_layers\": 2, "
+        "\"num_heads\": 8}";
+    char bert[512];
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_config(ctx, t5);
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+
+    (void)unused;
+    vc_memory_defaults(&options);
+    options.context_tokens = 40;
+    bind(ctx, graph, 2, 17);
+    assert_int_equal(vc_graph_bind(ctx, graph, "decoder_sequence", 1), VC_OK);
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_KV_CACHE), 2 * 2 * 2 * (40 + 17) * 64 * 4);
+    vc_graph_close(graph);
+    snprintf(bert, sizeof bert, BERT_TEXT, 64, 128, 2, 4, 97);
+    graph = read_config(ctx, bert);
+    bind(ctx, graph, 2, 17);
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_KV_CACHE), 0);
+    assert_true(r.eager.bytes > r.moments[VC_MOMENT_PEAK].bytes);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_decoded),
         cmocka_unit_test(test_over_budget),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_cross),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);

@@ -154,7 +154,7 @@ static void test_inference(void **unused)
         assert_int_equal(vc_graph_bind(ctx, graph, "batch", (int64_t)best->batch), VC_OK);
         assert_int_equal(vc_memory_estimate(ctx, graph, NULL, best->memory, &again), VC_OK);
         if (!best->more_tensors) {
-            assert_int_equal(again.moments[VC_MOMENT_PEAK].bytes, best->fit.need_bytes);
+            assert_int_equal(again.eager.bytes, best->fit.need_bytes);
         }
         assert_int_equal(vc_graph_bind(ctx, graph, "batch", 64), VC_OK);
         vc_recipes_free(recipes);
@@ -445,7 +445,7 @@ static void test_layers(void **unused)
     assert_int_equal(vc_graph_bind(ctx, graph, "sequence", 1), VC_OK);
     a.memory.context_tokens = 256;
     assert_int_equal(vc_memory_estimate(ctx, graph, NULL, &a.memory, &report), VC_OK);
-    whole = report.moments[VC_MOMENT_PEAK].bytes;
+    whole = report.eager.bytes;
     for (uint32_t k = 0; k <= 4; k++) {
         uint32_t largest = 9;
 

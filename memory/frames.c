@@ -1,0 +1,353 @@
+/* frames.c - what PyTorch's eager mode keeps in inference beside values that are still needed: Python's frames hold the
+ * inputs of a module until it returns, and modules compute in more operators than the graph has.
+ *
+ *     the inputs of the model          until the end: the caller has them
+ *     a value that a module reads      until that module, and those around it that do not make it, have returned
+ *     the input of a linear layer      until the activation function behind it is done: both are one module
+ *     slices of one product            until the last of them is read: they are views of it
+ *     probabilities of attention       until the layer returns, which has them as a result, without one kernel for all
+ */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "memory/timeline.h"
+
+/* The last node of each block, and of each block around one: "a.b.c", "a.b", "a". */
+struct place {
+    const char *name;
+    size_t length; /* 0: free */
+    uint32_t last;
+};
+
+struct frames {
+    const struct vc_storages *s;
+    struct vc_frames *out;
+    struct place *places;
+    size_t n_places; /* a power of two */
+    bool shared;     /* an expert that all tokens use */
+    bool biased;     /* scores have numbers by relative position */
+};
+
+static struct place *find(const struct frames *f, const char *name, size_t length)
+{
+    uint64_t h = 1469598103934665603U;
+
+    for (size_t k = 0; k < length; k++) {
+        h = (h ^ (unsigned char)name[k]) * 1099511628211U;
+    }
+    for (size_t at = (size_t)(h >> 7) & (f->n_places - 1);; at = (at + 1) & (f->n_places - 1)) {
+        struct place *p = &f->places[at];
+
+        if (p->length == 0 || (p->length == length && memcmp(p->name, name, length) == 0)) {
+            return p;
+        }
+    }
+}
+
+/* The length of the next longer prefix of a block's name: "a", "a.b", ...; 0 behind the whole name. */
+static size_t longer(const char *block, size_t length)
+{
+    const char *from = block + length + (length != 0);
+
+    if (*block == '\0' || block[length] == '\0') {
+        return length == 0 ? strlen(block) : 0;
+    }
+    from = strchr(length == 0 ? block : from, '.');
+    return from == NULL ? strlen(block) : (size_t)(from - block);
+}
+
+static void note_blocks(struct frames *f)
+{
+    for (uint32_t n = 0; n < f->s->n_nodes; n++) {
+        const char *block = vc_graph_node(f->s->graph, n)->block;
+
+        for (size_t length = longer(block, 0); length != 0; length = longer(block, length)) {
+            struct place *p = find(f, block, length);
+
+            *p = (struct place){block, length, n};
+        }
+        f->shared = f->shared || strstr(block, ".shared_expert") != NULL;
+    }
+}
+
+static size_t count_prefixes(const struct vc_storages *s)
+{
+    size_t n = 1;
+
+    for (uint32_t k = 0; k < s->n_nodes; k++) {
+        const char *block = vc_graph_node(s->graph, k)->block;
+
+        for (size_t length = longer(block, 0); length != 0; length = longer(block, length)) {
+            n++;
+        }
+    }
+    return n;
+}
+
+static bool is_in(const char *block, const char *prefix, size_t length)
+{
+    return strncmp(block, prefix, length) == 0 && (block[length] == '\0' || block[length] == '.');
+}
+
+static const struct vc_graph_node *maker_of(const struct frames *f, uint32_t v)
+{
+    const struct vc_graph_value *value = v == VC_NO_VALUE ? NULL : vc_graph_value(f->s->graph, v);
+
+    return value != NULL && value->kind == VC_VALUE_RESULT ? vc_graph_node(f->s->graph, value->node) : NULL;
+}
+
+static void hold(struct frames *f, uint32_t v, uint32_t until)
+{
+    uint32_t *held = &f->out->until[f->s->root[v]];
+
+    *held = *held > until ? *held : until;
+}
+
+/* Until when the outermost module holds it that does not make it and reads it at node n. */
+static void hold_argument(struct frames *f, uint32_t v, const struct vc_graph_node *node)
+{
+    const struct vc_graph_node *maker = maker_of(f, f->s->root[v]);
+
+    for (size_t length = longer(node->block, 0); maker != NULL && length != 0; length = longer(node->block, length)) {
+        if (!is_in(maker->block, node->block, length)) {
+            hold(f, v, find(f, node->block, length)->last);
+            return;
+        }
+    }
+}
+
+/* The layer that the node is in: the first of its blocks that is a number; the whole graph where there is none. */
+static uint32_t end_of_layer(const struct frames *f, const struct vc_graph_node *node)
+{
+    size_t before = 0;
+
+    for (size_t length = longer(node->block, 0); length != 0; length = longer(node->block, length)) {
+        size_t from = before == 0 ? 0 : before + 1;
+
+        if (strspn(node->block + from, "0123456789") == length - from) {
+            return find(f, node->block, length)->last;
+        }
+        before = length;
+    }
+    return f->s->n_nodes;
+}
+
+static bool is_product(const struct vc_graph_node *node)
+{
+    return node != NULL && (strcmp(node->op, "MatMul") == 0 || strcmp(node->op, "Gemm") == 0);
+}
+
+/* x of act(x W + b), and of norm(convolution(x)). */
+static void hold_before_activation(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    static const char *const functions[] = {"Gelu", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "HardSwish", "Mish"};
+    const struct vc_graph_node *from = maker_of(f, node->n_inputs == 0 ? VC_NO_VALUE : node->inputs[0]);
+    bool function = false;
+
+    for (size_t k = 0; k < sizeof functions / sizeof functions[0]; k++) {
+        function = function || strcmp(node->op, functions[k]) == 0;
+    }
+    if (function && from != NULL && strcmp(from->op, "Add") == 0) {
+        from = maker_of(f, from->inputs[0]);
+    }
+    if ((function && is_product(from)) ||
+        (from != NULL && strcmp(node->op, "BatchNormalization") == 0 && strcmp(from->op, "Conv") == 0)) {
+        hold(f, from->inputs[0], n);
+    }
+}
+
+static const struct vc_graph_param *weight_of(const struct frames *f, const struct vc_graph_node *node)
+{
+    uint32_t v = is_product(node) && node->n_inputs > 1 ? node->inputs[1] : VC_NO_VALUE;
+    const struct vc_graph_value *value = v == VC_NO_VALUE ? NULL : vc_graph_value(f->s->graph, v);
+
+    return value != NULL && value->param != VC_NO_PARAM ? vc_graph_param(f->s->graph, value->param) : NULL;
+}
+
+/* Products of one input with slices of one tensor are one product: each part of it lives as long as any. Parts follow
+ * each other closely. */
+static void hold_slices(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    const struct vc_graph_param *param = weight_of(f, node);
+
+    for (uint32_t k = n + 1; param != NULL && param->sliced && k < f->s->n_nodes && k < n + 16; k++) {
+        const struct vc_graph_node *other = vc_graph_node(f->s->graph, k);
+        const struct vc_graph_param *its = weight_of(f, other);
+
+        if (its != NULL && its->sliced && other->inputs[0] == node->inputs[0] &&
+            strcmp(its->tensor, param->tensor) == 0) {
+            hold(f, node->outputs[0], f->s->last_use[f->s->root[other->outputs[0]]]);
+            hold(f, other->outputs[0], f->s->last_use[f->s->root[node->outputs[0]]]);
+        }
+    }
+}
+
+/* A number for each score: relative positions. */
+static bool is_bias(const struct frames *f, const struct vc_graph_node *node)
+{
+    const struct vc_graph_value *mask =
+        node->n_inputs > 3 && node->inputs[3] != VC_NO_VALUE ? vc_graph_value(f->s->graph, node->inputs[3]) : NULL;
+
+    return mask != NULL && mask->dtype == VC_DTYPE_F32 && mask->n_dims == 4;
+}
+
+/* Masks become a matrix of f32, one for all heads, that all layers share; layers of a model with relative positions
+ * that have none have a matrix of zeros for each head. A bias is copied for one kernel; without it the result is, while
+ * the probabilities are there. */
+static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_t n, uint64_t scores, uint64_t heads)
+{
+    const struct vc_graph_node *maker = maker_of(f, node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE);
+    bool fused = f->s->options->attention == VC_ATTENTION_FUSED;
+    uint32_t at = maker == NULL ? 0 : vc_graph_value(f->s->graph, node->inputs[3])->node;
+    uint32_t end = *node->block == '\0' ? f->s->n_nodes : find(f, node->block, longer(node->block, 0))->last;
+
+    if (is_bias(f, node)) {
+        f->biased = true;
+        f->out->extra[n] += f->s->bytes[fused ? node->inputs[3] : node->outputs[0]];
+    } else if (f->biased && f->out->kept[at] == 0 && maker != NULL) {
+        f->out->kept[at] = scores * f->s->width[node->outputs[0]];
+        f->out->kept_until[at] = end;
+    } else if (!fused && maker != NULL && f->out->kept[at] == 0) {
+        f->out->kept[at] = scores / heads * 4;
+        f->out->kept_until[at] = end;
+    }
+}
+
+/* Queries, keys and values are variables of the module; where heads share keys, copies of these for each head; as
+ * products, the probabilities, which the layer gets. */
+static void hold_attention(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    const struct vc_storages *s = f->s;
+    uint32_t end = *node->block == '\0' ? n : find(f, node->block, strlen(node->block))->last;
+    uint64_t q_heads = (uint64_t)vc_node_int(node, "q_num_heads", 1);
+    uint64_t kv_heads = (uint64_t)vc_node_int(node, "kv_num_heads", 1);
+    uint64_t scores = vc_storages_scores(s, n);
+
+    for (unsigned k = 0; k < 3 && k < node->n_inputs; k++) {
+        hold(f, node->inputs[k], end);
+    }
+    if (kv_heads != 0 && q_heads > kv_heads && s->options->attention == VC_ATTENTION_FUSED) {
+        f->out->extra[n] += (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) * q_heads / kv_heads;
+    }
+    if (s->options->attention != VC_ATTENTION_FUSED) {
+        f->out->kept[n] = scores * s->width[node->outputs[0]];
+        f->out->kept_until[n] = end_of_layer(f, node);
+    }
+    add_mask(f, node, n, scores, q_heads == 0 ? 1 : q_heads);
+}
+
+/* Operators that modules have no single one for. */
+static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    const struct vc_storages *s = f->s;
+    uint32_t y = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
+    uint64_t elems = y == VC_NO_VALUE ? 0 : s->bytes[y] / s->width[y];
+
+    if (strcmp(node->op, "RMSNormalization") == 0) { /* in f32, before the weight */
+        f->out->extra[n] += elems * (s->width[y] == 4 ? 4 : 8);
+    } else if (strcmp(node->op, "RotaryEmbedding") == 0) { /* x cos, and the turned x with sin */
+        f->out->extra[n] += 2 * s->bytes[y];
+    } else if (strcmp(node->op, "MaxPool") == 0) { /* where the maxima were */
+        f->out->extra[n] += 8 * elems;
+    } else if (strcmp(node->op, "Gelu") == 0 && vc_graph_value(s->graph, y)->stepwise) {
+        f->out->extra[n] += 3 * s->bytes[y];
+    }
+}
+
+/* Experts: transformers computes the rows that each has got side by side. Of a row that is the input, gate and up in
+ * one, the function's result and the product of both; or results, sorted, unsorted and weighted. The graph's experts
+ * begin with one product of all rows. */
+static void add_experts(struct frames *f, const struct vc_graph_node *node, uint32_t n)
+{
+    const struct vc_storages *s = f->s;
+    uint32_t chosen = 0;
+    uint64_t in;
+    uint64_t inner;
+
+    if (!node->expert || (n > 0 && vc_graph_node(s->graph, n - 1)->expert) || !is_product(node) ||
+        vc_graph_experts(s->graph, &chosen) == 0) {
+        return;
+    }
+    in = s->bytes[node->inputs[0]];
+    inner = s->bytes[node->outputs[0]];
+    if (n + 1 < s->n_nodes && strcmp(vc_graph_node(s->graph, n + 1)->op, "Split") == 0) {
+        inner /= 2;
+    }
+    f->out->extra[n] += chosen * vc_max_u64(4 * inner + in, 4 * in) + (f->shared ? in : 0);
+    f->out->extra[n] -= vc_min_u64(f->out->extra[n], s->bytes[node->outputs[0]]);
+}
+
+/* Cosines and sines of whole heads; the graph has each once for the two halves. */
+static void add_tables(struct frames *f)
+{
+    for (uint32_t n = 0; n < f->s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(f->s->graph, n);
+
+        if (strcmp(node->op, "Cos") == 0 || strcmp(node->op, "Sin") == 0) {
+            f->out->kept[n] = f->s->bytes[node->outputs[0]];
+            f->out->kept_until[n] = f->out->until[f->s->root[node->outputs[0]]];
+        }
+    }
+}
+
+static void walk(struct frames *f)
+{
+    const struct vc_storages *s = f->s;
+
+    for (uint32_t n = 0; n < s->n_nodes; n++) {
+        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+        if (s->idle[n]) {
+            continue;
+        }
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            if (node->inputs[k] != VC_NO_VALUE) {
+                hold_argument(f, node->inputs[k], node);
+            }
+        }
+        hold_before_activation(f, node, n);
+        hold_slices(f, node, n);
+        if (strcmp(node->op, "Attention") == 0) {
+            hold_attention(f, node, n);
+        }
+        add_parts(f, node, n);
+        add_experts(f, node, n);
+    }
+    add_tables(f);
+}
+
+enum vc_status vc_frames_make(struct vc_storages *s)
+{
+    struct vc_frames *out = &s->frames;
+    struct frames f = {.s = s, .out = out, .n_places = 1};
+
+    while (f.n_places < 2 * count_prefixes(s)) {
+        f.n_places *= 2;
+    }
+    out->until = vc_alloc_array(s->ctx, VC_TAG_MISC, s->n_values + 1U, sizeof *out->until);
+    out->extra = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_nodes + 1U, sizeof *out->extra);
+    out->kept = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_nodes + 1U, sizeof *out->kept);
+    out->kept_until = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_nodes + 1U, sizeof *out->kept_until);
+    f.places = vc_calloc_array(s->ctx, VC_TAG_MISC, f.n_places, sizeof *f.places);
+    if (out->until == NULL || out->extra == NULL || out->kept == NULL || out->kept_until == NULL || f.places == NULL) {
+        vc_free(s->ctx, f.places);
+        vc_frames_release(s);
+        return VC_E_NOMEM;
+    }
+    for (uint32_t v = 0; v < s->n_values; v++) {
+        out->until[v] = vc_graph_value(s->graph, v)->kind == VC_VALUE_INPUT ? s->n_nodes : s->last_use[v];
+    }
+    note_blocks(&f);
+    walk(&f);
+    vc_free(s->ctx, f.places);
+    return VC_OK;
+}
+
+void vc_frames_release(struct vc_storages *s)
+{
+    vc_free(s->ctx, s->frames.until);
+    vc_free(s->ctx, s->frames.extra);
+    vc_free(s->ctx, s->frames.kept);
+    vc_free(s->ctx, s->frames.kept_until);
+    s->frames = (struct vc_frames){.until = NULL};
+}

@@ -1,0 +1,151 @@
+"""test_memory_alive.py - the peak of inference in PyTorch's eager mode: tensors that are alive while models of transformers
+and torchvision run on the CPU, counted after each operator. What `estimate` says is never less and at most 10 % more."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import torch
+    import transformers
+    from torch.multiprocessing.reductions import StorageWeakRef
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+    if int(transformers.__version__.split(".")[0]) < 5 or int(torch.__version__.split(".")[0]) < 2:
+        raise ImportError("what is counted is that of transformers 5 with torch 2")
+except Exception as missing:
+    print("SKIPPED: %s for %s" % (missing, sys.executable))
+    sys.exit(77)
+
+transformers.logging.set_verbosity_error()
+PROGRAM = os.environ.get("VCOMPRESS_PROGRAM", "vcompress")
+T = transformers
+LAYERS = 2
+SEQ = 512
+
+
+class Alive(TorchDispatchMode):
+    """The most bytes of storages that live after an operator, without those of `own`."""
+
+    def __init__(self, own):
+        super().__init__()
+        self.own = {t.untyped_storage()._cdata for t in own}
+        self.alive = {}
+        self.peak = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        out = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves(out):
+            if isinstance(tensor, torch.Tensor):
+                storage = tensor.untyped_storage()
+                if storage._cdata not in self.own:
+                    self.alive.setdefault(storage._cdata, (StorageWeakRef(storage), storage.nbytes()))
+                del storage
+        for key in [k for k, (ref, _) in self.alive.items() if ref.expired()]:
+            del self.alive[key]
+        self.peak = max(self.peak, sum(n for _, n in self.alive.values()))
+        return out
+
+
+def measure(net, inputs):
+    net.eval()
+    given = [t for t in inputs.values() if isinstance(t, torch.Tensor)]
+    mode = Alive(list(net.parameters()) + list(net.buffers()) + given)
+    with torch.no_grad(), mode:
+        net(**inputs)
+    return mode.peak + sum(t.untyped_storage().nbytes() for t in given)
+
+
+DECODER = dict(vocab_size=1000, hidden_size=2048, intermediate_size=8192, num_attention_heads=32, num_key_value_heads=8,
+               num_hidden_layers=LAYERS)
+MOE = dict(vocab_size=1000, hidden_size=2048, num_attention_heads=16, num_key_value_heads=4, num_hidden_layers=LAYERS)
+# name, configuration, class, whether attention as products is asked about, too
+FAMILIES = [
+    ("bert", lambda: T.BertConfig(vocab_size=1000, num_hidden_layers=LAYERS), "BertModel", True),
+    ("bert, words", lambda: T.BertConfig(num_hidden_layers=LAYERS), "BertForMaskedLM", False),
+    ("distilbert", lambda: T.DistilBertConfig(vocab_size=1000, n_layers=LAYERS), "DistilBertModel", False),
+    ("mpnet", lambda: T.MPNetConfig(vocab_size=1000, num_hidden_layers=LAYERS, max_position_embeddings=514), "MPNetModel", True),
+    ("gpt2", lambda: T.GPT2Config(vocab_size=1000, n_layer=LAYERS), "GPT2Model", True),
+    ("gpt2, words", lambda: T.GPT2Config(n_layer=LAYERS), "GPT2LMHeadModel", False),
+    ("llama", lambda: T.LlamaConfig(**DECODER), "LlamaForCausalLM", True),
+    ("mistral", lambda: T.MistralConfig(sliding_window=64, **DECODER), "MistralForCausalLM", False),
+    ("qwen3", lambda: T.Qwen3Config(head_dim=128, **DECODER), "Qwen3ForCausalLM", True),
+    ("phi3", lambda: T.Phi3Config(pad_token_id=0, **DECODER), "Phi3ForCausalLM", True),
+    ("gemma2", lambda: T.Gemma2Config(head_dim=256, **dict(DECODER, num_attention_heads=8, num_key_value_heads=4)), "Gemma2ForCausalLM", True),
+    ("olmo2", lambda: T.Olmo2Config(**DECODER), "Olmo2ForCausalLM", False),
+    ("mixtral", lambda: T.MixtralConfig(num_local_experts=4, num_experts_per_tok=2, intermediate_size=2048, **MOE), "MixtralForCausalLM", True),
+    ("qwen3_moe", lambda: T.Qwen3MoeConfig(num_experts=8, num_experts_per_tok=2, moe_intermediate_size=768, intermediate_size=2048, head_dim=128,
+                                           **MOE), "Qwen3MoeForCausalLM", False),
+    ("t5", lambda: T.T5Config(num_layers=LAYERS, num_decoder_layers=LAYERS, d_model=768, d_ff=3072, num_heads=12), "T5ForConditionalGeneration", True),
+    ("whisper", lambda: T.WhisperConfig(encoder_layers=LAYERS, decoder_layers=LAYERS, d_model=768, encoder_attention_heads=12, decoder_attention_heads=12,
+                                        encoder_ffn_dim=3072, decoder_ffn_dim=3072), "WhisperForConditionalGeneration", True),
+    ("vit", lambda: T.ViTConfig(num_hidden_layers=LAYERS), "ViTForImageClassification", True),
+    ("resnet", lambda: T.ResNetConfig(), "ResNetForImageClassification", False),
+]
+
+
+class Peaks(unittest.TestCase):
+    def estimate(self, name, text, *args):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, name)
+            with open(path, "w") as f:
+                f.write(text)
+            out = subprocess.run([PROGRAM, "estimate", "--json", path] + list(args), stdout=subprocess.PIPE, check=True).stdout
+        report = json.loads(out)
+        weights = report["components"]["parameters"]["bytes"]
+        return report["moments"]["peak"]["bytes"] - weights, report["eager"]["bytes"] - weights
+
+    def judge(self, name, theirs, ours):
+        print("| %s | %s | %s | %.3f | %s | %.3f |" % (name, format(theirs, ","), format(ours[0], ","), ours[0] / theirs,
+                                                       format(ours[1], ","), ours[1] / theirs), flush=True)
+        self.assertLessEqual(theirs, ours[1], name)
+        self.assertLessEqual(ours[1], 1.1 * theirs, name)
+
+    def family(self, name, make, kind, eager):
+        config = make()
+        config._attn_implementation = "eager" if eager or kind.startswith("ResNet") else "sdpa"
+        config.architectures = [kind]
+        args = ["--batch", "1", "--attention", "eager" if eager else "fused"]
+        if kind.startswith("Whisper"):
+            inputs = {"input_features": torch.zeros(1, 80, 3000), "decoder_input_ids": torch.zeros(1, 64, dtype=torch.long)}
+            args += ["--size", "decoder_sequence=64"]
+        elif kind.endswith("ImageClassification"):
+            inputs = {"pixel_values": torch.zeros(1, 3, 224, 224)}
+        else:
+            inputs = {"input_ids": torch.zeros(1, SEQ, dtype=torch.long)}
+            args += ["--seq", str(SEQ)]
+        if kind.startswith("T5"):
+            inputs["decoder_input_ids"] = inputs["input_ids"]
+            args += ["--size", "decoder_sequence=%d" % SEQ]
+        if "Causal" in kind or "GPT2" in kind or "Generation" in kind:
+            inputs["use_cache"] = False
+        net = getattr(T, kind)(config)
+        self.judge(name + (", eager attention" if eager else ""), measure(net, inputs),
+                   self.estimate("config.json", json.dumps(config.to_dict()), *args))
+
+    def test_families(self):
+        for name, make, kind, eager in FAMILIES:
+            for products in (False, True) if eager else (False,):
+                if kind in ("MPNetModel", "Gemma2ForCausalLM") and not products:
+                    continue  # they have no other
+                with self.subTest(name, eager=products):
+                    self.family(name, make, kind, products)
+
+    def test_torchvision(self):
+        try:
+            import torchvision
+        except Exception as missing:
+            self.skipTest(str(missing))
+        sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "memory", "cases"))
+        import nets
+        for name, text, args in (("resnet18", nets.resnet(2, (2, 2, 2, 2), False), []),
+                                 ("resnet50", nets.resnet(2, (3, 4, 6, 3), True), []), ("alexnet", nets.alexnet(2), ["--in-place"])):
+            with self.subTest(name):
+                theirs = measure(getattr(torchvision.models, name)(), {"x": torch.zeros(2, 3, 224, 224)})
+                self.judge("torchvision's " + name, theirs, self.estimate("net.txt", text, *args))
+
+
+if __name__ == "__main__":
+    unittest.main()
