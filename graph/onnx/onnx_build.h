@@ -4,7 +4,7 @@
  *     onnx_older.c   what older operator sets say otherwise   onnx_fold.c     exact rewrites of what exporters emit
  *     onnx_same.c    operators in other words                 onnx_microsoft.c  those of the domain com.microsoft
  *     onnx_inline.c  functions of the file                    onnx_declared.c  what the file says about values
- *     onnx_qlinear.c operators on codes
+ *     onnx_qlinear.c operators on codes              onnx_known.c    inputs that are computed of constants
  *     onnx_node.c    a node on its way into the graph         onnx_repair.c  names by values
  *     onnx_text.c, onnx_print.c   the textual form
  *
@@ -129,6 +129,9 @@ uint32_t vc_onnx_make_value(struct vc_onnx_build *b, struct vc_onnx_name *name);
 uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const struct vc_program_tensor *tensor);
 /* ONNX's number for the type of the node's input k, as far as the file says it; 0: it does not. */
 int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_program_node *node, size_t k);
+/* The elements of a parameter of the file where they are few; NULL: it is none, or another checkpoint's. */
+const struct vc_program_tensor *vc_onnx_tensor_of(const struct vc_onnx_build *b, uint32_t value);
+double vc_onnx_real_at(const struct vc_program_tensor *tensor, size_t k);
 /* The single number that the value is known to be. */
 bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number);
 
@@ -136,6 +139,11 @@ bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *numbe
 
 /* Rewrites the node for VC_GRAPH_OPSET. False: nothing is left to add, its outputs are set or a problem is noted. */
 bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node);
+
+/* ---- onnx_known.c ---- */
+
+/* The value, or the constant that it is, where it is computed of constants and has at most VC_MAX_ELEMS elements. */
+uint32_t vc_onnx_known(struct vc_onnx_build *b, uint32_t value);
 
 /* ---- onnx_same.c ---- */
 

@@ -10,7 +10,7 @@
 
 #include "graph/onnx/onnx_build.h"
 
-#define MAX_DEPTH 32 /* functions that call functions */
+#define MAX_DEPTH 100 /* functions that call functions */
 
 struct inliner {
     struct vc_onnx_build *b;
@@ -24,6 +24,7 @@ struct call {
     const struct vc_program_function *fn;
     const struct vc_program_node *node; /* as it stands in the program: names are those outside */
     const char *prefix;
+    const struct call *from; /* the call that this one is a part of; NULL: of the model */
     unsigned depth;
 };
 
@@ -154,32 +155,50 @@ out:
 /* ---- the program ---- */
 
 static enum vc_status add_call(struct inliner *in, const struct vc_program_function *fn,
-                               const struct vc_program_node *node, unsigned depth);
+                               const struct vc_program_node *node, const struct call *from);
 
 /* A node as it stands in the program: itself, or what it calls. */
-static enum vc_status add(struct inliner *in, const struct vc_program_node *node, unsigned depth)
+static enum vc_status add(struct inliner *in, const struct vc_program_node *node, const struct call *from)
 {
     const struct vc_program_function *fn = function_of(in->b->program, node);
 
-    return fn != NULL ? add_call(in, fn, node, depth) : add_node(in, node);
+    return fn != NULL ? add_call(in, fn, node, from) : add_node(in, node);
+}
+
+/* Why the call cannot be taken apart; NULL: it can. */
+static const char *why_not(struct inliner *in, const struct call *c)
+{
+    for (const struct call *outer = c->from; outer != NULL; outer = outer->from) {
+        if (outer->fn == c->fn) {
+            return "calls itself";
+        }
+    }
+    return c->depth == MAX_DEPTH       ? "is called by 100 functions, one inside the other; more are not supported"
+           : !same_opset(in->b, c->fn) ? "is of another operator set than the model"
+           : in->n + in->n_calls++ > VC_PROGRAM_MAX_NODES ? "makes more nodes than are supported"
+                                                          : NULL;
+}
+
+static void refuse(struct inliner *in, const struct call *c, const char *why)
+{
+    char text[400];
+
+    vc_graph_complain(in->b->graph, "%s: the function '%.100s' %s", vc_onnx_node_text(c->node, text, sizeof text),
+                      c->fn->name, why);
 }
 
 static enum vc_status add_call(struct inliner *in, const struct vc_program_function *fn,
-                               const struct vc_program_node *node, unsigned depth)
+                               const struct vc_program_node *node, const struct call *from)
 {
-    struct call c = {.fn = fn, .node = node, .prefix = "", .depth = depth};
-    char text[400];
+    struct call c = {.fn = fn, .node = node, .prefix = "", .from = from, .depth = from == NULL ? 0 : from->depth + 1};
+    const char *why = why_not(in, &c);
     enum vc_status status = VC_OK;
 
     for (size_t k = node->n_outputs; k-- > 0;) {
         c.prefix = *node->outputs[k] != '\0' ? node->outputs[k] : c.prefix;
     }
-    if (depth == MAX_DEPTH || !same_opset(in->b, fn) || in->n + in->n_calls++ > VC_PROGRAM_MAX_NODES) {
-        vc_graph_complain(in->b->graph, "%s: the function '%.100s' %s", vc_onnx_node_text(node, text, sizeof text),
-                          fn->name,
-                          depth == MAX_DEPTH       ? "calls itself"
-                          : !same_opset(in->b, fn) ? "is of another operator set than the model"
-                                                   : "makes more nodes than are supported");
+    if (why != NULL) {
+        refuse(in, &c, why);
         return VC_OK;
     }
     for (size_t k = 0; k < fn->n_nodes && in->b->graph->n_problems < VC_GRAPH_MAX_PROBLEMS; k++) {
@@ -195,7 +214,7 @@ static enum vc_status add_call(struct inliner *in, const struct vc_program_funct
         VC_TRY(take_names(in, &c, inner->inputs, inner->n_inputs, &to.inputs));
         VC_TRY(take_names(in, &c, inner->outputs, inner->n_outputs, &to.outputs));
         VC_TRY(take_attrs(in, &c, inner, &to));
-        VC_TRY(add(in, &to, depth + 1));
+        VC_TRY(add(in, &to, &c));
     }
 out:
     return status;
@@ -212,7 +231,7 @@ enum vc_status vc_onnx_inline(struct vc_onnx_build *b, struct vc_program *own)
         return VC_OK;
     }
     for (size_t k = 0; k < b->program->n_nodes; k++) {
-        VC_TRY(add(&in, &b->program->nodes[k], 0));
+        VC_TRY(add(&in, &b->program->nodes[k], NULL));
     }
     nodes = vc_arena_alloc(b->ctx, b->source->arena, (in.n + 1) * sizeof *nodes);
     VC_TRY_ALLOC(nodes);

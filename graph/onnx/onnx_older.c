@@ -189,6 +189,18 @@ static bool take_resize(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
+/* Before 10 k was an attribute. */
+static bool take_top_k(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    const struct vc_graph_attr *k = vc_onnx_attr(node, "k");
+
+    if (k != NULL && k->kind == VC_ATTR_INT && node->n_inputs == 1) {
+        vc_onnx_set_input(node, 1, vc_graph_add_ints(b->graph, &k->i, 1));
+        vc_onnx_drop_attr(node, "k");
+    }
+    return true;
+}
+
 /* Its value is a tensor of one element. */
 static bool take_constant_of_shape(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
@@ -246,6 +258,26 @@ static bool take_group_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
+/* Inputs that say shapes, and that the graph has to know. */
+static void know_inputs(struct vc_onnx_build *b, struct vc_onnx_node *node)
+{
+    static const struct {
+        const char *op;
+        unsigned first, last;
+    } rows[] = {
+        {"Resize", 1, 3},  {"Upsample", 1, 1}, {"Reshape", 1, 1},   {"Slice", 1, 4},           {"Pad", 1, 3},
+        {"Expand", 1, 1},  {"Tile", 1, 1},     {"TopK", 1, 1},      {"ConstantOfShape", 0, 0}, {"Range", 0, 2},
+        {"Squeeze", 1, 1}, {"Split", 1, 1},    {"Unsqueeze", 1, 1}, {"OneHot", 1, 1},          {"CumSum", 1, 1}};
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (unsigned k = rows[i].first; strcmp(rows[i].op, node->op) == 0 && k <= rows[i].last; k++) {
+            if (vc_onnx_has_input(node, k)) {
+                node->inputs[k] = vc_onnx_known(b, node->inputs[k]);
+            }
+        }
+    }
+}
+
 bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     static const struct {
@@ -275,10 +307,12 @@ bool vc_onnx_modernize(struct vc_onnx_build *b, struct vc_onnx_node *node)
                 {"Softmax", take_softmax},
                 {"LogSoftmax", take_softmax},
                 {"Upsample", take_resize},
+                {"TopK", take_top_k},
                 {"Resize", take_resize},
                 {"ConstantOfShape", take_constant_of_shape},
                 {"GroupNormalization", take_group_norm}};
 
+    know_inputs(b, node);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         if (strcmp(rows[k].op, node->op) == 0) {
             return rows[k].take(b, node);

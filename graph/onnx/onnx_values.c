@@ -30,7 +30,7 @@ static double single(uint32_t bits)
 }
 
 /* Element k of a float type. */
-static double real_at(const struct vc_program_tensor *t, size_t k)
+double vc_onnx_real_at(const struct vc_program_tensor *t, size_t k)
 {
     const unsigned char *p = t->data;
     uint64_t bits;
@@ -148,7 +148,7 @@ uint32_t vc_onnx_add_tensor(struct vc_onnx_build *b, const char *name, const str
     }
     for (size_t k = 0; k < n; k++) {
         if (kind == VC_DTYPE_F32) {
-            ((double *)elements)[k] = real_at(tensor, k);
+            ((double *)elements)[k] = vc_onnx_real_at(tensor, k);
         } else {
             ((int64_t *)elements)[k] = integer_at(tensor, k);
         }
@@ -202,6 +202,19 @@ int64_t vc_onnx_type_of_input(const struct vc_onnx_build *b, const struct vc_pro
     return 0;
 }
 
+const struct vc_program_tensor *vc_onnx_tensor_of(const struct vc_onnx_build *b, uint32_t value)
+{
+    const struct vc_graph_value *v = &b->graph->values[value];
+    const struct vc_program_tensor *tensor =
+        v->kind == VC_VALUE_PARAMETER && v->param < b->of_param_capacity ? b->of_param[v->param] : NULL;
+
+    return tensor != NULL && tensor->data != NULL && count_of(tensor) != 0 && v->dtype == VC_DTYPE_F32 &&
+                   vc_onnx_kind(tensor->dtype) == VC_DTYPE_F32 && !b->graph->params[v->param].from_weights &&
+                   !b->graph->params[v->param].sliced && !b->graph->params[v->param].transposed
+               ? tensor
+               : NULL;
+}
+
 bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *number)
 {
     const struct vc_graph_value *v = value == VC_NO_VALUE ? NULL : &b->graph->values[value];
@@ -219,10 +232,9 @@ bool vc_onnx_scalar(const struct vc_onnx_build *b, uint32_t value, double *numbe
         *number = v->dtype == VC_DTYPE_F32 ? *(const double *)v->data : (double)*(const int64_t *)v->data;
         return true;
     }
-    tensor = v->kind == VC_VALUE_PARAMETER && v->param < b->of_param_capacity ? b->of_param[v->param] : NULL;
-    if (tensor != NULL && tensor->data != NULL && count_of(tensor) == 1 &&
-        vc_onnx_kind(tensor->dtype) == VC_DTYPE_F32) {
-        *number = real_at(tensor, 0);
+    tensor = vc_onnx_tensor_of(b, value);
+    if (tensor != NULL && count_of(tensor) == 1) {
+        *number = vc_onnx_real_at(tensor, 0);
         return true;
     }
     return false;

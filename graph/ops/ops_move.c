@@ -147,15 +147,17 @@ void vc_infer_concat(struct vc_infer *in)
 /* Where a slice begins or ends: negative numbers count from the end, and what is beyond an end is that end. Of sizes
  * that depend on inputs it is taken that the slice lies within the dimension, as it does wherever its author wrote it
  * for that. */
-static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct vc_dim size, bool backwards)
+static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct vc_dim size, bool backwards,
+                                 bool is_end)
 {
+    const int64_t low = backwards && is_end ? -1 : 0; /* a start is an element, an end may be before all of them */
     int64_t least;
     bool negative = vc_dim_is_number(at)
                         ? at.size < 0
                         : vc_dim_least(dims, vc_dim_subtract(dims, vc_dim_number(0), at), &least) && least > 0;
 
     if (vc_dim_is_number(at) && at.size <= -TO_THE_END) { /* before the first element, whatever the size is */
-        return vc_dim_number(backwards ? -1 : 0);
+        return vc_dim_number(low);
     }
     if (negative) {
         at = vc_dim_add(dims, at, size);
@@ -164,7 +166,6 @@ static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct 
         return backwards ? vc_dim_subtract(dims, size, vc_dim_number(1)) : size;
     }
     if (vc_dim_is_number(at) && vc_dim_is_number(size)) {
-        int64_t low = backwards ? -1 : 0;
         int64_t high = backwards ? size.size - 1 : size.size;
 
         return vc_dim_number(at.size < low ? low : at.size > high ? high : at.size);
@@ -176,8 +177,8 @@ static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct 
 static struct vc_dim slice_size(struct vc_dims *dims, struct vc_dim start, struct vc_dim end, int64_t step,
                                 struct vc_dim size)
 {
-    struct vc_dim first = slice_bound(dims, start, size, step < 0);
-    struct vc_dim behind = slice_bound(dims, end, size, step < 0);
+    struct vc_dim first = slice_bound(dims, start, size, step < 0, false);
+    struct vc_dim behind = slice_bound(dims, end, size, step < 0, true);
     struct vc_dim length = step > 0 ? vc_dim_subtract(dims, behind, first) : vc_dim_subtract(dims, first, behind);
     int64_t stride = step > 0 ? step : -step;
 
@@ -205,7 +206,7 @@ static void slice_elems(struct vc_infer *in, const int64_t *axes, const struct v
     steps_of(x, step);
     for (size_t k = 0; k < n; k++) {
         unsigned axis = vc_infer_axis(in, axes[k], x->n_dims);
-        struct vc_dim from = slice_bound(vc_infer_dims(in), starts[k], x->shape[axis], steps[k] < 0);
+        struct vc_dim from = slice_bound(vc_infer_dims(in), starts[k], x->shape[axis], steps[k] < 0, false);
 
         if (in->failed || !vc_dim_is_number(from)) {
             return;
