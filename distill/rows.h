@@ -7,6 +7,7 @@
 
 #include "core/base/arena.h"
 #include "distill/row_array.h"
+#include "graph/ids.h"
 
 struct vc_rows {
     struct vc_ctx *ctx;
@@ -35,6 +36,7 @@ struct vc_rows_input {
     size_t channels; /* with a mean of their own: 1, or the second dimension; each has `plane` elements in a row */
     size_t plane;
     bool integers;
+    struct vc_ids ids;
 };
 
 /* The inputs of one graph. */

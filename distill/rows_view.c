@@ -169,6 +169,7 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
     to->name = input->name;
     to->value = vc_graph_input(graph, k);
     to->integers = input->dtype != VC_DTYPE_F32;
+    to->ids = vc_graph_ids(graph, to->value);
     to->n_elems = (size_t)(t->n_elems / t->shape[0]);
     to->channels = input->n_dims > 1 ? (size_t)vc_graph_dim_value(graph, input->shape[1]) : 1;
     if (!to->integers && ((rows->n_mean > 1 && rows->n_mean != to->channels) ||
@@ -265,7 +266,11 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
 
         VC_TRY(vc_row_array_read(rows->ctx, &rows->arrays[input->tensor], numbers[r], &raw));
         for (size_t i = 0; input->integers && i < input->n_elems; i++) {
-            ((int64_t *)to)[r * input->n_elems + i] = vc_integer_at(dtype, raw, i);
+            int64_t x = vc_integer_at(dtype, raw, i);
+
+            ((int64_t *)to)[r * input->n_elems + i] = x;
+            VC_TRY(vc_graph_check_id(rows->ctx, &input->ids, rows->model->path,
+                                     rows->model->tensors[input->tensor].name, x, numbers[r], i));
         }
         if (!input->integers) {
             put_row(rows, input, dtype, raw, f64, to, r * input->n_elems);

@@ -42,6 +42,7 @@ enum vc_status vc_graph_from_program(const struct vc_graph_source *source, struc
             "lies beside it");
     }
     VC_TRY(vc_graph_create(source->ctx, &graph));
+    graph->ids_from_0 = source->program->kind == VC_PROGRAM_CONFIG || source->program->kind == VC_PROGRAM_KEYS;
     VC_TRY(build(source, graph));
     return vc_graph_finish(graph, out);
 out:

@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
+#include "graph/ids.h"
 #include "passes/graph_params.h"
 
 /* ---- arrays of a file ---- */
@@ -145,6 +146,24 @@ static enum vc_status cut_rows(struct reading *f, const struct vc_graph_value *i
     return VC_OK;
 }
 
+/* Tokens and the like, n of an array: told by the row of the file. */
+static enum vc_status check_ids(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t k, const char *path,
+                                const struct vc_graph_array *array, uint64_t n, const char *name)
+{
+    struct vc_ids ids = vc_graph_ids(graph, vc_graph_input(graph, k));
+    uint64_t rows = array->n_dims != 0 ? array->shape[0] : 1;
+    enum vc_status status = VC_OK;
+
+    for (uint64_t i = 0; ids.table != NULL && vc_is_integer(array->dtype) && i < n; i++) {
+        uint64_t per_row = n / rows;
+
+        VC_TRY(vc_graph_check_id(ctx, &ids, path, name, vc_integer_at(array->dtype, array->data, i), i / per_row,
+                                 i % per_row));
+    }
+out:
+    return status;
+}
+
 static enum vc_status read_input(struct reading *f, uint32_t k)
 {
     const struct vc_graph_value *input = vc_graph_value(f->graph, vc_graph_input(f->graph, k));
@@ -175,6 +194,7 @@ static enum vc_status read_input(struct reading *f, uint32_t k)
     array->data = data;
     f->to->n++;
     VC_TRY(vc_model_read(f->ctx, f->to->data, index, 0, array->n_elems, data, n_bytes));
+    VC_TRY(check_ids(f->ctx, f->graph, k, vc_model_path(f->to->data), array, array->n_elems, tensor->name));
     if (input->dtype == VC_DTYPE_F32 && tensor->dtype >= VC_DTYPE_BOOL && tensor->dtype <= VC_DTYPE_I64) {
         VC_TRY(make_floats(f, array));
     }
@@ -304,6 +324,7 @@ enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *g
 {
     const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
     const struct vc_graph_array *given = NULL;
+    enum vc_status status;
 
     for (size_t i = 0; i < n; i++) {
         given = strcmp(arrays[i].name, input->name) == 0 ? &arrays[i] : given;
@@ -320,5 +341,8 @@ enum vc_status vc_graph_input_value(struct vc_ctx *ctx, const struct vc_graph *g
         return vc_fail(ctx, VC_E_ARGUMENT, "the input '%s' is of type %s and has %u dimensions; the model takes %s",
                        given->name, vc_dtype_name(given->dtype), given->n_dims, value->is_real ? "floats" : "integers");
     }
-    return copy_input(ctx, given, f64, value);
+    VC_TRY(copy_input(ctx, given, f64, value));
+    VC_TRY(check_ids(ctx, graph, k, NULL, given, value->n, given->name));
+out:
+    return status;
 }

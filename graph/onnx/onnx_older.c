@@ -16,7 +16,18 @@ static bool take_axes(struct vc_onnx_build *b, struct vc_onnx_node *node)
 
 static bool take_split(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
+    const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
+    int64_t n = (int64_t)node->from->n_outputs;
+    int64_t axis = vc_onnx_int(node, "axis", 0);
+
     vc_onnx_ints_to_input(b, node, "split", 1);
+    if (b->opset < 18 && !vc_onnx_has_input(node, 1) && x != NULL && n != 0) {
+        axis += axis < 0 ? (int64_t)x->n_dims : 0;
+        if (axis >= 0 && axis < (int64_t)x->n_dims && vc_dim_is_number(x->shape[axis]) &&
+            x->shape[axis].size % n != 0) {
+            return vc_onnx_refuse(b, node, "its outputs have no equal sizes, as they have to before operator set 18");
+        }
+    }
     return true;
 }
 

@@ -226,6 +226,81 @@ out:
     return status;
 }
 
+/* ---- folded batch normalization ---- */
+
+/* The name of a variance that batch normalization has counted: PyTorch's, Keras', Flax'. */
+static bool is_variance(const char *name)
+{
+    static const char *const ends[] = {"running_var", "moving_variance", "moving_variance:0", "/var", ".var"};
+    size_t n = strlen(name);
+
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        if (n >= strlen(ends[k]) && strcmp(name + n - strlen(ends[k]), ends[k]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A variance of the checkpoint that no tensor of the graph is; NULL: there is none. */
+static const struct vc_tensor *left_variance(const struct vc_onnx_build *b, const bool *claimed)
+{
+    for (size_t k = 0; k < vc_model_tensor_count(b->source->weights); k++) {
+        const struct vc_tensor *t = vc_model_tensor(b->source->weights, k);
+
+        if (!claimed[k] && t->n_dims == 1 && is_weight(t) && is_variance(t->name)) {
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* A graph that has no statistics of a batch normalization of the checkpoint has it in its weights, which then are
+ * others than those of the checkpoint that have their names; and biases that the checkpoint has not. Together they are
+ * no model. */
+static enum vc_status refuse_folded(struct vc_onnx_build *b)
+{
+    const struct vc_program *p = b->program;
+    bool *claimed =
+        vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(b->source->weights) + 1, sizeof *claimed);
+    const struct vc_tensor *variance;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(claimed);
+    for (size_t k = 0; k < p->n_constants; k++) {
+        if (b->matches[k].index != VC_NO_TENSOR) {
+            claimed[b->matches[k].index] = true;
+        }
+    }
+    variance = left_variance(b, claimed);
+    for (size_t k = 0; variance != NULL && k < p->n_constants; k++) {
+        struct candidate other = {.model = b->source->weights, .index = b->matches[k].index};
+        float *values = NULL;
+        bool transposed = b->matches[k].transposed;
+        bool same = true;
+
+        if (other.index == VC_NO_TENSOR || vc_model_tensor(b->source->model, p->constants[k].index)->n_dims < 2) {
+            continue;
+        }
+        VC_TRY(read_tensor(b->ctx, b->source->model, p->constants[k].index, &values));
+        status = compare(b->ctx, vc_model_tensor(b->source->model, p->constants[k].index), values, &other, &same,
+                         &transposed);
+        vc_free(b->ctx, values);
+        VC_TRY(status);
+        if (!same) {
+            vc_graph_complain(
+                b->graph,
+                "%s of the checkpoint has no place in the graph, and %s has other values than there: batch "
+                "normalization was folded into the graph's weights; export it without that, or use its own",
+                variance->name, vc_model_tensor(b->source->weights, other.index)->name);
+            break;
+        }
+    }
+out:
+    vc_free(b->ctx, claimed);
+    return status;
+}
+
 /* ---- one tensor with several names ---- */
 
 uint32_t vc_onnx_other_name(struct vc_onnx_build *b, uint32_t x, const char *name)
@@ -300,6 +375,7 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
         VC_TRY(sum_up(b->ctx, c));
         VC_TRY(match(b, c, list, n));
     }
+    VC_TRY(refuse_folded(b));
 out:
     vc_free(b->ctx, list);
     return status;

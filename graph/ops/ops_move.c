@@ -156,6 +156,9 @@ static struct vc_dim slice_bound(struct vc_dims *dims, struct vc_dim at, struct 
                         ? at.size < 0
                         : vc_dim_least(dims, vc_dim_subtract(dims, vc_dim_number(0), at), &least) && least > 0;
 
+    if (backwards && is_end && vc_dim_is_number(at) && (at.size == INT32_MAX || at.size == INT64_MAX)) {
+        return vc_dim_number(-1); /* no end, as onnxruntime has it */
+    }
     if (vc_dim_is_number(at) && at.size <= -TO_THE_END) { /* before the first element, whatever the size is */
         return vc_dim_number(low);
     }

@@ -38,7 +38,8 @@ static bool check_attrs(struct vc_infer *in)
            one_of(in, "keep_aspect_ratio_policy", "stretch", policies);
 }
 
-/* floor(size * scale); a size that depends on inputs needs a scale that is a fraction of small numbers. */
+/* floor(size * scale), with a product of floats, as runtimes have it: 5 * 2.6f is 13; a size that depends on inputs
+ * needs a scale that is a fraction of small numbers. */
 static struct vc_dim scaled(struct vc_infer *in, struct vc_dim size, double scale)
 {
     struct vc_dims *dims = vc_infer_dims(in);
@@ -48,7 +49,7 @@ static struct vc_dim scaled(struct vc_infer *in, struct vc_dim size, double scal
         return vc_dim_bad();
     }
     if (vc_dim_is_number(size)) {
-        double all = floor((double)size.size * scale);
+        double all = floor((double)((float)size.size * (float)scale));
 
         return all < 9e15 ? vc_dim_number((int64_t)all) : vc_dim_bad();
     }

@@ -230,6 +230,20 @@ Twice <by> (a, b) => (c, d) {
             problems = drive(self.path("m.onnx"))["problem"]
             self.assertTrue(any(says in p[0] for p in problems), (says, problems))
 
+    def test_functions_nested(self):
+        """As deep as 100; only a call inside of its own function calls itself."""
+        def model(n, last):
+            head = '<ir_version: 8, opset_import: ["" : 17, "m" : 1]>\ng (float[N, 4] x) => (float[N, 4] y) { y = m.F0 (x) }\n'
+            return head + "".join('<opset_import: ["" : 17, "m" : 1], domain: "m"> F%d (a) => (b) { b = %s }\n' % (
+                k, "m.F%d (a)" % (k + 1) if k + 1 < n else last) for k in range(n))
+        for n in (33, 60, 100):
+            onnx.save(onnx.parser.parse_model(model(n, "Neg (a)")), self.path("m.onnx"))
+            self.assertEqual([v[0] for v in drive(self.path("m.onnx"))["problem"]], [], n)
+        for n, last, says in ((101, "Neg (a)", "100 functions"), (7, "m.F2 (a)", "calls itself")):
+            onnx.save(onnx.parser.parse_model(model(n, last)), self.path("m.onnx"))
+            problems = drive(self.path("m.onnx"))["problem"]
+            self.assertTrue(any(says in p[0] for p in problems), (says, problems))
+
     # ---- what the quantizers of onnxruntime write ----
 
     def small_model(self):

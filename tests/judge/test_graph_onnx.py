@@ -387,6 +387,27 @@ class Graphs(unittest.TestCase):
         self.assertIn("linear1.weight", text)
         self.assertIn("twin", text)
 
+    def test_folded_normalization(self):
+        """A checkpoint from before batch normalization was folded has other weights under the names of the file's, and no bias."""
+        rng = np.random.default_rng(2)
+        w, k = rng.standard_normal((4, 3, 1, 1)).astype("f4"), rng.uniform(.5, 2, 4).astype("f4")
+        nodes = [helper.make_node("Conv", ["x", "conv.weight", "conv.bias"], ["y"])]
+        float32 = onnx.TensorProto.FLOAT
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, ["batch", 3, 2, 2])],
+                                  [helper.make_tensor_value_info("y", float32, ["batch", 4, 2, 2])],
+                                  [numpy_helper.from_array(w * k[:, None, None, None], "conv.weight"),
+                                   numpy_helper.from_array(k - 1, "conv.bias")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+
+        def problems(**tensors):
+            np.savez(self.path("w.npz"), **tensors)
+            return "\n".join(p[0] for p in drive("-w", self.path("w.npz"), self.path("m.onnx"))["problem"])
+        for name in ("bn.running_var", "bn/moving_variance:0", "batch_stats/bn/var"):
+            self.assertIn("was folded", problems(**{"conv.weight": w, name: k}))
+        # the weights that are folded, with statistics that nobody needs; and those of another training, without any
+        self.assertEqual(problems(**{"conv.weight": w * k[:, None, None, None], "bn.running_var": k}), "")
+        self.assertEqual(problems(**{"conv.weight": w, "conv.bias": k}), "")
+
     def test_names_of_equal_tensors(self):
         """y = ((x a) b) c, b and c by Identity of a: a checkpoint beside the file has its own b; training is refused."""
         nodes = [helper.make_node("Identity", ["a"], ["b"]), helper.make_node("Identity", ["a"], ["c"])]

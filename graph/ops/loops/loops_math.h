@@ -193,6 +193,12 @@ static REAL sigmoid(REAL x)
     return (x < 0 ? e : 1) / (1 + e);
 }
 
+/* What is not a number stays so. */
+static REAL from_0_to_1(REAL x)
+{
+    return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+
 /* log(1 + exp(x)) */
 static REAL softplus(REAL x)
 {
@@ -215,13 +221,13 @@ EACH(sigmoid, sigmoid(x))
 EACH(tanh, OF(tanh, x))
 EACH(softplus, softplus(x))
 EACH(softsign, x / (1 + MATH(fabs)(x)))
-EACH(hardswish, x *MATH(fmax)(0, MATH(fmin)(1, x / 6 + (REAL)0.5)))
+EACH(hardswish, x *from_0_to_1(x / 6 + (REAL)0.5))
 EACH(mish, x *OF(tanh, softplus(x)))
 EACH2(leakyrelu, x < 0 ? a * x : x, "alpha", (double)0.01f, "", 0)
 EACH2(elu, x < 0 ? a * OF(expm1, x) : x, "alpha", 1, "", 0)
 EACH2(selu, x > 0 ? b * x : b * (a * OF(expm1, x)), "alpha", (double)1.67326319217681884765625f, "gamma",
       (double)1.05070102214813232421875f)
-EACH2(hardsigmoid, MATH(fmax)(0, MATH(fmin)(1, a *x + b)), "alpha", (double)0.2f, "beta", 0.5)
+EACH2(hardsigmoid, from_0_to_1(a *x + b), "alpha", (double)0.2f, "beta", 0.5)
 #undef EACH
 #undef EACH2
 

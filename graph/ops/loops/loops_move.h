@@ -86,7 +86,8 @@ RUN(concat)
     }
 }
 
-/* Where a slice begins or ends, in the elements that there are: low to high. */
+/* Where a slice begins or ends, in the elements that there are: low to high. An end of INT32_MAX or INT64_MAX is none,
+ * going backwards, too, as onnxruntime has it. */
 static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
 {
     at = at < 0 ? (at < -size ? low : at + size) : at;
@@ -107,7 +108,9 @@ RUN(slice)
         int64_t size = x->shape[axis];
         int64_t step = steps != NULL ? steps[k] : 1;
         int64_t first = within(starts[k], size, 0, step < 0 ? size - 1 : size);
-        int64_t behind = within(ends[k], size, step < 0 ? -1 : 0, size);
+        int64_t behind = step < 0 && (ends[k] == INT32_MAX || ends[k] == INT64_MAX)
+                             ? -1
+                             : within(ends[k], size, step < 0 ? -1 : 0, size);
         int64_t length = step > 0 ? behind - first : first - behind;
         int64_t stride = step > 0 ? step : -step;
 
@@ -208,6 +211,15 @@ static int64_t padded_from(int64_t at, int64_t size, const char *mode)
     return at < size ? at : 2 * (size - 1) - at;
 }
 
+/* How many of a dimension's elements are left where negative numbers of padding cut some off. */
+static int64_t kept_of(int64_t size, int64_t first, int64_t last)
+{
+    int64_t cut_first = first < 0 ? -first : 0;
+    int64_t cut_last = last < 0 ? -last : 0;
+
+    return cut_first > size || cut_last > size ? 0 : size - cut_first - cut_last;
+}
+
 RUN(pad)
 {
     const struct vc_run_value *x = run->in[0];
@@ -219,28 +231,36 @@ RUN(pad)
     struct vc_run_view of = vc_run_view_of(x);
     struct vc_run_walk walk = {.n_dims = x->n_dims};
     int64_t before[VC_GRAPH_MAX_DIMS] = {0};
+    int64_t kept[VC_GRAPH_MAX_DIMS]; /* elements that are repeated: negative numbers cut off first */
     void *out;
 
     memcpy(walk.shape, x->shape, sizeof walk.shape);
+    memcpy(kept, x->shape, sizeof kept);
     for (size_t k = 0; k < n_axes; k++) {
         unsigned axis = axes != NULL ? vc_run_axis(((const int64_t *)axes->data)[k], x->n_dims) : (unsigned)k;
 
         before[axis] = pads[k];
         if (__builtin_add_overflow(walk.shape[axis], pads[k], &walk.shape[axis]) ||
             __builtin_add_overflow(walk.shape[axis], pads[k + n_axes], &walk.shape[axis]) || walk.shape[axis] < 0 ||
-            pads[k] == INT64_MIN || (x->shape[axis] == 0 && *mode != 'c' && walk.shape[axis] != 0)) {
+            pads[k] == INT64_MIN || pads[k + n_axes] == INT64_MIN ||
+            (*mode != 'c' && walk.shape[axis] != 0 && kept_of(x->shape[axis], pads[k], pads[k + n_axes]) < 1)) {
             vc_run_fail(run, "a dimension of %lld cannot be padded by %lld and %lld", (long long)x->shape[axis],
                         (long long)pads[k], (long long)pads[k + n_axes]);
             return;
         }
+        if (*mode != 'c') {
+            kept[axis] = kept_of(x->shape[axis], pads[k], pads[k + n_axes]);
+            of.base += pads[k] < 0 ? -pads[k] * of.step[axis] : 0;
+            before[axis] = pads[k] < 0 ? 0 : pads[k];
+        }
     }
     out = vc_run_expect(run, 2, "padding's value", 1) ? vc_run_out(run, 0, x->is_real, walk.shape, x->n_dims) : NULL;
     for (size_t i = 0; out != NULL && i < run->out[0].n; i++, vc_run_walk_next(&walk)) {
-        int64_t place = 0;
+        int64_t place = of.base;
         bool inside = true;
 
         for (unsigned k = 0; k < x->n_dims; k++) {
-            int64_t from = padded_from(walk.at[k] - before[k], x->shape[k], mode);
+            int64_t from = padded_from(walk.at[k] - before[k], kept[k], mode);
 
             inside = inside && from >= 0;
             place += inside ? from * of.step[k] : 0;
