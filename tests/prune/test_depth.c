@@ -198,6 +198,7 @@ static void test_kinds(void **state)
 {
     static const struct net kinds = {6, {"h.0.a", "h.0.x", "h.1.a", "h.1.y", "h.2.a", "h.2.y"}};
     static const struct net shared = {4, {"h.0.a", "h.0.bias", "h.1.a", "h.2.a"}};
+    static const struct net hybrid = {6, {"h.0.a", "h.1.b", "h.1.shared", "h.2.a", "h.3.b", "h.4.b"}};
 
     (void)state;
     refuse(&kinds, "1", NULL, NULL, "the layers of h are not alike: h.0.x is not there in every layer; layers h says");
@@ -207,6 +208,9 @@ static void test_kinds(void **state)
     expect_names(&kinds, "1", NULL, "h", "h.0.a h.0.x h.1.a h.1.y");
     refuse(&shared, "0", NULL, "h", "h.0.bias: no other layer has it, and the others may read it: layer 0 has to stay");
     expect_names(&shared, "1", NULL, "h", "h.0.a h.0.bias h.1.a");
+    refuse(&hybrid, "1", NULL, "h",
+           "h.1.shared: no other layer has it, and the others may read it: layer 1 has to stay");
+    expect_names(&hybrid, "3", NULL, "h", "h.0.a h.1.b h.1.shared h.2.a h.3.b");
 }
 
 static void test_roles(void **state)
