@@ -98,10 +98,10 @@ struct vc_tensor {
     enum vc_role role;
     unsigned channel_axis; /* the output channels, where the format tells (ONNX: 1 for the right side of MatMul) or the
                               name does (kernels of Flax and Keras); else 0 */
-    bool compressed;       /* in the file */
-    const char *axis_reason; /* why that axis, a few words, where the name tells; NULL: it does not */
     unsigned inputs; /* 1 + the axis that products sum over, which N:M goes along, where format or name tells; 0: the
                         axis beside channel_axis; VC_NO_INPUTS: there is none, or it is not known */
+    bool compressed; /* in the file */
+    const char *axis_reason;   /* why that axis, a few words, where the name tells; NULL: it does not */
     const char *inputs_reason; /* of VC_NO_INPUTS: why, a few words */
 };
 
