@@ -45,38 +45,53 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", carried->name);
 }
 
-enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
+/* The text of the config.json that goes along, where that is a model's; empty otherwise, and where the file is empty or
+ * too large to be one. */
+static enum vc_status read_config(struct vc_ctx *ctx, struct vc_infolder *from, struct vc_text *text)
 {
     const struct vc_carried *config = find_config(from);
-    struct vc_text text;
     enum vc_status status = VC_OK;
+    bool is_model;
+
+    if (config == NULL || config->size_bytes == 0 || config->size_bytes > VC_HF_CONFIG_MAX_BYTES) {
+        return VC_OK;
+    }
+    VC_TRY(read_text(ctx, from, config, text));
+    VC_TRY(vc_hf_config_is_model(ctx, text->data, text->n, &is_model));
+    if (!is_model) {
+        vc_text_release(text);
+        vc_text_init(text, ctx);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_hf_carry_unties(struct vc_ctx *ctx, struct vc_infolder *from, bool *unties)
+{
+    struct vc_text text;
+    enum vc_status status;
 
     *unties = false;
     vc_text_init(&text, ctx);
-    if (config != NULL && config->size_bytes != 0 && config->size_bytes <= VC_HF_CONFIG_MAX_BYTES) {
-        VC_TRY(read_text(ctx, from, config, &text));
-        VC_TRY(vc_hf_config_unties(ctx, text.data, text.n, unties));
-    }
+    VC_TRY(read_config(ctx, from, &text));
+    VC_TRY(text.n != 0 ? vc_hf_config_unties(ctx, text.data, text.n, unties) : VC_OK);
 out:
     vc_text_release(&text);
     return status;
 }
 
-/* The new text of config.json, where the job changes what it says. A file that is empty or too large to be one is
- * copied. */
+/* The new text of config.json, where the job changes what it says. One that says nothing of a model is copied. */
 static enum vc_status plan_config(struct vc_ctx *ctx, const struct vc_hf_change *change, struct vc_hf_carry *to)
 {
-    const struct vc_carried *config = find_config(to->from);
     struct vc_text old;
     enum vc_status status = VC_OK;
 
-    vc_text_init(&old, ctx);
-    if (config == NULL || config->size_bytes == 0 || config->size_bytes > VC_HF_CONFIG_MAX_BYTES ||
-        !vc_hf_rewrite_needed(change)) {
+    if (!vc_hf_rewrite_needed(change)) {
         return VC_OK;
     }
-    VC_TRY(read_text(ctx, to->from, config, &old));
-    VC_TRY(vc_hf_rewrite(ctx, old.data, old.n, change, &to->config));
+    vc_text_init(&old, ctx);
+    VC_TRY(read_config(ctx, to->from, &old));
+    VC_TRY(old.n != 0 ? vc_hf_rewrite(ctx, old.data, old.n, change, &to->config) : VC_OK);
 out:
     vc_text_release(&old);
     return status;

@@ -19,6 +19,7 @@
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
 #include "formats/huggingface/hf_dtype.h"
+#include "formats/huggingface/hf_edit.h"
 #include "formats/huggingface/hf_json.h"
 #include "formats/huggingface/hf_layers.h"
 #include "formats/io/infile.h"
@@ -474,11 +475,36 @@ out:
     return status == VC_OK ? VC_OK : vc_context(ctx, VC_HF_CONFIG_NAME);
 }
 
+enum vc_status vc_hf_config_is_model(struct vc_ctx *ctx, const char *text, size_t n, bool *is)
+{
+    static const char *const words[] = {"model_type",  "architectures",  "architecture",  "auto_map",
+                                        "_class_name", "pretrained_cfg", "torch_dtype",   "tie_word_embeddings",
+                                        MEMBER,        "vision_config",  "_name_or_path", "transformers_version"};
+    struct hf_json json;
+    const char *name;
+    json_t *value;
+    enum vc_status status;
+
+    VC_TRY(vc_hf_json_look(ctx, text, n, &json));
+    *is = json.root == NULL;
+    json_object_foreach(json.root, name, value)
+    {
+        *is = *is || vc_hf_edit_knows(name);
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        *is = *is || json_object_get(json.root, words[i]) != NULL;
+    }
+out:
+    vc_hf_json_free(ctx, &json);
+    return status;
+}
+
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n)
 {
     struct vc_infile *file = NULL;
     struct stat st;
     bool there = false;
+    bool is_model = true;
     enum vc_status status = VC_OK;
     char *config;
 
@@ -495,8 +521,15 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
     if (there && S_ISREG(st.st_mode) && st.st_size != 0) {
         status = vc_infile_open(ctx, config, &file);
         status = status == VC_OK ? read_text(ctx, file, text, n) : vc_context(ctx, VC_HF_CONFIG_NAME);
+        VC_TRY(status);
     }
+    VC_TRY(*text != NULL ? vc_hf_config_is_model(ctx, *text, *n, &is_model) : VC_OK);
 out:
+    if (*text != NULL && (status != VC_OK || !is_model)) {
+        vc_free(ctx, *text);
+        *text = NULL;
+        *n = 0;
+    }
     vc_infile_close(ctx, file);
     vc_free(ctx, config);
     return status;

@@ -53,8 +53,13 @@ enum vc_status vc_hf_look(struct vc_ctx *ctx, const char *path, struct stat *st,
  * ctx->status. */
 char *vc_hf_path_beside(struct vc_ctx *ctx, const char *path, const char *name);
 
-/* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, or one of more
- * than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
+/* Whether a config.json is that of a model: other programs call their files so, too ({"port": 8080}), and such a file
+ * says nothing about the weights beside it. It is where it has a key that loaders of models ask for; a text that is no
+ * JSON may be what is left of one, and counts as one, so that its readers refuse it. */
+enum vc_status vc_hf_config_is_model(struct vc_ctx *ctx, const char *text, size_t n, bool *is);
+
+/* The text of the config.json in the folder, or in the folder of that file; NULL where there is none, one that is no
+ * model's, or one of more than VC_HF_CONFIG_MAX_BYTES. The pool's: vc_free. */
 enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, char **text, size_t *n);
 enum vc_status vc_hf_config_hint_beside(struct vc_ctx *ctx, const char *path, struct vc_dialect_hint *out);
 

@@ -127,6 +127,11 @@ static bool is_size(const char *name)
     return key < VC_EDIT_KEYS;
 }
 
+bool vc_hf_edit_knows(const char *name)
+{
+    return is_size(name) || IS_ONE_OF(name, sections) || IS_ONE_OF(name, of_decoder) || IS_ONE_OF(name, of_encoder);
+}
+
 /* What the member says of single layers, where some are left out. */
 static enum vc_status edit_layers(const struct editing *e, const json_t *object, const char *name, const json_t *value,
                                   size_t index, struct vc_text *now)

@@ -15,4 +15,7 @@ enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const 
 enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, enum vc_edit_key key, uint64_t number,
                                bool *out);
 
+/* Whether that is a key of a size, or of an object that has such keys. */
+bool vc_hf_edit_knows(const char *name);
+
 #endif

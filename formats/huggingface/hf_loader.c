@@ -98,8 +98,8 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     if (is_lost) {
         out->refusal = "its config.json is a link that leads nowhere, so nothing says which program loads it";
     } else if (to_folder) {
-        out->note = "there is no config.json, so nothing says which program loads the model: int8 weights are in the "
-                    "layout plain";
+        out->note = "there is no config.json of a model, so nothing says which program loads it: int8 weights are in "
+                    "the layout plain";
     }
 out:
     vc_free(ctx, text);

@@ -519,20 +519,45 @@ static void test_allocations(void **state)
     vc_ctx_free(ctx);
 }
 
+/* Other programs have a config.json, too. What is no JSON may be what is left of a model's. */
+static void test_whose(void **state)
+{
+    static const struct {
+        const char *text;
+        bool model;
+    } texts[] = {{"{\"port\": 8080}", false},
+                 {"{}", false},
+                 {"[1, 2]", false},
+                 {"[\"model_type\"]", false},
+                 {"{\"server\": {\"model_type\": \"llama\"}}", false},
+                 {"{\"model_type\": \"llama\"}", true},
+                 {"{\"model_type\": \"llama\", \"hidden", true},
+                 {"{\"architectures\": []}", true},
+                 {"{\"d_model\": 64}", true},
+                 {"{\"decoder_layers\": 2}", true},
+                 {"{\"text_config\": {}}", true},
+                 {"{\"quantization_config\": {}}", true}};
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        bool model = !texts[i].model;
+
+        assert_int_equal(vc_hf_config_is_model(ctx, texts[i].text, strlen(texts[i].text), &model), VC_OK);
+        assert_int_equal(model, texts[i].model);
+    }
+    test_ctx_done(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_int8),
-        cmocka_unit_test(test_members),
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_families),
-        cmocka_unit_test(test_python_numbers),
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_what_was_quantized),
-        cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_takes_int8), cmocka_unit_test(test_whose),
+        cmocka_unit_test(test_members),    cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_families),   cmocka_unit_test(test_python_numbers),
+        cmocka_unit_test(test_tables),     cmocka_unit_test(test_what_was_quantized),
+        cmocka_unit_test(test_elsewhere),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hints),      cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,9 +67,11 @@ static void test_loaders(void **state)
     check(scratch_folder(), true, &vc_dialect_plain, "it is an adapter (adapter_config.json)");
     empty_folder();
     check(scratch_folder(), true, &vc_dialect_plain, NULL);
-    check_loader_note(scratch_folder(), true, "there is no config.json");
+    check_loader_note(scratch_folder(), true, "there is no config.json of a model");
     check_loader_note(scratch_folder(), false, NULL);
-    (void)save_text("config.json", "{}");
+    (void)save_text("config.json", "{\"port\": 8080}");
+    check_loader_note(scratch_folder(), true, "there is no config.json of a model");
+    (void)save_text("config.json", "{\"hidden_size\": 64}");
     check_loader_note(scratch_folder(), true, NULL);
     empty_folder();
     assert_int_equal(symlink("gone", in_folder("config.json")), 0);

@@ -63,7 +63,8 @@ static const struct config_case cases[] = {
     {CONFIG("\"Linear\"", INT8, "\"re:a.*\""), "error config a.q.weight"},
     {CONFIG("\"b.q\"", INT8, ""), "error config a.q.weight|warning config config.json"},
     {CONFIG("\"re:a$\"", INT8, ""), "error config a.q.weight"},
-    {"{\"x\":1}", "error config config.json"},
+    {"{\"architectures\":[]}", "error config config.json"},
+    {"{\"x\":1}", ""}, /* no model's */
     {"{\"quantization_config\":null}", "error config config.json"},
     /* patterns that are more than literal text are not decided */
     {CONFIG("\"re:b[.]q\"", INT8, ""), ""},
