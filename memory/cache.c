@@ -74,16 +74,50 @@ static bool is_cross(const struct vc_graph *graph, const struct vc_graph_node *n
     return !is_causal(node) && source_of(graph, node->inputs[0]) != source_of(graph, node->inputs[1]);
 }
 
-/* Attention of an encoder keeps nothing. It looks both ways: its mask, if it has one, is the same for all queries, or
- * other attention of the model is causal. */
+/* Rows of a learned table, a number per head for each distance of query and key (T5, MPNet): these forbid nothing. */
+static bool is_learned_bias(const struct vc_graph *graph, uint32_t v, int64_t heads)
+{
+    const struct vc_graph_node *node = maker_of(graph, v);
+    const struct vc_graph_value *table;
+
+    while (node != NULL && (strcmp(node->op, "Transpose") == 0 || strcmp(node->op, "Unsqueeze") == 0)) {
+        node = maker_of(graph, node->inputs[0]);
+    }
+    if (node == NULL || strcmp(node->op, "Gather") != 0) {
+        return false;
+    }
+    table = vc_graph_value(graph, node->inputs[0]);
+    return table->kind == VC_VALUE_PARAMETER && table->n_dims == 2 &&
+           vc_graph_dim_value(graph, table->shape[1]) == heads;
+}
+
+/* A mask that is the same for all queries, a learned bias, or both. */
+static bool looks_both_ways(const struct vc_graph *graph, uint32_t mask, int64_t heads, unsigned depth)
+{
+    const struct vc_graph_value *value = mask != VC_NO_VALUE ? vc_graph_value(graph, mask) : NULL;
+    const struct vc_graph_node *node = maker_of(graph, mask);
+    bool good;
+
+    if (value == NULL || value->n_dims < 2 || is_learned_bias(graph, mask, heads)) {
+        return true;
+    }
+    if (value->shape[value->n_dims - 2].size == 1) { /* not a sequence that happens to be 1 */
+        return true;
+    }
+    good = node != NULL && depth != 0 && (strcmp(node->op, "Where") == 0 || strcmp(node->op, "Add") == 0);
+    for (unsigned k = 0; good && k < node->n_inputs; k++) {
+        good = looks_both_ways(graph, node->inputs[k], heads, depth - 1);
+    }
+    return good;
+}
+
+/* Attention of an encoder keeps nothing. It looks both ways, or other attention of the model is causal. */
 static bool is_of_encoder(const struct vc_estimate *e, const struct vc_graph_node *node, bool decoder)
 {
-    const struct vc_graph_value *mask =
-        node->n_inputs > 3 && node->inputs[3] != VC_NO_VALUE ? vc_graph_value(e->graph, node->inputs[3]) : NULL;
+    uint32_t mask = node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE;
 
     return !is_causal(node) && !is_cross(e->graph, node) &&
-           (decoder || mask == NULL || mask->n_dims < 2 ||
-            vc_graph_dim_value(e->graph, mask->shape[mask->n_dims - 2]) == 1);
+           (decoder || looks_both_ways(e->graph, mask, vc_node_int(node, "q_num_heads", 0), 4));
 }
 
 /* Positions that are kept: those of the window and those in work, at most all. */

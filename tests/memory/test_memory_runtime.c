@@ -77,6 +77,37 @@ static void test_dropout(void **unused)
     test_ctx_done(ctx);
 }
 
+static void check_no_cache(const char *config, int64_t sequence)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_config(ctx, config);
+    struct vc_memory_options options;
+    struct vc_memory_report r;
+
+    vc_memory_defaults(&options);
+    options.context_tokens = 40;
+    bind(ctx, graph, 2, sequence);
+    r = count(ctx, graph, &options);
+    assert_int_equal(bytes_of(&r, VC_MEMORY_KV_CACHE), 0);
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
+}
+
+/* Encoders whose scores get numbers by distance, a matrix as large as a causal mask. */
+static void test_encoders(void **unused)
+{
+    static const char t5[] = "{\"architectures\": [\"T5EncoderModel\"], \"model_type\": \"t5\", \"vocab_size\": 97, "
+                             "\"d_model\": 64, \"d_kv\": 8, \"d_ff\": 96, \"num_layers\": 3, \"num_heads\": 8}";
+    static const char mpnet[] =
+        "{\"architectures\": [\"MPNetModel\"], \"model_type\": \"mpnet\", \"vocab_size\": 97, \"hidden_size\": 64, "
+        "\"intermediate_size\": 96, \"num_hidden_layers\": 2, \"num_attention_heads\": 4}";
+
+    (void)unused;
+    check_no_cache(t5, 17);
+    check_no_cache(t5, 1);
+    check_no_cache(mpnet, 17);
+}
+
 /* The decoder's own positions, and once those of the encoder; an encoder has none. */
 static void test_cross(void **unused)
 {
@@ -111,10 +142,8 @@ static void test_cross(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoded),
-        cmocka_unit_test(test_over_budget),
-        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_cross),
+        cmocka_unit_test(test_decoded),  cmocka_unit_test(test_over_budget), cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_encoders), cmocka_unit_test(test_cross),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
