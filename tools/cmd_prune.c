@@ -315,9 +315,10 @@ const struct command command_prune = {
     .summary = "set the smallest weights to zero, or remove neurons or layers",
     .text =
         "Writes a checkpoint with the same tensors, types and shapes, in which the weights of the smallest magnitude "
-        "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings and output "
-        "heads are kept, and the report says why; --include asks for them. Zeros save bytes in deflated files "
-        "(--deflate) and time where hardware skips them (--pattern 2:4); on most devices they save no memory.\n"
+        "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings, tokens "
+        "and places that are learned, and output heads are kept, and the report says why; --include asks for them. "
+        "Zeros save bytes in deflated files (--deflate) and time where hardware skips them (--pattern 2:4); on most "
+        "devices they save no memory.\n"
         "With --structured whole neurons, channels or heads go, with everything that belongs to them, and the "
         "tensors become smaller: that saves file, memory and time everywhere. What belongs together comes from what "
         "the model computes (a family of Hugging Face models, GGUF, ONNX, --graph) or from --couplings; --dry-run "
