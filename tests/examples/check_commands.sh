@@ -92,7 +92,11 @@ printf '{"_class_name": "AutoencoderKL"}' >stable-diffusion/vae/config.json
 
 block 'vcompress inspect --stats' | grep -v -e '^#' -e '^$' >../lines
 [ "$(wc -l <../lines)" -ge 30 ] || wrong "has no block of more lines"
+hash=$(vcompress --version | grep -c nettle || :) # without it there are no digests
 while IFS= read -r line; do
+    case $hash-$line in
+    0-*--digest* | 0-*--sha256*) continue ;;
+    esac
     status=0
     sh -c "$line" >../out 2>../err </dev/null || status=$?
     case $status-$line in
