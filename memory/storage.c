@@ -408,6 +408,9 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
             bytes += s->bytes[node->outputs[0]];
         }
     }
+    if (s->options->attention == VC_ATTENTION_EAGER && vc_graph_value(s->graph, node->outputs[0])->stepwise) {
+        bytes += 3 * s->bytes[node->outputs[0]]; /* in operators of its own: both factors, and the tangent */
+    }
     if ((saves & VC_SAVES_PLACES) != 0) {
         bytes += 8 * elems_of(s, node->outputs[0]);
     }

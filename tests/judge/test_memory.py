@@ -163,6 +163,13 @@ class Memory(unittest.TestCase):
             ours, theirs = self.block(config, transformers.LlamaForCausalLM, 24)
             self.assertEqual(ours, theirs)
 
+    @unittest.skipIf(transformers is None, "no transformers")
+    def test_gpt2(self):
+        config = transformers.GPT2Config(vocab_size=50, n_embd=32, n_head=4, n_positions=64)
+        config._attn_implementation = "eager"
+        ours, theirs = self.block(config, transformers.GPT2Model, 24)
+        self.assertEqual(ours, theirs)
+
     # ---- whole models of the worked examples ----
 
     def whole(self, model, inputs, compute):
