@@ -248,20 +248,12 @@ static const struct {
     uint32_t number;
 } file_types[] = {{VC_DTYPE_F32, 0}, {VC_DTYPE_F16, 1}, {VC_DTYPE_Q8_0, 7}, {VC_DTYPE_BF16, 32}};
 
-/* The value of general.file_type: the type of most elements, over all files, other workers' included. NO_VALUE where
- * that is a type which this program does not make; the pair stays as it was then. */
-static uint32_t file_type(const struct vc_out_list *outs)
+/* The number of the type that most elements have. NO_VALUE where this program does not make that type. */
+static uint32_t type_of_most(const uint64_t n_elems[VC_DTYPE_COUNT])
 {
-    uint64_t n_elems[VC_DTYPE_COUNT] = {0};
     size_t most = 0;
     size_t i;
 
-    for (i = 0; i < outs->n; i++) {
-        count_type(vc_out_at(outs, i), n_elems);
-    }
-    for (i = 0; i < outs->n_elsewhere; i++) {
-        count_type(outs->elsewhere[i], n_elems);
-    }
     for (i = 0; i < VC_DTYPE_COUNT; i++) {
         most = n_elems[i] > n_elems[most] ? i : most;
     }
@@ -273,18 +265,35 @@ static uint32_t file_type(const struct vc_out_list *outs)
     return NO_VALUE;
 }
 
-/* The file says one of these types: what it says is kept true. Others, such as "mostly Q4_K - Medium", say more than
- * what most elements are. */
-static bool says_file_type(const struct gguf_file *file)
+/* The value of general.file_type: over all files, other workers' included. NO_VALUE: the pair stays as it was. */
+static uint32_t file_type(const struct vc_out_list *outs)
 {
-    size_t i = 0;
+    uint64_t n_elems[VC_DTYPE_COUNT] = {0};
+    size_t i;
 
-    while (i < sizeof file_types / sizeof file_types[0] && file->from != NULL &&
-           file->from->metadata.values[GGUF_FILE_TYPE] != file_types[i].number) {
-        i++;
+    for (i = 0; i < outs->n; i++) {
+        count_type(vc_out_at(outs, i), n_elems);
     }
-    return file->from != NULL && file->from->metadata.known[GGUF_FILE_TYPE].end != 0 &&
-           i < sizeof file_types / sizeof file_types[0];
+    for (i = 0; i < outs->n_elsewhere; i++) {
+        count_type(outs->elsewhere[i], n_elems);
+    }
+    return type_of_most(n_elems);
+}
+
+/* The file says the type of most elements of its model: what it says is kept true. Others, such as "mostly Q4_K -
+ * Medium" or "mostly F16" of a model with large f32 embeddings, say something else, and are kept as they are. */
+static bool says_file_type(const struct gguf_plan *plan, const struct gguf_file *file)
+{
+    uint64_t n_elems[VC_DTYPE_COUNT] = {0};
+    size_t i;
+
+    if (file->from == NULL || file->from->metadata.known[GGUF_FILE_TYPE].end == 0) {
+        return false;
+    }
+    for (i = 0; i < plan->model->n_tensors; i++) {
+        n_elems[plan->model->tensors[i].dtype] += plan->model->tensors[i].n_elems;
+    }
+    return file->from->metadata.values[GGUF_FILE_TYPE] == type_of_most(n_elems);
 }
 
 /* What becomes of a known pair of a file. */
@@ -296,9 +305,10 @@ struct change {
 /* general.file_type says what most elements are, whatever the last pass was; a file that has none gets it where a pass
  * changed types, and then general.quantization_version, too, where there were blocks. Only the first file gets pairs
  * that it did not have; the others have theirs corrected. */
-static void change_types(const struct vc_out_list *outs, bool fresh, const struct gguf_file *file, bool first,
-                         struct change *changes)
+static void change_types(const struct gguf_plan *plan, const struct gguf_file *file, bool first, struct change *changes)
 {
+    const struct vc_out_list *outs = plan->outs;
+    bool fresh = plan->source == NULL;
     uint32_t type = file_type(outs);
     bool retyped = fresh;
     bool blocks = false;
@@ -311,7 +321,7 @@ static void change_types(const struct vc_out_list *outs, bool fresh, const struc
         retyped = retyped || outs->stages[i].retyped;
         blocks = blocks || (outs->stages[i].retyped && outs->stages[i].blocks);
     }
-    if (type != NO_VALUE && (retyped || says_file_type(file))) {
+    if (type != NO_VALUE && (retyped || says_file_type(plan, file))) {
         changes[GGUF_FILE_TYPE] = (struct change){retyped && first ? SET : REPLACE, type};
     }
     if (blocks) {
@@ -411,7 +421,7 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
         add_part(file, false, 0, file->fresh.n);
         file->n_pairs++;
     }
-    change_types(plan->outs, plan->source == NULL, file, index == 0, changes);
+    change_types(plan, file, index == 0, changes);
     change_split(plan, files, index, changes);
     VC_TRY(vc_gguf_edit(ctx, plan->outs, file, index == 0));
     copy_pairs(file, changes);
