@@ -240,6 +240,27 @@ static bool looks_unscaled(const double *x, size_t n, double *most)
     return true;
 }
 
+/* Input k of the first rows, which has floats. */
+static enum vc_status look_at_input(struct vc_trainer *t, size_t k, uint64_t n_rows, bool *unscaled)
+{
+    const struct vc_rows_view *view = &t->data.student;
+    uint64_t n_elems = view->inputs[k].n_elems;
+    enum vc_status status = VC_OK;
+    bool whole = true;
+    double most = 0;
+    double *x = vc_alloc_array(t->ctx, VC_TAG_MISC, n_elems + 1, sizeof *x);
+
+    VC_TRY_ALLOC(x);
+    for (uint64_t i = 0; whole && i < n_rows; i++) {
+        VC_TRY(vc_rows_read(view, k, &i, 1, true, x));
+        whole = looks_unscaled(x, n_elems, &most);
+    }
+    *unscaled = whole && most > 64;
+out:
+    vc_free(t->ctx, x);
+    return status;
+}
+
 static enum vc_status find_unscaled(struct vc_trainer *t)
 {
     const struct vc_rows_view *view = &t->data.student;
@@ -249,19 +270,12 @@ static enum vc_status find_unscaled(struct vc_trainer *t)
 
     for (size_t k = 0; o->scale == 1 && o->mean == NULL && o->deviation == NULL && k < view->n; k++) {
         const struct vc_rows_input *input = &view->inputs[k];
-        double most = 0;
-        double *x = input->integers || input->tensor == VC_NO_TENSOR
-                        ? NULL
-                        : vc_alloc_array(t->ctx, VC_TAG_MISC, input->n_elems + 1, sizeof *x);
-        bool whole = x != NULL;
+        bool unscaled = false;
 
-        for (uint64_t i = 0; whole && status == VC_OK && i < n_rows; i++) {
-            status = vc_rows_read(view, k, &i, 1, true, x);
-            whole = status == VC_OK && looks_unscaled(x, input->n_elems, &most);
+        if (!input->integers && input->tensor != VC_NO_TENSOR) {
+            VC_TRY(look_at_input(t, k, n_rows, &unscaled));
         }
-        vc_free(t->ctx, x);
-        VC_TRY(status);
-        if (whole && most > 64) {
+        if (unscaled) {
             const char *name = t->data.rows.model->tensors[input->tensor].name; /* its model is closed before */
 
             t->report->unscaled = vc_arena_copy(t->ctx, t->texts, name, strlen(name));

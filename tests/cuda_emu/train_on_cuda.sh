@@ -155,10 +155,13 @@ answers() {
     for device in cpu cuda; do
         "$program" logits -q --device "$device" "$teacher" "$@" --force -o "$folder/$device.logits.npz" || outcome=1
     done
-    "$program" diff -q --min-sqnr 100 "$folder/cpu.logits.npz" "$folder/cuda.logits.npz" >"$folder/diff.out" 2>&1 || {
+    "$program" diff --min-sqnr 100 "$folder/cpu.logits.npz" "$folder/cuda.logits.npz" --json="$folder/diff.json" >"$folder/diff.out" 2>&1 || true
+    # the digest of the answers differs where their last digits do
+    if ! grep -q '"name": "logits", .*"within": true' "$folder/diff.json" ||
+        grep '"within": false' "$folder/diff.json" | grep '"name"' | grep -qv '"name": "digest"'; then
         cat "$folder/diff.out"
         outcome=1
-    }
+    fi
     say "logits of $(basename "$teacher")" "$outcome"
 }
 
