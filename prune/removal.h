@@ -8,6 +8,7 @@
  *     structured_graph.c    which groups of the file's own graph they are
  *     structured_edits.c    what the model's configuration says afterwards
  *     structured_stated.c   ... and whether that is what the shapes will be
+ *     structured_follow.c   ... and, of families that nobody knows, whether it is so of all that it is about
  *     structured_report.c   what the report says of each group
  *     removal_step.c        the step: looks at what is scored, copies what stays */
 #ifndef VC_PRUNE_REMOVAL_H
@@ -26,6 +27,7 @@
 struct vc_removal_group {
     const struct vc_coupling *coupling;
     enum vc_edit_key key; /* of the size in the configuration */
+    uint64_t times;       /* the units are so many times what that states */
     const char *reason;   /* why all of it stays; NULL: it is cut */
     bool unsaid;          /* ... only because the configuration cannot say it */
     size_t n_prefix;    /* units that are tensors of their own: their numbers stand behind so many bytes of the names */
@@ -158,6 +160,16 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
  * none. */
 enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                     const struct vc_removal_group *group, const char **reason);
+
+/* Whether the width of experts is about the tensor, of that shape before: not about those of shared ones that have a
+ * key of their own. */
+enum vc_status vc_structured_is_experts(struct vc_ctx *ctx, const struct vc_structured *s, const char *name,
+                                        const struct vc_desc *first, bool *is);
+
+/* structured_follow.c: of a family that is not known. VC_E_UNSUPPORTED: a tensor stays as it is, and a number that
+ * changes is about it, too. */
+enum vc_status vc_structured_check_follow(struct vc_ctx *ctx, const struct vc_structured *s,
+                                          const struct vc_plan *plan);
 
 /* structured_stated.c: whether the group is what the configuration's number of its key is about. `role` is kept from
  * group to group. */

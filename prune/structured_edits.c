@@ -36,6 +36,17 @@ static const struct {
               {"_shexp", VC_EDIT_SHARED},        {"experts", VC_EDIT_EXPERT},        {"_exps", VC_EDIT_EXPERT},
               {"encoder", VC_EDIT_ENCODER},      {"decoder", VC_EDIT_DECODER}};
 
+/* The key that the words of a name say; VC_EDIT_INTERMEDIATE: no word is there. */
+static enum vc_edit_key key_of_name(const char *name)
+{
+    size_t k = 0;
+
+    while (k < sizeof widths / sizeof widths[0] && !has_word(name, widths[k].word)) {
+        k++;
+    }
+    return k < sizeof widths / sizeof widths[0] ? widths[k].key : VC_EDIT_INTERMEDIATE;
+}
+
 /* A key for widths by the names of those that make them; VC_EDIT_INTERMEDIATE: no word is there. */
 static enum vc_edit_key width_of(const struct vc_coupling *c)
 {
@@ -52,9 +63,12 @@ static enum vc_edit_key width_of(const struct vc_coupling *c)
     return VC_EDIT_INTERMEDIATE;
 }
 
+/* How many shared experts DeepSeek's kind of models may have, whose width is stated as so many times another's. */
+#define MAX_SHARED 64
+
 /* What the size of the group is called: a width has a key of its own where the configuration states it by that. */
 static enum vc_status key_of(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
-                             enum vc_edit_key own, enum vc_edit_key *key)
+                             enum vc_edit_key own, struct vc_removal_group *group)
 {
     static const enum vc_edit_key keys[] = {[VC_UNIT_NEURONS] = VC_EDIT_INTERMEDIATE,
                                             [VC_UNIT_HEADS] = VC_EDIT_KV_HEADS,
@@ -63,10 +77,18 @@ static enum vc_status key_of(struct vc_ctx *ctx, const struct vc_structured *s, 
     enum vc_status status = VC_OK;
     bool says = false;
 
-    *key = keys[c->unit];
+    group->key = keys[c->unit];
+    group->times = 1;
     if (c->unit == VC_UNIT_NEURONS && own != VC_EDIT_INTERMEDIATE) {
         VC_TRY(vc_program_says(ctx, &s->program, own, c->n_units, &says));
-        *key = says ? own : *key;
+        group->key = says ? own : group->key;
+    }
+    for (uint64_t k = 1; !says && own == VC_EDIT_SHARED && c->unit == VC_UNIT_NEURONS && k <= MAX_SHARED; k++) {
+        VC_TRY(c->n_units % k == 0 ? vc_program_says(ctx, &s->program, VC_EDIT_EXPERT, c->n_units / k, &says) : VC_OK);
+        if (says) {
+            group->key = VC_EDIT_EXPERT;
+            group->times = k;
+        }
     }
 out:
     return status;
@@ -87,12 +109,28 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
         if (before != NULL && own == own_before && before->coupling->unit == c->unit &&
             before->coupling->n_units == c->n_units) {
             s->groups[i].key = before->key;
+            s->groups[i].times = before->times;
         } else {
-            VC_TRY(key_of(ctx, s, c, own, &s->groups[i].key));
+            VC_TRY(key_of(ctx, s, c, own, &s->groups[i]));
         }
         own_before = own;
         before = &s->groups[i];
     }
+out:
+    return status;
+}
+
+enum vc_status vc_structured_is_experts(struct vc_ctx *ctx, const struct vc_structured *s, const char *name,
+                                        const struct vc_desc *first, bool *is)
+{
+    enum vc_edit_key key = key_of_name(name);
+    enum vc_status status = VC_OK;
+    bool says = false;
+
+    for (unsigned d = 0; key == VC_EDIT_SHARED && !says && d < first->n_dims; d++) {
+        VC_TRY(vc_program_says(ctx, &s->program, key, first->shape[d], &says));
+    }
+    *is = key == VC_EDIT_EXPERT || (key == VC_EDIT_SHARED && !says);
 out:
     return status;
 }
@@ -128,7 +166,7 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s,
     if (!asks_configuration(s) || s->plain) {
         return VC_OK;
     }
-    VC_TRY(vc_program_says(ctx, &s->program, group->key, c->n_units, &says));
+    VC_TRY(vc_program_says(ctx, &s->program, group->key, c->n_units / group->times, &says));
     if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
         VC_TRY(vc_program_says(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), &says));
     }
@@ -226,7 +264,14 @@ static enum vc_status edit_group(struct vc_ctx *ctx, struct vc_structured *s, st
     if (c->unit == VC_UNIT_HEADS) {
         VC_TRY(add_edit(ctx, plan, VC_EDIT_HEADS, c->n_units * queries_of(c), after * queries_of(c)));
     }
-    VC_TRY(add_edit(ctx, plan, group->key, c->n_units, after));
+    if (after % group->times != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: %llu of %llu units would stay, and by the configuration there are %llu times as many as an "
+                       "expert has (%s makes it a multiple)",
+                       c->name, (unsigned long long)after, (unsigned long long)c->n_units,
+                       (unsigned long long)group->times, vc_option(ctx, "round_to"));
+    }
+    VC_TRY(add_edit(ctx, plan, group->key, c->n_units / group->times, after / group->times));
 out:
     return status;
 }

@@ -130,7 +130,7 @@ enum vc_status vc_structured_has_role(struct vc_ctx *ctx, const struct vc_struct
     if (c->unit != VC_UNIT_NEURONS && c->unit != VC_UNIT_HIDDEN) { /* of attention and of experts there is one kind */
         return VC_OK;
     }
-    VC_TRY(prepare(ctx, role, plan, s, group->key, c->n_units));
+    VC_TRY(prepare(ctx, role, plan, s, group->key, c->n_units / group->times));
     if (role->graph == NULL) {
         *has = c->unit == VC_UNIT_HIDDEN || may_be_layer(plan, c);
         return VC_OK;
@@ -207,6 +207,7 @@ enum vc_status vc_structured_check_stated(struct vc_ctx *ctx, const struct vc_st
     VC_TRY(vc_model_program(ctx, plan->model, plan->arena, &program));
     VC_TRY(try_stated(ctx, plan, NULL, 0, &program, &before));
     if (before == NULL) {
+        VC_TRY(vc_structured_check_follow(ctx, s, plan));
         goto out;
     }
     VC_TRY(list_params(ctx, plan, before, &params));
