@@ -240,6 +240,48 @@ static enum vc_status check_rows(const struct vc_net *net, const struct vc_engin
                    (unsigned long long)rows, net->positions * net->n_classes, vc_option(net->ctx, "batch"));
 }
 
+/* The first sizes of all inputs, whatever they are called. */
+static enum vc_status bind_rows(const struct vc_net *net, uint64_t rows)
+{
+    struct vc_graph *graph = net->network.graph;
+    enum vc_status status = VC_OK;
+
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const char *symbol = vc_rows_symbol(graph, vc_graph_value(graph, vc_graph_input(graph, k)));
+
+        VC_TRY(symbol != NULL ? vc_graph_bind(net->ctx, graph, symbol, (int64_t)rows) : VC_OK);
+    }
+out:
+    return status;
+}
+
+/* The first size of the output is that of the rows by what it is made of: a number that happens to be equal, as the
+ * length of the sequences may be, is not. Of a graph that was exported with a size of its own the number has to do. */
+static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_value *output = vc_graph_value(graph, vc_graph_output(graph, 0));
+    int64_t first = vc_graph_dim_value(graph, output->shape[0]);
+    int64_t second = vc_graph_dim_value(graph, output->shape[1]);
+    bool follows;
+    char text[128];
+    enum vc_status status = VC_OK;
+
+    VC_TRY(bind_rows(net, rows + 1));
+    follows = vc_graph_dim_value(graph, output->shape[1]) == second &&
+              (output->shape[0].size >= 0 || vc_graph_dim_value(graph, output->shape[0]) != first);
+    VC_TRY(bind_rows(net, rows));
+    if (!follows) {
+        status = vc_fail(
+            net->ctx, VC_E_UNSUPPORTED,
+            "%s: the output %s is [%s, ...]: the first size, and no other, has to be the rows of the data, as in "
+            "[batch, classes] and [batch, sequence, classes]",
+            file_of(net), output->name, vc_graph_dim_text(graph, output->shape[0], text, sizeof text));
+    }
+out:
+    return status;
+}
+
 static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
 {
     const struct vc_engine_options options = {.train = train,
@@ -262,9 +304,8 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
                        "is a multiple of it",
                        file_of(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
     }
-    if (net->batch != NULL) {
-        VC_TRY(vc_graph_bind(net->ctx, net->network.graph, net->batch, (int64_t)rows));
-    }
+    VC_TRY(bind_rows(net, rows));
+    VC_TRY(net->batch != NULL ? check_first(net, rows) : VC_OK);
     status = vc_engine_make(net->ctx, net->network.graph, net->weights, &options, out);
     if (status != VC_OK) {
         vc_engine_free(*out);

@@ -55,8 +55,12 @@ void vc_rows_close(struct vc_rows *rows);
 /* The array of that input of the graph. VC_E_ARGUMENT: there is none. */
 enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out);
 
-/* Finds the array of every input and gives the sizes of the graph their values, but for the batch: *batch is its
- * symbol, or NULL where the graph has a fixed one, *fixed. VC_E_ARGUMENT: arrays and inputs do not fit. */
+/* The symbol that an input has in place of the number of rows, or NULL. */
+const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_value *input);
+
+/* Finds the array of every input and gives the sizes of the graph their values, but for the rows: *batch is the first
+ * symbol for them (vc_rows_symbol of each input), or NULL where the graph has a fixed number, *fixed. VC_E_ARGUMENT:
+ * arrays and inputs do not fit. */
 enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
                                  const char **batch, int64_t *fixed);
 void vc_rows_view_release(struct vc_rows_view *view);

@@ -141,8 +141,40 @@ static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_g
     return VC_OK;
 }
 
-static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *graph, uint32_t k, const char **batch,
-                                int64_t *fixed)
+const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_value *input)
+{
+    return input->n_dims != 0 ? symbol_of(graph, input->shape[0]) : NULL;
+}
+
+/* How many rows the graph takes: exporters give each input a symbol of its own for them, all of which are the rows, but
+ * a number in one input that is read binds all. */
+static enum vc_status count_rows(const struct vc_rows *rows, const struct vc_graph *graph, const char **batch,
+                                 int64_t *fixed)
+{
+    const struct vc_graph_value *by = NULL;
+
+    *batch = NULL;
+    *fixed = -1;
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
+        int64_t size = input->n_dims != 0 ? input->shape[0].size : -1;
+
+        *batch = *batch == NULL ? vc_rows_symbol(graph, input) : *batch;
+        if (size < 0 || input->n_uses == 0) {
+            continue;
+        }
+        if (by != NULL && *fixed != size) {
+            return vc_fail(rows->ctx, VC_E_UNSUPPORTED, "the inputs %s and %s of the graph have %lld and %lld rows",
+                           by->name, input->name, (long long)*fixed, (long long)size);
+        }
+        by = input;
+        *fixed = size;
+    }
+    *batch = by != NULL ? NULL : *batch;
+    return VC_OK;
+}
+
+static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *graph, uint32_t k)
 {
     const struct vc_rows *rows = view->rows;
     const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
@@ -162,10 +194,6 @@ static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *grap
         return refuse_shape(rows, graph, input, t);
     }
     VC_TRY(fit_shape(rows, graph, input, t));
-    if (k == 0) {
-        *batch = symbol_of(graph, input->shape[0]);
-        *fixed = input->shape[0].size;
-    }
     to->name = input->name;
     to->value = vc_graph_input(graph, k);
     to->integers = input->dtype != VC_DTYPE_F32;
@@ -196,8 +224,9 @@ enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *gr
     *view = (struct vc_rows_view){.rows = rows};
     view->inputs = vc_calloc_array(rows->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *view->inputs);
     VC_TRY_ALLOC(view->inputs);
+    VC_TRY(count_rows(rows, graph, batch, fixed));
     for (uint32_t k = 0; k < n; k++) {
-        VC_TRY(add_input(view, graph, k, batch, fixed));
+        VC_TRY(add_input(view, graph, k));
     }
     status = size_left_out(view, graph);
 out:

@@ -286,6 +286,17 @@ out:
     return status;
 }
 
+/* The graph is closed before the report is read. */
+static enum vc_status take_note(struct vc_trainer *t)
+{
+    const char *note = vc_graph_note(t->options.student.graph, 0);
+
+    if (note != NULL) {
+        t->report->note = vc_arena_copy(t->ctx, t->texts, note, strlen(note));
+    }
+    return note == NULL || t->report->note != NULL ? VC_OK : VC_E_NOMEM;
+}
+
 /* ---- steps ---- */
 
 static enum vc_status count_steps(struct vc_trainer *t)
@@ -336,6 +347,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
     VC_TRY(vc_masks_open(t));
     VC_TRY(t->judge_only ? VC_OK : find_unscaled(t));
+    VC_TRY(t->judge_only ? VC_OK : take_note(t));
     VC_TRY(vc_trainer_fit(t));
     VC_TRY(vc_match_check_programs(t));
     VC_TRY(vc_trainer_ranks_fit(t));

@@ -145,6 +145,38 @@ const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
     return index < graph->n_problems && index < VC_GRAPH_MAX_PROBLEMS ? graph->problems[index] : NULL;
 }
 
+void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *name)
+{
+    char text[VC_MESSAGE_BYTES];
+
+    if (graph->n_training++ == 0) {
+        snprintf(text, sizeof text, "%s '%s'", op, name);
+        graph->training = copy_text(graph, text);
+    }
+}
+
+void vc_graph_write_note(struct vc_graph *graph)
+{
+    char text[VC_MESSAGE_BYTES];
+    char others[32] = "";
+
+    if (graph->n_training > 1) {
+        snprintf(others, sizeof others, " and %u more", (unsigned)graph->n_training - 1);
+    }
+    if (graph->n_training != 0) {
+        snprintf(
+            text, sizeof text,
+            "%s%s: training_mode is 1, and what is computed is inference: running statistics, and nothing is dropped",
+            graph->training, others);
+        graph->note = copy_text(graph, text);
+    }
+}
+
+const char *vc_graph_note(const struct vc_graph *graph, uint32_t index)
+{
+    return index == 0 ? graph->note : NULL;
+}
+
 void vc_graph_leave(struct vc_graph *graph, const char *tensor)
 {
     const struct list lists[] = {{&graph->unused, sizeof *graph->unused}};

@@ -77,6 +77,9 @@ struct vc_graph {
     uint32_t n_slots;
     uint32_t n_problems;
     const char *problems[VC_GRAPH_MAX_PROBLEMS];
+    uint32_t n_training;  /* nodes that are to compute as in training */
+    const char *training; /* the first of them: "BatchNormalization 'bn1'"; the arena's */
+    const char *note;     /* vc_graph_note; NULL: none */
     uint32_t n_unused, unused_capacity;
     const char **unused; /* names of tensors: vc_graph_unused */
     const char *block;   /* of the nodes that are added from now on; the arena's */
@@ -169,6 +172,12 @@ static inline struct vc_graph_attr vc_attr_string(const char *name, const char *
 
 /* Notes a problem: a sentence without a full stop. Beyond VC_GRAPH_MAX_PROBLEMS the last one says how many more. */
 void vc_graph_complain(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
+
+/* Notes a node that is to compute as in training, and computes as in inference here: vc_graph_note tells of all. */
+void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *name);
+
+/* The end of building: one sentence about all of them, since a network has fifty. */
+void vc_graph_write_note(struct vc_graph *graph);
 
 /* Notes a tensor of the checkpoint that nothing needs, which is no problem: vc_graph_unused. */
 void vc_graph_leave(struct vc_graph *graph, const char *tensor);

@@ -257,6 +257,7 @@ enum vc_status vc_graph_finish(struct vc_graph *graph, struct vc_graph **out)
         *out = graph;
         return vc_fail(ctx, VC_E_FORMAT, "%s", graph->problems[0]);
     }
+    vc_graph_write_note(graph);
     VC_TRY(sweep_graph(graph));
     for (uint32_t v = 0; v < graph->n_values; v++) { /* each has a problem that was noted; this one has not */
         if (graph->facts[v].unknown && graph->values[v].n_uses != 0) {

@@ -169,6 +169,9 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_uint(json, "tensors", d->n_tensors);
     vc_json_uint(json, "weights", d->n_weights);
     vc_json_uint(json, "masked", d->n_masked);
+    if (d->note != NULL) {
+        vc_json_string(json, "note", d->note);
+    }
     if (d->unscaled != NULL) {
         vc_json_string(json, "unscaled", d->unscaled);
     }

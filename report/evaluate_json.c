@@ -22,6 +22,11 @@ static void write_document(struct vc_json *json, const struct vc_evaluate_option
     vc_json_end(json, '}');
     vc_write_quality(json, "quality", q);
     vc_json_string(json, "missed", missed);
+    vc_json_begin(json, "notes", '[', false);
+    for (uint32_t k = 0; vc_graph_note(o->network.graph, k) != NULL; k++) {
+        vc_json_string(json, NULL, vc_graph_note(o->network.graph, k));
+    }
+    vc_json_end(json, ']');
     vc_json_end(json, '}');
 }
 

@@ -253,6 +253,11 @@ enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph, c
     vc_json_string(&json, "format", model == NULL ? NULL : vc_model_format(model));
     vc_json_end(&json, '}');
     vc_json_uint(&json, "opset", VC_GRAPH_OPSET);
+    vc_json_begin(&json, "notes", '[', false);
+    for (uint32_t k = 0; vc_graph_note(graph, k) != NULL; k++) {
+        vc_json_string(&json, NULL, vc_graph_note(graph, k));
+    }
+    vc_json_end(&json, ']');
     write_sizes(&json, graph);
     vc_json_begin(&json, "totals", '{', true);
     vc_json_uint(&json, "nodes", all->n_nodes);

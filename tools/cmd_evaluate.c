@@ -4,6 +4,7 @@
 
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
+#include "tools/print_graph.h"
 
 struct evaluate_cli {
     struct nets_cli nets; /* first */
@@ -99,6 +100,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
         uint32_t logits = vc_graph_output(o->network.graph, 0);
 
         print(app, &quality, vc_graph_value(o->network.graph, logits)->n_dims == 3, cli->loss);
+        print_graph_notes(&app->out, o->network.graph);
     }
     app_print_memory(app);
     return rc != GO_ON ? rc : missed ? app_gate(app, text) : EXIT_YES;

@@ -199,6 +199,9 @@ static int tell(struct app *app, struct graph_cli *cli)
     rc = rc == GO_ON ? page_graph(app, cli->source.graph, cli->blocks) : rc;
     if (rc == GO_ON && cli->run.outputs != NULL) {
         rc = compute(app, cli);
+        if (rc == GO_ON && !app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+            print_graph_notes(&app->out, cli->source.graph);
+        }
     }
     app_print_memory(app);
     return rc == GO_ON ? EXIT_YES : rc;

@@ -4,6 +4,7 @@
 
 #include "tools/commands.h"
 #include "tools/distill_nets.h"
+#include "tools/print_graph.h"
 
 struct logits_cli {
     struct nets_cli nets; /* first */
@@ -78,6 +79,7 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
     app->subject = app->parsed.args[0];
     if (!app->common.quiet) {
         print(app, cli, &quality);
+        print_graph_notes(&app->out, net->graph);
     }
     app_print_memory(app);
     return EXIT_YES;

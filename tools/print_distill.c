@@ -192,6 +192,11 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fprintf(to, "; resumed after %s", fmt_count(buf, d->resumed));
     }
     fputc('\n', to);
+    if (d->note != NULL) {
+        fputs("          note: ", to);
+        print_clean(to, d->note);
+        fputc('\n', to);
+    }
     if (d->unscaled != NULL) {
         fputs("          note: ", to);
         print_clean(to, d->unscaled);

@@ -398,3 +398,14 @@ bool print_graph_nodes(struct app *app, const struct vc_graph *graph)
     }
     return table_print(&table, &app->out, false);
 }
+
+void print_graph_notes(const struct out *out, const struct vc_graph *graph)
+{
+    const char *note;
+
+    for (uint32_t k = 0; (note = vc_graph_note(graph, k)) != NULL; k++) {
+        fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
+        print_clean(out->to, note);
+        fputc('\n', out->to);
+    }
+}

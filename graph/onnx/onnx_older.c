@@ -77,13 +77,26 @@ static bool take_pad(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return true;
 }
 
+static void note_training(struct vc_onnx_build *b, const struct vc_onnx_node *node)
+{
+    const char *output = vc_onnx_output_name(b, node->from, 0);
+
+    vc_graph_asks_training(b->graph, node->op, *node->from->name == '\0' && output != NULL ? output : node->from->name);
+}
+
 /* Nothing is dropped when a model is run: the output is the input. The mask, where somebody uses it, is all true. */
 static bool take_dropout(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
+    const struct vc_graph_value *mode;
+
     if (node->n_inputs == 0 || node->inputs[0] == VC_NO_VALUE) {
         return true;
     }
     vc_onnx_drop_attr(node, "ratio");
+    mode = vc_onnx_input(b, node, 2);
+    if (mode != NULL && mode->data != NULL && mode->dtype == VC_DTYPE_BOOL && *(const int64_t *)mode->data != 0) {
+        note_training(b, node);
+    }
     if (vc_onnx_output_is_used(b, node->from, 1)) {
         return true;
     }
@@ -133,6 +146,9 @@ static bool take_batch_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     if (vc_onnx_int(node, "spatial", 1) == 0) {
         return vc_onnx_refuse(b, node, "statistics for each pixel (spatial=0) are not supported");
+    }
+    if (vc_onnx_int(node, "training_mode", 0) != 0) {
+        note_training(b, node);
     }
     vc_onnx_drop_attr(node, "spatial");
     vc_onnx_drop_attr(node, "training_mode");

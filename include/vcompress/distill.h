@@ -362,6 +362,7 @@ struct vc_distillation {
     /* Trained tensors of two or more dimensions of which at least 20 % were 0, or of which zeros are kept. */
     const struct vc_distill_zeros *zeros;
     size_t n_zeros;
+    const char *note; /* of the student's graph, where it computes otherwise than its file says (vc_graph_note); NULL */
 };
 
 /* Adds distillation to a job: the student is what the passes before it leave of the job's source. options->student and

@@ -195,6 +195,10 @@ VC_API const char *vc_graph_dim_text(const struct vc_graph *graph, struct vc_dim
 /* What is wrong with a graph that could not be built, a sentence each, all that was found. NULL behind the last. */
 VC_API const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index);
 
+/* What computes otherwise than the file says, a sentence each: nodes with training_mode = 1, which are computed as in
+ * inference. NULL behind the last. */
+VC_API const char *vc_graph_note(const struct vc_graph *graph, uint32_t index);
+
 /* Tensors of the checkpoint that nothing is computed from, as its family is known to have them: buffers, heads for
  * training. Names in the file's order; NULL behind the last. Any other tensor that is not used is a problem. */
 VC_API const char *vc_graph_unused(const struct vc_graph *graph, uint32_t index);
