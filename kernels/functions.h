@@ -416,7 +416,7 @@ VC_HD int vc_whole_kind(double x)
 {
     double a = x < 0.0 ? -x : x;
 
-    if (a >= 9007199254740992.0) {
+    if (!(a < 9007199254740992.0)) { /* NaN, too, which is no int64_t */
         return 2;
     }
     return (double)(int64_t)a != a ? 0 : ((int64_t)a & 1) != 0 ? 1 : 2;

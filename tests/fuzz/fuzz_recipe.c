@@ -74,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         add_passes(chain);
     }
     out_end(&app.out);
+    files_free(&app.files);
     chain_free(chain);
     return 0;
 }
