@@ -42,20 +42,6 @@ void vc_run_fail(struct vc_run *run, const char *format, ...)
         vc_fail(run->ctx, VC_E_FORMAT, "%s '%s': %s", node->op, run->graph->values[node->outputs[k]].name, text);
 }
 
-/* "[2, 3]" */
-static const char *shape_text(const int64_t *shape, unsigned n_dims, char *text, size_t n)
-{
-    size_t at = (size_t)snprintf(text, n, "[");
-
-    for (unsigned k = 0; k < n_dims && at < n; k++) {
-        at += (size_t)snprintf(text + at, n - at, "%s%lld", k != 0 ? ", " : "", (long long)shape[k]);
-    }
-    if (at < n) {
-        (void)snprintf(text + at, n - at, "]");
-    }
-    return text;
-}
-
 /* An output that no limit of memory would hold is the model's fault, or its inputs', and said with its shape. */
 static bool fits_memory(struct vc_run *run, const int64_t *shape, unsigned n_dims, size_t n, size_t bytes)
 {
@@ -66,7 +52,7 @@ static bool fits_memory(struct vc_run *run, const int64_t *shape, unsigned n_dim
         return true;
     }
     vc_run_fail(run, "the output %s has %zu elements of %zu bytes, which is more than %s, %llu bytes",
-                shape_text(shape, n_dims, text, sizeof text), n, bytes, vc_option(run->ctx, "max_memory"),
+                vc_graph_shape_text(shape, n_dims, text, sizeof text), n, bytes, vc_option(run->ctx, "max_memory"),
                 (unsigned long long)limit);
     return false;
 }
@@ -94,7 +80,7 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
     if (run->places != NULL && run->places[k] != NULL) {
         if (n != out->n) {
             vc_run_fail(run, "the output %s has %zu elements, and there is room for %zu",
-                        shape_text(shape, n_dims, text, sizeof text), n, out->n);
+                        vc_graph_shape_text(shape, n_dims, text, sizeof text), n, out->n);
             return NULL;
         }
         out->data = run->places[k];

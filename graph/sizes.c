@@ -36,8 +36,7 @@ static const char *sizes_text(const struct vc_graph *graph, char *text, size_t n
     return text;
 }
 
-/* "[2, 3]" */
-static const char *shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n)
+const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n)
 {
     size_t at = (size_t)snprintf(text, n, "[");
 
@@ -61,11 +60,12 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_graph *graph, u
     for (unsigned k = 0; k < value->n_dims; k++) {
         stated[k] = vc_dim_value(&graph->dims, value->shape[k]);
     }
-    return vc_fail(
-        ctx, VC_E_FORMAT, "%s '%s': its output is %s and would be %s for all sizes that the model was built for%s",
-        value->node != VC_NO_NODE ? graph->nodes[value->node].op : "the value", value->name,
-        shape_text(sizes, n_dims, text[0], sizeof text[0]), shape_text(stated, value->n_dims, text[1], sizeof text[1]),
-        sizes_text(graph, symbols, sizeof symbols));
+    return vc_fail(ctx, VC_E_FORMAT,
+                   "%s '%s': its output is %s and would be %s for all sizes that the model was built for%s",
+                   value->node != VC_NO_NODE ? graph->nodes[value->node].op : "the value", value->name,
+                   vc_graph_shape_text(sizes, n_dims, text[0], sizeof text[0]),
+                   vc_graph_shape_text(stated, value->n_dims, text[1], sizeof text[1]),
+                   sizes_text(graph, symbols, sizeof symbols));
 }
 
 enum vc_status vc_graph_refuse_sizes(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t v, const int64_t *sizes)

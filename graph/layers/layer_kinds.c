@@ -175,16 +175,22 @@ static uint32_t param(struct vc_layer_list *list, const char *layer, const char 
     return vc_graph_add_param(list->graph, name, &spec);
 }
 
-/* How many outputs the layer has: as many as the list says, or fewer where units were removed from the weights. */
-static uint64_t outputs_of(const struct vc_layer_list *list, const char *layer, int64_t said)
+/* The weight of the layer where its model is known and has it; else NULL. */
+static const struct vc_tensor *weight_of(const struct vc_layer_list *list, const char *layer)
 {
     char name[VC_LAYER_MAX_LINE + 32];
-    const struct vc_tensor *weight;
     size_t index;
 
     snprintf(name, sizeof name, "%s.weight", layer);
     index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
-    weight = index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
+    return index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
+}
+
+/* How many outputs the layer has: as many as the list says, or fewer where units were removed from the weights. */
+static uint64_t outputs_of(const struct vc_layer_list *list, const char *layer, int64_t said)
+{
+    const struct vc_tensor *weight = weight_of(list, layer);
+
     return weight != NULL && weight->n_dims >= 2 && weight->shape[0] != 0 && weight->shape[0] < (uint64_t)said
                ? weight->shape[0]
                : (uint64_t)said;
@@ -194,13 +200,8 @@ static uint64_t outputs_of(const struct vc_layer_list *list, const char *layer, 
  * channels were removed from the weights, there are as many as channels are left. */
 static int64_t groups_of(const struct vc_layer_list *list, const char *layer, int64_t said, uint64_t in)
 {
-    char name[VC_LAYER_MAX_LINE + 32];
-    const struct vc_tensor *weight;
-    size_t index;
+    const struct vc_tensor *weight = weight_of(list, layer);
 
-    snprintf(name, sizeof name, "%s.weight", layer);
-    index = list->model != NULL ? vc_model_find(list->model, name) : VC_NO_TENSOR;
-    weight = index != VC_NO_TENSOR ? vc_model_tensor(list->model, index) : NULL;
     return weight != NULL && weight->n_dims == 4 && weight->shape[1] == 1 && in < (uint64_t)said ? (int64_t)in : said;
 }
 
