@@ -59,6 +59,13 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
     struct vc_graph_options options;
     enum vc_status status;
 
+    if (source->graph_file != NULL && source->weights != NULL) {
+        return app_usage(app, "--graph names what MODEL computes, --weights the checkpoint of MODEL; give one of them");
+    }
+    if (source->graph_file != NULL) {
+        source->weights = app->subject;
+        app->subject = source->graph_file;
+    }
     vc_graph_defaults(&options);
     if (source->weights != NULL) {
         status = vc_model_open(app->ctx, source->weights, NULL, &source->checkpoint);

@@ -10,6 +10,7 @@
 struct graph_source {
     struct base_options base;
     const char *weights;
+    const char *graph_file; /* --graph: what the checkpoint MODEL computes; NULL: MODEL says that itself */
     const char *sizes[MAX_SIZES];
     size_t n_sizes;
     /* what was opened */
@@ -23,19 +24,26 @@ struct graph_source {
  * whatever is wrong with what it says. */
 enum graph_wanted { GRAPH_ALWAYS, GRAPH_WHERE_SAID, GRAPH_OR_WEIGHTS };
 
-/* --size and --weights: rows of a command's table. */
+/* --size, --weights and --graph: rows of a command's table. */
 bool graph_source_size(void *group, const char *value);
-#define GRAPH_SOURCE_OPTIONS                                                                                        \
-    {.name = "size",                                                                                                \
-     .value = "NAME=N",                                                                                             \
-     .kind = OPT_CALL,                                                                                              \
-     .call = graph_source_size,                                                                                     \
-     .help = "a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: batch=1, " \
-             "sequence=128, others stay open)"},                                                                    \
-    {                                                                                                               \
-        .name = "weights", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT,                                    \
-        OPT_FIELD(struct graph_source, weights),                                                                    \
-        .help = "the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost" \
+#define GRAPH_SOURCE_OPTIONS                                                                                         \
+    {.name = "size",                                                                                                 \
+     .value = "NAME=N",                                                                                              \
+     .kind = OPT_CALL,                                                                                               \
+     .call = graph_source_size,                                                                                      \
+     .help = "a size of the inputs that the model leaves open, such as batch=8 or sequence=512 (default: batch=1, "  \
+             "sequence=128, others stay open)"},                                                                     \
+        {.name = "graph",                                                                                            \
+         .value = "FILE",                                                                                            \
+         .file = FILE_READ,                                                                                          \
+         .kind = OPT_TEXT,                                                                                           \
+         OPT_FIELD(struct graph_source, graph_file),                                                                 \
+         .help = "what the checkpoint MODEL computes: a list of layers, an ONNX file or a config.json; the same as " \
+                 "--weights MODEL FILE"},                                                                            \
+    {                                                                                                                \
+        .name = "weights", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT,                                     \
+        OPT_FIELD(struct graph_source, weights),                                                                     \
+        .help = "the checkpoint that a text's parameters are in, or that has the names which an ONNX file has lost"  \
     }
 
 /* Opens app->subject: a config.json, the text of a graph, or a model. Prints all that is wrong. GO_ON or a status. */

@@ -82,8 +82,8 @@ static void put_passes(FILE *to, const struct vc_recipe *recipe, const char *inp
 /* What recipes may change of the options of the groups that plan and fit share, and what is plan's alone. */
 static bool is_carried(const struct app *app, const struct opt *opt)
 {
-    static const char *const own[] = {"all",  "scan",     "without",   "porcelain", "batch",     "ctx",    "dtype",
-                                      "mode", "kv-dtype", "optimizer", "amp",       "recompute", "weights"};
+    static const char *const own[] = {"all",  "scan",     "without",   "porcelain", "batch",     "ctx",     "dtype",
+                                      "mode", "kv-dtype", "optimizer", "amp",       "recompute", "weights", "graph"};
 
     for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
         if (strcmp(opt->name, own[k]) == 0) {
