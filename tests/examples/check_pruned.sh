@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_pruned.sh VCOMPRESS EVALUATE SOURCE - the table of README.md about the pruned digits network, that of six columns
+# check_pruned.sh VCOMPRESS EVALUATE SOURCE - the table of docs/pruning.md about the pruned digits network, that of six columns
 # of figures, is what the programs measure: answers from the written files, and bytes from the reports. The deflated size
 # depends on the version of zlib, so it may differ by 2 %. With SOURCE - the rows are printed for the table:
 # check_pruned.sh VCOMPRESS EVALUATE SOURCE -
@@ -22,8 +22,8 @@ measure() { # COMMAND WITH OPTIONS: the cells behind it
         "$(kib "$(sed -nE 's/.*"native": ([0-9]+).*/\1/p' "$dir/report")") | $(kib "$(of_report device sparse_2_4)") |"
 }
 
-sed -nE 's/^\| `((prune|run) [^`]*)` \| (([^|]*\|){6})$/\1\t\3/p' "$source/README.md" >"$dir/rows"
-[ "$(wc -l <"$dir/rows")" -ge 8 ] || { echo "README.md has no table of the pruned network"; exit 1; }
+sed -nE 's/^\| `((prune|run) [^`]*)` \| (([^|]*\|){6})$/\1\t\3/p' "$source/docs/pruning.md" >"$dir/rows"
+[ "$(wc -l <"$dir/rows")" -ge 8 ] || { echo "docs/pruning.md has no table of the pruned network"; exit 1; }
 tab=$(printf '\t')
 while IFS=$tab read -r command said; do
     got=$(measure "$command")
@@ -37,7 +37,7 @@ while IFS=$tab read -r command said; do
             for (i = 1; i <= 6; i++) {
                 near = i == 3 && cell[1, 3] > 0.98 * cell[2, 3] && cell[1, 3] < 1.02 * cell[2, 3]
                 if (cell[1, i] != cell[2, i] && !near) {
-                    printf "%s: README.md says %s, measured %s\n", command, cell[1, i], cell[2, i]
+                    printf "%s: docs/pruning.md says %s, measured %s\n", command, cell[1, i], cell[2, i]
                     exit 1
                 }
             }

@@ -4,7 +4,7 @@
 Opens each page in Chromium (Debian: apt-get install chromium), at the width of a phone and of a desktop, in light and
 in dark, and once as it is printed. Says what is wrong: a blank picture, a line on the console, a request for anything
 but the page itself, anything wider than the window (what scrolls inside its own box may be). With --out the pictures
-go there as PAGE.phone.light.png and so on; --picture writes the top of the first page, for README.md. Exit status 0 when nothing is wrong. Not part of ./check: it needs a browser.
+go there as PAGE.phone.light.png and so on; --picture writes the top of the first page, for docs/report.md. Exit status 0 when nothing is wrong. Not part of ./check: it needs a browser.
 """
 import argparse, base64, json, os, pathlib, shutil, subprocess, sys, tempfile, zlib
 

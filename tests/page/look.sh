@@ -1,6 +1,6 @@
 #!/bin/sh
 # look.sh PROGRAM OUT [PICTURE.png] - makes a page of every command with the model of demo.py, checks them, and looks at
-# them in Chromium (browser.py); the pictures go into the folder OUT. PICTURE.png: the one in README.md, docs/page.png.
+# them in Chromium (browser.py); the pictures go into the folder OUT. PICTURE.png: the one in docs/report.md, docs/page.png.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_plain_build.sh ROOT CC - the command that README.md gives for a build without CMake and without any optional
+# check_plain_build.sh ROOT CC - the command that docs/library.md gives for a build without CMake and without any optional
 # library does build the program, and the program works. (Not optimized here, which takes a third of the time.)
 set -eu
 cd "$1"
@@ -8,7 +8,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 version=$(sed -n 's/^project(vcompress VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 
-awk '/Without CMake:/ { found = 1; next } found && /^```/ { if (++fences == 2) { exit } next } fences == 1' README.md |
+awk '/Without CMake:/ { found = 1; next } found && /^```/ { if (++fences == 2) { exit } next } fences == 1' docs/library.md |
     sed "s|^cc |\"$cc\" |; s| -O2 | -O0 |; s|-o vcompress\$|-o $dir/vcompress|" >"$dir/build.sh"
 grep -q "^\"$cc\" .*" "$dir/build.sh"
 sh -eu "$dir/build.sh"

@@ -1,0 +1,206 @@
+"""run_documents.py VCOMPRESS EVALUATE SOURCE [DOCUMENT...] - the commands of README.md and of the documents below run as they stand.
+
+    ```console      lines that begin with "$ " are commands ("> " goes on with one); the other lines are what they print
+    $ vcompress inspect model.npz
+    ...             any lines; within a line, "..." stands for any text
+    ```
+    ```sh           commands, each with exit status 0 (1, where its comment says "exit 1"); "\\" at the end goes on
+    vcompress quantize --int8 model.npz
+    ```
+
+A block whose first command is not of vcompress (./quickstart, cmake) is left alone. Every document has a folder of its own with the
+digits network and small models of the names that documents use, made here. Exit status 1: something differs."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# The documents, and how many commands each has at least: a block that is not found any more fails.
+DOCUMENTS = {"README.md": 6, "docs/report.md": 2, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6,
+             "docs/guides/gate.md": 7, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4}
+PROGRAMS = ("vcompress", "digits_evaluate", "curl", "seq")
+PHI3 = """{"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
+ "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064, "max_position_embeddings": 4096, "rms_norm_eps": 1e-05,
+ "rope_theta": 10000.0, "sliding_window": 2047, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}
+"""
+MINILM = """{"model_type": "bert", "architectures": ["BertModel"]}"""
+LLAMA = """{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}"""
+PIPELINE = {"model_index.json": """{"_class_name": "StableDiffusionPipeline", "text_encoder": ["transformers", "CLIPTextModel"],
+"unet": ["diffusers", "UNet2DConditionModel"], "vae": ["diffusers", "AutoencoderKL"]}""",
+            "text_encoder/config.json": """{"model_type": "clip_text_model"}""",
+            "unet/config.json": """{"_class_name": "UNet2DConditionModel"}""",
+            "vae/config.json": """{"_class_name": "AutoencoderKL"}"""}
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "w") as f:
+        f.write(text)
+
+
+def make_models(vcompress, source, at):
+    """The models that documents name, in the folder at."""
+    cli = os.path.join(source, "tests", "cli")
+
+    def make(script, *words):
+        subprocess.run([sys.executable, os.path.join(cli, script), *words], cwd=at, check=True)
+
+    def convert(*words):
+        subprocess.run([vcompress, "convert", "-q", *words], cwd=at, check=True)
+
+    os.symlink(os.path.join(source, "examples"), os.path.join(at, "examples"))
+    for name in os.listdir(os.path.join(source, "examples", "digits")):
+        os.symlink(os.path.join(source, "examples", "digits", name), os.path.join(at, name))
+    os.mkdir(os.path.join(at, "build"))
+    write(at + "/phi-3-mini/config.json", PHI3)
+    make("make_npz.py", "model.npz", "layers.0.weight:f4:128x256", "layers.0.bias:f4:128", "layers.1.weight:f4:256x128",
+         "embed.weight:f4:200x128")
+    convert("model.npz", "-o", "model.safetensors")
+    make("make_npz.py", "pairs.npz", "a.weight_orig:f4:64x64", "a.weight_mask:f4:64x64:%2", "a.bias:f4:64")
+    convert("pairs.npz", "-o", "model.pt")
+    make("make_npz.py", "blocks.npz", *("blk.%d.ffn_up.weight:f4:96x64" % k for k in range(3)))
+    convert("blocks.npz", "-o", "blocks.gguf")
+    convert("--max-shard-size", "25KiB", "blocks.gguf", "-o", "llama")
+    for name in os.listdir(at + "/llama"):
+        os.rename(at + "/llama/" + name, at + "/" + name)
+    os.rmdir(at + "/llama")
+    for name in ("pairs.npz", "blocks.npz", "blocks.gguf"):
+        os.remove(at + "/" + name)
+    make("make_pt.py", "training.pt", "model.a.weight=0:64x64", "optimizer.state.0.exp_avg=1:64x64", "optimizer.state.0.exp_avg_sq=2:64x64")
+    os.mkdir(at + "/whole")
+    shutil.copy(at + "/model.safetensors", at + "/whole")
+    convert("--max-shard-size", "64KiB", "whole", "-o", "llama")
+    shutil.rmtree(at + "/whole")
+    write(at + "/llama/config.json", LLAMA)
+    write(at + "/minilm/config.json", MINILM)
+    shutil.copy(at + "/model.safetensors", at + "/minilm")
+    for name, text in PIPELINE.items():
+        write(at + "/stable-diffusion/" + name, text)
+    shutil.copy(at + "/model.safetensors", at + "/stable-diffusion/text_encoder")
+    for part in ("unet", "vae"):
+        shutil.copy(at + "/model.safetensors", at + "/stable-diffusion/" + part + "/diffusion_pytorch_model.safetensors")
+    write(at + "/recipe.txt", "prune --sparsity 0.5\nquantize --int8\n")
+
+
+def blocks_of(text):
+    """(kind, lines) of the blocks of code."""
+    return [(kind, body.splitlines()) for kind, body in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S)]
+
+
+def shell_commands(lines):
+    """The commands of a block of sh: (command, exit status)."""
+    whole, commands = "", []
+    for line in lines:
+        if not whole and (not line.strip() or line.startswith("#")):
+            continue
+        whole += line + "\n"
+        if not line.endswith("\\"):
+            commands.append((whole, 1 if re.search(r"#.*\bexit 1\b", line) else 0))
+            whole = ""
+    return commands
+
+
+def console_commands(lines):
+    """The commands of a block of a console: (command, the lines that it prints)."""
+    commands = []
+    for line in lines:
+        if line.startswith("$ "):
+            commands.append([line[2:], []])
+        elif line.startswith("> "):
+            commands[-1][0] += "\n" + line[2:]
+        elif commands:
+            commands[-1][1].append(line)
+    return commands
+
+
+def is_like(shown, printed):
+    """Whether the lines shown, in which ... stands for anything, are those printed. What a run takes is its own; empty lines at the end
+    separate commands."""
+    printed = printed.rstrip("\n") + "\n" if printed else ""
+    pattern = ""
+    while shown and not shown[-1]:
+        shown = shown[:-1]
+    for line in shown:
+        if line == "...":
+            pattern += r"(?:.*\n)*?"
+        else:
+            line = re.sub(r"^(wrote \S+ in ).*", r"\1...", line)
+            pattern += ".*".join(re.escape(part) for part in line.split("...")) + "\n"
+    return re.fullmatch(pattern, printed) is not None
+
+
+def run(document, source, at, without_hash):
+    """Runs the commands of one document in the folder at; how many ran, and what is wrong."""
+    with open(os.path.join(source, document), encoding="utf-8") as f:
+        blocks = blocks_of(f.read())
+    n, wrong = 0, []
+
+    def call(command):
+        done = subprocess.run(["sh", "-c", command], cwd=at, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+
+    for kind, lines in blocks:
+        commands = shell_commands(lines) if kind == "sh" else console_commands(lines) if kind == "console" else []
+        if not commands or commands[0][0].split()[0] not in PROGRAMS:
+            continue
+        for command, expected in commands:
+            n += 1
+            if without_hash and re.search(r"--(digest|sha256)\b", command):
+                continue
+            status, printed = call(command)
+            if kind == "sh" and status != expected:
+                wrong.append("exit status %d, not %d: %s%s" % (status, expected, command, printed[-500:]))
+            elif kind == "console" and not is_like(expected, printed):
+                wrong.append("$ %s\nshown:\n%s\nprinted:\n%s" % (command, "\n".join(expected), printed))
+    return n, wrong
+
+
+def quickstart_differs(source):
+    """The commands of README.md's and report.md's first console block are those of quickstart."""
+    with open(os.path.join(source, "quickstart"), encoding="utf-8") as f:
+        shown = [line[5:].strip() for line in f if line.startswith("show ") and "{" not in line]
+    wrong = []
+    for document in ("README.md", "docs/report.md"):
+        with open(os.path.join(source, document), encoding="utf-8") as f:
+            first = next(lines for kind, lines in blocks_of(f.read()) if kind == "console")
+        if [command for command, _ in console_commands(first)] != shown:
+            wrong.append("%s shows other commands than quickstart runs: %s" % (document, shown))
+    return wrong
+
+
+def main():
+    vcompress, evaluate, source = (os.path.abspath(word) for word in sys.argv[1:4])
+    os.environ["LC_ALL"] = "C.UTF-8"
+    os.environ["PROGRAM"] = vcompress
+    top = tempfile.mkdtemp()
+    wrong = quickstart_differs(source)
+    try:
+        for name, program in (("vcompress", vcompress), ("digits_evaluate", evaluate)):
+            os.makedirs(top + "/bin", exist_ok=True)
+            os.symlink(program, top + "/bin/" + name)
+        write(top + "/bin/curl", "#!/bin/sh\nexec cat model.npz\n")  # stands for a server
+        os.chmod(top + "/bin/curl", 0o755)
+        os.environ["PATH"] = top + "/bin:" + os.environ["PATH"]
+        os.mkdir(top + "/models")
+        make_models(vcompress, source, top + "/models")
+        version = subprocess.run([vcompress, "--version"], stdout=subprocess.PIPE, check=True).stdout
+        for document in sys.argv[4:] or DOCUMENTS:
+            at = os.path.join(top, document.replace("/", "-"))
+            shutil.copytree(top + "/models", at, symlinks=True)
+            n, found = run(document, source, at, b"nettle" not in version)
+            print("%s: %d commands, %d wrong" % (document, n, len(found)))
+            wrong += ["%s: %s" % (document, text) for text in found]
+            if n < DOCUMENTS[document]:
+                wrong.append("%s: %d commands were found, %d should be there" % (document, n, DOCUMENTS[document]))
+    finally:
+        shutil.rmtree(top)
+    for text in wrong:
+        print(text)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
