@@ -80,7 +80,7 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
     }
     if (*value != VC_NO_VALUE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: %s of the %s is none of the values that its nodes compute, of floats; it cannot be matched",
+                       "%s: %s of the %s cannot be matched: only floats that a node of the graph computes can be",
                        vc_option(ctx, "matches"), name, role);
     }
     n = find_nearest(graph, name, nearest);

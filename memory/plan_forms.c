@@ -216,11 +216,12 @@ out:
 
 /* ---- without a file ---- */
 
-/* Who reads a value: products as their weight, or others. */
+/* Which operators read a value: products (MatMul, Gemm, Conv) as their weight, or others. */
 enum { READ_BY_PRODUCT = 1, READ_OTHERWISE = 2 };
 
-/* What int8 leaves alone is read by others than products, or by the last of them, the output's head. Freed with
- * vc_free; NULL: no memory. */
+/* For every value, how it is read (READ_BY_PRODUCT, READ_OTHERWISE). int8 keeps a weight as float where an operator
+ * other than a product reads the weight, and where the last product does, the output head. The caller frees the array
+ * with vc_free. Returns NULL if memory is short. */
 static unsigned char *list_readers(const struct vc_planning *p, uint32_t head)
 {
     unsigned char *readers = vc_calloc_array(p->ctx, VC_TAG_MISC, (size_t)vc_graph_value_count(p->graph) + 1, 1);

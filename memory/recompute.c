@@ -54,13 +54,15 @@ static bool carries(const struct vc_storages *s, uint32_t v)
     return s->root[v] == v && s->trained[v] && vc_graph_value(s->graph, v)->kind == VC_VALUE_RESULT;
 }
 
-/* How many values are there behind a node, and the sum of their numbers: of one, that is its number. */
+/* The values that are alive behind a node: how many, and the sum of their numbers. Where one value is alive (n = 1),
+ * the sum is the number of that value. */
 struct crossing {
     int32_t n;
     int64_t sum;
 };
 
-/* Cuts behind nodes where one value crosses, which some backward step needs: it is there anyway. */
+/* Cuts segments behind nodes where one value is alive and some backward step reads that value: keeping the value as the
+ * segment's input costs nothing. */
 static void find_segments(struct chooser *c, struct crossing *crossing)
 {
     const struct vc_storages *s = &c->e->storages;

@@ -232,7 +232,7 @@ static bool has_scores(const struct vc_structured *s, const struct vc_plan *plan
 uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, uint64_t n, uint64_t n_go)
 {
     uint64_t by = unit == VC_UNIT_NEURONS || unit == VC_UNIT_HIDDEN ? s->options.round_to : 0;
-    uint64_t kept = n - (n_go < n ? n_go : n - 1); /* one stays */
+    uint64_t kept = n - (n_go < n ? n_go : n - 1); /* at least one unit stays */
 
     if (by > 1 && kept % by != 0) {
         kept += by - kept % by;

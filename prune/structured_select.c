@@ -49,10 +49,11 @@ static enum vc_status add_member(struct vc_ctx *ctx, const struct vc_structured 
     }
     mean /= (double)c->n_units;
     if (!isfinite(mean)) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: has NaN or infinities, or numbers whose sum is none, so its rows and columns cannot be "
-                       "compared (%s keeps its group)",
-                       place->member->tensor, vc_option(ctx, "include=false"));
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "%s: has NaN or infinite values, or values whose sum is infinite, so its rows and columns cannot "
+            "be compared (%s keeps its group)",
+            place->member->tensor, vc_option(ctx, "include=false"));
     }
     for (u = 0; mean > 0 && u < c->n_units; u++) {
         group->scores[u] += unit_score(s, c, place->member, sum, u) / mean;

@@ -38,15 +38,15 @@ void net_close(struct net *net);
 struct answer_files {
     struct vc_model *models[MAX_TEACHERS];
     size_t n;
-    char failed[MAX_TEACHER_NAME]; /* the one that could not be opened */
+    char failed[MAX_TEACHER_NAME]; /* the file that could not be opened */
 };
 
-/* Opens them, where `paths`, one or several with commas between them, are such files. None is there when it is one file
- * of another kind. GO_ON or a status. */
+/* Opens the answer files that `paths` names, with commas between them ("a.npz,b.npz"). Where `paths` is one file of
+ * another kind, a network, files->n is 0. Returns GO_ON or an exit status. */
 int answers_open(struct app *app, const char *paths, struct answer_files *files);
 void answers_close(struct answer_files *files);
-/* In two steps: what is wrong with the names alone; then without an app, where files of another kind are left to the
- * library to refuse. */
+/* The same in two steps. answers_check judges the names alone, before files are opened; answers_read opens the files
+ * without an app, and leaves files of another kind for the library to refuse. */
 int answers_check(struct app *app, const char *paths);
 enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer_files *files);
 

@@ -99,11 +99,12 @@ void vc_job_settle_parts(struct vc_job *job)
 
         if (owner != VC_NO_TENSOR) {
             items[i].merged = vc_job_root(job, owner)->chain->n_steps != 0 || !needed || items[i].elsewhere;
-        } else if (root != &items[i]) { /* and as the source has them where a pass took its steps back */
+        } else if (root != &items[i]) { /* the descriptor of the source where a pass removed its steps again */
             items[i].desc = root->chain->n_steps != 0 ? root->desc : items[i].first;
         }
     }
-    for (i = 0; i < job->model->n_tensors; i++) { /* a scale whose first name is merged is written under the second */
+    /* A tied scale whose first name is merged is written under its second name. */
+    for (i = 0; i < job->model->n_tensors; i++) {
         items[i].tied = items[i].tied && !vc_job_root(job, i)->merged;
     }
 }

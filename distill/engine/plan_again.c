@@ -60,8 +60,8 @@ static bool has_backward(const struct vc_engine *e, uint32_t node)
     return e->options.train && trained;
 }
 
-/* fn of every root that the node reads, with whether its backward instructions read it, too, and of those that it makes
- * if they read them. */
+/* Calls fn for every root that the node reads; `saved` says whether the node's backward instructions read the root,
+ * too. Calls fn also for every root that the node makes, where its backward instructions read the root. */
 static void each_root(struct vc_engine *e, uint32_t node,
                       void (*fn)(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved))
 {

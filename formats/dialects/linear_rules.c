@@ -87,7 +87,7 @@ const char *vc_linear_reason(const struct vc_dialect_request *request, const str
     const char *kept;
     size_t n_path;
 
-    /* A matrix with its outputs on the other axis is not [out, in]. */
+    /* The loader wants [out, in]; a matrix with its outputs on axis 1 is [in, out]. */
     if (tensor->n_dims != 2 || !vc_name_is_module_weight(tensor->name, &n_path) || tensor->channel_axis != 0 ||
         (model != NULL && vc_family_has_table(model->family, tensor->name))) {
         return "no weight of a linear layer";

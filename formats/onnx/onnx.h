@@ -178,16 +178,17 @@ struct onnx_tensor {
  * sum over also that it is none of these. */
 enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_ONE = 8, ONNX_AXIS_OTHER = 16 };
 
-/* A name of a value in one graph: that of the graph that makes it. A graph inside a node that only uses it means the
- * value of the graph around it (`outer`), which is known once the graph has been read. */
+/* The name of a value in one graph. The graph that makes the value owns the symbol. A subgraph (the body of an If or a
+ * Loop) that only reads the value has a symbol of its own, whose `outer` is the symbol of the enclosing graph; `outer`
+ * is known once the enclosing graph has been read. */
 struct onnx_symbol {
     const char *name;
-    const char *beside; /* how one of n_beside uses it, such as "bias": the last of them */
-    size_t next;        /* another one of the same graph, or ONNX_NONE */
-    size_t outer;       /* what is meant: a symbol of the graph around it; ONNX_NONE: this one */
+    const char *beside; /* how the last of n_beside uses the value, such as "bias" */
+    size_t next;        /* the next symbol of the same graph, or ONNX_NONE */
+    size_t outer;       /* the symbol of the enclosing graph; ONNX_NONE: this symbol owns the value */
     size_t tensor;      /* initializer of the graph, or ONNX_NONE */
-    size_t cast;        /* one of `nodes` that is a Cast and reads it, or ONNX_NONE */
-    size_t maker;       /* one of `nodes` that makes it, or ONNX_NONE */
+    size_t cast;        /* a Cast among `nodes` that reads the value, or ONNX_NONE */
+    size_t maker;       /* the node among `nodes` that makes the value, or ONNX_NONE */
     uint32_t graph;
     uint32_t n_uses;   /* as an input of nodes, or what a subgraph gives back */
     uint32_t n_made;   /* as an output of nodes */

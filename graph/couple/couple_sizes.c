@@ -187,7 +187,8 @@ out:
 
 /* ---- multiply-adds ---- */
 
-/* What is left of the node's; false: they are no multiple of what goes. */
+/* The multiply-adds of the node once the units are removed. Returns false where a size is not known, or where the
+ * number before is no multiple of the size that shrinks. */
 static bool work_after(struct sizing *s, const struct vc_work *work, uint64_t *macs)
 {
     *macs = work->macs;

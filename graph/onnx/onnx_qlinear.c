@@ -239,7 +239,8 @@ bool vc_onnx_take_qlinear(struct vc_onnx_build *b, struct vc_onnx_node *node)
     return false;
 }
 
-/* The largest of codes, and the nearest one, are the same among floats. */
+/* MaxPool and nearest Resize of integer codes: cast to f32, compute, cast back. Both only choose among elements, and
+ * 8-bit codes are exact in f32, so the result has the same codes. */
 bool vc_onnx_through_floats(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_attr to_float = vc_attr_int("to", FLOAT);

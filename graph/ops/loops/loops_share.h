@@ -48,10 +48,11 @@ static int64_t place_of(struct vc_run *run, int64_t at, int64_t size)
     return at < 0 ? at + size : at;
 }
 
-/* Sums of many are made of sums of so many: in f32 the error of one long sum grows with its length. */
+/* A sum of more elements is the sum of its two halves (pairwise summation): the rounding error of one long f32 sum
+ * grows with its length, that of a tree with the logarithm of its length. */
 #define SUMMED_FIRST 16
 
-/* n elements, `step` apart: the sum of both halves, each of them made in the same way. */
+/* The sum of n elements, `step` elements apart, by pairwise summation. */
 static REAL sum_of(const REAL *x, size_t n, size_t step)
 {
     REAL sum = 0;
