@@ -79,27 +79,41 @@ const struct opt_group group_help = GROUP("Help", help_opts);
 
 /* ---- failing ---- */
 
-/* Of ranks that fail alike, rank 0 prints the sentence. Launchers end all processes when the first one has failed, so
- * the silent ones give rank 0 time to print. */
-static void let_rank_0_print(void)
-{
-    const struct timespec time = {.tv_nsec = 500 * 1000 * 1000};
+#define NAP_MS         20
+#define PATIENCE_MS    500  /* of a rank that has told rank 0 what it failed with */
+#define ALONE_AFTER_MS 3000 /* of one that could not */
 
-    (void)nanosleep(&time, NULL);
+/* Of ranks that fail alike, rank 0 prints the sentence. Launchers end all processes when the first one has failed, so
+ * the silent ones give rank 0 time to print. True: rank 0 had time enough, and may have gone on without a failure. */
+static bool outlives_rank_0(const struct app *app)
+{
+    const struct timespec nap = {.tv_nsec = NAP_MS * 1000 * 1000};
+
+    for (int ms = 0; ms < (app->met ? PATIENCE_MS : ALONE_AFTER_MS) && caught_signal() == 0; ms += NAP_MS) {
+        (void)nanosleep(&nap, NULL);
+    }
+    return !app->met && caught_signal() == 0;
 }
 
 /* Every failure is one line on stderr. Names in it come from files, so control characters become '?'. */
 static void print_line(struct app *app, const char *text)
 {
-    char *clean = app->silent ? NULL : text_clean(text);
+    char *clean;
 
-    if (app->silent) {
-        let_rank_0_print();
+    if (app->silent && !outlives_rank_0(app)) {
         return;
     }
+    clean = text_clean(text);
     out_flush(&app->out); /* lines come in their order, also where both streams are one terminal */
     app->said = true;
-    fprintf(stderr, "vcompress: %s\n", clean != NULL ? clean : text);
+    if (app->silent) {
+        unsigned rank;
+
+        (void)vc_ranks_launched(&rank, NULL, NULL);
+        fprintf(stderr, "vcompress: rank %u: %s\n", rank, clean != NULL ? clean : text);
+    } else {
+        fprintf(stderr, "vcompress: %s\n", clean != NULL ? clean : text);
+    }
     free(clean);
 }
 

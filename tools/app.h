@@ -71,6 +71,7 @@ struct app {
     bool pipe_closed;   /* nobody reads the output that goes to standard output */
     bool said;          /* a line was printed on stderr: there is never a second one */
     bool silent;        /* another process says it: ranks_app.h */
+    bool met;           /* the ranks have found each other: rank 0 hears of every failure */
     bool holds;         /* a failure is kept, not said, until other ranks know of it */
     enum vc_status held_status;
     char held[2048]; /* its sentence */

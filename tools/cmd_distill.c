@@ -638,17 +638,18 @@ static int run_distill(struct app *app, int n_args, char **args)
     memset(&cli, 0, sizeof cli);
     convert_defaults(&cli.nets.convert);
     begin(&cli);
-    ranks_begin(app);
+    ranks_begin(app, n_args, args);
     rc = app_parse(app, n_args, args, &cli);
     rc = rc == GO_ON ? check(app, &cli) : rc;
-    if (rc != GO_ON) {
-        return rc;
+    if (rc == GO_ON) {
+        set_eval(&cli);
+        set_passes(app, &cli);
+        app->output = cli.nets.convert.write.path;
+        rc = app_open(app);
     }
-    set_eval(&cli);
-    set_passes(app, &cli);
-    app->output = cli.nets.convert.write.path;
-    rc = app_open(app);
-    rc = rc == GO_ON ? ranks_join(app, cli.ranks, &cli.distill.ranks) : rc;
+    if (rc == GO_ON || app->held_status != VC_OK) {
+        rc = ranks_join(app, cli.ranks, &cli.distill.ranks);
+    }
     rc = rc == GO_ON && !app->silent ? json_check(app) : rc;
     rc = rc == GO_ON ? open_all(app, &cli) : rc;
     rc = rc == GO_ON ? distill(app, &cli, &cli.opened.student, &cli.opened.teacher) : rc;

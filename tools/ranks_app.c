@@ -1,24 +1,67 @@
 /* ranks_app.c - see ranks_app.h. */
 #include "tools/ranks_app.h"
 
-void ranks_begin(struct app *app)
+#include <string.h>
+
+/* --ranks none, which the options behind a wrong one are not read for. */
+static bool each_by_itself(int n_args, char **args)
+{
+    for (int i = 0; i < n_args && strcmp(args[i], "--") != 0; i++) {
+        if (strcmp(args[i], "--ranks=none") == 0 ||
+            (strcmp(args[i], "--ranks") == 0 && i + 1 < n_args && strcmp(args[i + 1], "none") == 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether this process is one of several; *silent: and not the one that speaks. */
+static bool one_of_several(bool *silent)
 {
     unsigned rank;
+    bool launched = vc_ranks_launched(&rank, NULL, NULL);
 
-    app->silent = vc_ranks_launched(&rank, NULL, NULL) && rank != 0;
+    *silent = launched && rank != 0;
+    return launched;
+}
+
+void ranks_begin(struct app *app, int n_args, char **args)
+{
+    app->holds = !each_by_itself(n_args, args) && one_of_several(&app->silent);
+}
+
+/* What failed before the ranks met, where they cannot meet. */
+static int say_held(struct app *app)
+{
+    app->subject = NULL; /* it is in the sentence */
+    return app_refuse(app, app->held_status, "%s", app->held);
 }
 
 int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out)
 {
-    enum vc_status status;
+    bool failed = app->held_status != VC_OK;
+    enum vc_status status = VC_OK;
 
     app->silent = app->silent && kind != VC_RANKS_NONE;
-    status = vc_ranks_join(app->ctx, kind, out);
+    app->holds = false;
+    if (app->ctx == NULL) {
+        status = vc_ctx_create(&app->ctx);
+    }
+    if (status == VC_OK) {
+        status = vc_ranks_join(app->ctx, kind, out);
+    }
+    if (failed && *out == NULL) {
+        return say_held(app);
+    }
     if (status != VC_OK) {
         return app_fail(app, status);
     }
     app->silent = vc_ranks_rank(*out) != 0;
+    app->met = *out != NULL;
     app->holds = *out != NULL;
+    if (failed) {
+        return EXIT_SYSTEM; /* ranks_settle tells it to the others, and says how it ends */
+    }
     if (*out != NULL && !options_seen(&app->parsed, "threads")) {
         status = vc_ctx_set_threads(app->ctx, vc_ranks_threads(*out));
     }
@@ -57,7 +100,7 @@ int ranks_refuse(struct app *app, enum vc_ranks_kind kind, const char *what)
     if (kind == VC_RANKS_NONE || (kind == VC_RANKS_AUTO && !vc_ranks_launched(NULL, NULL, NULL))) {
         return GO_ON;
     }
-    ranks_begin(app);
+    (void)one_of_several(&app->silent);
     if (!vc_ranks_launched(NULL, &size, &launcher)) {
         return app_usage(app, "--ranks: %s is work for one process", what);
     }

@@ -1,7 +1,8 @@
 /* ranks_app.h - a command that several processes run together: rank 0 speaks for all of them.
  *
- *     ranks_begin     before options are read: what mpirun started beside rank 0 is silent from here on
- *     ranks_join      they find each other; a failure from here on is kept until the others know of it
+ *     ranks_begin     before options are read: what mpirun started beside rank 0 is silent from here on, and a failure
+ *                     is kept until the others know of it
+ *     ranks_join      they find each other, behind a failure, too: it may be that of one rank alone
  *     ranks_agree     behind the work of the library
  *     ranks_settle    at the end; a failure that was kept is told to the others, and rank 0 says it */
 #ifndef VC_TOOLS_RANKS_APP_H
@@ -9,7 +10,8 @@
 
 #include "tools/app.h"
 
-void ranks_begin(struct app *app);
+/* With --ranks none among the arguments each process speaks for itself. */
+void ranks_begin(struct app *app, int n_args, char **args);
 /* kind: of --ranks. Each rank gets its share of the processors, unless --threads says how many, and a device of
  * its own. GO_ON or a status. */
 int ranks_join(struct app *app, enum vc_ranks_kind kind, struct vc_ranks **out);

@@ -98,6 +98,28 @@ unequal --accum 8 && wrong "a rank with steps of more rows"
 says 'vcompress: rank 1: --accum is 8; rank 0 has 4'
 unequal --temperature 0 && wrong "a rank that fails before it has read anything"
 says 'vcompress: rank 1: --temperature: 0 is not above 0'
+unequal --stepz 5 && wrong "a rank with an unknown option"
+says "vcompress: rank 1: unknown option '--stepz'"
+cat >lacks.sh <<'END'
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] || VCOMPRESS_MPI_PATH=$PWD
+exec "$@"
+END
+timeout 100 "$mpiexec" -n 2 sh lacks.sh "$program" $run --steps 5 -o no.npz >out 2>err && wrong "a rank without the plug-in"
+says 'vcompress: rank 1: this is one of 2 processes that '
+
+# rank 0 begins late, as on a machine with much to do, and still speaks for all
+cat >late.sh <<'END'
+[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && sleep 1.5
+exec "$@"
+END
+late() { timeout 100 "$mpiexec" -n 3 sh late.sh "$program" "$@" >out 2>err; }
+late $run --stepz 5 && wrong "an unknown option, rank 0 late"
+says "vcompress: unknown option '--stepz'"
+VCOMPRESS_MPI_PATH=$folder late $run --steps 5 -o no.npz && wrong "no plug-in, rank 0 late"
+says 'vcompress: this is one of 3 processes that '
+late run --pass 'distill --teacher t.npz --data rows.npz --graph net.txt --steps 5' s.npz -o no.npz && wrong "a recipe, rank 0 late"
+says 'distill in a recipe is work for one process'
+[ ! -e no.npz ] || wrong "something was written"
 
 # a rank is killed: no output, and the last checkpoint goes on with any number of ranks to the bytes of one process
 cat >started.sh <<'END'

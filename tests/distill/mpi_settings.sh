@@ -1,6 +1,7 @@
 # mpi_settings.sh - read by the tests that mpirun starts ranks in: what Open MPI has to be told, as root and with more ranks
 # than cores, without ssh and the right to read the memory of another process; variables of launchers around the test are
-# left out. mpi_starts MPIEXEC: false, with a line that says why, where it starts nothing here.
+# left out. mpi_starts MPIEXEC: false, with a line that says why, where it starts nothing here; its session files are below the
+# current folder, where no other mpirun of this machine removes them.
 OMPI_ALLOW_RUN_AS_ROOT=1
 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 OMPI_MCA_rmaps_base_oversubscribe=1
@@ -12,6 +13,9 @@ export PRTE_MCA_rmaps_default_mapping_policy OMPI_MCA_plm OMPI_MCA_btl_vader_sin
 unset OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS WORLD_SIZE
 
 mpi_starts() {
+    mkdir -p sessions
+    TMPDIR=$PWD/sessions
+    export TMPDIR
     said=$(timeout 60 "$1" -n 2 true 2>&1) || {
         echo "skipped: $1 starts nothing: $(printf '%s\n' "$said" | head -n 3 | tr '\n' ' ')"
         return 1
