@@ -19,19 +19,19 @@
 #include "core/base/arena.h"
 #include "core/chain/pass.h"
 #include "core/model/program.h"
+#include "passes/axis_sums.h"
 #include "passes/fraction.h"
-#include "prune/axis_sums.h"
+#include "passes/unit_scores.h"
 
 /* A group of the couplings. Units that go are known after the scores are, how many of them before that where each
  * group has its own share. */
 struct vc_removal_group {
     const struct vc_coupling *coupling;
-    enum vc_edit_key key; /* of the size in the configuration */
-    uint64_t times;       /* the units are so many times what that states */
-    const char *reason;   /* why all of it stays; NULL: it is cut */
-    bool unsaid;          /* ... only because the configuration cannot say it */
-    size_t n_prefix;    /* units that are tensors of their own: their numbers stand behind so many bytes of the names */
-    const char *prefix; /* ... and these are the bytes; NULL: none is */
+    enum vc_edit_key key;       /* of the size in the configuration */
+    uint64_t times;             /* the units are so many times what that states */
+    const char *reason;         /* why all of it stays; NULL: it is cut */
+    bool unsaid;                /* ... only because the configuration cannot say it */
+    struct vc_unit_names names; /* of units that are tensors of their own: where their numbers are */
     struct vc_fraction share;
     bool own;                                      /* by a rule of its own: no part of a common order */
     uint64_t n_go;                                 /* units that go */
@@ -132,13 +132,14 @@ uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, u
 bool vc_structured_counts(const struct vc_structured *s, const struct vc_coupling_member *member, unsigned n_dims);
 enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan);
 
-/* structured_experts.c: where the names of tensors that are units have their numbers: group->prefix. *reason: they have
+/* structured_experts.c: where the names of tensors that are units have their numbers: group->names. *reason: they have
  * none, so that nothing could be renumbered. */
 enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_plan *plan,
                                           struct vc_removal_group *group, const char **reason);
 /* Adds their scores to the group's. */
 enum vc_status vc_structured_score_tensors(struct vc_ctx *ctx, const struct vc_structured *s,
-                                           struct vc_removal_group *group, const struct vc_plan *plan);
+                                           const struct vc_removal_group *group, const struct vc_plan *plan,
+                                           struct vc_unit_scores *scores);
 /* Tensors of units that go leave the output, and those behind them get their numbers. */
 enum vc_status vc_structured_renumber(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
 
@@ -191,12 +192,5 @@ enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured 
 struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis);
 /* The item's step; NULL: it has none of this pass. */
 struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_item *item);
-
-/* The index of the axis where element j of repeat r of unit u lies. */
-static inline uint64_t vc_removal_place(const struct vc_coupling *coupling, const struct vc_coupling_member *member,
-                                        uint64_t r, uint64_t u, uint64_t j)
-{
-    return member->offset + (r * coupling->n_units + u) * member->block + j;
-}
 
 #endif

@@ -361,7 +361,7 @@ static void mark(const struct vc_structured *s, const struct vc_item *item, cons
 
         for (u = 0; !m->whole && m->axis == cut->axis && u < group->coupling->n_units; u++) {
             for (r = 0; group->goes[u] && r < m->repeat; r++) {
-                memset(gone + vc_removal_place(group->coupling, m, r, u, 0), 1, (size_t)m->block);
+                memset(gone + vc_unit_place(group->coupling, m, r, u, 0), 1, (size_t)m->block);
             }
         }
     }

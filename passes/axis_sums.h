@@ -10,8 +10,8 @@
  *         \  /            \  /          |            the order is that of this tree whoever comes first, and what waits
  *           +--------------+            |            for its neighbour is at most one array for each level and each
  *                  +--------------------+            tile in work */
-#ifndef VC_PRUNE_AXIS_SUMS_H
-#define VC_PRUNE_AXIS_SUMS_H
+#ifndef VC_PASSES_AXIS_SUMS_H
+#define VC_PASSES_AXIS_SUMS_H
 
 #include <pthread.h>
 
