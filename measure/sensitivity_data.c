@@ -1,7 +1,6 @@
 /* sensitivity_data.c - vc_sensitivity_measure: the outputs of the model with one tensor changed, or the units of one
  * group removed. A target is a tensor or a group; a unit of work is one target changed in one way, which is one run of
  * the graph (output_runs.h). Threads take units of work in their order. */
-#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_runs.h"
+#include "measure/rank_correlation.h"
 #include "measure/removed.h"
 #include "measure/sensitivity_changes.h"
 #include "measure/sensitivity_parts.h"
@@ -35,7 +35,7 @@ struct target {
     size_t n_changed;
     struct vc_changed_tensor *changed; /* values: NULL until a run */
     const struct vc_coupling *group;   /* NULL: one tensor */
-    const double *norms;               /* of the group's units, squared */
+    const double *unit_scores;         /* of the group's units: the lowest go first */
     uint32_t scores;                   /* of experts: the value that says which are chosen */
     bool removed;                      /* its units have to be removed really: no thread does that */
     uint64_t bytes;                    /* of the tensors, for progress */
@@ -221,7 +221,7 @@ static uint32_t find_scores(struct vc_ctx *ctx, const struct measuring *m, const
 
 /* How many units go at each sparsity, and their share of the norm. */
 static enum vc_status weigh_group(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms,
-                                  uint64_t *n_removed, double *relative)
+                                  const double *unit_scores, uint64_t *n_removed, double *relative)
 {
     bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
     enum vc_status status = VC_OK;
@@ -229,7 +229,7 @@ static enum vc_status weigh_group(struct vc_ctx *ctx, const struct vc_coupling *
     VC_TRY_ALLOC(goes);
     for (size_t i = 0; i < N_PERCENTS; i++) {
         n_removed[i] = group->n_units * percents[i] / 100;
-        VC_TRY(vc_units_smallest(ctx, group, norms, n_removed[i], goes));
+        VC_TRY(vc_units_lowest(ctx, group, unit_scores, n_removed[i], goes));
         relative[i] = vc_units_share(group, norms, goes);
     }
 out:
@@ -237,51 +237,66 @@ out:
     return status;
 }
 
+/* What is measured of a group that can be: its target. `router`: of experts, the value that says which are chosen. */
+static enum vc_status add_group_target(struct vc_ctx *ctx, struct measuring *m, const struct vc_coupling *group,
+                                       struct vc_measured_group *g, uint32_t router)
+{
+    const struct vc_model *model = m->owned->result.model;
+    struct vc_arena *arena = &m->owned->arena;
+    size_t n = (size_t)group->n_units;
+    uint64_t *n_removed = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *n_removed);
+    double *relative = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *relative);
+    double *unit_scores = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *unit_scores);
+    double *norms = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *norms);
+    struct target *target;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(n_removed == NULL || relative == NULL || unit_scores == NULL || norms == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(vc_units_scores(ctx, model, group, arena, unit_scores, &g->reason));
+    if (g->reason != NULL) {
+        goto out;
+    }
+    VC_TRY(vc_units_norms(ctx, model, group, norms));
+    VC_TRY(weigh_group(ctx, group, norms, unit_scores, n_removed, relative));
+    VC_TRY(add_target(ctx, m, group->n_members, N_PERCENTS, &target));
+    for (size_t k = 0; k < group->n_members; k++) {
+        /* Experts stay as they are: only what chooses among them changes. */
+        if (router == VC_NO_VALUE || !group->members[k].makes) {
+            add_tensor(m, target, vc_model_find(model, group->members[k].tensor));
+        }
+    }
+    target->group = group;
+    target->scores = router;
+    target->removed = group->unit == VC_UNIT_HIDDEN;
+    target->unit_scores = unit_scores;
+    g->n_removed = n_removed;
+    g->relative = relative;
+    g->changes = target->changes;
+out:
+    vc_free(ctx, norms);
+    return status;
+}
+
 static enum vc_status add_group(struct vc_ctx *ctx, struct measuring *m, const struct vc_coupling *group)
 {
     struct vc_arena *arena = &m->owned->arena;
     struct vc_measured_group *g = &m->groups[m->out->n_groups++];
-    uint64_t *n_removed;
-    double *relative;
-    double *norms;
-    const char *reason;
-    uint32_t scores = VC_NO_VALUE;
-    struct target *target;
+    const char *reason = group_reason(m, group);
+    uint32_t router = VC_NO_VALUE;
     enum vc_status status = VC_OK;
 
     *g = (struct vc_measured_group){
         .name = vc_arena_printf(ctx, arena, "%s", group->name), .unit = group->unit, .n_units = group->n_units};
     VC_TRY_ALLOC(g->name);
-    reason = group_reason(m, group);
     if (reason == NULL && group->unit == VC_UNIT_EXPERTS) {
-        scores = find_scores(ctx, m, group);
-        reason = scores == VC_NO_VALUE ? "how a router chooses among them is not understood" : NULL;
+        router = find_scores(ctx, m, group);
+        reason = router == VC_NO_VALUE ? "how a router chooses among them is not understood" : NULL;
     }
-    if (reason != NULL) {
-        g->reason = vc_arena_printf(ctx, arena, "%s", reason);
-        VC_TRY_ALLOC(g->reason);
-        return VC_OK;
+    if (reason == NULL) {
+        return add_group_target(ctx, m, group, g, router);
     }
-    n_removed = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *n_removed);
-    relative = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *relative);
-    norms = vc_arena_alloc(ctx, arena, ((size_t)group->n_units + 1) * sizeof *norms);
-    VC_TRY(n_removed == NULL || relative == NULL || norms == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(vc_units_norms(ctx, m->owned->result.model, group, norms));
-    VC_TRY(weigh_group(ctx, group, norms, n_removed, relative));
-    VC_TRY(add_target(ctx, m, group->n_members, N_PERCENTS, &target));
-    for (size_t k = 0; k < group->n_members; k++) {
-        /* Experts stay as they are: only what chooses among them changes. */
-        if (scores == VC_NO_VALUE || !group->members[k].makes) {
-            add_tensor(m, target, vc_model_find(m->owned->result.model, group->members[k].tensor));
-        }
-    }
-    target->group = group;
-    target->scores = scores;
-    target->removed = group->unit == VC_UNIT_HIDDEN;
-    target->norms = norms;
-    g->n_removed = n_removed;
-    g->relative = relative;
-    g->changes = target->changes;
+    g->reason = vc_arena_printf(ctx, arena, "%s", reason);
+    VC_TRY_ALLOC(g->reason);
 out:
     return status;
 }
@@ -376,7 +391,7 @@ static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, const s
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(goes);
-    VC_TRY(vc_units_smallest(ctx, group, target->norms, n, goes));
+    VC_TRY(vc_units_lowest(ctx, group, target->unit_scores, n, goes));
     if (target->scores == VC_NO_VALUE) {
         VC_TRY(zero_units(ctx, m, target, goes, changed));
         VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, change));
@@ -542,7 +557,7 @@ static enum vc_status run_removed(struct vc_ctx *ctx, struct measuring *m, struc
 
     VC_TRY_ALLOC(goes);
     for (size_t k = 0; k < target->n_ways; k++) {
-        VC_TRY(vc_units_smallest(ctx, group, target->norms, group->n_units * percents[k] / 100, goes));
+        VC_TRY(vc_units_lowest(ctx, group, target->unit_scores, group->n_units * percents[k] / 100, goes));
         VC_TRY(vc_removed_run(ctx, &m->owned->arena, &m->runs, group, goes, &target->changes[k]));
         known |= target->changes[k].reason == NULL;
     }
@@ -570,60 +585,7 @@ out:
 
 /* ---- how well one predicts the other ---- */
 
-struct pair {
-    double x, y;
-};
-
-static int by_x(const void *a, const void *b)
-{
-    const struct pair *p = a;
-    const struct pair *q = b;
-
-    return p->x < q->x ? -1 : p->x > q->x;
-}
-
-/* x becomes its rank, equal ones have the mean of theirs; then x and y change places. */
-static void rank(struct pair *pairs, size_t n)
-{
-    size_t i = 0;
-
-    qsort(pairs, n, sizeof *pairs, by_x);
-    while (i < n) {
-        size_t end = i;
-        double mean;
-
-        while (end < n && pairs[end].x == pairs[i].x) {
-            end++;
-        }
-        mean = ((double)i + (double)(end - 1)) / 2.0;
-        for (; i < end; i++) {
-            pairs[i] = (struct pair){pairs[i].y, mean};
-        }
-    }
-}
-
-/* Spearman's rank correlation; NaN: fewer than three pairs, or all of one side are equal. */
-static double correlate(struct pair *pairs, size_t n)
-{
-    double mean = ((double)n - 1.0) / 2.0;
-    double xy = 0.0;
-    double xx = 0.0;
-    double yy = 0.0;
-
-    if (n < 3) {
-        return (double)NAN;
-    }
-    rank(pairs, n);
-    rank(pairs, n);
-    for (size_t i = 0; i < n; i++) {
-        xy += (pairs[i].x - mean) * (pairs[i].y - mean);
-        xx += (pairs[i].x - mean) * (pairs[i].x - mean);
-        yy += (pairs[i].y - mean) * (pairs[i].y - mean);
-    }
-    return xx == 0.0 || yy == 0.0 ? (double)NAN : xy / sqrt(xx * yy);
-}
-
-static double agreement_of_way(const struct measuring *m, size_t way, struct pair *pairs)
+static double agreement_of_way(const struct measuring *m, size_t way, struct vc_rank_pair *pairs)
 {
     size_t n = 0;
 
@@ -631,14 +593,14 @@ static double agreement_of_way(const struct measuring *m, size_t way, struct pai
         const struct vc_measured_tensor *t = &m->tensors[i];
 
         if (t->changes != NULL && t->changes[way].reason == NULL) {
-            pairs[n++] = (struct pair){m->owned->result.rows[t->row].errors[m->out->ways[way]].relative,
-                                       t->changes[way].relative};
+            pairs[n++] = (struct vc_rank_pair){m->owned->result.rows[t->row].errors[m->out->ways[way]].relative,
+                                               t->changes[way].relative};
         }
     }
-    return correlate(pairs, n);
+    return vc_rank_correlation(pairs, n);
 }
 
-static double agreement_of_groups(const struct measuring *m, size_t percent, struct pair *pairs)
+static double agreement_of_groups(const struct measuring *m, size_t percent, struct vc_rank_pair *pairs)
 {
     size_t n = 0;
 
@@ -646,16 +608,17 @@ static double agreement_of_groups(const struct measuring *m, size_t percent, str
         const struct vc_measured_group *g = &m->groups[i];
 
         if (g->changes != NULL && g->changes[percent].reason == NULL) {
-            pairs[n++] = (struct pair){g->relative[percent], g->changes[percent].relative};
+            pairs[n++] = (struct vc_rank_pair){g->relative[percent], g->changes[percent].relative};
         }
     }
-    return correlate(pairs, n);
+    return vc_rank_correlation(pairs, n);
 }
 
 static enum vc_status compare_orders(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_arena *arena = &m->owned->arena;
-    struct pair *pairs = vc_alloc_array(ctx, VC_TAG_MISC, m->out->n_tensors + m->out->n_groups + 1, sizeof *pairs);
+    struct vc_rank_pair *pairs =
+        vc_alloc_array(ctx, VC_TAG_MISC, m->out->n_tensors + m->out->n_groups + 1, sizeof *pairs);
     double *tensors = vc_arena_alloc(ctx, arena, (m->out->n_ways + 1) * sizeof *tensors);
     double *groups = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *groups);
     enum vc_status status = VC_OK;

@@ -1,10 +1,12 @@
-/* sensitivity_units.h - the units of a group of couplings by their weights: which of them go first, and what their
- * share is. For vc_sensitivity_measure; prune --structured has scores of its own. */
+/* sensitivity_units.h - the units of a group of couplings by their weights: which of them go first, as prune
+ * --structured chooses them by its defaults (passes/unit_scores.h), and what their share is. For
+ * vc_sensitivity_measure. */
 #ifndef VC_MEASURE_SENSITIVITY_UNITS_H
 #define VC_MEASURE_SENSITIVITY_UNITS_H
 
 #include <vcompress/couplings.h>
 
+#include "core/base/arena.h"
 #include "core/model/source.h"
 
 /* All values of a tensor, as it lies, decoded. *values is freed with vc_free, also after a failure. */
@@ -14,9 +16,14 @@ enum vc_status vc_units_read(struct vc_ctx *ctx, const struct vc_model *model, s
 enum vc_status vc_units_norms(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
                               double *norms);
 
-/* Marks the n units with the smallest norms; of equal ones the first. goes has one entry for each unit. */
-enum vc_status vc_units_smallest(struct vc_ctx *ctx, const struct vc_coupling *group, const double *norms, uint64_t n,
-                                 bool *goes);
+/* For each unit of the group its score. *reason, in the arena: the units cannot be compared, and what prune says of
+ * that; else NULL. */
+enum vc_status vc_units_scores(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
+                               struct vc_arena *arena, double *scores, const char **reason);
+
+/* Marks the n units with the lowest scores; of equal ones the later. goes has one entry for each unit. */
+enum vc_status vc_units_lowest(struct vc_ctx *ctx, const struct vc_coupling *group, const double *scores, uint64_t n,
+                               bool *goes);
 
 /* The share that the marked units have of the norm of all: the square root of that of the squares. */
 double vc_units_share(const struct vc_coupling *group, const double *norms, const bool *goes);

@@ -4,7 +4,7 @@ the network in f64 and makes each change itself; and how well figures from the w
 import os
 import unittest
 
-from judge_support import Judge, main, np
+from judge_support import Judge, main, np, run
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "digits")
 ROWS = 8
@@ -147,76 +147,128 @@ MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "graph",
 
 
 class Removed(Judge):
-    """Units that are not removed by zeros: experts, which are never chosen, and channels of the hidden size, which a
-    normalization counts. Both against models that prune has removed them from."""
+    """The figures of groups are those of the files that `prune --structured` writes, one group and share at a time: the same
+    units go, and what they did is gone, be it by zeros, by experts that are never chosen, or by channels of the hidden size that
+    are really removed. The lines of `graph --couplings` say to prune which group is meant."""
 
-    def outputs(self, model):
-        self.vc("graph", model, "-q", "-f", "--data", self.path("ids.npz"), "--outputs", self.path("y.npz"))
+    SHARES = ("0.5", "0.7", "0.9")
+
+    def outputs(self, model, inputs, graph, rows):
+        of = (graph[1], "--weights", model) if graph else (model,)
+        self.vc("graph", *of, "-q", "-f", "--data", inputs, "--outputs", self.path("y.npz"))
         with np.load(self.path("y.npz")) as z:
-            return z["logits"].astype("f8")
+            return [z[n][:rows].astype("f8") for n in z.files if z[n].dtype.kind == "f"]
 
-    def measure(self, model, unit):
+    def couplings(self, model, graph):
+        """The line of each group, by its name."""
+        lines = {}
+        for line in self.vc("graph", graph[1] if graph else model, "--couplings").out.decode().split("\n"):
+            if line and not line.startswith("#"):
+                first = line.split(" = ")[0].split(": ")[-1]
+                lines[first.rstrip("!").split("*")[0].split("/")[0].split("+")[0].split("@")[0]] = line
+        return lines
+
+    def change(self, was, now):
+        relative = np.sqrt(sum(np.square(a - b).sum() for a, b in zip(now, was)) / sum(np.square(b).sum() for b in was))
+        return relative, (now[0].argmax(-1) != was[0].argmax(-1)).mean()
+
+    def agrees(self, model, inputs, rows, graph=()):
+        """Every group that both measure and prune can do. Returns kinds of units, one for each file compared."""
+        found = self.vc("sensitivity", model, *graph, "--data", inputs, "--rows", rows, "--json", "-q").json()
+        lines, was, done = self.couplings(model, graph), self.outputs(model, inputs, graph, rows), []
+        end = os.path.splitext(model)[1]
+        for group in found["data"]["groups"]:
+            if group["reason"] is not None:
+                continue
+            with open(self.path("one.txt"), "w") as f:
+                f.write(lines[group["name"]] + "\n")
+            for share, removed in zip(self.SHARES, group["removed"]):
+                r = run("prune", "--structured", share, "--dims", group["unit"], "--couplings", self.path("one.txt"), "-q", "-f", model,
+                        "-o", self.path("less" + end))
+                if removed["units"] == 0 or removed["outputs"]["reason"] is not None or r.code == 3:
+                    continue
+                self.assertEqual((r.code, r.err), (0, ""), (model, group["name"]))
+                said = (model, group["name"], share, removed)
+                fewer = self.narrower(graph, group, removed)
+                relative, answers = self.change(was, self.outputs(self.path("less" + end), inputs, fewer, rows))
+                self.assertLessEqual(abs(removed["outputs"]["relative"] - relative), 2e-5 * relative, (said, relative))
+                self.assertAlmostEqual(removed["outputs"]["answers"], answers, msg=said)
+                done.append(group["unit"])
+        return done
+
+    def narrower(self, graph, group, removed):
+        """The list of layers with as many units as are left."""
+        if not graph:
+            return graph
+        layer = group["name"].split(".")[0]
+        with open(graph[1]) as f:
+            lines = [line.split("#")[0].split() for line in f]
+        for words in lines:
+            if words[1:2] == [layer]:
+                words[2] = str(int(words[2]) - removed["units"])
+        with open(self.path("less.layers.txt"), "w") as f:
+            f.write("\n".join(" ".join(words) for words in lines) + "\n")
+        return (graph[0], self.path("less.layers.txt"))
+
+    def folder(self, name, *more):
+        """A model of one layer, since a config.json has one number for all."""
+        one = self.path(name)
+        self.vc("prune", "--keep-layers", "0", *more, os.path.join(MODELS, name), "-o", one)
         np.savez(self.path("ids.npz"), input_ids=np.random.default_rng(7).integers(0, 23, (6, 11)))
-        found = self.vc("sensitivity", model, "--data", self.path("ids.npz"), "--rows", 6, "--json", "-q").json()
-        self.was = self.outputs(model)
-        group, = [g for g in found["data"]["groups"] if g["unit"] == unit]
-        self.assertIsNone(group["reason"])
-        return group
+        return one
 
-    def check(self, model, removed, line, gone):
-        with open(self.path("remove.txt"), "w") as f:
-            f.write("%s %s\n" % (line, ",".join(str(u) for u in sorted(gone))))
-        self.assertEqual(len(gone), removed["units"])
-        self.vc("prune", "--remove", self.path("remove.txt"), "-q", "-f", model, "-o", self.path("less"))
-        now = self.outputs(self.path("less"))
-        relative = np.linalg.norm(now - self.was) / np.linalg.norm(self.was)
-        self.assertLessEqual(abs(removed["outputs"]["relative"] - relative), 2e-5 * relative, removed)
-        self.assertAlmostEqual(removed["outputs"]["answers"], (now.argmax(-1) != self.was.argmax(-1)).mean())
+    def test_digits(self):
+        digits = (os.path.join(FOLDER, "images.npz"), ROWS, ("--graph", os.path.join(FOLDER, "digits.layers.txt")))
+        done = self.agrees(os.path.join(FOLDER, "digits.npz"), *digits)
+        self.assertEqual(done, 12 * ["neurons"])
 
-    def experts(self, model, router, experts):
-        """Of the first layer alone, since a config.json has one number of experts for all."""
-        one = self.path(model)
-        self.vc("prune", "--keep-layers", "0", os.path.join(MODELS, model), "-o", one)
-        self.vc("convert", one, "-o", self.path(model + ".npz"))
-        group = self.measure(one, "experts")
-        score = np.zeros(group["units"])
-        with np.load(self.path(model + ".npz")) as z:
-            for name in z.files:
-                for expert in range(group["units"]):
-                    if (experts % expert) in name:
-                        score[expert] += np.square(z[name].astype("f8")).sum()
-        done = 0
-        for removed in group["removed"]:
-            gone = np.argsort(score, kind="stable")[:removed["units"]]
-            self.close(removed["weights"], np.sqrt(score[gone].sum() / score.sum()), router)
-            if removed["outputs"]["reason"] is None:
-                self.check(one, removed, router + ":0", gone)
-                done += 1
-            else:
-                self.assertEqual(removed["outputs"]["reason"], "fewer would stay than a token is given to")
-        self.assertGreater(done, 0)
+    def test_equal_scores(self):
+        """Rows of equal norms, of which the later go; f64, f16."""
+        text = "input x [batch, 6]\nlinear a 12\nrelu\nlinear b 10\nrelu\nlinear c 4\n"
+        with open(self.path("net.layers.txt"), "w") as f:
+            f.write(text)
+        rng = np.random.default_rng(5)
+        np.savez(self.path("x.npz"), x=rng.standard_normal((8, 6)).astype("f4"))
+        for kind in ("f4", "f8", "f2"):
+            w = {}
+            for name, shape in (("a", (12, 6)), ("b", (10, 12)), ("c", (4, 10))):
+                w[name + ".weight"] = rng.choice([-1.0, 1.0], shape).astype(kind)
+                w[name + ".bias"] = rng.choice([-0.5, 0.5], shape[:1]).astype(kind)
+            np.savez(self.path("ties.npz"), **w)
+            done = self.agrees(self.path("ties.npz"), self.path("x.npz"), 8, ("--graph", self.path("net.layers.txt")))
+            self.assertEqual(done, 6 * ["neurons"], kind)
 
-    def test_hidden(self):
-        model = os.path.join(MODELS, "llama")
-        group = self.measure(model, "hidden")
-        score = np.zeros(group["units"])
-        self.vc("convert", model, "-o", self.path("llama.npz"))
-        with np.load(self.path("llama.npz")) as z:
-            for name in z.files:
-                if "embed_tokens" in name:  # what makes the stream: columns of the embedding, rows of what adds to it
-                    score += np.square(z[name].astype("f8")).sum(0)
-                elif "o_proj" in name or "down_proj" in name:
-                    score += np.square(z[name].astype("f8")).sum(1)
-        half = group["removed"][0]
-        gone = np.argsort(score, kind="stable")[:half["units"]]
-        self.close(half["weights"], np.sqrt(score[gone].sum() / score.sum()), "hidden")
-        self.check(model, half, group["name"], gone)
+    def test_nan(self):
+        """What prune refuses has that as its reason."""
+        with open(self.path("net.layers.txt"), "w") as f:
+            f.write("input x [batch, 2]\nlinear a 3\nlinear b 2\n")
+        w = {"a.weight": np.ones((3, 2), "f4"), "a.bias": np.ones(3, "f4"), "b.weight": np.ones((2, 3), "f4"), "b.bias": np.ones(2, "f4")}
+        w["a.weight"][1, 1] = np.inf
+        np.savez(self.path("w.npz"), **w)
+        np.savez(self.path("x.npz"), x=np.zeros((2, 2), "f4"))
+        graph = ("--graph", self.path("net.layers.txt"))
+        found = self.vc("sensitivity", self.path("w.npz"), *graph, "--data", self.path("x.npz"), "--json", "-q").json()
+        group, = [g for g in found["data"]["groups"] if g["name"] == "a.weight:0"]
+        said = self.refuse(3, "prune", "--structured", "0.5", *graph, self.path("w.npz"), "-o", self.path("o.npz"))
+        self.assertIn("NaN or infinite values", group["reason"])
+        self.assertIn(group["reason"], said)
+
+    def test_llama(self):
+        """Gates and values make the neurons together; heads share keys; channels of the hidden size have a norm."""
+        done = self.agrees(self.folder("llama"), self.path("ids.npz"), 6)
+        self.assertGreaterEqual(set(done), {"neurons", "heads", "hidden"})
+
+    def test_bert(self):
+        self.assertIn("neurons", self.agrees(self.folder("bert-sequence"), self.path("ids.npz"), 6))
+
+    def test_gemma(self):
+        self.assertIn("neurons", self.agrees(self.folder("gemma2", "--layers", "model.layers"), self.path("ids.npz"), 6))
 
     def test_mixtral(self):
-        self.experts("mixtral", "model.layers.0.block_sparse_moe.gate.weight", ".experts.%d.")
+        self.assertIn("experts", self.agrees(self.folder("mixtral"), self.path("ids.npz"), 6))
 
     def test_qwen(self):
-        self.experts("qwen3-moe", "model.layers.0.mlp.gate.weight", ".mlp.experts.%d.")
+        self.assertIn("experts", self.agrees(self.folder("qwen3-moe"), self.path("ids.npz"), 6))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+/* rank_correlation.c - see rank_correlation.h. */
+#include "measure/rank_correlation.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static int by_x(const void *a, const void *b)
+{
+    const struct vc_rank_pair *p = a;
+    const struct vc_rank_pair *q = b;
+
+    return p->x < q->x ? -1 : p->x > q->x;
+}
+
+/* x becomes its rank, equal ones have the mean of theirs; then x and y change places. */
+static void rank(struct vc_rank_pair *pairs, size_t n)
+{
+    size_t i = 0;
+
+    qsort(pairs, n, sizeof *pairs, by_x);
+    while (i < n) {
+        size_t end = i;
+        double mean;
+
+        while (end < n && pairs[end].x == pairs[i].x) {
+            end++;
+        }
+        mean = ((double)i + (double)(end - 1)) / 2.0;
+        for (; i < end; i++) {
+            pairs[i] = (struct vc_rank_pair){pairs[i].y, mean};
+        }
+    }
+}
+
+double vc_rank_correlation(struct vc_rank_pair *pairs, size_t n)
+{
+    double mean = ((double)n - 1.0) / 2.0;
+    double xy = 0.0;
+    double xx = 0.0;
+    double yy = 0.0;
+
+    if (n < 3) {
+        return (double)NAN;
+    }
+    rank(pairs, n);
+    rank(pairs, n);
+    for (size_t i = 0; i < n; i++) {
+        xy += (pairs[i].x - mean) * (pairs[i].y - mean);
+        xx += (pairs[i].x - mean) * (pairs[i].x - mean);
+        yy += (pairs[i].y - mean) * (pairs[i].y - mean);
+    }
+    return xx == 0.0 || yy == 0.0 ? (double)NAN : xy / sqrt(xx * yy);
+}
