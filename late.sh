@@ -1,2 +1,0 @@
-[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 0 ] && sleep 1.5
-exec "$@"
