@@ -66,6 +66,84 @@ class Onnx(Judge):
         before, after = self.compute(model, x), self.compute(small, x)
         self.assertLessEqual(np.abs(before - after).max(), 1e-5 * np.abs(before).max())
 
+    def equal_sizes(self, rng):
+        """A network of weights [5, 5] and values [5, 5, 5], [25, 5], [5, 25]: only what moves tells axes apart."""
+        node, n, weights, nodes = helper.make_node, 5, [], []
+
+        def weight(*shape):
+            weights.append(numpy_helper.from_array(rng.standard_normal(shape).astype("f4"), "w%d" % len(weights)))
+            return weights[-1].name
+
+        def add(op, inputs, shape, **attributes):
+            nodes.append(node(op, inputs, ["v%d" % len(nodes)], **attributes))
+            values.append((nodes[-1].output[0], shape))
+
+        values = [("x", (n, n, n))]
+        for _ in range(rng.integers(5, 12)):
+            v, shape = values[-1]
+            what = rng.choice(["matmul", "left", "transpose", "reshape", "bias", "relu", "sum", "product"])
+            if len(shape) == 2 and what in ("left", "product", "sum"):
+                what = "reshape"
+            if what == "matmul":
+                add("MatMul", [v, weight(shape[-1], shape[-1])], shape)
+            elif what == "left":
+                add("MatMul", [weight(n, n), v], shape)
+            elif what == "transpose":
+                perm = [int(k) for k in rng.permutation(len(shape))]
+                add("Transpose", [v], tuple(shape[k] for k in perm), perm=perm)
+            elif what == "reshape":
+                to = (n, n, n) if len(shape) == 2 else ((n * n, n), (n, n * n))[rng.integers(2)]
+                weights.append(numpy_helper.from_array(np.array(to, "i8"), "w%d" % len(weights)))
+                add("Reshape", [v, weights[-1].name], to)
+            elif what == "bias":
+                add("Add", [v, weight(shape[-1])], shape)
+            elif what == "relu":
+                add("Relu", [v], shape)
+            else:
+                others = [u for u, s in values[:-1] if s == shape] or [v]
+                add("Add" if what == "sum" else "MatMul", [v, others[rng.integers(len(others))]], shape)
+        graph = helper.make_graph(nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [n, n, n])],
+                                  [helper.make_tensor_value_info(values[-1][0], TensorProto.FLOAT, values[-1][1])], weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def test_equal_sizes(self):
+        """Axes of one size: a unit of which all is zero is removed, and the outputs stay."""
+        rng, done = np.random.default_rng(11), 0
+        for k in range(150):
+            model = self.equal_sizes(rng)
+            onnx.save(model, self.path("in.onnx"))
+            x = rng.standard_normal((5, 5, 5)).astype("f4")
+            for line in self.vc("graph", self.path("in.onnx"), "--couplings").out.decode().splitlines():
+                if line.startswith("#") or not line:
+                    continue
+                arrays = {t.name: numpy_helper.to_array(t).copy() for t in model.graph.initializer}
+                head = re.match(r"(?:\w+ )?(?:(\d+)(?:\*\d+)?)?: ", line)
+                members = [re.fullmatch(r"(.*?):(\d+)(?:\*(\d+))?(?:/\d+)?(?:\+(\d+))?!?", m).groups()
+                           for m in line[head.end() if head else 0:].split(" = ")]
+                members = [(m[0], int(m[1]), int(m[2] or 1), int(m[3] or 0)) for m in members]
+                name = "%s:%d" % members[0][:2]
+                units = int((head and head.group(1)) or min(arrays[t].shape[axis] // block for t, axis, block, _ in members))
+                unit = int(rng.integers(units))
+                for tensor, axis, block, offset in members:
+                    size = arrays[tensor].shape[axis]
+                    repeat = 1 if offset else size // (units * block)
+                    index = [slice(None)] * arrays[tensor].ndim
+                    index[axis] = [offset + (r * units + unit) * block + j for r in range(repeat) for j in range(block)]
+                    arrays[tensor][tuple(index)] = 0
+                silent = onnx.ModelProto.FromString(model.SerializeToString())
+                for tensor in silent.graph.initializer:
+                    tensor.CopyFrom(numpy_helper.from_array(arrays[tensor.name], tensor.name))
+                onnx.save(silent, self.path("silent.onnx"))
+                with open(self.path("remove.txt"), "w") as f:
+                    f.write("%s %d\n" % (name, unit))
+                self.vc("prune", "--remove", self.path("remove.txt"), "-f", "-q", self.path("silent.onnx"), "-o", self.path("out.onnx"))
+                small = onnx.load(self.path("out.onnx"))
+                was, now = self.compute(silent, x), self.compute(small, x)
+                self.assertEqual(was.shape, now.shape)
+                self.assertLessEqual(np.abs(was - now).max(), 1e-4 * max(1, np.abs(was).max()), (k, name, unit))
+                done += 1
+        self.assertGreater(done, 50)
+
     def test_couplings_of_a_file(self):
         """What the graph states follows groups of a file, too, where they are its own; others are refused."""
         onnx.save(self.network(), self.path("in.onnx"))
