@@ -1,6 +1,6 @@
 /* model_sizes.c - what a configuration states about sizes: asked by passes before they change one, and as it will be
  * once earlier passes of a chain have. */
-#include "core/model/program.h"
+#include "core/model/stated.h"
 #include "formats/gguf/gguf.h"
 #include "formats/huggingface/hf_edit.h"
 
@@ -9,10 +9,25 @@ enum vc_status vc_program_says(struct vc_ctx *ctx, const struct vc_program *prog
 {
     *says = false;
     if (program->kind == VC_PROGRAM_CONFIG) {
-        return vc_hf_edit_says(ctx, program->config, program->config_bytes, key, number, says);
+        return vc_hf_edit_says(ctx, program->config, program->config_bytes, key, number, NULL, says);
     }
     *says = program->kind == VC_PROGRAM_KEYS && vc_gguf_says(program, key, number);
     return VC_OK;
+}
+
+enum vc_status vc_program_states(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key,
+                                 uint64_t number, const char *tensor, bool *states)
+{
+    return program->kind == VC_PROGRAM_CONFIG
+               ? vc_hf_edit_says(ctx, program->config, program->config_bytes, key, number, tensor, states)
+               : vc_program_says(ctx, program, key, number, states);
+}
+
+enum vc_status vc_program_shared_experts(struct vc_ctx *ctx, const struct vc_program *program, uint64_t *n)
+{
+    *n = 0;
+    return program->kind == VC_PROGRAM_CONFIG ? vc_hf_edit_shared(ctx, program->config, program->config_bytes, n)
+                                              : VC_OK;
 }
 
 enum vc_status vc_program_edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,

@@ -167,6 +167,9 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s,
 enum vc_status vc_structured_is_experts(struct vc_ctx *ctx, const struct vc_structured *s, const char *name,
                                         const struct vc_desc *first, bool *is);
 
+/* Whether the name is that of an expert, or of a shared one. */
+bool vc_structured_names_expert(const char *name);
+
 /* structured_follow.c: of a family that is not known. VC_E_UNSUPPORTED: a tensor stays as it is, and a number that
  * changes is about it, too. */
 enum vc_status vc_structured_check_follow(struct vc_ctx *ctx, const struct vc_structured *s,

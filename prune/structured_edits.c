@@ -2,6 +2,7 @@
  * one number for all layers, so all groups of a size lose as many units; what it has no key for stays as it is. */
 #include <string.h>
 
+#include "core/model/stated.h"
 #include "graph/couple/couple.h"
 #include "prune/removal.h"
 
@@ -47,6 +48,13 @@ static enum vc_edit_key key_of_name(const char *name)
     return k < sizeof widths / sizeof widths[0] ? widths[k].key : VC_EDIT_INTERMEDIATE;
 }
 
+bool vc_structured_names_expert(const char *name)
+{
+    enum vc_edit_key key = key_of_name(name);
+
+    return key == VC_EDIT_EXPERT || key == VC_EDIT_SHARED;
+}
+
 /* A key for widths by the names of those that make them; VC_EDIT_INTERMEDIATE: no word is there. */
 static enum vc_edit_key width_of(const struct vc_coupling *c)
 {
@@ -63,8 +71,51 @@ static enum vc_edit_key width_of(const struct vc_coupling *c)
     return VC_EDIT_INTERMEDIATE;
 }
 
-/* How many shared experts DeepSeek's kind of models may have, whose width is stated as so many times another's. */
-#define MAX_SHARED 64
+/* The first tensor that makes the units. */
+static const char *tensor_of(const struct vc_coupling *c)
+{
+    return c->n_members != 0 ? c->members[0].tensor : NULL;
+}
+
+/* Whether the group is `times` as wide as an expert, or as all widths are; then its key. Where both say it, and not
+ * that there are so many, nothing tells which is meant: a key that is not there, so that the group stays. */
+static enum vc_status try_shared(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
+                                 uint64_t times, bool counted, struct vc_removal_group *group, bool *found)
+{
+    enum vc_status status = VC_OK;
+    bool expert = false;
+    bool all = false;
+
+    *found = false;
+    if (times == 0 || c->n_units % times != 0) {
+        return VC_OK;
+    }
+    VC_TRY(vc_program_states(ctx, &s->program, VC_EDIT_EXPERT, c->n_units / times, tensor_of(c), &expert));
+    VC_TRY(vc_program_states(ctx, &s->program, VC_EDIT_INTERMEDIATE, c->n_units / times, tensor_of(c), &all));
+    if (expert || all) {
+        group->key = expert && all && !counted ? VC_EDIT_SHARED : expert ? VC_EDIT_EXPERT : VC_EDIT_INTERMEDIATE;
+        group->times = times;
+        *found = true;
+    }
+out:
+    return status;
+}
+
+/* Shared experts whose width has no key are so many times as wide as one of the others as the configuration says that
+ * are shared, or as wide as one. Where experts have no key of their own, theirs is that of all. */
+static enum vc_status key_of_shared(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
+                                    struct vc_removal_group *group)
+{
+    enum vc_status status = VC_OK;
+    uint64_t n_shared = 0;
+    bool found = false;
+
+    VC_TRY(vc_program_shared_experts(ctx, &s->program, &n_shared));
+    VC_TRY(try_shared(ctx, s, c, n_shared, true, group, &found));
+    VC_TRY(found ? VC_OK : try_shared(ctx, s, c, 1, false, group, &found));
+out:
+    return status;
+}
 
 /* What the size of the group is called: a width has a key of its own where the configuration states it by that. */
 static enum vc_status key_of(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_coupling *c,
@@ -80,15 +131,11 @@ static enum vc_status key_of(struct vc_ctx *ctx, const struct vc_structured *s, 
     group->key = keys[c->unit];
     group->times = 1;
     if (c->unit == VC_UNIT_NEURONS && own != VC_EDIT_INTERMEDIATE) {
-        VC_TRY(vc_program_says(ctx, &s->program, own, c->n_units, &says));
+        VC_TRY(vc_program_states(ctx, &s->program, own, c->n_units, tensor_of(c), &says));
         group->key = says ? own : group->key;
     }
-    for (uint64_t k = 1; !says && own == VC_EDIT_SHARED && c->unit == VC_UNIT_NEURONS && k <= MAX_SHARED; k++) {
-        VC_TRY(c->n_units % k == 0 ? vc_program_says(ctx, &s->program, VC_EDIT_EXPERT, c->n_units / k, &says) : VC_OK);
-        if (says) {
-            group->key = VC_EDIT_EXPERT;
-            group->times = k;
-        }
+    if (!says && own == VC_EDIT_SHARED && c->unit == VC_UNIT_NEURONS) {
+        VC_TRY(key_of_shared(ctx, s, c, group));
     }
 out:
     return status;
@@ -128,7 +175,7 @@ enum vc_status vc_structured_is_experts(struct vc_ctx *ctx, const struct vc_stru
     bool says = false;
 
     for (unsigned d = 0; key == VC_EDIT_SHARED && !says && d < first->n_dims; d++) {
-        VC_TRY(vc_program_says(ctx, &s->program, key, first->shape[d], &says));
+        VC_TRY(vc_program_states(ctx, &s->program, key, first->shape[d], name, &says));
     }
     *is = key == VC_EDIT_EXPERT || (key == VC_EDIT_SHARED && !says);
 out:
@@ -166,9 +213,9 @@ enum vc_status vc_structured_unsaid(struct vc_ctx *ctx, struct vc_structured *s,
     if (!asks_configuration(s) || s->plain) {
         return VC_OK;
     }
-    VC_TRY(vc_program_says(ctx, &s->program, group->key, c->n_units / group->times, &says));
+    VC_TRY(vc_program_states(ctx, &s->program, group->key, c->n_units / group->times, tensor_of(c), &says));
     if (!says && c->unit == VC_UNIT_HEADS) { /* as many of queries as of keys: one key for both */
-        VC_TRY(vc_program_says(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), &says));
+        VC_TRY(vc_program_states(ctx, &s->program, VC_EDIT_HEADS, c->n_units * queries_of(c), tensor_of(c), &says));
     }
     VC_TRY(says ? vc_structured_has_role(ctx, s, &s->role, plan, group, &says) : VC_OK);
     if (!says) {

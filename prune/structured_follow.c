@@ -4,8 +4,12 @@
  *     layers.0.mlp.up_proj.weight, layers.1.mlp.up_proj.weight
  *
  * and the width of experts is about those that are shared, too, where these have no key: they are so many times as wide
- * as one of the others (DeepSeek's n_shared_experts). A group that leaves some of them out would be written with a
- * configuration that is wrong about those. */
+ * as one of the others (DeepSeek's n_shared_experts). Where experts have no key of their own, the width of all is about
+ * them, and about the feed-forward parts of layers that have none, whose weights end in the same words:
+ *
+ *     layers.0.mlp.up_proj.weight, layers.1.mlp.experts.0.up_proj.weight, layers.1.mlp.shared_experts.up_proj.weight
+ *
+ * A group that leaves some of them out would be written with a configuration that is wrong about those. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,20 +114,153 @@ static bool stays_wide(const struct vc_item *item, const struct vc_edit *edit)
     return wide && item->first->n_dims >= 2;
 }
 
+/* The last two words of a name: "up_proj.weight". */
+static const char *ending_of(const char *name)
+{
+    const char *at = name + strlen(name);
+    unsigned dots = 0;
+
+    while (at > name && !(at[-1] == '.' && ++dots == 2)) {
+        at--;
+    }
+    return at;
+}
+
+/* Bytes of a name up to its first number between dots: "layers.11" of a tensor of that layer; 0: it is of none. */
+static size_t layer_of(const char *name)
+{
+    const char *at = name;
+
+    while (at != NULL) {
+        size_t n = strspn(at, "0123456789");
+
+        if (n != 0 && at[n] == '.') {
+            return (size_t)(at - name) + n;
+        }
+        at = strchr(at, '.');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return 0;
+}
+
+/* Names and layers of changed tensors, sorted. */
+struct changed {
+    const char *name;
+    size_t n_layer;
+    const struct vc_item *item;
+};
+
+static int by_layer(const void *a, const void *b)
+{
+    const struct changed *x = a;
+    const struct changed *y = b;
+    int order = memcmp(x->name, y->name, x->n_layer < y->n_layer ? x->n_layer : y->n_layer);
+
+    return order != 0 ? order : (x->n_layer > y->n_layer) - (x->n_layer < y->n_layer);
+}
+
+/* An axis is as wide as the edit says and stays so, where that of `other`, of a name with the same ending, follows. */
+static bool is_like(const struct changed *item, const struct changed *other, const struct vc_edit *edit)
+{
+    const struct vc_desc *is = item->item->first;
+    const struct vc_desc *was = other->item->first;
+    const struct vc_desc *now = other->item->desc;
+    bool found = false;
+
+    for (unsigned d = 0; was->n_dims == is->n_dims && now->n_dims == is->n_dims && d < is->n_dims; d++) {
+        found =
+            found || (is->shape[d] == edit->before && was->shape[d] == edit->before && now->shape[d] == edit->after);
+    }
+    return found && strcmp(ending_of(item->name), ending_of(other->name)) == 0;
+}
+
+/* A layer of which nothing follows has a tensor that is like one that does: its feed-forward part would be left out. */
+static enum vc_status check_other_layers(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_edit *edit)
+{
+    struct changed *list = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *list);
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+
+    VC_TRY_ALLOC(list);
+    for (size_t i = 0; i < plan->n_items; i++) {
+        const char *name = name_of(plan, &plan->items[i]);
+
+        if (!plan->items[i].dropped && is_changed(&plan->items[i]) && layer_of(name) != 0) {
+            list[n++] = (struct changed){name, layer_of(name), &plan->items[i]};
+        }
+    }
+    qsort(list, n, sizeof *list, by_layer);
+    for (size_t i = 0; n != 0 && i < plan->n_items; i++) {
+        const struct vc_item *item = &plan->items[i];
+        struct changed key = {name_of(plan, item), layer_of(name_of(plan, item)), item};
+
+        if (item->dropped || item->tied || item->first->n_dims < 2 || key.n_layer == 0 ||
+            vc_structured_names_expert(key.name) || bsearch(&key, list, n, sizeof *list, by_layer) != NULL) {
+            continue;
+        }
+        for (size_t k = 0; k < n; k++) {
+            VC_TRY(is_like(&key, &list[k], edit) ? refuse(ctx, key.name, list[k].name) : VC_OK);
+        }
+    }
+out:
+    vc_free(ctx, list);
+    return status;
+}
+
+/* Whether the configuration states a width of experts by itself. */
+static enum vc_status has_expert_key(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                     bool *has)
+{
+    enum vc_status status = VC_OK;
+
+    *has = vc_edit_find(plan->edits, plan->n_edits, VC_EDIT_EXPERT) != NULL;
+    for (size_t i = 0; i < plan->n_items && !*has; i++) {
+        const struct vc_desc *first = plan->items[i].first;
+        bool expert = false;
+
+        VC_TRY(vc_structured_is_experts(ctx, s, name_of(plan, &plan->items[i]), first, &expert));
+        for (unsigned d = 0; expert && !*has && d < first->n_dims; d++) {
+            VC_TRY(vc_program_says(ctx, &s->program, VC_EDIT_EXPERT, first->shape[d], has));
+        }
+    }
+out:
+    return status;
+}
+
+/* What an edit of a width would leave as it is: experts, and those that are shared. */
+static enum vc_status check_experts(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                    const struct vc_edit *edit)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < plan->n_items; i++) {
+        const struct vc_item *item = &plan->items[i];
+        bool follows;
+
+        VC_TRY(vc_structured_is_experts(ctx, s, name_of(plan, item), item->first, &follows));
+        if (follows && !item->dropped && !item->tied && stays_wide(item, edit)) {
+            VC_TRY(refuse(ctx, name_of(plan, item), "the width of experts"));
+        }
+    }
+out:
+    return status;
+}
+
 enum vc_status vc_structured_check_follow(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan)
 {
+    bool own = false;
     enum vc_status status;
 
     VC_TRY(check_layers(ctx, plan));
+    VC_TRY(has_expert_key(ctx, s, plan, &own));
     for (size_t e = 0; e < plan->n_edits; e++) {
-        for (size_t i = 0; plan->edits[e].key == VC_EDIT_EXPERT && i < plan->n_items; i++) {
-            const struct vc_item *item = &plan->items[i];
-            bool follows;
+        const struct vc_edit *edit = &plan->edits[e];
 
-            VC_TRY(vc_structured_is_experts(ctx, s, name_of(plan, item), item->first, &follows));
-            if (follows && !item->dropped && !item->tied && stays_wide(item, &plan->edits[e])) {
-                VC_TRY(refuse(ctx, name_of(plan, item), "the width of experts"));
-            }
+        if (edit->key == VC_EDIT_EXPERT || (edit->key == VC_EDIT_INTERMEDIATE && !own)) {
+            VC_TRY(check_experts(ctx, s, plan, edit));
+        }
+        if (edit->key == VC_EDIT_INTERMEDIATE) {
+            VC_TRY(check_other_layers(ctx, plan, edit));
         }
     }
 out:

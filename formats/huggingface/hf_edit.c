@@ -32,6 +32,10 @@ static const char *const key_names[VC_EDIT_KEYS][9] = {
     [VC_EDIT_EXPERTS] = {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"},
     [VC_EDIT_VOCABULARY] = {"vocab_size", "padded_vocab_size"}};
 
+/* How many experts work on every token, beside those that are chosen. */
+static const char *const of_shared[] = {"n_shared_experts", "num_shared_experts", "num_shared_expert",
+                                        "moe_num_shared_experts"};
+
 /* How many experts work on a token, which cannot be more than there are. */
 static const char *const of_choice[] = {"num_experts_per_tok",
                                         "num_experts_per_token",
@@ -54,6 +58,16 @@ static const char *const of_encoder_alone[] = {"encoder_layers", "num_encoder_la
 /* What stands in front of the last word of such a list: "decoder.layers", "decoder.wrapped_decoder.layers". Others are
  * lists beside it, such as "decoder.prenet.layers", which have a key that nobody here knows. */
 static const char *const main_lists[] = {"encoder", "decoder", "wrapped_encoder", "wrapped_decoder", NULL};
+
+/* Lists beside the main one of their part, by the word in front of the last, and what counts their layers. */
+static const struct {
+    const char *word;
+    const char *const keys[2];
+} beside_lists[] = {{"global_transformer", {"num_global_layers", NULL}}};
+
+/* Numbers of layers that are no list's. */
+static const char *const no_lists[] = {"num_dense_layers", "num_hash_layers", "num_kv_shared_layers",
+                                       "num_nextn_predict_layers", NULL};
 
 /* Types of models whose loaders take any number of heads, since "head_dim" says how wide one is (seen with transformers
  * 5.23). Others want the heads to divide the hidden size. */
@@ -84,6 +98,7 @@ struct editing {
     const char *const *names;   /* of its keys */
     size_t n_names;
     const char *section; /* it is about that object alone; NULL: the top, and the part for text */
+    bool beside;         /* of a list beside the main one: nothing but its number follows */
     size_t n_named;      /* keys of that meaning, whatever they say */
     size_t n_made;
 };
@@ -200,7 +215,8 @@ static enum vc_status edit_member(struct editing *e, const json_t *object, const
         }
     }
     VC_TRY(edit->key == VC_EDIT_EXPERTS && states(e, object) ? check_experts(e, name, value) : VC_OK);
-    VC_TRY(edit->n_dropped != 0 && states(e, object) ? edit_layers(e, object, name, value, index, now) : VC_OK);
+    VC_TRY(edit->n_dropped != 0 && !e->beside && states(e, object) ? edit_layers(e, object, name, value, index, now)
+                                                                   : VC_OK);
 out:
     return status;
 }
@@ -239,7 +255,9 @@ static enum vc_status edit_object(struct editing *e, const json_t *object, bool 
         }
         index++;
     }
-    VC_TRY(about && e->edit->n_dropped != 0 && states(e, object) ? vc_hf_layers_check(e->ctx, e->edit, object) : VC_OK);
+    VC_TRY(about && e->edit->n_dropped != 0 && !e->beside && states(e, object)
+               ? vc_hf_layers_check(e->ctx, e->edit, object)
+               : VC_OK);
 out:
     vc_text_release(&inner);
     return status;
@@ -312,6 +330,35 @@ static bool has_any(const json_t *object, const char *const *names)
     return *names != NULL;
 }
 
+/* The list is called so, but for its last word: "vision_model.global_transformer.layers". */
+static bool is_called(const char *list, const char *word)
+{
+    const char *last = strrchr(list, '.');
+    size_t n = strlen(word);
+
+    return last != NULL && (size_t)(last - list) >= n && strncmp(last - n, word, n) == 0 &&
+           (last - list == (ptrdiff_t)n || last[-(ptrdiff_t)n - 1] == '.');
+}
+
+/* A key that nobody here knows states as many layers, so that it may be the one that counts the list. */
+static const char *find_unknown_count(const json_t *object, uint64_t number)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        size_t n = strlen(name);
+
+        if (says(value, number) && (strncmp(name, "num_", 4) == 0 || strncmp(name, "n_", 2) == 0) &&
+            n > strlen("_layers") && strcmp(name + n - strlen("_layers"), "_layers") == 0 && !vc_hf_edit_knows(name) &&
+            !IS_ONE_OF(name, of_encoder_alone) && !IS_ONE_OF(name, no_lists)) {
+            return name;
+        }
+    }
+    return NULL;
+}
+
 /* The word in front of the last one of a list. */
 static bool is_main_list(const char *list)
 {
@@ -334,9 +381,11 @@ static bool is_main_list(const char *list)
 static enum vc_status choose_place(struct editing *e, const json_t *root)
 {
     const char *list = e->edit->list;
+    const char *unknown_key;
     const json_t *object;
     const char *rest;
 
+    e->beside = false;
     e->names = key_names[e->edit->key];
     e->n_names = sizeof key_names[0] / sizeof key_names[0][0];
     e->section = NULL;
@@ -347,6 +396,24 @@ static enum vc_status choose_place(struct editing *e, const json_t *root)
     object = e->section != NULL ? json_object_get(root, e->section) : root;
     if (e->section != NULL && IS_ONE_OF(e->section, sections)) { /* text: there, or at the top */
         e->section = NULL;
+    }
+    for (size_t i = 0; i < sizeof beside_lists / sizeof beside_lists[0]; i++) {
+        if (is_called(list, beside_lists[i].word) && has_any(object, beside_lists[i].keys)) {
+            e->names = beside_lists[i].keys;
+            e->n_names = 1;
+            e->beside = true;
+            return VC_OK;
+        }
+    }
+    unknown_key = find_unknown_count(object, e->edit->before);
+    for (size_t i = 0; unknown_key != NULL && i < sizeof beside_lists / sizeof beside_lists[0]; i++) {
+        unknown_key = strcmp(unknown_key, beside_lists[i].keys[0]) == 0 ? NULL : unknown_key;
+    }
+    if (unknown_key != NULL) {
+        return vc_fail(e->ctx, VC_E_UNSUPPORTED,
+                       VC_HF_CONFIG_NAME ": \"%s\" is %" PRIu64
+                                         ", too, so it is not known which key states how many layers %s has",
+                       unknown_key, e->edit->before, list);
     }
     if (!json_is_true(json_object_get(object, "is_encoder_decoder")) && !has_any(object, of_decoder) &&
         !has_any(object, of_encoder_alone)) {
@@ -410,7 +477,7 @@ static enum vc_status make_edit(struct editing *e, const json_t *root, struct vc
     e->n_made = 0;
     VC_TRY(choose_place(e, root));
     VC_TRY(edit_object(e, root, true, now));
-    VC_TRY(edit->n_dropped != 0 ? edit_beside(e, root, now) : VC_OK);
+    VC_TRY(edit->n_dropped != 0 && !e->beside ? edit_beside(e, root, now) : VC_OK);
     if (e->n_made == 0 && !(e->n_named == 0 && vc_edit_is_implied(e->edits, e->n, edit))) {
         status = vc_fail(e->ctx, VC_E_UNSUPPORTED,
                          VC_HF_CONFIG_NAME ": no key of it says that the %s is %" PRIu64 ", which becomes %" PRIu64
@@ -550,17 +617,92 @@ static bool object_says(const json_t *object, enum vc_edit_key key, uint64_t num
     return false;
 }
 
+/* Whether another key than those that are known says that number of a width: "intermediate_size_mlp". */
+static bool has_unknown_width(const json_t *object, uint64_t number)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)
+    {
+        if (says(value, number) && !is_size(name) &&
+            (strstr(name, "intermediate") != NULL || strstr(name, "ffn") != NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_width(enum vc_edit_key key)
+{
+    return key == VC_EDIT_INTERMEDIATE || key == VC_EDIT_EXPERT || key == VC_EDIT_SHARED;
+}
+
+/* Whether the number, which the top or the part for text says, may be about something else than the tensor: it is of a
+ * part that another object describes; or its name tells no part, and another object says the same number, too. */
+static bool is_of_other_part(const json_t *root, const char *tensor, enum vc_edit_key key, uint64_t number)
+{
+    const char *rest;
+    const char *section = find_section(tensor, root, &rest);
+    const char *name;
+    json_t *value;
+
+    if (section != NULL) {
+        return !IS_ONE_OF(section, sections);
+    }
+    json_object_foreach((json_t *)(uintptr_t)root, name, value)
+    {
+        if (json_is_object(value) && !IS_ONE_OF(name, sections) && object_says(value, key, number)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, enum vc_edit_key key, uint64_t number,
-                               bool *out)
+                               const char *tensor, bool *out)
 {
     struct hf_json json = {NULL, 0};
+    bool unknown;
     enum vc_status status;
     size_t i;
 
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
     *out = object_says(json.root, key, number);
+    unknown = has_unknown_width(json.root, number);
     for (i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        *out = *out || object_says(json_object_get(json.root, sections[i]), key, number);
+        const json_t *section = json_object_get(json.root, sections[i]);
+
+        *out = *out || object_says(section, key, number);
+        unknown = unknown || has_unknown_width(section, number);
+    }
+    if (*out && tensor != NULL) {
+        *out = !is_of_other_part(json.root, tensor, key, number) && !(is_width(key) && unknown);
+    }
+out:
+    vc_hf_json_free(ctx, &json);
+    return status;
+}
+
+static uint64_t shared_of(const json_t *object)
+{
+    json_int_t number = 0;
+
+    for (size_t k = 0; k < sizeof of_shared / sizeof of_shared[0] && number <= 0; k++) {
+        number = json_integer_value(json_object_get(object, of_shared[k]));
+    }
+    return number > 0 ? (uint64_t)number : 0;
+}
+
+enum vc_status vc_hf_edit_shared(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *out)
+{
+    struct hf_json json = {NULL, 0};
+    enum vc_status status;
+
+    VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
+    *out = shared_of(json.root);
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0] && *out == 0; i++) {
+        *out = shared_of(json_object_get(json.root, sections[i]));
     }
 out:
     vc_hf_json_free(ctx, &json);

@@ -11,9 +11,13 @@
 enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const struct vc_edit *edits, size_t n_edits,
                           struct vc_text *out);
 
-/* Whether a key of that meaning states that number. */
+/* Whether a key of that meaning states that number. tensor: of a tensor of that name (core/model/stated.h); NULL: at
+ * all. */
 enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, enum vc_edit_key key, uint64_t number,
-                               bool *out);
+                               const char *tensor, bool *out);
+
+/* The number of shared experts; 0: no key states it. */
+enum vc_status vc_hf_edit_shared(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *out);
 
 /* Whether that is a key of a size, or of an object that has such keys. */
 bool vc_hf_edit_knows(const char *name);

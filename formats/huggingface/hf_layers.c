@@ -28,12 +28,18 @@ static const char *const by_layer[] = {"layer_types",
                                        NULL};
 
 /* Numbers of layers. */
-static const char *const numbers_of[] = {
-    "mlp_only_layers",    "cross_attention_layers", "full_attn_idxs",           "moe_layers",
-    "attn_layer_indices", "hybrid_layer_ids",       "deepstack_visual_indexes", NULL};
+static const char *const numbers_of[] = {"mlp_only_layers",
+                                         "cross_attention_layers",
+                                         "full_attn_idxs",
+                                         "moe_layers",
+                                         "attn_layer_indices",
+                                         "hybrid_layer_ids",
+                                         "deepstack_visual_indexes",
+                                         "intermediate_layers_indices",
+                                         NULL};
 
 /* Of these something else has an entry for each number, so that the layers they name have to stay. */
-static const char *const numbers_that_stay[] = {"deepstack_visual_indexes", NULL};
+static const char *const numbers_that_stay[] = {"deepstack_visual_indexes", "intermediate_layers_indices", NULL};
 
 /* The layer behind which something takes what the vision part has made: 0 is before the first one, -1 behind the last.
  */

@@ -143,6 +143,24 @@ static const struct {
      "{\"is_encoder_decoder\": true, \"decoder_layers\": 2}", NULL},
     {"speecht5.decoder.prenet.layers", "{\"is_encoder_decoder\": true, \"decoder_layers\": 4}", NULL,
      "which key states the 4 layers of speecht5.decoder.prenet.layers is not known"},
+    /* A list beside the main one of its part, and numbers of layers that something outside is as wide as. */
+    {"vision_model.global_transformer.layers",
+     "{\"vision_config\": {\"num_hidden_layers\": 4, \"num_global_layers\": 4, \"intermediate_layers_indices\": [1]}}",
+     "{\"vision_config\": {\"num_hidden_layers\": 4, \"num_global_layers\": 2, \"intermediate_layers_indices\": [1]}}",
+     NULL},
+    {"vision_model.transformer.layers",
+     "{\"vision_config\": {\"num_hidden_layers\": 4, \"num_global_layers\": 4, \"intermediate_layers_indices\": [0, "
+     "2]}}",
+     "{\"vision_config\": {\"num_hidden_layers\": 2, \"num_global_layers\": 4, \"intermediate_layers_indices\": [0, "
+     "1]}}",
+     NULL},
+    {"vision_model.transformer.layers",
+     "{\"vision_config\": {\"num_hidden_layers\": 4, \"intermediate_layers_indices\": [3]}}", NULL,
+     "'intermediate_layers_indices' names layer 3, which has to stay"},
+    {"model.extra.layers", "{\"num_hidden_layers\": 4, \"num_extra_layers\": 4}", NULL,
+     "\"num_extra_layers\" is 4, too, so it is not known which key states how many layers model.extra.layers has"},
+    {"model.layers", "{\"num_hidden_layers\": 4, \"num_extra_layers\": 3, \"num_nextn_predict_layers\": 4}",
+     "{\"num_hidden_layers\": 2, \"num_extra_layers\": 3, \"num_nextn_predict_layers\": 4}", NULL},
     /* What other parts say by number. */
     {"vision_tower.encoder.layers", "{\"vision_config\": {\"num_hidden_layers\": 4}, \"vision_feature_layer\": 2}",
      "{\"vision_config\": {\"num_hidden_layers\": 2}, \"vision_feature_layer\": 1}", NULL},
