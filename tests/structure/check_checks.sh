@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_checks.sh ROOT - breaks a copy of the tree in one way after the other and wants the check that is meant for it
+# check_checks.sh ROOT [CC OBJECTS NM] - breaks a copy of the tree in one way after the other and wants the check that is meant for it
 # to fail, and to pass before.
 set -eu
 root=$1
@@ -90,4 +90,24 @@ expect_failure "801 lines" check_style.sh
 rm "$dir/tree/core/base/long.c"
 echo '[nothing](docs/nothing.md)' >>"$dir/tree/README.md"
 expect_failure "a link that leads nowhere" check_style.sh
+
+# What the linker sees: an object that calls up, and a declaration that is not at home.
+if [ -n "${4:-}" ]; then
+    cc=$2 objects=$3 nm=$4
+    expect_links() { # WHAT WORDS: the check fails and says them
+        if sh "$here/check_links.sh" "$dir/tree" "$dir/objects" "$nm" >"$dir/log" 2>&1; then
+            echo "check_links.sh does not notice: $1"
+            failed=1
+        fi
+        expect_message "$2"
+    }
+    mkdir -p "$dir/vcompress.dir/core/base"
+    echo 'void vc_model_close(void *); void vc_calls_up(void); void vc_calls_up(void) { vc_model_close(0); }' >"$dir/up.c"
+    "$cc" -c -o "$dir/vcompress.dir/core/base/up.c.o" "$dir/up.c"
+    { cat "$objects"; echo "$dir/vcompress.dir/core/base/up.c.o"; } >"$dir/objects"
+    expect_links "core/base calls core/model" "core/base/ calls core/model/: vc_model_close (in core/base/up.c)"
+    cp "$objects" "$dir/objects"
+    echo 'enum vc_status vc_job_run(struct vc_ctx *ctx, struct vc_job *job);' >>"$dir/tree/core/base/pool.h"
+    expect_links "a declaration in another room" "core/base/pool.h declares vc_job_run, which core/job/job.c defines"
+fi
 exit "$failed"
