@@ -172,7 +172,7 @@ static struct vc_out_tensor part_out(const struct vc_job *job, const struct vc_i
 }
 
 /* Every output of a million is asked for several times: the structure is made where the caller has it. */
-struct vc_out_tensor vc_job_out(const struct vc_job *job, size_t index)
+static struct vc_out_tensor make_out(const struct vc_job *job, size_t index)
 {
     const struct vc_item *item = &job->plan.items[job->out_item[index]];
     const struct vc_item *root = vc_job_root(job, item->source);
@@ -319,6 +319,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
             VC_TRY(describe_outs(ctx, job, &job->plan.items[i]));
         }
     }
+    job->outs.make = make_out;
     job->outs.job = job;
     job->outs.drop = job->drop;
     job->outs.n_stages = job->n_passes * job->plan.n_sets;

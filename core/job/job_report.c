@@ -332,7 +332,7 @@ static bool has_codes(const struct vc_job *job)
     size_t i = 0;
 
     while (i < job->outs.n) {
-        const struct vc_out_tensor out = vc_job_out(job, i++);
+        const struct vc_out_tensor out = vc_out_at(&job->outs, i++);
 
         if (out.quant != NULL || vc_dtype_is_quantized(out.dtype)) {
             return true;

@@ -30,7 +30,7 @@ struct vc_job {
     const char **beside;              /* by output, in the arena: another file of it beside it, or NULL */
     struct vc_out_stage *stages;      /* in the arena: outs.stages, as far as passes are planned */
     struct vc_out_list outs;
-    uint32_t *out_item;                /* per output: its item. vc_job_out makes the rest of it */
+    uint32_t *out_item;                /* per output: its item. outs.make makes the rest of it */
     uint32_t *first_out;               /* per item: its main output; its parts follow */
     struct vc_out_tensor *elsewhere;   /* outs.elsewhere */
     struct vc_report_row *rows;        /* NULL where they are made on request */

@@ -56,7 +56,8 @@ struct vc_out_stage {
 /* What an output consists of: what layout gets. Everything in it lives until the sink is freed. */
 struct vc_out_list {
     size_t n;
-    const struct vc_out_tensor *tensors; /* NULL: the job knows them */
+    const struct vc_out_tensor *tensors; /* NULL: `make` makes output number `index` of `job` */
+    struct vc_out_tensor (*make)(const struct vc_job *job, size_t index);
     const struct vc_job *job;
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
@@ -78,13 +79,10 @@ struct vc_out_list {
 
 #define VC_LINEAGE_KEY "vcompress.distill"
 
-/* Makes output number `index` of a planned job. Defined in core/job/job_outs.c. */
-struct vc_out_tensor vc_job_out(const struct vc_job *job, size_t index);
-
 /* Output number `index` of a list. */
 static inline struct vc_out_tensor vc_out_at(const struct vc_out_list *outs, size_t index)
 {
-    return outs->tensors != NULL ? outs->tensors[index] : vc_job_out(outs->job, index);
+    return outs->tensors != NULL ? outs->tensors[index] : outs->make(outs->job, index);
 }
 
 /* A piece of an output tensor between pack and emit. */
