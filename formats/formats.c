@@ -621,6 +621,7 @@ static enum vc_status open_folder(struct vc_ctx *ctx, const struct vc_open_optio
         return open_in_folder(ctx, folder, options, model);
     }
     model->folder = folder;
+    model->close_folder = vc_infolder_close;
     if (vc_infolder_has_models(folder)) {
         status = vc_pipeline_open(ctx, options, model);
     } else if (vc_infolder_has_bins(folder)) {
@@ -757,28 +758,4 @@ enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct 
 {
     vc_call_begin(ctx);
     return vc_call_end(ctx, open_model(ctx, path, options, out));
-}
-
-void vc_model_close(struct vc_model *model)
-{
-    struct vc_ctx *ctx;
-    size_t i;
-
-    if (model == NULL) {
-        return;
-    }
-    ctx = model->ctx;
-    if (model->ops != NULL) {
-        model->ops->close(model);
-    }
-    vc_infolder_close(ctx, model->folder);
-    for (i = 0; i < model->n_facts; i++) {
-        vc_free(ctx, (void *)(uintptr_t)model->facts[i].value);
-    }
-    vc_arena_release(ctx, &model->arena);
-    vc_name_table_release(ctx, &model->names);
-    vc_free(ctx, model->quants);
-    vc_free(ctx, model->recipe);
-    vc_free(ctx, model->path);
-    vc_free(ctx, model);
 }

@@ -371,3 +371,29 @@ enum vc_status vc_model_program(struct vc_ctx *ctx, const struct vc_model *model
 out:
     return status;
 }
+
+void vc_model_close(struct vc_model *model)
+{
+    struct vc_ctx *ctx;
+    size_t i;
+
+    if (model == NULL) {
+        return;
+    }
+    ctx = model->ctx;
+    if (model->ops != NULL) {
+        model->ops->close(model);
+    }
+    if (model->folder != NULL) {
+        model->close_folder(ctx, model->folder);
+    }
+    for (i = 0; i < model->n_facts; i++) {
+        vc_free(ctx, (void *)(uintptr_t)model->facts[i].value);
+    }
+    vc_arena_release(ctx, &model->arena);
+    vc_name_table_release(ctx, &model->names);
+    vc_free(ctx, model->quants);
+    vc_free(ctx, model->recipe);
+    vc_free(ctx, model->path);
+    vc_free(ctx, model);
+}

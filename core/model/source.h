@@ -117,7 +117,8 @@ struct vc_model {
     size_t n_inputs; /* a checkpoint of several files: all of them, then `input` is NULL, or all others beside it */
     const struct vc_infile **inputs;
     size_t n_shards;            /* 0: a format without shards */
-    struct vc_infolder *folder; /* the folder that was opened, closed by vc_model_close; NULL: a file was */
+    struct vc_infolder *folder; /* the folder that was opened, closed by close_folder; NULL: a file was */
+    void (*close_folder)(struct vc_ctx *ctx, struct vc_infolder *folder); /* set with it, called by vc_model_close */
     /* How quantized weights lie, and what loads the file. A reader whose format has several dialects says which, and
      * the loader where it knows better than the row; formats.c fills what is left and makes `layout` of both. */
     const struct vc_dialect *dialect;

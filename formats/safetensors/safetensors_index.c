@@ -114,6 +114,7 @@ static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_m
     model->ctx = ctx;
     VC_TRY(vc_infolder_scan_all(ctx, path, &folder));
     model->folder = folder;
+    model->close_folder = vc_infolder_close;
     VC_TRY(check_count(ctx, folder));
     VC_TRY(vc_safetensors_open_folder(ctx, model));
     VC_TRY(vc_safetensors_check_job(ctx, model->self));

@@ -19,7 +19,6 @@ fi
 known_edges='
 core/job formats
 core/job passes
-core/model formats
 core/run formats
 core/run passes
 formats/gguf formats
