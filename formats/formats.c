@@ -716,6 +716,7 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
     *out = NULL;
     VC_TRY_ALLOC(model);
     model->ctx = ctx;
+    model->expect = vc_format_expect;
     model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(model->path);
     VC_TRY(vc_infolder_is(path) ? open_folder(ctx, options, model) : open_file(ctx, options, model));

@@ -64,7 +64,7 @@ extern const struct vc_format vc_format_tokens;
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out);
 
-/* Refuses a file that is not of that format as what it is: a Git LFS pointer, an HTML page, another format, ... */
+/* vc_model.expect. */
 enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
 
 /* The one of the format's extensions that the path has; NULL: none. */

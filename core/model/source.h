@@ -128,6 +128,9 @@ struct vc_model {
      * own. */
     const struct vc_family *family;
     bool conv1d; /* weights of that name (names.h) are [in, out], as the model's configuration says */
+    /* Refuses a file that is not of that format as what it is: a Git LFS pointer, an HTML page, another format, ... For
+     * readers of checkpoints that have several files; set before they open. */
+    enum vc_status (*expect)(struct vc_ctx *ctx, const struct vc_infile *file, const struct vc_format *format);
     /* Every input is as it was when it was opened; VC_E_FORMAT names the one that is not. Set by vc_model_open; NULL:
      * nothing can change. Called by vc_model_unchanged alone. */
     enum vc_status (*check_unchanged)(struct vc_ctx *ctx, const struct vc_model *model);

@@ -402,7 +402,7 @@ static enum vc_status open_shard(struct vc_ctx *ctx, struct safetensors *self, s
     if (status == VC_OK) {
         model->inputs[index] = shard->file;
         model->file_bytes += shard->file->size_bytes;
-        status = vc_format_expect(ctx, shard->file, &vc_format_safetensors);
+        status = model->expect(ctx, shard->file, &vc_format_safetensors);
         status = status == VC_OK ? vc_safetensors_read_header(ctx, self, shard) : status;
     }
     if (status != VC_OK) {

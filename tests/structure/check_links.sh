@@ -21,8 +21,6 @@ core/job formats
 core/job passes
 core/run formats
 core/run passes
-formats/gguf formats
-formats/safetensors formats
 graph/families graph
 graph/layers graph
 graph/onnx graph

@@ -1,9 +1,10 @@
-/* safetensors_index.c - the index of a folder of finished files: the last step of workers that share a checkpoint. */
+/* folder_index.c - the index of a folder of finished files: the last step of workers that share a checkpoint. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "formats/formats.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/weight_index.h"
 #include "formats/io/numbered_name.h"
@@ -113,6 +114,7 @@ static enum vc_status open_all(struct vc_ctx *ctx, const char *path, struct vc_m
     VC_TRY_ALLOC(model);
     model->ctx = ctx;
     VC_TRY(vc_infolder_scan_all(ctx, path, &folder));
+    model->expect = vc_format_expect;
     model->folder = folder;
     model->close_folder = vc_infolder_close;
     VC_TRY(check_count(ctx, folder));
