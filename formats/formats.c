@@ -21,8 +21,6 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/base/option_struct.h"
-#include "core/model/pruned_pairs.h"
 #include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
@@ -698,15 +696,6 @@ out:
     return status;
 }
 
-static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};
-static const struct vc_options_kind open_kind = {"vc_open_options", "vc_open_defaults", &open_defaults,
-                                                 sizeof open_defaults};
-
-void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size)
-{
-    vc_options_fill(&open_kind, options, struct_size);
-}
-
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out)
 {
@@ -731,32 +720,4 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
 out:
     vc_model_close(model);
     return status;
-}
-
-static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
-                                 struct vc_model **out)
-{
-    struct vc_open_options own;
-
-    *out = NULL;
-    if (vc_options_read(ctx, &open_kind, options, &own) != VC_OK) {
-        return ctx->status;
-    }
-    if ((unsigned)own.void_as >= VC_DTYPE_COUNT) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "void_as is no dtype");
-    }
-    if (own.token_bits != 0 && own.token_bits != 16 && own.token_bits != 32) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: tokens have 16 or 32 bits", vc_option(ctx, "token_bits"));
-    }
-    if (vc_format_open(ctx, path, &own, out) != VC_OK) {
-        return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);
-    }
-    return own.pairs && !(*out)->format->tells_axes ? vc_pairs_join(ctx, out) : VC_OK;
-}
-
-enum vc_status vc_model_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
-                             struct vc_model **out)
-{
-    vc_call_begin(ctx);
-    return vc_call_end(ctx, open_model(ctx, path, options, out));
 }

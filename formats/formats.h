@@ -1,7 +1,7 @@
 /* formats.h - the table of formats: how a file is recognised, opened and written. Defined in formats.c; every format's
  * room has its row (formats/gguf/gguf_read.c has vc_format_gguf, and so on).
  *
- *     vc_model_open      a folder?   huggingface/infolder.h finds its files, safetensors, PyTorch or GGUF reads them
+ *     vc_format_open     a folder?   huggingface/infolder.h finds its files, safetensors, PyTorch or GGUF reads them
  *                        a zip?      opened once; probe_zip of each row looks at the names of its members
  *                        else        probe of each row looks at the first VC_PROBE_BYTES bytes
  *     vc_sink_create     the output's extension, or the format of the model -> create_sink of that row (output_sink.c)
@@ -26,7 +26,7 @@ struct vc_format {
     int (*probe)(const unsigned char *head, size_t n, uint64_t file_bytes);
     /* Zip archives are opened by formats.c, once. The same confidence, from the list of members; NULL: never a zip. */
     int (*probe_zip)(const struct vc_zip *zip);
-    /* Fills model (all but ctx, path, format, file_bytes and names, which vc_model_open sets), takes over file. */
+    /* Fills model (all but ctx, path, format, file_bytes and names, which vc_format_open sets), takes over file. */
     enum vc_status (*open)(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                            struct vc_model *model);
     /* The same for an archive that probe_zip knows; takes over file and zip. */
@@ -49,6 +49,17 @@ struct vc_format {
 
 #define VC_PROBE_BYTES VC_HEAD_BYTES
 
+/* What jobs write with: vc_writers. */
+extern const struct vc_writers vc_format_writers;
+
+/* vc_writers.create. */
+enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                              struct vc_sink **out);
+/* vc_writers.hold and release. */
+enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                            uint64_t bytes, struct vc_outfile **out);
+void vc_room_release(struct vc_ctx *ctx, struct vc_outfile **room);
+
 extern const struct vc_format vc_format_npy;
 extern const struct vc_format vc_format_npz;
 extern const struct vc_format vc_format_idx;
@@ -59,8 +70,7 @@ extern const struct vc_format vc_format_onnx;
 /* Is in no table: a file is one where vc_open_options.row_tokens says so. */
 extern const struct vc_format vc_format_tokens;
 
-/* vc_model_open for a file of a checkpoint that has several: options are checked, and sentences do not name the file.
- */
+/* vc_model_open without its checks of the options; sentences do not name the file. */
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                               struct vc_model **out);
 

@@ -1,6 +1,6 @@
 /* output_room.c - room on the disk for an output that is written much later: an unnamed file of its size in the
  * output's folder. See core/run/sink.h. */
-#include "core/run/sink.h"
+#include "formats/formats.h"
 #include "formats/io/outfile.h"
 
 enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,

@@ -8,11 +8,13 @@
 #include "core/base/option_struct.h"
 #include "core/chain/compare.h"
 #include "core/job/job_bytes.h"
+#include "core/job/job_make.h"
 #include "core/job/job_state.h"
 #include "core/model/memory_model.h"
 #include "core/model/renamed_model.h"
 
-enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, struct vc_job **out)
+enum vc_status vc_job_make(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_writers *writers,
+                           const struct vc_comparer *comparer, struct vc_job **out)
 {
     struct vc_job *job;
 
@@ -24,6 +26,8 @@ enum vc_status vc_job_create(struct vc_ctx *ctx, const struct vc_model *model, s
     }
     job->ctx = ctx;
     job->model = model;
+    job->writers = writers;
+    job->comparer = comparer;
     return VC_OK;
 }
 
@@ -35,8 +39,10 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
         job->sink->ops->free(ctx, job->sink);
     }
     for (i = 0; i < job->plan.n_items; i++) {
-        if (job->plan.items[i].chain != NULL) {
-            vc_compare_free(ctx, job->plan.items[i].chain->compare);
+        struct vc_compare *compare = job->plan.items[i].chain != NULL ? job->plan.items[i].chain->compare : NULL;
+
+        if (compare != NULL) {
+            compare->ops->free(ctx, compare);
         }
         vc_item_release(ctx, &job->plan.items[i]);
     }
@@ -198,7 +204,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
 
     VC_TRY(check_refused(ctx, job));
     VC_TRY(vc_job_plan_items(ctx, job));
-    vc_room_release(ctx, &job->room);
+    job->writers->release(ctx, &job->room);
     VC_TRY(vc_job_check_held(ctx, job));
     VC_TRY(vc_job_list_outs(ctx, job));
     vc_job_choose_recipe(job);
@@ -314,7 +320,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
         }
     }
     if (rehearse) {
-        status = vc_room_hold(ctx, job->model, &own, job->report.totals.file_after, &job->room);
+        status = job->writers->hold(ctx, job->model, &own, job->report.totals.file_after, &job->room);
         if (status != VC_OK) {
             vc_job_reset(ctx, job);
             return status;
@@ -322,7 +328,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     }
     job->rehearsal = false;
     status = plan_once(ctx, job, &own, size_only);
-    vc_room_release(ctx, &job->room);
+    job->writers->release(ctx, &job->room);
     job->report.seconds = rehearse ? seconds_now() - start : 0;
     return status;
 }

@@ -96,7 +96,7 @@ static enum vc_status list_masks(struct vc_ctx *ctx, struct vc_job *job)
         if (job->masks != NULL) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: only one pass of a run writes masks", path);
         }
-        if (strcmp(path, "-") == 0 || vc_format_of_name(path) == NULL) {
+        if (strcmp(path, "-") == 0 || job->writers->format_of_name(path) == NULL) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: masks go to a file whose extension says its format, such as .npz",
                            path);
         }
@@ -151,13 +151,13 @@ enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
     job->options.emit = NULL; /* the caller's */
     job->options.n_emit = 0;
     if (job->report.n_outputs > 1 && !(nothing && model->format == NULL)) {
-        return vc_tee_create(ctx, model, &job->options, job->outputs, job->report.n_outputs, job->masks != NULL,
-                             &job->sink);
+        return vc_tee_create(ctx, job->writers, model, &job->options, job->outputs, job->report.n_outputs,
+                             job->masks != NULL, &job->sink);
     }
     if (nothing && model->format == NULL) { /* no file behind it, and none wanted */
         return vc_null_sink_create(ctx, &job->sink);
     }
-    VC_TRY(vc_sink_create(ctx, model, &job->options, &job->sink));
+    VC_TRY(job->writers->create(ctx, model, &job->options, &job->sink));
 out:
     return status;
 }
@@ -210,7 +210,7 @@ enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint
                        job->report.n_outputs > 1 ? "several" : "none");
     }
     options.dry_run = true;
-    VC_TRY(vc_sink_create(ctx, job->model, &options, &sink));
+    VC_TRY(job->writers->create(ctx, job->model, &options, &sink));
     job->sink = sink;
     vc_job_settle_parts(job);
     VC_TRY(vc_job_list_outs(ctx, job));

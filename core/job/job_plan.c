@@ -245,7 +245,7 @@ out:
 /* Decides what tells the error of the item's chain: its one lossy step (total_step), a comparison of both ends where
  * there are several, or nothing where a step is lossy before a change of shape, since the source's elements and the
  * result's are not the same any more. */
-static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
+static enum vc_status plan_total(struct vc_ctx *ctx, const struct vc_job *job, struct vc_item *item)
 {
     size_t from = item->chain->n_steps;
     size_t n_lossy = 0;
@@ -268,7 +268,7 @@ static enum vc_status plan_total(struct vc_ctx *ctx, struct vc_item *item)
         return VC_OK;
     }
     item->chain->total_step = SIZE_MAX;
-    return vc_compare_create(ctx, item, from, &item->chain->compare);
+    return job->comparer->create(ctx, item, from, &item->chain->compare);
 }
 
 /* A part of an earlier step has the shape of before: the step that changes it has to make its own, or drop it. */
@@ -397,7 +397,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     vc_job_settle_parts(job);
     for (i = 0; i < plan->n_items; i++) {
         VC_TRY(check_parts(ctx, &plan->items[i]));
-        VC_TRY(plan_total(ctx, &plan->items[i]));
+        VC_TRY(plan_total(ctx, job, &plan->items[i]));
         VC_TRY(check_told(ctx, job, &plan->items[i]));
     }
 out:

@@ -12,6 +12,8 @@
 struct vc_job {
     struct vc_ctx *ctx;
     const struct vc_model *model;
+    const struct vc_writers *writers;
+    const struct vc_comparer *comparer;
     size_t n_passes, pass_capacity;
     struct vc_pass **passes;
     bool drop[VC_ROLE_OTHER + 1];

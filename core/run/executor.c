@@ -84,7 +84,7 @@ static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
         state += item->chain->steps[k]->state_bytes;
     }
     if (item->chain->compare != NULL && !rs->exec->look) {
-        state += vc_compare_room(item->chain->compare, &rs->before, &rs->after);
+        state += item->chain->compare->ops->room(item->chain->compare, &rs->before, &rs->after);
     }
     return state;
 }

@@ -134,28 +134,33 @@ struct vc_sink {
     const char *note;      /* for the report; NULL: none. Known once the layout is; the sink's own */
     const char *late_note; /* the same, known after commit: what of an older output could not be removed */
     const char *beside; /* another file of the same output, beside it; NULL: there is none. Known once the layout is */
-    /* What loads the output's quantized weights; known once the layout is. vc_sink_create takes that of the format or
-     * of the dialect unless the writer has said it. Strings are literals, or the sink's own. */
+    /* What loads the output's quantized weights; known once the layout is. vc_writers.create takes that of the format
+     * or of the dialect unless the writer has said it. Strings are literals, or the sink's own. */
     struct vc_loader loader;
     /* Why the program that loads the source would not load new codes in a layout that nobody asked for, so that layout
      * refuses them; NULL: it does, or nobody promised it. Known once the sink is created. */
     const char *refusal;
 };
 
-/* The one place where an output gets its writer: the executor and the tee call it once per output file. The extension
- * of options->path chooses the format; other names, standard output and no output at all (NULL) mean the model's own.
- * Core knows no format, so this is defined where the table of formats is (formats/formats.c). */
-enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                              struct vc_sink **out);
-
-/* Holds room for the output of so many bytes, which is written much later: an unnamed file in its folder, where the
- * output is one file with a name of its own. VC_E_IO: there is none, or the folder takes no files. NULL in *out:
- * nothing is held, as with folders and several outputs. Released before the output is laid out. Defined in formats,
- * too. */
+/* The table of formats as jobs see it: core knows no format, so a job gets this when it is made (formats/formats.h has
+ * it). */
 struct vc_outfile;
-enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                            uint64_t bytes, struct vc_outfile **out);
-void vc_room_release(struct vc_ctx *ctx, struct vc_outfile **room); /* what holds nothing is NULL */
+struct vc_writers {
+    /* The one place where an output gets its writer: called once per output file. The extension of options->path
+     * chooses the format; other names, standard output and no output at all (NULL) mean the model's own. */
+    enum vc_status (*create)(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                             struct vc_sink **out);
+
+    /* vc_format_of_name: the format whose extension the path has; NULL: none. */
+    const char *(*format_of_name)(const char *path);
+
+    /* Holds room for the output of so many bytes, which is written much later: an unnamed file in its folder, where the
+     * output is one file with a name of its own. VC_E_IO: there is none, or the folder takes no files. NULL in *out:
+     * nothing is held, as with folders and several outputs. Released before the output is laid out. */
+    enum vc_status (*hold)(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                           uint64_t bytes, struct vc_outfile **out);
+    void (*release)(struct vc_ctx *ctx, struct vc_outfile **room); /* what holds nothing is NULL */
+};
 
 /* Calls of the operations that a sink may lack; without them: 0 bytes, the piece as it is, nothing. */
 size_t vc_sink_pack_bound(const struct vc_sink *sink, size_t n_bytes);

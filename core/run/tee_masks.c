@@ -71,8 +71,9 @@ out:
     return status;
 }
 
-enum vc_status vc_tee_masks_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *own,
-                                   const char *name, struct tee_masks **masks, struct vc_sink **sink)
+enum vc_status vc_tee_masks_create(struct vc_ctx *ctx, const struct vc_writers *writers, const struct vc_model *model,
+                                   const struct vc_write_options *own, const char *name, struct tee_masks **masks,
+                                   struct vc_sink **sink)
 {
     struct vc_write_options options = *own;
     enum vc_status status = VC_OK;
@@ -83,8 +84,8 @@ enum vc_status vc_tee_masks_create(struct vc_ctx *ctx, const struct vc_model *mo
     options.deflate = VC_DEFLATE_NONE;
     options.layout = NULL;
     options.max_shard_bytes = 0;
-    options.format = vc_format_of_name(name);
-    VC_TRY(vc_sink_create(ctx, (*masks)->model, &options, sink));
+    options.format = writers->format_of_name(name);
+    VC_TRY(writers->create(ctx, (*masks)->model, &options, sink));
     if (!(*sink)->ops->can_hold(*sink, VC_DTYPE_U8)) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: %s cannot hold masks, which are bytes", name, (*sink)->format);
     }

@@ -13,8 +13,9 @@ struct tee_masks;
 
 /* The division, and the sink of the masks. `own`: the options of the tee, whose path is NULL where nothing is written;
  * the format is that of `name`. */
-enum vc_status vc_tee_masks_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *own,
-                                   const char *name, struct tee_masks **masks, struct vc_sink **sink);
+enum vc_status vc_tee_masks_create(struct vc_ctx *ctx, const struct vc_writers *writers, const struct vc_model *model,
+                                   const struct vc_write_options *own, const char *name, struct tee_masks **masks,
+                                   struct vc_sink **sink);
 void vc_tee_masks_free(struct vc_ctx *ctx, struct tee_masks *masks); /* accepts NULL; after its sink */
 
 /* Once: makes both lists. Masks of second names are in neither. */

@@ -291,8 +291,9 @@ const struct vc_sink *vc_sink_of_output(const struct vc_sink *sink, size_t index
 
 /* ---- creating ---- */
 
-enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                             struct vc_report_output *outputs, size_t n, bool masks, struct vc_sink **out)
+enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writers, const struct vc_model *model,
+                             const struct vc_write_options *options, struct vc_report_output *outputs, size_t n,
+                             bool masks, struct vc_sink **out)
 {
     struct vc_sink *sink = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *sink);
     struct tee *tee = NULL;
@@ -314,9 +315,9 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, c
 
         own.path = options->path != NULL ? outputs[i].path : NULL;
         if (masks && i + 1 == n) {
-            VC_TRY(vc_tee_masks_create(ctx, model, &own, outputs[i].path, &tee->masks, &tee->sinks[i]));
+            VC_TRY(vc_tee_masks_create(ctx, writers, model, &own, outputs[i].path, &tee->masks, &tee->sinks[i]));
         } else {
-            VC_TRY(vc_sink_create(ctx, model, &own, &tee->sinks[i]));
+            VC_TRY(writers->create(ctx, model, &own, &tee->sinks[i]));
         }
     }
     join(sink);

@@ -11,8 +11,9 @@
  * `written` are filled as they become known. Each output's own sink is made from the options with that path. It is
  * ordered if any is, and takes raw bytes only where all do; its dialect is NULL where theirs differ. `masks`: the last
  * output gets the masks that go apart (struct vc_out_tensor), and nothing else; the others get everything else. */
-enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                             struct vc_report_output *outputs, size_t n, bool masks, struct vc_sink **out);
+enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writers, const struct vc_model *model,
+                             const struct vc_write_options *options, struct vc_report_output *outputs, size_t n,
+                             bool masks, struct vc_sink **out);
 
 /* The sink that cannot hold such elements: the given one, or one of those behind it. NULL: they can be held. */
 const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype dtype);

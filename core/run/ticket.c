@@ -139,7 +139,7 @@ static enum vc_status begin_item(struct vc_worker *worker, const struct vc_ticke
 
     VC_TRY(vc_steps_begin(&worker->ctx, item, rs->exec->look ? live->target + 1 : item->chain->n_steps));
     if (!rs->exec->look && item->chain->compare != NULL) {
-        VC_TRY(vc_compare_begin(&worker->ctx, item->chain->compare));
+        VC_TRY(item->chain->compare->ops->begin(&worker->ctx, item->chain->compare));
     }
     (void)pthread_mutex_lock(&rs->mutex);
     live->ready_phases = 1;
@@ -158,7 +158,7 @@ void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *l
     }
     vc_head_close(ctx, &live->head);
     if (!rs->exec->look && item->chain->compare != NULL) {
-        vc_compare_end(ctx, item->chain->compare);
+        item->chain->compare->ops->end(ctx, item->chain->compare);
     }
     vc_steps_end(ctx, item);
     vc_free(ctx, live->running);
@@ -460,6 +460,7 @@ static enum vc_status compare_ends(struct vc_worker *worker, struct vc_live *liv
                                    const struct vc_tile_in *source, const void *data)
 {
     struct vc_item *item = &worker->rs->exec->items[live->item];
+    struct vc_compare *compare = item->chain->compare;
     struct vc_buffers *buffers = &worker->buffers;
     struct vc_tile_in result = {.data = data, .parts = buffers->in_views};
     struct vc_tile_stats stats = {0};
@@ -469,8 +470,7 @@ static enum vc_status compare_ends(struct vc_worker *worker, struct vc_live *liv
     for (i = 0; i < item->desc->n_parts; i++) {
         buffers->in_views[i] = vc_steps_view(item, item->desc, i, source, buffers);
     }
-    VC_TRY(vc_compare_tile(&worker->ctx, item->chain->compare, tile, source, &result, &worker->before, &worker->after,
-                           &stats));
+    VC_TRY(compare->ops->tile(&worker->ctx, compare, tile, source, &result, &worker->before, &worker->after, &stats));
     add_figures(worker, &live->running[item->chain->n_steps], tile, &stats);
 out:
     return status;

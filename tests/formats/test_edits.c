@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "core/chain/pass.h"
 #include "core/model/edit.h"
+#include "formats/formats.h"
 #include "formats/huggingface/hf_layers.h"
 #include "formats/huggingface/hf_rewrite.h"
 #include "formats/io/json_member.h"

@@ -7,7 +7,7 @@ cd "$1"
 LC_ALL=C
 export LC_ALL
 
-code=$(find CMakeLists.txt cmake core formats kernels graph passes prune quantize distill measure memory report tools examples tests bench \
+code=$(find CMakeLists.txt cmake core formats kernels graph passes prune quantize distill facade measure memory report tools examples tests bench \
     scripts include quickstart check .ci -type f \( -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name '*.in' -o -name CMakeLists.txt -o -name quickstart \
     -o -name check -o -path 'scripts/*' -o -path '.ci/*' \) ! -path '*/__pycache__/*' 2>/dev/null | sort)

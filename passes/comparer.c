@@ -1,7 +1,7 @@
-/* compare.c - defines the functions of core/chain/compare.h: decodes both ends of a chain and compares them with the
+/* comparer.c - see comparer.h: decodes both ends of a chain and compares them with the
  * kernels that `diff` uses, so that the report of a chain says what `diff` says of its source and its result. Each end
  * is an item of its own, whose steps are those that decoding takes. */
-#include "core/chain/compare.h"
+#include "passes/comparer.h"
 
 #include <string.h>
 
@@ -9,14 +9,20 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 
-struct vc_compare {
+struct comparison {
+    struct vc_compare base; /* first: this is what core has */
     struct vc_arena arena;
     struct vc_item_set set;
     struct vc_item before, after; /* their steps decode what enters the chain, and what leaves it */
     bool is_f64;
 };
 
-static void release(struct vc_ctx *ctx, struct vc_compare *c)
+static struct comparison *own(struct vc_compare *compare)
+{
+    return (struct comparison *)(void *)compare;
+}
+
+static void release(struct vc_ctx *ctx, struct comparison *c)
 {
     vc_item_release(ctx, &c->before);
     vc_item_release(ctx, &c->after);
@@ -24,14 +30,12 @@ static void release(struct vc_ctx *ctx, struct vc_compare *c)
     vc_free(ctx, c);
 }
 
-void vc_compare_free(struct vc_ctx *ctx, struct vc_compare *compare)
+static void compare_free(struct vc_ctx *ctx, struct vc_compare *compare)
 {
-    if (compare != NULL) {
-        release(ctx, compare);
-    }
+    release(ctx, own(compare));
 }
 
-/* Parts that a step makes come tile by tile, and only those of the chain's end reach vc_compare_tile. */
+/* Parts that a step makes come tile by tile, and only those of the chain's end reach compare_tile. */
 static bool needs_made_parts(const struct vc_desc *desc)
 {
     size_t i = 0;
@@ -42,10 +46,11 @@ static bool needs_made_parts(const struct vc_desc *desc)
     return i < desc->n_parts;
 }
 
-enum vc_status vc_compare_create(struct vc_ctx *ctx, const struct vc_item *item, size_t from, struct vc_compare **out)
+static enum vc_status compare_create(struct vc_ctx *ctx, const struct vc_item *item, size_t from,
+                                     struct vc_compare **out)
 {
     const struct vc_desc *first = vc_item_desc(item, from);
-    struct vc_compare *c;
+    struct comparison *c;
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -54,6 +59,7 @@ enum vc_status vc_compare_create(struct vc_ctx *ctx, const struct vc_item *item,
     }
     c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
     VC_TRY_ALLOC(c);
+    c->base.ops = &vc_comparer_decoding;
     c->set = (struct vc_item_set){.model = item->set->model, .arena = &c->arena};
     vc_item_from(&c->set, item->source, first, &c->before);
     vc_item_from(&c->set, item->source, item->desc, &c->after);
@@ -66,10 +72,12 @@ enum vc_status vc_compare_create(struct vc_ctx *ctx, const struct vc_item *item,
     if (c->is_f64 && c->after.desc->dtype == VC_DTYPE_F32) {
         VC_TRY(vc_decode_add_f64(ctx, &c->after));
     }
-    *out = c;
+    *out = &c->base;
     return VC_OK;
 out:
-    vc_compare_free(ctx, c);
+    if (c != NULL) {
+        release(ctx, c);
+    }
     return status;
 }
 
@@ -84,40 +92,44 @@ static size_t state_bytes(const struct vc_item *item)
     return bytes;
 }
 
-size_t vc_compare_room(struct vc_compare *compare, struct vc_room *before, struct vc_room *after)
+static size_t compare_room(struct vc_compare *compare, struct vc_room *before, struct vc_room *after)
 {
+    struct comparison *c = own(compare);
     struct vc_tile tile;
     uint64_t n_rows;
     uint64_t row_len;
     size_t sums;
 
-    vc_room_add(before, &compare->before);
-    vc_room_add(after, &compare->after);
+    vc_room_add(before, &c->before);
+    vc_room_add(after, &c->after);
     before->in = 0; /* the tiles that are decoded lie in the buffers of the chain */
     after->in = 0;
-    vc_desc_grid(compare->before.first, &n_rows, &row_len);
+    vc_desc_grid(c->before.first, &n_rows, &row_len);
     if (vc_tile_count(n_rows, row_len) != 0) {
         vc_tile_get(n_rows, row_len, 0, &tile);
         sums = 4 * sizeof(double) * vc_tile_chunks(&tile);
         after->sums = after->sums > sums ? after->sums : sums;
     }
-    return state_bytes(&compare->before) + state_bytes(&compare->after);
+    return state_bytes(&c->before) + state_bytes(&c->after);
 }
 
-enum vc_status vc_compare_begin(struct vc_ctx *ctx, struct vc_compare *compare)
+static enum vc_status compare_begin(struct vc_ctx *ctx, struct vc_compare *compare)
 {
+    struct comparison *c = own(compare);
     enum vc_status status;
 
-    VC_TRY(vc_steps_begin(ctx, &compare->before, compare->before.chain->n_steps));
-    VC_TRY(vc_steps_begin(ctx, &compare->after, compare->after.chain->n_steps));
+    VC_TRY(vc_steps_begin(ctx, &c->before, c->before.chain->n_steps));
+    VC_TRY(vc_steps_begin(ctx, &c->after, c->after.chain->n_steps));
 out:
     return status; /* end undoes what was begun */
 }
 
-void vc_compare_end(struct vc_ctx *ctx, struct vc_compare *compare)
+static void compare_end(struct vc_ctx *ctx, struct vc_compare *compare)
 {
-    vc_steps_end(ctx, &compare->before);
-    vc_steps_end(ctx, &compare->after);
+    struct comparison *c = own(compare);
+
+    vc_steps_end(ctx, &c->before);
+    vc_steps_end(ctx, &c->after);
 }
 
 /* x: f32 or f64. Values that are 0 or -0. Counted by the bits, 2^16 at a time, which compilers vectorize. */
@@ -148,10 +160,11 @@ static uint64_t count_zeros(const char *x, size_t n, bool is_f64)
     return zeros;
 }
 
-enum vc_status vc_compare_tile(struct vc_ctx *ctx, struct vc_compare *compare, const struct vc_tile *tile,
-                               const struct vc_tile_in *source, const struct vc_tile_in *result,
-                               struct vc_buffers *before, struct vc_buffers *after, struct vc_tile_stats *stats)
+static enum vc_status compare_tile(struct vc_ctx *ctx, struct vc_compare *compare, const struct vc_tile *tile,
+                                   const struct vc_tile_in *source, const struct vc_tile_in *result,
+                                   struct vc_buffers *before, struct vc_buffers *after, struct vc_tile_stats *stats)
 {
+    struct comparison *c = own(compare);
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_diff_sums sums = {.chunk_sums = after->sums};
     struct vc_tile_result x;
@@ -162,17 +175,24 @@ enum vc_status vc_compare_tile(struct vc_ctx *ctx, struct vc_compare *compare, c
     if (k == NULL) {
         return ctx->status;
     }
-    VC_TRY(vc_steps_apply(ctx, &compare->before, 0, compare->before.chain->n_steps, tile, source, before, &x));
-    VC_TRY(vc_steps_apply(ctx, &compare->after, 0, compare->after.chain->n_steps, tile, result, after, &y));
-    VC_KERNEL_TRY(compare->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)
-                                  : k->diff_f32(x.data, y.data, tile->n_rows, tile->row_len, &sums));
+    VC_TRY(vc_steps_apply(ctx, &c->before, 0, c->before.chain->n_steps, tile, source, before, &x));
+    VC_TRY(vc_steps_apply(ctx, &c->after, 0, c->after.chain->n_steps, tile, result, after, &y));
+    VC_KERNEL_TRY(c->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)
+                            : k->diff_f32(x.data, y.data, tile->n_rows, tile->row_len, &sums));
     for (i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */
         after->sums[2 * i] = sums.chunk_sums[4 * i];
         after->sums[2 * i + 1] = sums.chunk_sums[4 * i + 1];
     }
     *stats = (struct vc_tile_stats){.chunk_sums = after->sums,
                                     .max_abs_error = sums.max_abs_error,
-                                    .zeros_before = count_zeros(x.data, tile->n_elems, compare->is_f64)};
+                                    .zeros_before = count_zeros(x.data, tile->n_elems, c->is_f64)};
 out:
     return status;
 }
+
+const struct vc_comparer vc_comparer_decoding = {.create = compare_create,
+                                                 .free = compare_free,
+                                                 .room = compare_room,
+                                                 .begin = compare_begin,
+                                                 .end = compare_end,
+                                                 .tile = compare_tile};
