@@ -13,7 +13,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/memory_model.h"
-#include "distill/random.h"
+#include "passes/random.h"
 
 /* The tensors of a graph, and where their parts lie in one block: floats, then shapes, then names. */
 struct drawn {

@@ -8,10 +8,10 @@
 #include "distill/gradual.h"
 #include "distill/grid.h"
 #include "distill/match.h"
-#include "distill/random.h"
 #include "distill/real.h"
 #include "distill/schedule.h"
 #include "distill/trainer.h"
+#include "passes/random.h"
 
 /* Terms of the loss, without their shares. */
 enum { KD, CE, MATCHES, N_TERMS = MATCHES + VC_MATCH_MOST };

@@ -7,7 +7,7 @@
  *     with a sign   -0.993 ... -5.5e-7, 0 (code 127), 5.5e-7, 3.25e-6, 7.75e-6, ... 0.979, 0.993, 1
  *     without       0, 3.25e-7, 7.75e-7, ... 0.9965, 1
  *
- * Valid as C11, C++ and CUDA; distill/dynamic_codes.c makes the maps. States lie in blocks of VC_CODED_BLOCK; a state
+ * Valid as C11, C++ and CUDA; dynamic_codes.c makes the maps. States lie in blocks of VC_CODED_BLOCK; a state
  * is its entry of the map times the largest magnitude of its block. */
 #ifndef VC_KERNELS_TRAIN_CODES_H
 #define VC_KERNELS_TRAIN_CODES_H

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "distill/random.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
+#include "passes/random.h"
 
 #define NO_PARAM ((uint32_t)-1)
 #define DRAWN    ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */

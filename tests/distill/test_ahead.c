@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/model/source.h"
-#include "distill/random.h"
+#include "passes/random.h"
 
 #define MOST 64
 

@@ -5,9 +5,9 @@
 #include <math.h>
 
 #include "core/base/cpu.h"
-#include "distill/random.h"
 #include "distill/step_table.h"
 #include "kernels/functions.h"
+#include "passes/random.h"
 
 #define ROWS    5
 #define CLASSES 7

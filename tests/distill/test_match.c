@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "distill/match_row.h"
-#include "distill/random.h"
+#include "passes/random.h"
 
 #define POINTS 4
 #define WIDTH  3

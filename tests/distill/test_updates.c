@@ -5,9 +5,9 @@
 #include <math.h>
 
 #include "core/base/cpu.h"
-#include "distill/random.h"
 #include "distill/schedule.h"
 #include "distill/step_table.h"
+#include "passes/random.h"
 
 /* Gradients of five steps for three weights that begin at 1, -2, 0.5:
  *

@@ -63,7 +63,7 @@ list_edges | awk -v sq="'" '
     # The engine of distill/ knows nothing of losses, optimizers, data and the training loop; random numbers are shared.
     function distill_may_not(from, t) {
         if (room(from) == "ranks" && room(t) != "ranks") { return "distill/ranks/ may not include what stands on it" }
-        if (room(from) == "engine" && room(t) != "engine" && t != "distill/random.h") { return "distill/engine/ may not include what stands on it" }
+        if (room(from) == "engine" && room(t) != "engine" && t != "passes/random.h") { return "distill/engine/ may not include what stands on it" }
         return ""
     }
     # base <- model <- chain <- run <- job

@@ -21,7 +21,6 @@ graph/families graph
 graph/layers graph
 graph/onnx graph
 graph/ops graph
-distill/engine distill
 '
 # ... and names of what is declared in another room than its own.
 known_names='
@@ -31,7 +30,6 @@ vc_program_edit vc_program_read_config vc_program_says
 vc_format_gguf vc_format_idx vc_format_npy vc_format_npz vc_format_onnx vc_format_safetensors vc_format_tokens vc_format_torch
 vc_graph_forward vc_graph_forward_from vc_run_fail vc_run_float vc_run_has vc_run_int vc_run_ints vc_run_out vc_run_out_stated
 vc_run_string vc_run_walk_begin
-vc_dynamic_maps_make
 '
 
 work=$(mktemp -d)

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "distill/engine/train_loops.h"
-#include "distill/random.h"
 #include "kernels/functions.h"
+#include "passes/random.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)

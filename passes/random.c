@@ -1,5 +1,5 @@
 /* random.c - see random.h. */
-#include "distill/random.h"
+#include "passes/random.h"
 
 #include "kernels/philox.h"
 

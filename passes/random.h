@@ -1,7 +1,7 @@
 /* random.h - random numbers by counter: number n of a stream is a function of (seed, stream, n) and of nothing else, so
  * a run that is resumed, or divided, draws the same ones. Philox4x32-10 (Salmon et al., SC 2011, as in Random123). */
-#ifndef VC_DISTILL_RANDOM_H
-#define VC_DISTILL_RANDOM_H
+#ifndef VC_PASSES_RANDOM_H
+#define VC_PASSES_RANDOM_H
 
 #include <stddef.h>
 #include <stdint.h>
