@@ -16,6 +16,7 @@ digits: of 64) with the zeros held, and evaluates again. Prints a line of Markdo
 """
 import argparse
 import json
+import math
 import os
 import subprocess
 import sys
@@ -147,7 +148,10 @@ class Judge:
         return done.stdout.decode()
 
     def figure(self, model):
-        return json.loads(self.run("evaluate", "--json", *self.graph, *self.judge, model))["quality"]
+        """What `evaluate` says of the rows to judge by, in a cell."""
+        quality = json.loads(self.run("evaluate", "--json", *self.graph, *self.judge, model))["quality"]
+        more = " (perplexity %.3g)" % math.exp(quality["cross_entropy"]) if self.net == "decoder" else ""
+        return "%.2f %%%s" % (100 * quality["accuracy"], more)
 
     def row(self, seed, sparsity, ways, folder, steps):
         cells = []
@@ -158,14 +162,8 @@ class Judge:
             before = self.figure(pruned)
             self.run("distill", *self.graph, *self.learn, *self.recover, "--teacher", self.model, "--student", pruned, "--seed",
                      str(seed), "--keep-sparsity", "--steps", str(steps), "-q", "-f", "-o", tuned)
-            cells.append("%s, then %s" % (words(before), words(self.figure(tuned))))
+            cells.append("%s, then %s" % (before, self.figure(tuned)))
         print("| %s %d | %s | %s |" % (self.net, seed, sparsity, " | ".join(cells)), flush=True)
-
-
-def words(figure):
-    """What evaluate --json says, in a cell."""
-    text = "%.2f %%" % (100 * figure["accuracy"])
-    return text if figure.get("perplexity") is None else text + " (perplexity %.3g)" % figure["perplexity"]
 
 
 def main():
@@ -195,7 +193,7 @@ def main():
                 judge = Judge(program, net, at, [], ["--data", at + "/learn.npz"], ["--data", at + "/judge.npz"],
                               ["--batch", "32", "--lr", "0.001", "--optimizer", "adam"])
             if options.sparsity:
-                print("| %s %d | 0 | %s |" % (net, seed, " | ".join([words(judge.figure(judge.model))] * len(ways))), flush=True)
+                print("| %s %d | 0 | %s |" % (net, seed, " | ".join([judge.figure(judge.model)] * len(ways))), flush=True)
             for sparsity in filter(None, options.sparsity.split(",")):
                 judge.row(seed, sparsity, ways, options.folder, options.steps)
 
