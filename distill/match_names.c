@@ -4,34 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/text.h"
+
 #define N_NEAREST  3
-#define MOST_CHARS 128 /* of a name that is compared */
-
-/* Letters that have to be changed, put in or left out to make one name of the other. */
-static size_t distance(const char *a, const char *b)
-{
-    size_t costs[MOST_CHARS + 1];
-    size_t n_a = strlen(a) < MOST_CHARS ? strlen(a) : MOST_CHARS;
-    size_t n_b = strlen(b) < MOST_CHARS ? strlen(b) : MOST_CHARS;
-
-    for (size_t j = 0; j <= n_b; j++) {
-        costs[j] = j;
-    }
-    for (size_t i = 1; i <= n_a; i++) {
-        size_t diagonal = costs[0];
-
-        costs[0] = i;
-        for (size_t j = 1; j <= n_b; j++) {
-            size_t above = costs[j];
-            size_t least = diagonal + (a[i - 1] != b[j - 1]);
-
-            least = above + 1 < least ? above + 1 : least;
-            costs[j] = costs[j - 1] + 1 < least ? costs[j - 1] + 1 : least;
-            diagonal = above;
-        }
-    }
-    return costs[n_b];
-}
+#define MOST_CHARS 128 /* of a name that is printed */
 
 static bool can_match(const struct vc_graph_value *value)
 {
@@ -52,7 +28,7 @@ static size_t find_nearest(const struct vc_graph *graph, const char *name, uint3
         if (!can_match(value)) {
             continue;
         }
-        cost = distance(name, value->name);
+        cost = vc_text_distance(name, value->name);
         if (n == N_NEAREST && cost >= costs[n - 1]) {
             continue;
         }

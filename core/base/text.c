@@ -263,3 +263,30 @@ void vc_text_free(char *text)
 {
     free(text);
 }
+
+#define MOST_BYTES 128
+
+size_t vc_text_distance(const char *a, const char *b)
+{
+    size_t costs[MOST_BYTES + 1]; /* of making what is read of a into the first j bytes of b */
+    size_t n_a = strlen(a) < MOST_BYTES ? strlen(a) : MOST_BYTES;
+    size_t n_b = strlen(b) < MOST_BYTES ? strlen(b) : MOST_BYTES;
+
+    for (size_t j = 0; j <= n_b; j++) {
+        costs[j] = j;
+    }
+    for (size_t i = 1; i <= n_a; i++) {
+        size_t diagonal = costs[0];
+
+        costs[0] = i;
+        for (size_t j = 1; j <= n_b; j++) {
+            size_t above = costs[j];
+            size_t least = diagonal + (a[i - 1] != b[j - 1]);
+
+            least = above + 1 < least ? above + 1 : least;
+            costs[j] = costs[j - 1] + 1 < least ? costs[j - 1] + 1 : least;
+            diagonal = above;
+        }
+    }
+    return costs[n_b];
+}

@@ -246,6 +246,28 @@ static void test_plain_bytes(void **unused)
     }
 }
 
+static void test_distance(void **unused)
+{
+    char a[300];
+    char b[300];
+
+    (void)unused;
+    assert_int_equal(vc_text_distance("", ""), 0);
+    assert_int_equal(vc_text_distance("", "abc"), 3);
+    assert_int_equal(vc_text_distance("abc", ""), 3);
+    assert_int_equal(vc_text_distance("kitten", "sitting"), 3);
+    assert_int_equal(vc_text_distance("sitting", "kitten"), 3);
+    assert_int_equal(vc_text_distance("flaw", "lawn"), 2);
+    assert_int_equal(vc_text_distance("ab", "ba"), 2);
+    memset(a, 'x', sizeof a - 1);
+    a[sizeof a - 1] = '\0';
+    memcpy(b, a, sizeof b);
+    b[127] = 'y';
+    assert_int_equal(vc_text_distance(a, b), 1);
+    b[128] = 'y'; /* behind what counts */
+    assert_int_equal(vc_text_distance(a, b), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,7 +275,7 @@ int main(void)
         cmocka_unit_test(test_numbers_read_back), cmocka_unit_test(test_locale),
         cmocka_unit_test(test_growth_and_detach), cmocka_unit_test(test_counting),
         cmocka_unit_test(test_no_memory),         cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_plain_bytes),
+        cmocka_unit_test(test_plain_bytes),       cmocka_unit_test(test_distance),
     };
 
     return cmocka_run_group_tests(tests, make, unmake);
