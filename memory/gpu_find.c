@@ -7,8 +7,9 @@
 #include "core/base/text.h"
 #include "memory/gpu_rows.h"
 
-#define MAX_WORDS 32
-#define MAX_NEAR  8
+#define MAX_WORDS  32
+#define MAX_NEAR   8
+#define NEAR_BYTES 64 /* of a name that is compared by its letters */
 
 struct word {
     const char *text;
@@ -159,13 +160,62 @@ static bool is_apple(const char *text)
             (text[2] == '\0' || text[2] == ' ' || text[2] == '-'));
 }
 
+/* The words without spaces, in small letters: "rtx4060ti". */
+static void join(const struct words *words, char joined[NEAR_BYTES])
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < words->n; k++) {
+        for (size_t i = 0; i < words->of[k].n && n < NEAR_BYTES - 1; i++) {
+            char c = words->of[k].text[i];
+
+            joined[n++] = c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+        }
+    }
+    joined[n] = '\0';
+}
+
+/* Names that are listed, the nearest first; those that are as near in the order of the catalogue. */
+struct nearest {
+    char joined[NEAR_BYTES]; /* of the text */
+    bool by_distance;        /* false: all in the order of the catalogue */
+    size_t n_all, n;
+    size_t costs[MAX_NEAR];
+    const struct vc_gpu *of[MAX_NEAR];
+};
+
+static void consider(struct nearest *nearest, const struct vc_gpu *gpu, const struct words *own)
+{
+    char joined[NEAR_BYTES];
+    size_t cost = 0;
+    size_t at;
+
+    if (nearest->by_distance) {
+        join(own, joined);
+        cost = strncmp(joined, nearest->joined, strlen(nearest->joined)) == 0
+                   ? 0 /* what was given is its beginning */
+                   : vc_text_distance(nearest->joined, joined);
+    }
+    nearest->n_all++;
+    if (nearest->n == MAX_NEAR && cost >= nearest->costs[MAX_NEAR - 1]) {
+        return;
+    }
+    nearest->n += nearest->n < MAX_NEAR;
+    for (at = nearest->n - 1; at > 0 && nearest->costs[at - 1] > cost; at--) {
+        nearest->costs[at] = nearest->costs[at - 1];
+        nearest->of[at] = nearest->of[at - 1];
+    }
+    nearest->costs[at] = cost;
+    nearest->of[at] = gpu;
+}
+
 /* Names with as many of the words as any name has, as a list. */
 static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *text,
                              const struct words *words)
 {
+    struct nearest nearest = {.n = 0};
     struct vc_text list;
     size_t most = 0;
-    size_t n = 0;
     bool only_size;
     bool all;
 
@@ -182,20 +232,27 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct vc_gpus *gpus, con
                        "computer's, some two thirds to three quarters",
                        text, vc_option(ctx, "visible_bytes"));
     }
-    vc_text_init(&list, ctx);
+    join(words, nearest.joined);
+    nearest.by_distance = !all;
     for (size_t k = 0; most != 0 && k < gpus->n; k++) {
         struct words own = words_of(gpus->rows[k]->name, strlen(gpus->rows[k]->name));
 
-        if (words_in(words, &own, &only_size) == most && n++ < MAX_NEAR) {
-            vc_text_add(&list, "%s%s", list.n == 0 ? "" : ", ", gpus->rows[k]->name);
+        if (words_in(words, &own, &only_size) == most) {
+            consider(&nearest, gpus->rows[k], &own);
         }
     }
+    vc_text_init(&list, ctx);
+    for (size_t k = 0; k < nearest.n; k++) {
+        vc_text_add(&list, "%s%s", k == 0 ? "" : ", ", nearest.of[k]->name);
+    }
+    if (nearest.n_all > MAX_NEAR) {
+        vc_text_add(&list, ", and %zu more", nearest.n_all - MAX_NEAR);
+    }
     if (list.status == VC_OK) {
-        if (n > MAX_NEAR) {
-            vc_text_add(&list, ", and %zu more", n - MAX_NEAR);
-        }
+        bool none = nearest.n == 0;
+
         (void)vc_fail(ctx, VC_E_ARGUMENT, all ? "'%s' could be any of %s" : "no GPU is called '%s'%s%s", text,
-                      all || n == 0 ? (list.n == 0 ? "" : list.data) : "; near it: ", all || n == 0 ? "" : list.data);
+                      all || none ? (none ? "" : list.data) : "; near it: ", all || none ? "" : list.data);
     }
     vc_text_release(&list);
     return ctx->status;

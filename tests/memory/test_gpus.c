@@ -53,6 +53,10 @@ static void test_names(void **unused)
     expect_lost(ctx, gpus, "A100", "'A100' could be any of A100 SXM4 40GB, A100 PCIe 40GB, A100 SXM4 80GB");
     expect_lost(ctx, gpus, "RTX 4060 Ti", "GeForce RTX 4060 Ti 8GB, GeForce RTX 4060 Ti 16GB");
     expect_lost(ctx, gpus, "RTX 9999", "no GPU is called 'RTX 9999'; near it: ");
+    /* Names with as many of the words are listed by their letters, the nearest first. */
+    expect_lost(ctx, gpus, "RTX 406",
+                "no GPU is called 'RTX 406'; near it: GeForce RTX 4060, GeForce RTX 4060 Ti 8GB, ");
+    expect_lost(ctx, gpus, "rtx 4o90", "near it: GeForce RTX 4090, ");
     expect_lost(ctx, gpus, "fpga", "no GPU is called 'fpga'");
     expect_lost(ctx, gpus, "", "no GPU is called ''");
     expect_lost(ctx, gpus, "nvidia", "no GPU is called 'nvidia'");
