@@ -7,16 +7,13 @@
 #include "distill/real.h"
 #include "distill/trainer.h"
 
-#define NEVER (-1e30) /* a logit */
-
 /* What is counted over all rows. */
 struct tally {
     uint64_t n, n_labels, right, agree;
     double ce, kd; /* sums */
 };
 
-/* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher: its
- * probability is 0 at every temperature. */
+/* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher. */
 static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits)
 {
     size_t size = vc_real_bytes(t->options.precision);
@@ -30,9 +27,9 @@ static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits
         memcpy(to, (const char *)logits + r * theirs * size, both * size);
         for (size_t c = both; c < ours; c++) {
             if (t->f64) {
-                ((double *)(void *)to)[c] = NEVER;
+                ((double *)(void *)to)[c] = VC_NEVER_LOGIT;
             } else {
-                ((float *)(void *)to)[c] = (float)NEVER;
+                ((float *)(void *)to)[c] = (float)VC_NEVER_LOGIT;
             }
         }
     }

@@ -216,8 +216,13 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows 
                        rows == &t->eval ? vc_option(t->ctx, "eval") : "", rows == &t->eval ? " itself" : "");
     }
     if (n_files != 0) {
-        VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, t->student.n_classes, o->temperature,
-                                     o->batch, &rows->files));
+        const struct vc_teacher_question question = {.n_classes = t->student.n_classes,
+                                                     .common = o->classes == VC_CLASSES_COMMON,
+                                                     .outputs = o->loss != VC_TEACHER_LOSS_KD,
+                                                     .temperature = o->temperature,
+                                                     .batch = o->batch};
+
+        VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, &question, &rows->files));
     }
     rows->taught = t->runs_teacher || n_files != 0;
 out:

@@ -13,6 +13,8 @@
 #include "kernels/train_codes.h"
 
 #define VC_NO_LABEL (-1)
+/* The teacher's logit of a class that only the student has: its probability is 0 at every temperature that there is. */
+#define VC_NEVER_LOGIT (-1e30)
 
 /* ---- losses ---- */
 

@@ -87,8 +87,39 @@ out:
     return status;
 }
 
+/* The teacher's classes and the student's. */
+static enum vc_status check_classes(struct vc_ctx *ctx, const struct vc_teacher_file *file,
+                                    const struct vc_teacher_question *question)
+{
+    const char *path = file->model->path;
+    size_t teacher = file->n_classes;
+    size_t student = question->n_classes;
+
+    if (teacher == student) {
+        return VC_OK;
+    }
+    if (!question->common) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: has logits of %zu classes; the student has %zu; where the last ones pad one vocabulary, %s "
+                       "common compares the others",
+                       path, teacher, student, vc_option(ctx, "classes"));
+    }
+    if (teacher < student && question->outputs) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: has logits of %zu classes; the student has %zu: without the teacher's values of the others "
+                       "outputs cannot be compared by %s mse or cosine",
+                       path, teacher, student, vc_option(ctx, "loss"));
+    }
+    return teacher > student && file->k != 0
+               ? vc_fail(ctx, VC_E_ARGUMENT,
+                         "%s: has the %zu largest logits of each row, and the sum of all %zu classes; the student has "
+                         "%zu, and what the others are in that sum is not known: a file of all logits says it",
+                         path, file->k, teacher, student)
+               : VC_OK;
+}
+
 static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_rows *rows,
-                                size_t n_classes, double temperature, struct vc_teacher_file *file)
+                                const struct vc_teacher_question *question, struct vc_teacher_file *file)
 {
     size_t tensor = vc_model_find(model, "logits");
     const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &model->tensors[tensor] : NULL;
@@ -105,10 +136,9 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
     }
     positions = t->n_dims == 3 ? t->shape[1] : 1;
     width = t->shape[t->n_dims - 1];
-    if (classes != (double)n_classes) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: has logits of %.0f classes; the student has %zu", model->path, classes,
-                       n_classes);
-    }
+    file->n_classes = (size_t)classes;
+    file->k = width < file->n_classes ? (size_t)width : 0;
+    VC_TRY(check_classes(ctx, file, question));
     if (t->shape[0] != rows->n) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: has answers to %llu rows; %s has %llu%s", model->path,
                        (unsigned long long)t->shape[0], rows->model->path, (unsigned long long)rows->n,
@@ -119,8 +149,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_model *model
                        model->path, (unsigned long long)positions, rows->positions);
     }
     VC_TRY(vc_identity_content_check(ctx, model));
-    file->k = width < n_classes ? (size_t)width : 0;
-    VC_TRY(file->k != 0 ? open_largest(ctx, file, shape, temperature) : VC_OK);
+    VC_TRY(file->k != 0 ? open_largest(ctx, file, shape, question->temperature) : VC_OK);
     VC_TRY(vc_row_array_open(ctx, model, tensor, &file->logits));
 out:
     return status;
@@ -244,21 +273,22 @@ out:
 }
 
 enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *const *models, size_t n,
-                                     const struct vc_rows_view *view, size_t n_classes, double temperature,
-                                     uint64_t batch, struct vc_teacher_files *files)
+                                     const struct vc_rows_view *view, const struct vc_teacher_question *question,
+                                     struct vc_teacher_files *files)
 {
     size_t positions = view->rows->positions;
+    size_t n_classes = question->n_classes;
     size_t n_elems, n_points;
     enum vc_status status = VC_OK;
 
     *files = (struct vc_teacher_files){.ctx = ctx, .n = n, .positions = positions, .n_classes = n_classes};
-    if (!vc_mul_size((size_t)batch, positions, &n_points) || !vc_mul_size(n_points, n_classes, &n_elems)) {
+    if (!vc_mul_size((size_t)question->batch, positions, &n_points) || !vc_mul_size(n_points, n_classes, &n_elems)) {
         return vc_fail(ctx, VC_E_NOMEM, "%s: too many rows", vc_option(ctx, "batch"));
     }
     files->items = vc_calloc_array(ctx, VC_TAG_MISC, n, sizeof *files->items);
     VC_TRY_ALLOC(files->items);
     for (size_t i = 0; i < n; i++) {
-        VC_TRY(open_file(ctx, models[i], view->rows, n_classes, temperature, &files->items[i]));
+        VC_TRY(open_file(ctx, models[i], view->rows, question, &files->items[i]));
         if (n > 1 && files->items[i].k != 0) {
             return vc_fail(ctx, VC_E_ARGUMENT,
                            "%s: has the %zu largest logits of each row; the mean of several teachers needs all",
@@ -277,7 +307,7 @@ enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *
     files->sum = vc_alloc_array(ctx, VC_TAG_TILES, positions * n_classes, sizeof *files->sum);
     VC_TRY_ALLOC(files->sum);
     VC_TRY(check_digests(files, view));
-    VC_TRY(check_labels(files, view->rows, temperature));
+    VC_TRY(check_labels(files, view->rows, question->temperature));
 out:
     return status;
 }
@@ -342,17 +372,21 @@ static void put(bool f64, void *to, size_t i, double x)
     }
 }
 
-/* One row of one file, into files->row. */
+/* One row of one file, into files->row: of all logits those of the student's classes, of the k largest these. */
 static enum vc_status read_logits(struct vc_teacher_files *files, const struct vc_teacher_file *file, uint64_t number)
 {
     enum vc_dtype dtype = file->model->tensors[file->logits.tensor].dtype;
+    size_t theirs = file->k != 0 ? file->k : file->n_classes;
+    size_t ours = file->k != 0 ? file->k : files->n_classes;
     const void *raw;
     enum vc_status status;
 
     VC_TRY(vc_row_array_read(files->ctx, &file->logits, number, &raw));
-    for (size_t c = 0; c < file->logits.n_elems; c++) {
-        files->row[c] = vc_number_at(dtype, raw, c);
-        if (!isfinite(files->row[c])) {
+    for (size_t i = 0; i < files->positions * ours; i++) {
+        size_t c = i % ours;
+
+        files->row[i] = c < theirs ? vc_number_at(dtype, raw, i / ours * theirs + c) : VC_NEVER_LOGIT;
+        if (!isfinite(files->row[i])) {
             return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of logits has a value that is no finite number",
                            file->model->path, (unsigned long long)number);
         }
@@ -374,9 +408,9 @@ static enum vc_status read_largest(struct vc_teacher_files *files, uint64_t numb
     for (size_t i = 0; i < n; i++) {
         int32_t c = files->classes[at * n + i];
 
-        if (c < 0 || (size_t)c >= files->n_classes) {
+        if (c < 0 || (size_t)c >= file->n_classes) {
             return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of classes has %ld; there are %zu", file->model->path,
-                           (unsigned long long)number, (long)c, files->n_classes);
+                           (unsigned long long)number, (long)c, file->n_classes);
         }
     }
     VC_TRY(vc_row_array_read(files->ctx, &file->rest, number, &raw));

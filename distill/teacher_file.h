@@ -21,7 +21,8 @@
 
 struct vc_teacher_file {
     const struct vc_model *model;
-    size_t k; /* 0: all logits are there */
+    size_t n_classes; /* of the teacher */
+    size_t k;         /* 0: all logits are there */
     struct vc_row_array logits, classes, rest;
 };
 
@@ -31,7 +32,8 @@ struct vc_teacher_files {
     size_t n; /* 0: there are none */
     struct vc_teacher_file *items;
     size_t positions; /* of a row, each with answers of its own */
-    size_t n_classes, k;
+    size_t n_classes; /* of the student: answers are given as it has classes */
+    size_t k;
     double accuracy; /* on rows that have a label; NaN: there are none */
     /* The answers to one batch; then, of one row, those of a file, and the sums of several files. */
     void *logits;
@@ -39,11 +41,20 @@ struct vc_teacher_files {
     double *rest, *row, *sum;
 };
 
+/* What a run asks of the files. */
+struct vc_teacher_question {
+    size_t n_classes; /* of the student */
+    bool common;      /* the first classes, that both have, are compared (VC_CLASSES_COMMON) */
+    bool outputs;     /* ... by their values, so that the teacher has to have all of the student's */
+    double temperature;
+    uint64_t batch; /* the most rows that are read at once */
+};
+
 /* Checks that the files are about these rows, in this order, their positions and these classes, and that they do not
- * answer as chance would where there are labels. batch: the most rows that are read at once. The models outlive it. */
+ * answer as chance would where there are labels. The models outlive it. */
 enum vc_status vc_teacher_files_open(struct vc_ctx *ctx, const struct vc_model *const *models, size_t n,
-                                     const struct vc_rows_view *view, size_t n_classes, double temperature,
-                                     uint64_t batch, struct vc_teacher_files *files);
+                                     const struct vc_rows_view *view, const struct vc_teacher_question *question,
+                                     struct vc_teacher_files *files);
 /* Refuses answers to the rows of an evaluation that other networks gave than those to the data. */
 enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const struct vc_teacher_files *eval);
 void vc_teacher_files_close(struct vc_teacher_files *files);

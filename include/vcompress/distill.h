@@ -94,9 +94,9 @@ enum vc_distill_task { VC_TASK_TRAIN = 0, VC_TASK_RECALIBRATE = 1 };
 
 struct vc_quality;
 
-/* Classes of a teacher that is a network and of the student. COMMON: the first ones, that both have; the others are
- * rows that pad a vocabulary. Those of the teacher alone are left out of its answers, those of the student alone are
- * never the teacher's. */
+/* Classes of the teacher and of the student. COMMON: the first ones, that both have; the others are rows that pad a
+ * vocabulary. Those of the teacher alone are left out of its answers (a file of its largest logits cannot say what is
+ * left then, and is refused), those of the student alone are never the teacher's. */
 enum vc_classes { VC_CLASSES_SAME = 0, VC_CLASSES_COMMON = 1 };
 
 /* Which weights are written where there were evaluations on the way. */

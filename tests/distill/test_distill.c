@@ -430,37 +430,6 @@ static void test_cancelled(void **unused)
     close_run(&run);
 }
 
-/* A teacher of `rows` classes, the first three of which are those of teacher.npz, over its own list of layers. */
-static void open_wide(struct vc_network *net, uint64_t rows)
-{
-    static const uint64_t eight = 8;
-    const uint64_t shape[2] = {rows, 8};
-    double a[40], a_bias[8], b[40], b_bias[5];
-    const struct vc_memory_tensor tensors[] = {{"a.weight", VC_DTYPE_F64, 2, shape_a, a},
-                                               {"a.bias", VC_DTYPE_F64, 1, &eight, a_bias},
-                                               {"b.weight", VC_DTYPE_F64, 2, shape, b},
-                                               {"b.bias", VC_DTYPE_F64, 1, shape, b_bias}};
-    struct vc_graph_options options;
-    struct vc_model *model = NULL;
-    char text[128];
-
-    numbers(100, 40, a);
-    numbers(101, 8, a_bias);
-    numbers(7, 40, b);
-    numbers(8, 5, b_bias);
-    numbers(102, 24, b);
-    numbers(103, 3, b_bias);
-    (void)snprintf(text, sizeof text, "input x [batch, 5]\nlinear a 8\nrelu\nlinear b %u\n", (unsigned)rows);
-    (void)save_text("wide.txt", text);
-    write_file("wide.npz", tensors, 4);
-    assert_int_equal(vc_model_open(ctx, in_folder("wide.npz"), NULL, &model), VC_OK);
-    vc_graph_defaults(&options);
-    options.weights = model;
-    assert_int_equal(vc_graph_read_text(ctx, in_folder("wide.txt"), &options, &net->graph), VC_OK);
-    net->weights = model;
-    net->beside = NULL;
-}
-
 /* Vocabularies that are padded differently: of a wider teacher the run is the one with the teacher of the first
  * classes; a wider student learns never to answer with what the teacher has not. */
 static void test_classes(void **unused)

@@ -4,9 +4,8 @@
 
 #include <math.h>
 
-static enum vc_status write_logits(const char *net_name, uint64_t topk, enum vc_dtype dtype, const char *to)
+static enum vc_status write_answers(const struct vc_network *net, uint64_t topk, enum vc_dtype dtype, const char *to)
 {
-    struct vc_network net = {.graph = NULL};
     struct vc_logits_options options;
     struct vc_data_options data;
     struct vc_write_options write;
@@ -14,7 +13,6 @@ static enum vc_status write_logits(const char *net_name, uint64_t topk, enum vc_
     char rows[256];
     enum vc_status status;
 
-    open_net(net_name, &net);
     (void)snprintf(rows, sizeof rows, "%s", in_folder("rows.npz"));
     vc_data_defaults(&data);
     data.path = rows;
@@ -22,7 +20,7 @@ static enum vc_status write_logits(const char *net_name, uint64_t topk, enum vc_
     write.path = in_folder(to);
     write.force = true;
     vc_logits_defaults(&options);
-    options.network = net;
+    options.network = *net;
     options.data = &data;
     options.write = &write;
     options.batch = 7;
@@ -33,6 +31,16 @@ static enum vc_status write_logits(const char *net_name, uint64_t topk, enum vc_
     if (status == VC_OK) {
         assert_true(quality.n_rows == ROWS && quality.n_labels == ROWS && quality.ce > 0 && isnan(quality.kd));
     }
+    return status;
+}
+
+static enum vc_status write_logits(const char *net_name, uint64_t topk, enum vc_dtype dtype, const char *to)
+{
+    struct vc_network net = {.graph = NULL};
+    enum vc_status status;
+
+    open_net(net_name, &net);
+    status = write_answers(&net, topk, dtype, to);
     close_net(&net);
     return status;
 }
@@ -181,6 +189,32 @@ static void test_largest(void **unused)
     }
 }
 
+/* The losses of a run of `run`, whose teacher is the files, or the network where there are none. */
+static void learn(struct run *run, const char *const *names, size_t n, double losses[STEPS])
+{
+    struct vc_distill_options options = run->options;
+    struct vc_model *models[2] = {NULL, NULL};
+    struct vc_distillation *d = NULL;
+
+    for (size_t k = 0; k < n; k++) {
+        assert_int_equal(vc_model_open(ctx, in_folder(names[k]), NULL, &models[k]), VC_OK);
+    }
+    if (n != 0) {
+        options.teacher = (struct vc_network){.graph = NULL};
+        options.logits = (const struct vc_model *const *)models;
+        options.n_logits = n;
+    }
+    options.write = NULL;
+    run->n_losses = 0;
+    if (vc_distill(ctx, &options, &d) != VC_OK) {
+        fail_msg("%s", vc_ctx_message(ctx));
+    }
+    memcpy(losses, run->losses, sizeof run->losses);
+    vc_distillation_free(d);
+    vc_model_close(models[0]);
+    vc_model_close(models[1]);
+}
+
 static void refuse(struct run *run, const char *file, const char *words)
 {
     struct vc_model *model = NULL;
@@ -279,6 +313,97 @@ static void test_refused(void **unused)
     assert_int_equal(write_logits("teacher.npz", 3, VC_DTYPE_F32, "no.npz"), VC_E_ARGUMENT);
     expect_says(ctx, "topk 3: there are 3 classes");
     assert_false(exists("no.npz"));
+}
+
+/* The divergence of the first step, 8 rows, from the two largest answers of three: the other class and those of the
+ * student alone are one. By the files of both. */
+static double of_two_largest(void)
+{
+    double z[ROWS * 5], t[ROWS * 3];
+    double sum = 0;
+
+    read_doubles("five.npz", "logits", z, (size_t)ROWS * 5);
+    read_doubles("narrow.npz", "logits", t, (size_t)ROWS * 3);
+    for (size_t r = 0; r < 8; r++) {
+        double *mine = z + r * 5, *theirs = t + r * 3;
+        double of_mine = 0, of_theirs = 0, p_rest = 1, q_rest = 1;
+        size_t least = 0;
+
+        for (size_t c = 0; c < 5; c++) {
+            of_mine += exp(mine[c] / 2);
+            of_theirs += c < 3 ? exp(theirs[c] / 2) : 0;
+            least = c < 3 && theirs[c] < theirs[least] ? c : least;
+        }
+        for (size_t c = 0; c < 3; c++) {
+            double p = exp(theirs[c] / 2) / of_theirs, q = exp(mine[c] / 2) / of_mine;
+
+            sum += c != least ? p * log(p / q) : 0;
+            p_rest -= c != least ? p : 0;
+            q_rest -= c != least ? q : 0;
+        }
+        sum += p_rest * log(p_rest / q_rest);
+    }
+    return 4 * sum / 8;
+}
+
+/* Vocabularies that are padded differently: answers in a file are compared as those of the network, whoever has more
+ * classes. */
+static void test_classes(void **unused)
+{
+    const char *const narrow[] = {"narrow.npz"};
+    const char *const wide[] = {"five.npz", "narrow.npz"};
+    const char *const largest[] = {"largest.npz"};
+    double network[STEPS], file[STEPS];
+    struct vc_network net = {.graph = NULL};
+    struct run run;
+
+    (void)unused;
+    open_run(&run);
+    open_wide(&net, 5);
+    assert_int_equal(write_answers(&net, 0, VC_DTYPE_F64, "five.npz"), VC_OK);
+    assert_int_equal(write_answers(&net, 2, VC_DTYPE_F64, "five2.npz"), VC_OK);
+    assert_int_equal(write_answers(&run.teacher, 0, VC_DTYPE_F64, "narrow.npz"), VC_OK);
+    assert_int_equal(write_answers(&run.teacher, 2, VC_DTYPE_F64, "largest.npz"), VC_OK);
+
+    /* The student has three classes, the teacher five. */
+    refuse(&run, "five.npz",
+           "five.npz: has logits of 5 classes; the student has 3; where the last ones pad one "
+           "vocabulary, classes common compares the others");
+    run.options.logits = NULL;
+    run.options.n_logits = 0;
+    run.options.classes = VC_CLASSES_COMMON;
+    for (int loss = VC_TEACHER_LOSS_KD; loss <= VC_TEACHER_LOSS_COSINE; loss++) {
+        run.options.loss = (enum vc_teacher_loss)loss;
+        run.options.teacher = net;
+        learn(&run, NULL, 0, network);
+        learn(&run, wide, 1, file);
+        assert_memory_equal(network, file, sizeof network);
+        learn(&run, wide, 2, file); /* the mean of it and of a teacher with three, whose answers are the same */
+        for (size_t i = 0; i < STEPS; i++) {
+            assert_true(fabs(network[i] - file[i]) < 1e-12);
+        }
+    }
+    run.options.loss = VC_TEACHER_LOSS_KD;
+    refuse(&run, "five2.npz",
+           "five2.npz: has the 2 largest logits of each row, and the sum of all 5 classes; the "
+           "student has 3, and what the others are in that sum is not known");
+
+    /* The student has five classes, the teacher three. */
+    run.options.logits = NULL;
+    run.options.n_logits = 0;
+    run.options.student = net;
+    run.options.teacher = run.teacher;
+    learn(&run, NULL, 0, network);
+    learn(&run, narrow, 1, file);
+    assert_memory_equal(network, file, sizeof network);
+    learn(&run, largest, 1, file);
+    assert_true(fabs(file[0] - of_two_largest()) < 1e-12);
+    run.options.loss = VC_TEACHER_LOSS_MSE;
+    refuse(&run, "narrow.npz",
+           "narrow.npz: has logits of 3 classes; the student has 5: without the teacher's values "
+           "of the others outputs cannot be compared by loss mse or cosine");
+    close_net(&net);
+    close_run(&run);
 }
 
 /* What a run has told that learnt from a file. */
@@ -392,8 +517,9 @@ static void test_no_memory(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_the_network), cmocka_unit_test(test_mean),         cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_damaged_bits), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_as_the_network), cmocka_unit_test(test_mean),    cmocka_unit_test(test_largest),
+        cmocka_unit_test(test_refused),        cmocka_unit_test(test_classes), cmocka_unit_test(test_damaged_bits),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
