@@ -39,7 +39,7 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
         return VC_OK;
     }
     if (o->pattern == VC_PATTERN_PAIRS && (wanted || o->mask != NULL || o->scope == VC_PRUNE_GLOBAL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: VC_PATTERN_PAIRS prunes nothing else",
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: the masks of torch.nn.utils.prune say already which weights go",
                        vc_option(ctx, o->sparsity != NULL ? "sparsity"
                                       : o->n_sets != 0    ? "sets"
                                       : o->mask != NULL   ? "mask"

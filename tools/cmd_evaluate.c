@@ -106,6 +106,23 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     return rc != GO_ON ? rc : missed ? app_gate(app, text) : EXIT_YES;
 }
 
+/* Refuses what changes nothing beside the other options. GO_ON or a status. */
+static int check_effects(struct app *app, const struct evaluate_cli *cli)
+{
+    static const char *const of_teacher[] = {"teacher-graph", "loss", "temperature"};
+
+    for (size_t k = 0; cli->nets.teacher == NULL && k < sizeof(of_teacher) / sizeof(of_teacher[0]); k++) {
+        if (options_seen(&app->parsed, of_teacher[k])) {
+            return app_usage(app, "--%s needs --teacher FILE, whom the answers are compared with", of_teacher[k]);
+        }
+    }
+    if (options_seen(&app->parsed, "temperature") && cli->loss != VC_TEACHER_LOSS_KD) {
+        return app_usage(app, "--temperature belongs to the divergence from the teacher (--loss kd): here it would "
+                              "change nothing");
+    }
+    return GO_ON;
+}
+
 static int run_evaluate(struct app *app, int n_args, char **args)
 {
     struct evaluate_cli cli;
@@ -120,9 +137,7 @@ static int run_evaluate(struct app *app, int n_args, char **args)
     if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL)) {
         rc = app_usage(app, "evaluate needs one MODEL and --data FILE; see vcompress evaluate --help");
     }
-    if (rc == GO_ON && cli.nets.teacher_graph != NULL && cli.nets.teacher == NULL) {
-        rc = app_usage(app, "--teacher-graph needs --teacher FILE");
-    }
+    rc = rc == GO_ON ? check_effects(app, &cli) : rc;
     rc = rc == GO_ON ? app_open(app) : rc;
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? app_check_gate(app, "min-accuracy", cli.min_accuracy) : rc;

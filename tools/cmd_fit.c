@@ -351,6 +351,9 @@ static int decide(struct app *app, struct fit_cli *cli)
     if (cli->n_gpus == 0 && !cli->all && (cli->device.slice != NULL || options_seen(&app->parsed, "ecc"))) {
         return app_usage(app, "--slice and --ecc are about a GPU: --gpu NAME");
     }
+    if (cli->n_gpus == 0 && !cli->all && cli->gpus_file != NULL) {
+        return app_usage(app, "--gpus-file has GPUs for --gpu NAME and --all-gpus: here it would change nothing");
+    }
     cli->rows = calloc(vc_gpus_count(cli->catalogue) + MAX_DEVICES + 1, sizeof *cli->rows);
     if (cli->rows == NULL) {
         return app_refuse(app, VC_E_NOMEM, "not enough memory for the answers");

@@ -223,6 +223,15 @@ static int check(struct app *app, const struct graph_cli *cli)
         return app_usage(app, "--%s and --json both go to standard output; give one a file: --json=FILE",
                          cli->text ? "text" : "couplings");
     }
+    if (cli->run.outputs == NULL && options_seen(&app->parsed, "precision")) {
+        return app_usage(app, "--precision needs --data and --outputs: nothing is computed without them");
+    }
+    if (cli->full && (cli->text || cli->couplings || cli->run.outputs != NULL)) {
+        return app_usage(app, "--full lists nodes in the table, which %s leaves out",
+                         cli->text        ? "--text"
+                         : cli->couplings ? "--couplings"
+                                          : "--outputs");
+    }
     if (cli->text && cli->couplings) {
         return app_usage(app, "--text and --couplings both go to standard output; choose one");
     }

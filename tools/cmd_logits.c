@@ -99,6 +99,10 @@ static int run_logits(struct app *app, int n_args, char **args)
     if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL || cli.write.path == NULL)) {
         rc = app_usage(app, "logits needs one TEACHER, --data FILE and -o FILE; see vcompress logits --help");
     }
+    if (rc == GO_ON && cli.logits.topk == 0 && options_seen(&app->parsed, "temperature")) {
+        rc = app_usage(app, "--temperature belongs to --topk K, whose sum of the others it is for: all logits are "
+                            "written as they are");
+    }
     if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
         rc = app_usage(app, "-o -: logits go into a file");
     }

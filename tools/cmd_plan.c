@@ -88,6 +88,9 @@ static int find_device(struct app *app, struct plan_cli *cli)
     if (cli->size != 0 && (cli->device.slice != NULL || options_seen(&app->parsed, "ecc"))) {
         return app_usage(app, "--slice and --ecc are about a GPU: --gpu NAME");
     }
+    if (cli->size != 0 && cli->gpus_file != NULL) {
+        return app_usage(app, "--gpus-file has GPUs for --gpu NAME: here it would change nothing");
+    }
     if (cli->size != 0) {
         return GO_ON;
     }

@@ -169,16 +169,30 @@ static int refuse_other(struct app *app, const char *const *names, size_t n, con
     return GO_ON;
 }
 
+/* What stays of a tensor is exact: the gate would pass whatever is left out. */
+static int refuse_min_sqnr(struct app *app)
+{
+    static const char *const gate[] = {"min-sqnr"};
+
+    return refuse_other(app, gate, 1, "judges values that change; here rows, columns or layers go, and the rest stays");
+}
+
 static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
 {
     static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
                                          "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
+    static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
     struct vc_structured_options *o = &own->structured.options;
     int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);
     int rc =
         refuse_other(app, others, sizeof(others) / sizeof(others[0]),
                      "sets single weights to zero, and --structured and --remove make tensors smaller: choose one");
 
+    rc = rc == GO_ON ? refuse_min_sqnr(app) : rc;
+    if (rc == GO_ON && own->structured.remove != NULL) {
+        rc = refuse_other(app, of_share, sizeof(of_share) / sizeof(of_share[0]),
+                          "says what --structured chooses; --remove FILE says it itself");
+    }
     if (rc != GO_ON) {
         return rc;
     }
@@ -211,6 +225,7 @@ static int take_score(struct app *app, struct prune_cli *own)
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
     static const char *const structured[] = {"dims", "round-to", "couplings", "graph", "layout"};
+    static const char *const of_choice[] = {"min-elements"};
     struct prune_cli *own = cli;
     int rc;
 
@@ -236,7 +251,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     what->tag = "pruned";
     own->alone = is_depth_alone(app, own);
     if (own->alone) {
-        return GO_ON;
+        return refuse_min_sqnr(app);
     }
     what->pairs = true;
     what->beside = own->prune.mask_path;
@@ -251,6 +266,11 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     if (own->mask != NULL) {
         if (own->prune.pattern != VC_PATTERN_NONE) {
             return app_usage(app, "--mask conflicts with --pattern: choose one");
+        }
+        rc = refuse_other(app, of_choice, sizeof(of_choice) / sizeof(of_choice[0]),
+                          "chooses among tensors that pruning would take; --mask prunes those that have a mask");
+        if (rc != GO_ON) {
+            return rc;
         }
         own->prune.pattern = VC_PATTERN_GIVEN;
         return GO_ON;

@@ -344,6 +344,9 @@ static int check_several(struct app *app, const struct convert_options *options,
     if (options->digest && !vc_digest_built_in()) {
         return app_refuse(app, VC_E_UNSUPPORTED, "--digest: this build has no SHA-256");
     }
+    if (options->targets.gpus_file != NULL && options->targets.n == 0) {
+        return app_usage(app, "--gpus-file belongs to --target-gpu and --must-fit: here it would change nothing");
+    }
     if (app->parsed.n_args <= 1) {
         return GO_ON;
     }

@@ -226,6 +226,8 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
         {"teacher-dtype", "--teacher MODEL", cli->teacher_path != NULL},
         {"budget", "--recompute auto", cli->memory.recompute == VC_RECOMPUTE_AUTO},
         {"lora-targets", "--lora R", cli->lora != 0},
+        {"kv-dtype", "--ctx N", cli->memory.context_tokens != 0 || options_seen(&app->parsed, "max-ctx")},
+        {"activations", "a verdict beyond weights (no --weights-only)", !options_seen(&app->parsed, "weights-only")},
     };
 
     for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {

@@ -41,6 +41,7 @@ WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--s
         ("prune", "graph"): ["--structured", "0.5"], ("distill", "eval-teacher"): ["--eval", "d.npz"],
         ("distill", "eval-labels"): ["--eval", "d.npz"], ("graph", "data"): ["--outputs", "n.npz"],
         ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"]}
+WITH.update({(c, "gpus-file"): ["--target-gpu", "T4"] for c in ("quantize", "prune", "run", "dequantize", "convert")})
 INSTEAD = {("prune", "remove"): ["w.npz"], ("prune", "couplings"): ["w.npz"], ("prune", "graph"): ["w.npz"],
            ("prune", "mask"): ["w.npz"]}
 # --resume may be the file of --checkpoint; the others exclude each other.
