@@ -1,33 +1,23 @@
 /* option_names.c - what the library's sentences call the options: by the command's name of the option that fills the
  * field, found in the tables of options. "max_bytes" is filled by the row of --max-bytes, so a sentence about it says
- * "--max-bytes allows 1024". */
+ * "--max-bytes allows 1024". Nothing is prepared: a sentence that names an option looks for it when it is made. */
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <vcompress/context.h>
 
 #include "tools/options.h"
 
-#define MAX_NAMES 160
+static const struct command *own; /* set before the first look-up, then only read */
 
-/* Filled before the first use, then only read: the library asks from any thread, and keeps what it gets. */
-static struct {
-    const char *field; /* "max_bytes", "include=false" */
-    char name[32];     /* "--max-bytes", "--exclude" */
-} names[MAX_NAMES];
-static size_t n_names;
-
-static const char *find(const char *field)
-{
-    if (strcmp(field, "vc_index_write") == 0) {
-        return "'vcompress index'";
-    }
-    for (size_t i = 0; i < n_names; i++) {
-        if (strcmp(names[i].field, field) == 0) {
-            return names[i].name;
-        }
-    }
-    return NULL;
-}
+/* The names that sentences asked for. The library asks from any thread and keeps what it gets, so they stay. */
+static struct said {
+    struct said *next;
+    const struct opt *opt;
+    char text[]; /* "--max-bytes", "-o" */
+} * said;
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* "quantize.min_elems" of a command's structure is "min_elems" of the library's. */
 static const char *last_name(const char *member)
@@ -37,37 +27,77 @@ static const char *last_name(const char *member)
     return point != NULL ? point + 1 : member;
 }
 
-static void add(const struct opt *opt)
-{
-    const char *field = opt->option != NULL ? last_name(opt->option) : NULL;
-
-    if (field == NULL || find(field) != NULL || n_names == MAX_NAMES) {
-        return;
-    }
-    names[n_names].field = field;
-    if (opt->by_letter) {
-        snprintf(names[n_names].name, sizeof(names[n_names].name), "-%c", opt->letter);
-    } else {
-        snprintf(names[n_names].name, sizeof(names[n_names].name), "--%s", opt->name);
-    }
-    n_names++;
-}
-
-static void add_command(const struct command *command)
+static const struct opt *find_in(const struct command *command, const char *field)
 {
     for (size_t g = 0; g < command->n_groups; g++) {
         for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
-            add(&command->groups[g]->opts[i]);
+            const struct opt *opt = &command->groups[g]->opts[i];
+
+            if (opt->option != NULL && strcmp(last_name(opt->option), field) == 0) {
+                return opt;
+            }
         }
     }
+    return NULL;
 }
 
 /* The other commands' options, too: what a sentence advises may be the work of another command. */
+static const struct opt *find(const char *field)
+{
+    const struct opt *opt = find_in(own, field);
+
+    for (size_t i = 0; opt == NULL && i < n_commands; i++) {
+        opt = find_in(commands[i], field);
+    }
+    return opt;
+}
+
+/* With said_lock held. NULL: there is no memory; the sentence then has the field's name. */
+static const char *say(const struct opt *opt)
+{
+    const char letter[2] = {opt->letter, '\0'};
+    const char *name = opt->by_letter ? letter : opt->name;
+    struct said *entry = said;
+    size_t size;
+
+    while (entry != NULL && entry->opt != opt) {
+        entry = entry->next;
+    }
+    if (entry != NULL) {
+        return entry->text;
+    }
+    size = strlen(name) + sizeof "--";
+    entry = malloc(sizeof *entry + size);
+    if (entry == NULL) {
+        return NULL;
+    }
+    snprintf(entry->text, size, "%s%s", opt->by_letter ? "-" : "--", name);
+    entry->opt = opt;
+    entry->next = said;
+    said = entry;
+    return entry->text;
+}
+
+static const char *option_name(const char *field)
+{
+    const struct opt *opt;
+    const char *text;
+
+    if (strcmp(field, "vc_index_write") == 0) {
+        return "'vcompress index'";
+    }
+    opt = find(field);
+    if (opt == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&said_lock);
+    text = say(opt);
+    pthread_mutex_unlock(&said_lock);
+    return text;
+}
+
 void option_names_set(struct vc_ctx *ctx, const struct command *command)
 {
-    add_command(command);
-    for (size_t i = 0; i < n_commands; i++) {
-        add_command(commands[i]);
-    }
-    vc_ctx_set_option_names(ctx, find);
+    own = command;
+    vc_ctx_set_option_names(ctx, option_name);
 }
