@@ -457,7 +457,7 @@ void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop
                   bool add, const struct vc_ref *refs, unsigned n_refs)
 {
     static const char *const names[] = {
-#define LOOP(id) #id,
+#define LOOP(id, part) #id,
 #include "distill/engine/train_loops.inc"
 #undef LOOP
     };

@@ -9,8 +9,9 @@
 #include "distill/engine/engine.h"
 #include "kernels/train_args.h"
 
-typedef void (*vc_train_loop)(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
+typedef void vc_train_loop_fn(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
                               size_t block);
+typedef vc_train_loop_fn *vc_train_loop;
 
 /* What a loop found in the data that ends the pass: the first index, of the first node, that is out of range. */
 struct vc_engine_fault {
@@ -22,19 +23,21 @@ struct vc_engine_fault {
 };
 
 enum vc_train_loop_id {
-#define LOOP(id) VC_LOOP_##id,
+#define LOOP(id, part) VC_LOOP_##id,
 #include "distill/engine/train_loops.inc"
 #undef LOOP
     VC_TRAIN_LOOPS
 };
 
+/* The loops (levels/); those of a level exist where the processor's architecture has it. */
+#define LOOP(id, part)                                                                                           \
+    vc_train_loop_fn vc_loop_##id##_f32, vc_loop_##id##_f32_avx2, vc_loop_##id##_f32_avx512, vc_loop_##id##_f64, \
+        vc_loop_##id##_f64_avx2, vc_loop_##id##_f64_avx512;
+#include "distill/engine/train_loops.inc"
+#undef LOOP
+
 /* The tables, by enum vc_train_loop_id. NULL: the build, or the processor's architecture, has no such level. */
-const vc_train_loop *vc_train_table_f32(void);
-const vc_train_loop *vc_train_table_f64(void);
-const vc_train_loop *vc_train_table_f32_avx2(void);
-const vc_train_loop *vc_train_table_f64_avx2(void);
-const vc_train_loop *vc_train_table_f32_avx512(void);
-const vc_train_loop *vc_train_table_f64_avx512(void);
+const vc_train_loop *vc_train_table(enum vc_graph_precision precision, enum vc_cpu_level level);
 /* The one for the context's processor. */
 const vc_train_loop *vc_train_loops(const struct vc_ctx *ctx, enum vc_graph_precision precision);
 

@@ -45,7 +45,6 @@ static const uint32_t patterns[N] = {
 
 static void the_loops_are_the_casts(void **state)
 {
-    const vc_train_loop *tables[] = {vc_train_table_f32(), vc_train_table_f32_avx2(), vc_train_table_f32_avx512()};
     struct vc_ctx *c = test_ctx();
     const enum vc_cpu_level levels[] = {VC_CPU_BASE, VC_CPU_AVX2, VC_CPU_AVX512};
     const struct vc_engine_pass pass = {.norm_share = -1};
@@ -61,17 +60,19 @@ static void the_loops_are_the_casts(void **state)
 
         cast(c, f16, x, N, wanted);
         if (k / 2 < 3) {
-            if (tables[k / 2] == NULL || c->shared->cpu_level < levels[k / 2]) {
+            const vc_train_loop *table = vc_train_table(VC_GRAPH_F32, levels[k / 2]);
+
+            if (table == NULL || c->shared->cpu_level < levels[k / 2]) {
                 continue;
             }
-            tables[k / 2][VC_LOOP_unary](&call, &pass, 0, 0);
+            table[VC_LOOP_unary](&call, &pass, 0, 0);
         } else { /* doubles that are floats */
             for (size_t i = 0; i < N; i++) {
                 wide[i] = (double)x[i];
             }
             call.p[0] = wide;
             call.p[1] = wide_y;
-            vc_train_table_f64()[VC_LOOP_unary](&call, &pass, 0, 0);
+            vc_train_table(VC_GRAPH_F64, VC_CPU_BASE)[VC_LOOP_unary](&call, &pass, 0, 0);
             for (size_t i = 0; i < N; i++) {
                 y[i] = (float)wide_y[i];
             }

@@ -1,4 +1,4 @@
-/* train_attention.h - part of train_all.h: attention, a tile of queries at a time, and rotary positions. */
+/* train_attention.h - part of train_products.h: attention, a tile of queries at a time. */
 
 /* One tile of scores. */
 struct scores {
@@ -265,48 +265,6 @@ LOOP_FN(attention_backward)
 
             t.slope = args->softcap > 0 ? t.s + 2 * tile : NULL;
             attention_tile(call, &t, kv, t.s + tile);
-        }
-    }
-}
-
-/* ---- rotary positions ---- */
-
-LOOP_FN(rotary)
-{
-    const struct vc_args_rotary *args = call->args;
-    const int64_t *positions = call->p[3];
-    size_t half = (size_t)args->half;
-    size_t batch = block / (size_t)args->length;
-    size_t place = block % (size_t)args->length;
-    uint64_t row = positions != NULL ? gather_row(positions[block], args->rows) : block;
-
-    (void)pass;
-    (void)worker;
-    if (row == args->rows) {
-        note_fault(args->fault, args->node, block, positions != NULL ? positions[block] : (int64_t)block, args->rows);
-        row = 0;
-    }
-    for (size_t h = 0; h < (size_t)args->heads; h++) {
-        int64_t at = (int64_t)batch * args->x.batch + (int64_t)h * args->x.head + (int64_t)place * args->x.row;
-        const REAL *x = (const REAL *)call->p[0] + at;
-        const REAL *c = (const REAL *)call->p[1] + row * half;
-        const REAL *s = (const REAL *)call->p[2] + row * half;
-        REAL *y = (REAL *)call->p[4] + at;
-
-        for (size_t k = 0; k < half; k++) {
-            size_t i = args->interleaved ? 2 * k : k;
-            size_t j = args->interleaved ? 2 * k + 1 : k + half;
-            REAL a = x[i];
-            REAL b = x[j];
-            REAL sine = args->back ? -s[k] : s[k];
-            REAL to_a = a * c[k] - b * sine;
-            REAL to_b = a * sine + b * c[k];
-
-            y[i] = call->add ? y[i] + to_a : to_a;
-            y[j] = call->add ? y[j] + to_b : to_b;
-        }
-        for (size_t i = 2 * half; i < (size_t)args->size; i++) {
-            y[i] = call->add ? y[i] + x[i] : x[i];
         }
     }
 }

@@ -1,5 +1,5 @@
-/* train_conv.h - part of train_all.h: convolutions as products. An image's windows are unrolled into a matrix, part by
- * part:
+/* train_conv.h - part of train_products.h: convolutions as products. An image's windows are unrolled into a matrix,
+ * part by part:
  *
  *     row (c, d, h, w): channel and element of the window        column: output row and place in it */
 

@@ -1,5 +1,5 @@
-/* train_direct.h - part of train_all.h: convolutions of stride 1 without unrolling. An image is copied once, with its
- * padding, and then each element (tap) of a window is the same rows from another place on:
+/* train_direct.h - part of train_products.h: convolutions of stride 1 without unrolling. An image is copied once, with
+ * its padding, and then each element (tap) of a window is the same rows from another place on:
  *
  *     padded, 4 wide:   0 0 0 0     tap (1, 1) of all windows begins at 5:   a b 0 | 0 c d 0 | ...
  *                       0 a b 0     every third and fourth sum of a row is none that is wanted

@@ -1,4 +1,4 @@
-/* train_gather.h - part of train_all.h: rows by numbers, and choices between two arrays. */
+/* train_gather.h - part of train_elements.h: rows by numbers, and choices between two arrays. */
 
 /* Notes an index that is out of range; of several, the first one of the first node. */
 static void note_fault(struct vc_engine_fault *fault, uint32_t node, uint64_t at, int64_t index, uint64_t size)

@@ -1,4 +1,4 @@
-/* train_math.h - part of train_all.h: one element at a time, and Softmax. */
+/* train_math.h - part of train_elements.h: one element at a time, and Softmax. */
 
 #define ROOT_HALF ((REAL)0.70710678118654752440)
 

@@ -1,46 +1,4 @@
-/* train_norm.h - part of train_all.h: BatchNormalization. A block is a channel. */
-
-/* Sums of n numbers in a row: in LANES parts, which are added in a fixed order. */
-static REAL norm_sum(const REAL *x, size_t n)
-{
-    REAL lanes[LANES] = {0};
-    REAL sum = 0;
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES) {
-        for (size_t l = 0; l < LANES; l++) {
-            lanes[l] += x[i + l];
-        }
-    }
-    for (size_t l = 0; l < LANES; l++) {
-        sum += lanes[l];
-    }
-    for (; i < n; i++) {
-        sum += x[i];
-    }
-    return sum;
-}
-
-/* Sum of (x - mean) * (y - shift). */
-static REAL norm_dot(const REAL *x, REAL mean, const REAL *y, REAL shift, size_t n)
-{
-    REAL lanes[LANES] = {0};
-    REAL sum = 0;
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES) {
-        for (size_t l = 0; l < LANES; l++) {
-            lanes[l] += (x[i + l] - mean) * (y[i + l] - shift);
-        }
-    }
-    for (size_t l = 0; l < LANES; l++) {
-        sum += lanes[l];
-    }
-    for (; i < n; i++) {
-        sum += (x[i] - mean) * (y[i] - shift);
-    }
-    return sum;
-}
+/* train_norm.h - part of train_sums.h: BatchNormalization. A block is a channel. */
 
 static bool norm_by_batch(const struct vc_args_norm *args, const struct vc_engine_pass *pass)
 {

@@ -1,5 +1,5 @@
-/* train_pack.h - part of train_all.h: operands of products as panels. The panel of `width` rows has, for each k, the
- * rows' elements side by side:
+/* train_pack.h - part of train_products.h: operands of products as panels. The panel of `width` rows has, for each k,
+ * the rows' elements side by side:
  *
  *     r0: a b c d ...      r1: e f g h ...      r2: i j k l ...      width 3:  a e i  b f j  c g k  d h l ...
  *

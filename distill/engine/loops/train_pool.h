@@ -1,4 +1,4 @@
-/* train_pool.h - part of train_all.h: pools. A block is a plane. */
+/* train_pool.h - part of train_elements.h: pools. A block is a plane. */
 
 static size_t pool_volume(const int64_t *size)
 {

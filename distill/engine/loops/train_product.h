@@ -1,4 +1,4 @@
-/* train_product.h - part of train_all.h: products of matrices, c = alpha * a b or c += alpha * a b.
+/* train_product.h - part of train_products.h: products of matrices, c = alpha * a b or c += alpha * a b.
  *
  * The inner dimension is cut into parts of DEPTH. Of each, columns of b are packed into panels NR wide and rows of a
  * into panels MR high, so that the innermost loop (product_tile) reads both in a row and keeps MR x NR sums in

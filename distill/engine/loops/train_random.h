@@ -1,5 +1,5 @@
-/* train_random.h - part of train_all.h: Dropout. Its random numbers are a function of where they are used, so that the
- * backward pass, and a run that is resumed, make the same ones again. */
+/* train_random.h - part of train_elements.h: Dropout. Its random numbers are a function of where they are used, so that
+ * the backward pass, and a run that is resumed, make the same ones again. */
 
 /* Four numbers for four elements: counter [element / 4 (64 bits), step, node], key seed. */
 LOOP_FN(dropout)

@@ -1,4 +1,4 @@
-/* train_row_norm.h - part of train_all.h: LayerNormalization and RMSNormalization, row by row. With u = (x - mean) *
+/* train_row_norm.h - part of train_sums.h: LayerNormalization and RMSNormalization, row by row. With u = (x - mean) *
  * inverse, and g = dy * scale:
  *
  *     y = u scale + bias      dscale = sum over rows of dy u      dbias = sum over rows of dy

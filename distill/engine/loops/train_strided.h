@@ -1,6 +1,4 @@
-/* train_strided.h - part of train_all.h: sums over arrays with strides, and elements that go elsewhere. */
-
-#define LANES 16
+/* train_strided.h - part of train_sums.h: sums over arrays with strides, and elements that go elsewhere. */
 
 /* a, b and c are the operands of one place. */
 static inline REAL sum_term(enum vc_sum_kind kind, const REAL *a, const REAL *b, const REAL *c)
