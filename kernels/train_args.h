@@ -36,31 +36,16 @@ struct vc_engine_fault; /* of the library: devices note faults in their own way 
 
 /* ---- one element at a time ---- */
 
+/* VC_UNARY_COPY, ...: the rows of unary.inc. ROUND_BF16 and ROUND_F16 have no gradient. */
 enum vc_unary {
-    VC_UNARY_COPY = 0, /* a * x */
-    VC_UNARY_RELU,
-    VC_UNARY_LEAKY_RELU, /* a */
-    VC_UNARY_CLIP,       /* from a to b */
-    VC_UNARY_SIGMOID,
-    VC_UNARY_TANH,
-    VC_UNARY_HARD_SIGMOID, /* a x + b, from 0 to 1 */
-    VC_UNARY_HARD_SWISH,
-    VC_UNARY_EXP,
-    VC_UNARY_LOG,
-    VC_UNARY_SQRT,
-    VC_UNARY_RECIPROCAL,
-    VC_UNARY_ABS,
-    VC_UNARY_GELU,
-    VC_UNARY_GELU_TANH,
-    VC_UNARY_ERF,
-    VC_UNARY_POWER,      /* x to the power of a */
-    VC_UNARY_SWISH,      /* x sigmoid(x) */
-    VC_UNARY_ROUND_BF16, /* to the nearest bf16, ties to even: vc_f32_to_bf16 and back; it has no slope */
-    VC_UNARY_ROUND_F16   /* to the nearest f16 */
+#define UNARY(KIND, reads, value, gradient) VC_UNARY_##KIND,
+#include "kernels/unary.inc"
+#undef UNARY
+    VC_UNARY_KINDS
 };
 
 /* unary           p: x, y                  y = f(x); may be the same array
- * unary_backward  p: x or y, dy, dx        dx = f'(x) dy; dx may be dy. Which of both it wants: vc_unary_wants_x
+ * unary_backward  p: x or y, dy, dx        dx = f'(x) dy; dx may be dy. Which of both: `reads` of unary.inc
  * fill            p: y                     y = a */
 struct vc_args_unary {
     enum vc_unary kind;

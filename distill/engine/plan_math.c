@@ -6,26 +6,20 @@
 
 /* ---- one input ---- */
 
-/* Which of x and y the derivative is computed from; COPY: of neither. */
+/* What the gradient is computed from, as vc_train_saves_X say it. */
+#define SAVES_NONE 0
+#define SAVES_X    1u
+#define SAVES_Y    VC_SAVES_OUT
+
 static unsigned unary_saves(enum vc_unary kind)
 {
-    switch (kind) {
-    case VC_UNARY_COPY:
-        return 0;
-    case VC_UNARY_LEAKY_RELU: /* its slope may be negative */
-    case VC_UNARY_CLIP:
-    case VC_UNARY_HARD_SWISH:
-    case VC_UNARY_LOG:
-    case VC_UNARY_ABS:
-    case VC_UNARY_GELU:
-    case VC_UNARY_GELU_TANH:
-    case VC_UNARY_ERF:
-    case VC_UNARY_POWER:
-    case VC_UNARY_SWISH:
-        return 1;
-    default:
-        return VC_SAVES_OUT;
-    }
+    static const unsigned saves[VC_UNARY_KINDS] = {
+#define UNARY(KIND, reads, value, gradient) [VC_UNARY_##KIND] = SAVES_##reads,
+#include "kernels/unary.inc"
+#undef UNARY
+    };
+
+    return saves[kind];
 }
 
 static void unary_forward(struct vc_engine *e, uint32_t node, enum vc_unary kind, double a, double b)
@@ -66,8 +60,8 @@ static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kin
     vc_plan_emit(e, node, VC_LOOP_unary_backward, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 3);
 }
 
-/* An operator with up to two numbers. */
-#define UNARY(id, kind, a, b)                                                                 \
+/* An operator that is a row of unary.inc, and its numbers. */
+#define OPERATOR(id, kind, a, b)                                                              \
     unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
     {                                                                                         \
         (void)e;                                                                              \
@@ -83,21 +77,12 @@ static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kin
         unary_backward(e, node, kind, a, b);                                                  \
     }
 
-#define NUMBER(name, otherwise) vc_plan_float(vc_plan_node(e, node), name, otherwise)
-
-UNARY(relu, VC_UNARY_RELU, 0, 0)
-UNARY(leaky_relu, VC_UNARY_LEAKY_RELU, NUMBER("alpha", (double)0.01f), 0)
-UNARY(sigmoid, VC_UNARY_SIGMOID, 0, 0)
-UNARY(tanh, VC_UNARY_TANH, 0, 0)
-UNARY(hard_sigmoid, VC_UNARY_HARD_SIGMOID, NUMBER("alpha", (double)0.2f), NUMBER("beta", 0.5))
-UNARY(hard_swish, VC_UNARY_HARD_SWISH, 0, 0)
-UNARY(exp, VC_UNARY_EXP, 0, 0)
-UNARY(log, VC_UNARY_LOG, 0, 0)
-UNARY(sqrt, VC_UNARY_SQRT, 0, 0)
-UNARY(reciprocal, VC_UNARY_RECIPROCAL, 0, 0)
-UNARY(abs, VC_UNARY_ABS, 0, 0)
-UNARY(neg, VC_UNARY_COPY, -1, 0)
-UNARY(erf, VC_UNARY_ERF, 0, 0)
+#define NUMBER(name, otherwise)                                              vc_plan_float(vc_plan_node(e, node), name, otherwise)
+#define NO_NUMBER                                                            0
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) OPERATOR(id, VC_UNARY_##KIND, alpha, beta)
+#include "kernels/unary.inc"
+#undef UNARY_OP
+OPERATOR(neg, VC_UNARY_COPY, -1, 0)
 
 static enum vc_unary gelu_kind(const struct vc_engine *e, uint32_t node)
 {

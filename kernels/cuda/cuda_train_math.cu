@@ -1,141 +1,42 @@
-/* cuda_train_math.cu - training on the device: one element at a time, Dropout, Softmax, choices. Formulas as in
- * distill/engine/loops/train_math.h, whose bits these kernels give. */
+/* cuda_train_math.cu - training on the device: one element at a time, Dropout, Softmax, choices. Formulas of
+ * one element are those of kernels/unary.inc, others as in distill/engine/loops/train_math.h, whose bits these kernels
+ * give. */
 #include "kernels/cuda/cuda_train.h"
 #include "kernels/functions.h"
 #include "kernels/philox.h"
 
-#define ROOT_HALF 0.70710678118654752440f
+#define REAL     float
+#define FN(name) name##_f32
+#include "kernels/unary_math.inc"
 
-static __device__ __forceinline__ float gelu_slope(float x)
-{
-    return 0.5f * (1 + vc_erf_f32(x * ROOT_HALF)) + x * 0.39894228040143267794f * vc_exp_f32(-0.5f * x * x);
-}
-
-static __device__ __forceinline__ float gelu_tanh(float x)
-{
-    return 0.79788456080286535588f * (x + 0.044715f * x * x * x);
-}
-
-static __device__ __forceinline__ float gelu_tanh_slope(float x)
-{
-    float t = vc_tanh_f32(gelu_tanh(x));
-
-    return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * 0.79788456080286535588f * (1 + 0.134145f * x * x);
-}
-
-static __device__ __forceinline__ float swish_slope(float x)
-{
-    float s = vc_sigmoid_f32(x);
-
-    return s * (1 + x * (1 - s));
-}
-
-static __device__ __forceinline__ float power_of(float x, float a)
-{
-    float n = a < 0 ? -a : a;
-    float y = 1;
-
-    if (n <= 16 && n == (float)(int)n) {
-        for (int k = 0; k < (int)n; k++) {
-            y *= x;
-        }
-        return a < 0 ? 1 / y : y;
-    }
-    return vc_exp_f32(a * vc_log_f32(x));
-}
-
-static __device__ __forceinline__ float unary_of(enum vc_unary kind, float v, float a, float b)
+static __device__ __forceinline__ float unary_of(enum vc_unary kind, float x, float a, float b)
 {
     switch (kind) {
-    case VC_UNARY_COPY:
-        return a * v;
-    case VC_UNARY_RELU:
-        return v > 0 ? v : v == v ? 0 : v;
-    case VC_UNARY_LEAKY_RELU:
-        return v < 0 ? a * v : v;
-    case VC_UNARY_CLIP:
-        return (v < a ? a : v) > b ? b : (v < a ? a : v);
-    case VC_UNARY_SIGMOID:
-        return vc_sigmoid_f32(v);
-    case VC_UNARY_TANH:
-        return vc_tanh_f32(v);
-    case VC_UNARY_HARD_SIGMOID:
-        return a * v + b < 0 ? 0 : a * v + b > 1 ? 1 : a * v + b;
-    case VC_UNARY_HARD_SWISH:
-        return v * (v < -3 ? 0 : v > 3 ? 1 : v / 6 + 0.5f);
-    case VC_UNARY_EXP:
-        return vc_exp_f32(v);
-    case VC_UNARY_LOG:
-        return vc_log_f32(v);
-    case VC_UNARY_SQRT:
-        return (float)sqrt((double)v);
-    case VC_UNARY_RECIPROCAL:
-        return 1 / v;
-    case VC_UNARY_ABS:
-        return v < 0 ? -v : v;
-    case VC_UNARY_GELU:
-        return 0.5f * v * (1 + vc_erf_f32(v * ROOT_HALF));
-    case VC_UNARY_GELU_TANH:
-        return 0.5f * v * (1 + vc_tanh_f32(gelu_tanh(v)));
-    case VC_UNARY_ERF:
-        return vc_erf_f32(v);
-    case VC_UNARY_POWER:
-        return power_of(v, a);
-    case VC_UNARY_SWISH:
-        return v * vc_sigmoid_f32(v);
-    case VC_UNARY_ROUND_BF16:
-        return vc_bf16_to_f32(vc_f32_to_bf16(v));
-    case VC_UNARY_ROUND_F16:
-        return vc_f16_to_f32(vc_f32_to_f16(v));
+#define UNARY(KIND, reads, value, gradient) \
+    case VC_UNARY_##KIND:                   \
+        return value;
+#include "kernels/unary.inc"
+#undef UNARY
+    default:
+        return x;
     }
-    return v;
 }
 
-/* f'(x) d; v is what was saved, x or y. */
-static __device__ __forceinline__ float unary_slope(enum vc_unary kind, float v, float d, float a, float b)
+/* dx of dy, d, and of what was saved: x or y. */
+static __device__ __forceinline__ float unary_gradient(enum vc_unary kind, float saved, float d, float a, float b)
 {
+    const float x = saved;
+    const float y = saved;
+
     switch (kind) {
-    case VC_UNARY_COPY:
-        return a * d;
-    case VC_UNARY_RELU:
-        return v > 0 ? d : 0;
-    case VC_UNARY_LEAKY_RELU:
-        return v < 0 ? a * d : d;
-    case VC_UNARY_CLIP:
-        return v >= a && v <= b ? d : 0;
-    case VC_UNARY_SIGMOID:
-        return v * (1 - v) * d;
-    case VC_UNARY_TANH:
-        return (1 - v * v) * d;
-    case VC_UNARY_HARD_SIGMOID:
-        return v > 0 && v < 1 ? a * d : 0;
-    case VC_UNARY_HARD_SWISH:
-        return v < -3 ? 0 : v > 3 ? d : (v / 3 + 0.5f) * d;
-    case VC_UNARY_EXP:
-        return v * d;
-    case VC_UNARY_LOG:
-        return d / v;
-    case VC_UNARY_SQRT:
-        return d / (2 * v);
-    case VC_UNARY_RECIPROCAL:
-        return -v * v * d;
-    case VC_UNARY_ABS:
-        return v > 0 ? d : v < 0 ? -d : 0;
-    case VC_UNARY_GELU:
-        return d * gelu_slope(v);
-    case VC_UNARY_GELU_TANH:
-        return d * gelu_tanh_slope(v);
-    case VC_UNARY_ERF:
-        return d * 1.12837916709551257390f * vc_exp_f32(-v * v);
-    case VC_UNARY_POWER:
-        return d * a * power_of(v, a - 1);
-    case VC_UNARY_SWISH:
-        return d * swish_slope(v);
-    case VC_UNARY_ROUND_BF16:
-    case VC_UNARY_ROUND_F16:
-        break;
+#define UNARY(KIND, reads, value, gradient) \
+    case VC_UNARY_##KIND:                   \
+        return gradient;
+#include "kernels/unary.inc"
+#undef UNARY
+    default:
+        return d;
     }
-    return d;
 }
 
 static __global__ void unary_kernel(enum vc_unary kind, float a, float b, uint64_t n, const float *x, float *y)
@@ -160,7 +61,7 @@ static __global__ void unary_backward_kernel(enum vc_unary kind, float a, float 
 {
     VC_CUDA_EACH(i, n)
     {
-        float d = unary_slope(kind, v[i], dy[i], a, b);
+        float d = unary_gradient(kind, v[i], dy[i], a, b);
 
         dx[i] = add ? dx[i] + d : d;
     }

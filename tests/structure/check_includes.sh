@@ -102,10 +102,10 @@ list_edges | awk -v sq="'" '
         else if (from == "formats") { ok = to ~ /^(include|core|formats)$/ }
         else if (from == "kernels") { ok = kernels_may(t) }
         else if (is_pass(from)) {
-            ok = to ~ /^(include|core|passes)$/ || to == from || t ~ /^kernels\/(kernels|arith|functions|philox|train_args|train_codes|train_device)\.h$/ ||
+            ok = to ~ /^(include|core|passes)$/ || to == from || t ~ /^kernels\/(kernels|arith|functions|philox|train_args|train_codes|train_device)\.h$|^kernels\/unary(_math)?\.inc$/ ||
                  (from ~ /^(prune|distill|measure)$/ && to == "graph")
         }
-        else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ || t == "kernels/functions.h" }
+        else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
         else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/formats|passes\/comparer)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|graph|memory)$/ }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }
