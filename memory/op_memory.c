@@ -1,6 +1,7 @@
 /* op_memory.c - what each operator keeps for its backward step, as PyTorch's eager mode does (docs/memory-model.md). */
 #include <string.h>
 
+#include "graph/ops/ops.h"
 #include "memory/timeline.h"
 
 #define F VC_SAVES_FIRST
@@ -96,6 +97,8 @@ static const struct vc_op_memory table[] = {
     {.op = "RotaryEmbedding"},
 };
 
+/* Another operator that computes each element from one element. */
+static const struct vc_op_memory unary = {.op = "", .saves = F, .in_place = true};
 static const struct vc_op_memory other = {.op = "", .saves = I | O, .unknown = true};
 
 const struct vc_op_memory *vc_op_memory(const char *op)
@@ -105,5 +108,5 @@ const struct vc_op_memory *vc_op_memory(const char *op)
             return &table[k];
         }
     }
-    return &other;
+    return vc_op_is_unary(op) ? &unary : &other;
 }

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "graph/ops/ops.h"
+
 /* ---- for rules ---- */
 
 const struct vc_graph_node *vc_couple_node(const struct vc_couple *c)
@@ -213,12 +215,12 @@ const struct vc_dim *vc_couple_elems(const struct vc_couple *c, unsigned k, size
 
 /* ---- the table ---- */
 
-/* Sorted by name. tests/graph/test_couple.c compares it with graph/ops/ops.inc. */
+/* Sorted by name; those of kernels/unary.inc have no row. tests/graph/test_couple.c compares it with graph/ops/ops.inc.
+ */
 static const struct row {
     const char *op;
     vc_couple_rule *rule;
 } rules[] = {
-    {"Abs", vc_couple_each},
     {"Add", vc_couple_each},
     {"And", vc_couple_each},
     {"ArgMax", vc_couple_arg},
@@ -242,8 +244,6 @@ static const struct row {
     {"Einsum", vc_couple_einsum},
     {"Elu", vc_couple_each},
     {"Equal", vc_couple_each},
-    {"Erf", vc_couple_each},
-    {"Exp", vc_couple_each},
     {"Expand", vc_couple_expand},
     {"Flatten", vc_couple_reshape},
     {"Floor", vc_couple_each},
@@ -257,17 +257,13 @@ static const struct row {
     {"Greater", vc_couple_each},
     {"GreaterOrEqual", vc_couple_each},
     {"GroupNormalization", vc_couple_group_norm},
-    {"HardSigmoid", vc_couple_each},
-    {"HardSwish", vc_couple_each},
     {"Identity", vc_couple_each},
     {"InstanceNormalization", vc_couple_batch_norm},
     {"IsInf", vc_couple_each},
     {"IsNaN", vc_couple_each},
     {"LayerNormalization", vc_couple_layer_norm},
-    {"LeakyRelu", vc_couple_each},
     {"Less", vc_couple_each},
     {"LessOrEqual", vc_couple_each},
-    {"Log", vc_couple_each},
     {"LogSoftmax", vc_couple_softmax},
     {"MatMul", vc_couple_matmul},
     {"Max", vc_couple_each},
@@ -287,7 +283,6 @@ static const struct row {
     {"QuantizeLinear", vc_couple_quantize},
     {"RMSNormalization", vc_couple_layer_norm},
     {"Range", vc_couple_new},
-    {"Reciprocal", vc_couple_each},
     {"ReduceL1", vc_couple_reduce},
     {"ReduceL2", vc_couple_reduce},
     {"ReduceLogSumExp", vc_couple_reduce},
@@ -297,7 +292,6 @@ static const struct row {
     {"ReduceProd", vc_couple_reduce},
     {"ReduceSum", vc_couple_reduce},
     {"ReduceSumSquare", vc_couple_reduce},
-    {"Relu", vc_couple_each},
     {"Reshape", vc_couple_reshape},
     {"Resize", vc_couple_resize},
     {"RotaryEmbedding", vc_couple_rotary},
@@ -306,7 +300,6 @@ static const struct row {
     {"ScatterND", vc_couple_mixes},
     {"Selu", vc_couple_each},
     {"Shape", vc_couple_new},
-    {"Sigmoid", vc_couple_each},
     {"Sign", vc_couple_each},
     {"Sin", vc_couple_each},
     {"Size", vc_couple_new},
@@ -316,12 +309,10 @@ static const struct row {
     {"Softsign", vc_couple_each},
     {"SpaceToDepth", vc_couple_mixes},
     {"Split", vc_couple_split},
-    {"Sqrt", vc_couple_each},
     {"Squeeze", vc_couple_reshape},
     {"Sub", vc_couple_each},
     {"Sum", vc_couple_each},
     {"Tan", vc_couple_each},
-    {"Tanh", vc_couple_each},
     {"Tile", vc_couple_tile},
     {"TopK", vc_couple_along},
     {"Transpose", vc_couple_transpose},
@@ -340,5 +331,5 @@ vc_couple_rule *vc_couple_find_rule(const char *op)
 {
     const struct row *row = bsearch(op, rules, sizeof rules / sizeof *rules, sizeof *rules, compare);
 
-    return row == NULL ? NULL : row->rule;
+    return row != NULL ? row->rule : vc_op_is_unary(op) ? vc_couple_each : NULL;
 }

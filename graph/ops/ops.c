@@ -27,6 +27,22 @@ const struct vc_op_row *vc_op_find(const char *name)
     return NULL;
 }
 
+bool vc_op_is_unary(const char *name)
+{
+    static const char *const names[] = {
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) name,
+#include "kernels/unary.inc"
+#undef UNARY_OP
+    };
+
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        if (strcmp(names[k], name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Letters of `a` that also come in `b`, in order, from the start: a rough likeness that needs no table. */
 static size_t likeness(const char *a, const char *b)
 {

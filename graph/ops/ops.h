@@ -29,6 +29,8 @@ struct vc_op_row {
 
 /* NULL: not one of the operators. */
 const struct vc_op_row *vc_op_find(const char *name);
+/* It computes each element from one element: a row of kernels/unary.inc. */
+bool vc_op_is_unary(const char *name);
 /* The most similar name. */
 const char *vc_op_nearest(const char *name);
 /* Number k, NULL behind the last. */

@@ -149,25 +149,28 @@ static void infer_each(struct vc_infer *in, const char *types)
         infer_each(in, types);              \
     }
 
-EACH(relu, "n")
-EACH(sqrt, "f")
-EACH(exp, "f")
-EACH(log, "f")
-EACH(abs, "n")
+/* The rows of kernels/unary.inc: asks for their attributes. */
+#define NUMBER(attribute, otherwise) vc_infer_float(in, attribute, otherwise)
+#define NO_NUMBER                    0
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) \
+    void vc_infer_##id(struct vc_infer *in)                                  \
+    {                                                                        \
+        (void)(alpha);                                                       \
+        (void)(beta);                                                        \
+        infer_each(in, #types);                                              \
+    }
+#include "kernels/unary.inc"
+#undef UNARY_OP
+
 EACH(sign, "n")
-EACH(reciprocal, "f")
-EACH(erf, "f")
 EACH(sin, "f")
 EACH(cos, "f")
 EACH(tan, "f")
 EACH(floor, "f")
 EACH(ceil, "f")
 EACH(round, "f")
-EACH(sigmoid, "f")
-EACH(tanh, "f")
 EACH(softplus, "f")
 EACH(softsign, "f")
-EACH(hardswish, "f")
 EACH(mish, "f")
 #undef EACH
 
@@ -186,12 +189,6 @@ void vc_infer_neg(struct vc_infer *in)
     }
 }
 
-void vc_infer_leakyrelu(struct vc_infer *in)
-{
-    vc_infer_float(in, "alpha", 0);
-    infer_each(in, "f");
-}
-
 void vc_infer_elu(struct vc_infer *in)
 {
     vc_infer_float(in, "alpha", 0);
@@ -202,13 +199,6 @@ void vc_infer_selu(struct vc_infer *in)
 {
     vc_infer_float(in, "alpha", 0);
     vc_infer_float(in, "gamma", 0);
-    infer_each(in, "f");
-}
-
-void vc_infer_hardsigmoid(struct vc_infer *in)
-{
-    vc_infer_float(in, "alpha", 0);
-    vc_infer_float(in, "beta", 0);
     infer_each(in, "f");
 }
 

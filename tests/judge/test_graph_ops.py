@@ -6,6 +6,7 @@ shapes exactly.
 """
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -280,9 +281,11 @@ class Operators(unittest.TestCase):
         self.assertEqual(wrong, [], "%d are wrong:\n%s" % (len(wrong), "\n".join(wrong[:60])))
 
     def test_every_operator_has_cases(self):
-        inc = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "graph", "ops", "ops.inc")
-        with open(inc) as f:
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+        with open(os.path.join(root, "graph", "ops", "ops.inc")) as f:
             listed = {line.split('"')[1] for line in f if line.startswith("OP(")}
+        with open(os.path.join(root, "kernels", "unary.inc")) as f:
+            listed |= set(re.findall(r'\w+, "(\w+)", [fn],', f.read()))
         self.assertEqual(listed, {c.op for c in all_cases()})
 
     def test_multiply_adds(self):

@@ -166,14 +166,27 @@ RUN(prelu)
 
 /* ---- one input ---- */
 
+#include "kernels/unary_math.inc"
+
+/* unary_RELU(x, a, b), ...: the values of the rows of kernels/unary.inc. */
+#define UNARY(KIND, reads, value, gradient)                 \
+    static inline REAL unary_##KIND(REAL x, REAL a, REAL b) \
+    {                                                       \
+        (void)a;                                            \
+        (void)b;                                            \
+        return value;                                       \
+    }
+#include "kernels/unary.inc"
+#undef UNARY
+
 /* y = f(x) on floats, with up to two attributes that are numbers. */
-#define EACH2(id, f, name_a, value_a, name_b, value_b)                               \
+#define EACH2(id, f, value_a, value_b)                                               \
     RUN(id)                                                                          \
     {                                                                                \
         const REAL *in = run->in[0]->data;                                           \
         REAL *out = vc_run_out(run, 0, true, run->in[0]->shape, run->in[0]->n_dims); \
-        REAL a = (REAL)vc_run_float(run, name_a, value_a);                           \
-        REAL b = (REAL)vc_run_float(run, name_b, value_b);                           \
+        REAL a = (REAL)(value_a);                                                    \
+        REAL b = (REAL)(value_b);                                                    \
                                                                                      \
         (void)a;                                                                     \
         (void)b;                                                                     \
@@ -183,68 +196,9 @@ RUN(prelu)
             out[i] = f;                                                              \
         }                                                                            \
     }
-#define EACH(id, f) EACH2(id, f, "", 0, "", 0)
-
-/* 1 / (1 + exp(-x)); below 0 the other way round, where exp(-x) would overflow before the result is 0. */
-static REAL sigmoid(REAL x)
-{
-    REAL e = OF(exp, x > 0 ? -x : x);
-
-    return (x < 0 ? e : 1) / (1 + e);
-}
-
-/* What is not a number stays so. */
-static REAL from_0_to_1(REAL x)
-{
-    return x < 0 ? 0 : x > 1 ? 1 : x;
-}
-
-/* log(1 + exp(x)) */
-static REAL softplus(REAL x)
-{
-    return (x > 0 ? x : 0) + OF(log1p, OF(exp, -MATH(fabs)(x)));
-}
-
-/* Defaults are ONNX's, which are floats: 0.01f. */
-EACH(sqrt, MATH(sqrt)(x))
-EACH(exp, OF(exp, x))
-EACH(log, OF(log, x))
-EACH(reciprocal, 1 / x)
-EACH(erf, OF(erf, x))
-EACH(sin, OF(sin, x))
-EACH(cos, OF(cos, x))
-EACH(tan, OF(tan, x))
-EACH(floor, MATH(floor)(x))
-EACH(ceil, MATH(ceil)(x))
-EACH(round, MATH(rint)(x)) /* halves to even */
-EACH(sigmoid, sigmoid(x))
-EACH(tanh, OF(tanh, x))
-EACH(softplus, softplus(x))
-EACH(softsign, x / (1 + MATH(fabs)(x)))
-EACH(hardswish, x *from_0_to_1(x / 6 + (REAL)0.5))
-EACH(mish, x *OF(tanh, softplus(x)))
-EACH2(leakyrelu, x < 0 ? a * x : x, "alpha", (double)0.01f, "", 0)
-EACH2(elu, x < 0 ? a * OF(expm1, x) : x, "alpha", 1, "", 0)
-EACH2(selu, x > 0 ? b * x : b * (a * OF(expm1, x)), "alpha", (double)1.67326319217681884765625f, "gamma",
-      (double)1.05070102214813232421875f)
-EACH2(hardsigmoid, from_0_to_1(a *x + b), "alpha", (double)0.2f, "beta", 0.5)
-#undef EACH
-#undef EACH2
-
-RUN(gelu)
-{
-    const REAL *in = run->in[0]->data;
-    REAL *out = vc_run_out(run, 0, true, run->in[0]->shape, run->in[0]->n_dims);
-    bool with_tanh = strcmp(vc_run_string(run, "approximate", "none"), "tanh") == 0;
-
-    for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
-        REAL x = in[i];
-
-        out[i] = with_tanh
-                     ? (REAL)0.5 * x * (1 + OF(tanh, (REAL)0.79788456080286535588 * (x + (REAL)0.044715 * x * x * x)))
-                     : (REAL)0.5 * x * (1 + OF(erf, x * (REAL)0.70710678118654752440));
-    }
-}
+#define EACH(id, f)                  EACH2(id, f, 0, 0)
+#define NUMBER(attribute, otherwise) vc_run_float(run, attribute, otherwise)
+#define NO_NUMBER                    0
 
 /* y = f(x) on floats and on integers. */
 #define EACH_NUMBER(id, real, integer)                                      \
@@ -266,11 +220,58 @@ RUN(gelu)
         }                                                                   \
     }
 
-EACH_NUMBER(relu, x > 0 ? x : x == x ? 0 : x, x > 0 ? x : 0)
+/* The operators of the rows; those of integers, too, with what integers become. */
+#define OF_f(id, KIND, alpha, beta)                                          EACH2(id, unary_##KIND(x, a, b), alpha, beta)
+#define OF_n(id, KIND, alpha, beta)                                          EACH_NUMBER(id, unary_##KIND(x, alpha, beta), whole_##id(x))
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) OF_##types(id, KIND, alpha, beta)
+
+static int64_t whole_relu(int64_t x)
+{
+    return x > 0 ? x : 0;
+}
+
+static int64_t whole_abs(int64_t x)
+{
+    return x < 0 ? (int64_t)(0 - (uint64_t)x) : x;
+}
+
+#include "kernels/unary.inc"
+#undef UNARY_OP
+
+/* log(1 + exp(x)) */
+static REAL softplus(REAL x)
+{
+    return (x > 0 ? x : 0) + OF(log1p, OF(exp, -MATH(fabs)(x)));
+}
+
+EACH(sin, OF(sin, x))
+EACH(cos, OF(cos, x))
+EACH(tan, OF(tan, x))
+EACH(floor, MATH(floor)(x))
+EACH(ceil, MATH(ceil)(x))
+EACH(round, MATH(rint)(x)) /* halves to even */
+EACH(softplus, softplus(x))
+EACH(softsign, x / (1 + MATH(fabs)(x)))
+EACH(mish, x *OF(tanh, softplus(x)))
+EACH2(elu, x < 0 ? a * OF(expm1, x) : x, NUMBER("alpha", 1), NO_NUMBER)
+EACH2(selu, x > 0 ? b * x : b * (a * OF(expm1, x)), NUMBER("alpha", (double)1.67326319217681884765625f),
+      NUMBER("gamma", (double)1.05070102214813232421875f))
 EACH_NUMBER(neg, -x, (int64_t)(0 - (uint64_t)x))
-EACH_NUMBER(abs, MATH(fabs)(x), x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
 EACH_NUMBER(sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0))
+#undef EACH
+#undef EACH2
 #undef EACH_NUMBER
+
+RUN(gelu)
+{
+    const REAL *in = run->in[0]->data;
+    REAL *out = vc_run_out(run, 0, true, run->in[0]->shape, run->in[0]->n_dims);
+    bool with_tanh = strcmp(vc_run_string(run, "approximate", "none"), "tanh") == 0;
+
+    for (size_t i = 0; out != NULL && i < run->out[0].n; i++) {
+        out[i] = with_tanh ? unary_GELU_TANH(in[i], 0, 0) : unary_GELU(in[i], 0, 0);
+    }
+}
 
 /* min(max(x, least), largest); either may be missing. */
 RUN(clip)

@@ -1,7 +1,7 @@
 /* op_loops.h - the operators' definitions, compiled twice: loops_f32.c and loops_f64.c set REAL, the type of floats,
  * SUFFIX, and MATH, the name of a function of math.h for that type: one that IEEE 754 fixes (sqrt, rint, fmod), since
- * others have other bits in other C libraries and on other processors. OF is one of ours, which has not. Nothing here
- * is fast; every sum runs front to back in REAL. */
+ * others have other bits in other C libraries and on other processors. OF is one of ours for double, which has not, and
+ * FN(vc_exp) ours for REAL. Nothing here is fast; every sum runs front to back in REAL. */
 #include <math.h>
 #include <string.h>
 
@@ -14,6 +14,7 @@
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)
 #define OF(name, x) ((REAL)vc_##name##_f64((double)(x)))
+#define FN(name)    JOIN(name, SUFFIX)
 #define RUN(id)     void JOIN(vc_run_##id, SUFFIX)(struct vc_run * run)
 
 #include "graph/ops/loops/loops_share.h"
