@@ -287,6 +287,17 @@ VC_HD double vc_log1p_f64(double x)
     return vc_log_f64(u) + lost / u;
 }
 
+/* Of float: those of double, rounded. */
+VC_HD float vc_expm1_f32(float x)
+{
+    return (float)vc_expm1_f64((double)x);
+}
+
+VC_HD float vc_log1p_f32(float x)
+{
+    return (float)vc_log1p_f64((double)x);
+}
+
 /* A number as the sum of two doubles; the second is at most half a unit in the last place of the first. */
 struct vc_two_f64 {
     double hi, lo;

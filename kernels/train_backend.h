@@ -20,8 +20,8 @@
 extern "C" {
 #endif
 
-/* Raised when a member, an instruction or a struct of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 4
+/* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
+#define VC_TRAIN_BACKEND_ABI 5
 
 /* One instruction. */
 struct vc_train_work {

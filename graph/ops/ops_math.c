@@ -169,9 +169,6 @@ EACH(tan, "f")
 EACH(floor, "f")
 EACH(ceil, "f")
 EACH(round, "f")
-EACH(softplus, "f")
-EACH(softsign, "f")
-EACH(mish, "f")
 #undef EACH
 
 void vc_infer_neg(struct vc_infer *in)
@@ -187,19 +184,6 @@ void vc_infer_neg(struct vc_infer *in)
     if (x != NULL) {
         vc_infer_out_elems(in, 0, elems, n);
     }
-}
-
-void vc_infer_elu(struct vc_infer *in)
-{
-    vc_infer_float(in, "alpha", 0);
-    infer_each(in, "f");
-}
-
-void vc_infer_selu(struct vc_infer *in)
-{
-    vc_infer_float(in, "alpha", 0);
-    vc_infer_float(in, "gamma", 0);
-    infer_each(in, "f");
 }
 
 void vc_infer_gelu(struct vc_infer *in)

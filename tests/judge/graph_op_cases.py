@@ -64,17 +64,18 @@ def one_at_a_time():
     for op in "Sqrt Log Reciprocal".split():
         case(op, [f(3, 4, low=0.1, high=3.0)])
     for op in ("Exp Erf Sin Cos Tan Tanh Floor Ceil Round Sigmoid Softplus Softsign HardSwish Mish Relu Neg Abs Sign Elu "
-               "Selu LeakyRelu HardSigmoid Gelu Identity").split():
+               "Selu Celu LeakyRelu HardSigmoid Gelu Identity").split():
         case(op, [f(3, 4)])
         case(op, [f()], skip=("reference",) if op == "Softsign" else ())
         case(op, [f(2, 0, 3)])
     for op in "Neg Abs Sign Relu Identity".split():
         case(op, [i(3, 4)])
     case("Round", [np.array([-1.5, -0.5, 0.5, 1.5, 2.5])])
-    for op in "Exp Tanh Sigmoid Softplus Mish Relu Erf".split():
+    for op in "Exp Tanh Sigmoid Softplus Mish Relu Erf Elu Selu Celu Softsign".split():
         case(op, [np.array([-200.0, -30.0, 0.0, 30.0, 80.0, np.nan])])
     case("Sqrt", [np.array([0.0, np.inf, np.nan])])
-    for op, attrs in (("LeakyRelu", {"alpha": 0.3}), ("Elu", {"alpha": 1.5}), ("Selu", {"alpha": 1.5, "gamma": 1.1}),
+    for op, attrs in (("LeakyRelu", {"alpha": 0.3}), ("Elu", {"alpha": 1.5}), ("Celu", {"alpha": 0.7}),
+                      ("Selu", {"alpha": 1.5, "gamma": 1.1}),
                       ("HardSigmoid", {"alpha": 0.3, "beta": 0.4}), ("Gelu", {"approximate": "tanh"}),
                       ("Gelu", {"approximate": "none"})):
         case(op, [f(4, 5, low=-4, high=4)], attrs)

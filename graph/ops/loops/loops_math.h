@@ -238,24 +238,12 @@ static int64_t whole_abs(int64_t x)
 #include "kernels/unary.inc"
 #undef UNARY_OP
 
-/* log(1 + exp(x)) */
-static REAL softplus(REAL x)
-{
-    return (x > 0 ? x : 0) + OF(log1p, OF(exp, -MATH(fabs)(x)));
-}
-
 EACH(sin, OF(sin, x))
 EACH(cos, OF(cos, x))
 EACH(tan, OF(tan, x))
 EACH(floor, MATH(floor)(x))
 EACH(ceil, MATH(ceil)(x))
 EACH(round, MATH(rint)(x)) /* halves to even */
-EACH(softplus, softplus(x))
-EACH(softsign, x / (1 + MATH(fabs)(x)))
-EACH(mish, x *OF(tanh, softplus(x)))
-EACH2(elu, x < 0 ? a * OF(expm1, x) : x, NUMBER("alpha", 1), NO_NUMBER)
-EACH2(selu, x > 0 ? b * x : b * (a * OF(expm1, x)), NUMBER("alpha", (double)1.67326319217681884765625f),
-      NUMBER("gamma", (double)1.05070102214813232421875f))
 EACH_NUMBER(neg, -x, (int64_t)(0 - (uint64_t)x))
 EACH_NUMBER(sign, x > 0 ? 1 : x < 0 ? -1 : x, (x > 0) - (x < 0))
 #undef EACH
