@@ -4,7 +4,7 @@
 #define VC_GRAPH_BUILD_H
 
 #include "core/model/program.h"
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 /* What a graph is made from. */
 struct vc_graph_source {

@@ -1,11 +1,12 @@
 /* forward.c - the reference forward pass: the values that are wanted, computed node by node, each kept until its last
  * use. Called by measure/, which knows where parameters and inputs come from. */
+#include "graph/forward.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
-#include "graph/ops/run.h"
 #include "graph/sizes.h"
 
 struct forward {
@@ -19,171 +20,6 @@ struct forward {
     bool *needed;                     /* nodes */
     bool *wanted;                     /* values */
 };
-
-/* ---- what a vc_run_X calls ---- */
-
-void vc_run_fail(struct vc_run *run, const char *format, ...)
-{
-    const struct vc_graph_node *node = run->node;
-    char text[VC_MESSAGE_BYTES];
-    va_list args;
-    unsigned k = 0; /* the first output that anybody uses; there is one, or the node would not run */
-
-    if (run->status != VC_OK) {
-        return;
-    }
-    while (k + 1 < node->n_outputs && node->outputs[k] == VC_NO_VALUE) {
-        k++;
-    }
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    run->status =
-        vc_fail(run->ctx, VC_E_FORMAT, "%s '%s': %s", node->op, run->graph->values[node->outputs[k]].name, text);
-}
-
-/* An output that no limit of memory would hold is the model's fault, or its inputs', and said with its shape. */
-static bool fits_memory(struct vc_run *run, const int64_t *shape, unsigned n_dims, size_t n, size_t bytes)
-{
-    uint64_t limit = vc_pool_limit(run->ctx->shared->pool);
-    char text[200];
-
-    if (limit == 0 || n <= limit / bytes) {
-        return true;
-    }
-    vc_run_fail(run, "the output %s has %zu elements of %zu bytes, which is more than %s, %llu bytes",
-                vc_graph_shape_text(shape, n_dims, text, sizeof text), n, bytes, vc_option(run->ctx, "max_memory"),
-                (unsigned long long)limit);
-    return false;
-}
-
-void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *shape, unsigned n_dims)
-{
-    size_t bytes = is_real ? run->real_bytes : sizeof(int64_t);
-    struct vc_run_value *out;
-    char text[200];
-    size_t n = 1;
-
-    if (k >= run->node->n_outputs || run->status != VC_OK) {
-        return NULL;
-    }
-    out = &run->out[k];
-    for (unsigned i = 0; i < n_dims; i++) {
-        if (shape[i] < 0 || !vc_mul_size(n, (size_t)shape[i], &n)) {
-            vc_run_fail(run, "the output's size overflows");
-            return NULL;
-        }
-        out->shape[i] = shape[i];
-    }
-    out->n_dims = n_dims;
-    out->is_real = is_real;
-    if (run->places != NULL && run->places[k] != NULL) {
-        if (n != out->n) {
-            vc_run_fail(run, "the output %s has %zu elements, and there is room for %zu",
-                        vc_graph_shape_text(shape, n_dims, text, sizeof text), n, out->n);
-            return NULL;
-        }
-        out->data = run->places[k];
-        return out->data;
-    }
-    out->n = n;
-    if (!fits_memory(run, shape, n_dims, n, bytes)) {
-        return NULL;
-    }
-    out->data = vc_alloc_array(run->ctx, VC_TAG_TILES, n != 0 ? n : 1, bytes);
-    if (out->data == NULL) {
-        run->status = VC_E_NOMEM;
-    }
-    return out->data;
-}
-
-void *vc_run_out_stated(struct vc_run *run, unsigned k)
-{
-    const struct vc_graph_value *value;
-    int64_t shape[VC_GRAPH_MAX_DIMS];
-
-    if (k >= run->node->n_outputs || run->node->outputs[k] == VC_NO_VALUE) {
-        return NULL;
-    }
-    value = &run->graph->values[run->node->outputs[k]];
-    for (unsigned i = 0; i < value->n_dims; i++) {
-        shape[i] = vc_dim_value(&run->graph->dims, value->shape[i]);
-    }
-    return vc_run_out(run, k, value->dtype == VC_DTYPE_F32, shape, value->n_dims);
-}
-
-static const struct vc_graph_attr *attr_of(const struct vc_run *run, const char *name)
-{
-    for (unsigned k = 0; k < run->node->n_attrs; k++) {
-        if (strcmp(run->node->attrs[k].name, name) == 0) {
-            return &run->node->attrs[k];
-        }
-    }
-    return NULL;
-}
-
-int64_t vc_run_int(const struct vc_run *run, const char *name, int64_t otherwise)
-{
-    const struct vc_graph_attr *attr = attr_of(run, name);
-
-    return attr == NULL ? otherwise : attr->i;
-}
-
-double vc_run_float(const struct vc_run *run, const char *name, double otherwise)
-{
-    const struct vc_graph_attr *attr = attr_of(run, name);
-
-    return attr == NULL ? otherwise : attr->f;
-}
-
-const char *vc_run_string(const struct vc_run *run, const char *name, const char *otherwise)
-{
-    const struct vc_graph_attr *attr = attr_of(run, name);
-
-    return attr == NULL ? otherwise : attr->s;
-}
-
-const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n)
-{
-    const struct vc_graph_attr *attr = attr_of(run, name);
-
-    *n = attr == NULL ? 0 : attr->n;
-    return attr == NULL ? NULL : attr->ints;
-}
-
-bool vc_run_has(const struct vc_run *run, const char *name)
-{
-    return attr_of(run, name) != NULL;
-}
-
-bool vc_run_walk_begin(struct vc_run *run, struct vc_run_walk *walk, const struct vc_run_value *const *values,
-                       unsigned n_values)
-{
-    *walk = (struct vc_run_walk){0};
-    for (unsigned v = 0; v < n_values; v++) {
-        walk->n_dims = values[v]->n_dims > walk->n_dims ? values[v]->n_dims : walk->n_dims;
-    }
-    for (unsigned k = 0; k < walk->n_dims; k++) {
-        walk->shape[k] = 1;
-    }
-    for (unsigned v = 0; v < n_values; v++) {
-        size_t step = 1;
-
-        for (unsigned k = values[v]->n_dims; k-- > 0;) {
-            unsigned at = walk->n_dims - values[v]->n_dims + k;
-            int64_t size = values[v]->shape[k];
-
-            if (size != 1 && walk->shape[at] != 1 && walk->shape[at] != size) {
-                vc_run_fail(run, "sizes %lld and %lld do not broadcast", (long long)walk->shape[at], (long long)size);
-                return false;
-            }
-            walk->shape[at] = size != 1 ? size : walk->shape[at];
-            walk->step[v][at] = size != 1 ? step : 0;
-            step *= (size_t)size;
-        }
-    }
-    return true;
-}
 
 /* ---- the walk over the graph ---- */
 

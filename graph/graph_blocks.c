@@ -3,7 +3,7 @@
 
 #include "core/base/checked.h"
 #include "core/model/source.h"
-#include "graph/builder.h"
+#include "graph/base/graph_state.h"
 #include "graph/sizes.h"
 
 /* What vc_graph_blocks_free gets back. */

@@ -3,7 +3,7 @@
 #ifndef VC_GRAPH_IDS_H
 #define VC_GRAPH_IDS_H
 
-#include "graph/builder.h"
+#include "graph/base/graph_state.h"
 
 /* What the elements of an input have to be. */
 struct vc_ids {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/builder.h"
+#include "graph/base/graph_state.h"
 #include "graph/ops/ops.h"
 
 /* The graph again, with values of its own. Constants and parameters are those of the graph, whose sizes are numbers. */
@@ -32,19 +32,6 @@ static const char *sizes_text(const struct vc_graph *graph, char *text, size_t n
     }
     if (at != 0 && at + 1 < n) {
         (void)snprintf(text + at, n - at, ")");
-    }
-    return text;
-}
-
-const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n)
-{
-    size_t at = (size_t)snprintf(text, n, "[");
-
-    for (unsigned k = 0; k < n_dims && at < n; k++) {
-        at += (size_t)snprintf(text + at, n - at, "%s%lld", k != 0 ? ", " : "", (long long)sizes[k]);
-    }
-    if (at < n) {
-        (void)snprintf(text + at, n - at, "]");
     }
     return text;
 }

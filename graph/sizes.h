@@ -19,7 +19,4 @@ enum vc_status vc_graph_check_sizes(struct vc_ctx *ctx, const struct vc_graph *g
 enum vc_status vc_graph_refuse_sizes(struct vc_ctx *ctx, const struct vc_graph *graph, uint32_t v,
                                      const int64_t *sizes);
 
-/* "[2, 3]" in `text` of n bytes, cut where there is no room for more; returns text. */
-const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n);
-
 #endif

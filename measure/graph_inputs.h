@@ -6,7 +6,7 @@
 #include <vcompress/graph.h>
 
 #include "core/base/arena.h"
-#include "graph/ops/run.h"
+#include "graph/forward.h"
 
 struct vc_graph_inputs_from {
     const char *path;          /* NULL: the graph has no inputs */

@@ -6,7 +6,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
-#include "graph/ops/run.h"
+#include "graph/forward.h"
 #include "kernels/kernels.h"
 #include "measure/graph_inputs.h"
 #include "passes/graph_params.h"

@@ -9,7 +9,7 @@
 #include <vcompress/sensitivity.h>
 
 #include "core/model/source.h"
-#include "graph/ops/run.h"
+#include "graph/forward.h"
 
 /* A tensor of the model with other values, as it lies. */
 struct vc_changed_tensor {

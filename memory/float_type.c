@@ -3,7 +3,7 @@
 #include "memory/float_type.h"
 
 #include "core/model/source.h"
-#include "graph/builder.h"
+#include "graph/base/graph_state.h"
 
 /* Of most elements of the file's weights; VC_DTYPE_NONE: it has no floats. */
 static enum vc_dtype stored_type(const struct vc_model *model)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "distill/engine/train_program.h"
-#include "graph/ops/run.h"
+#include "graph/forward.h"
 
 /* Reads the shape of its input and none of its elements. */
 static bool of_shape_alone(const struct vc_graph_node *node)

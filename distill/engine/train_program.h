@@ -17,7 +17,7 @@
 #include "core/base/crew.h"
 #include "distill/engine/engine.h"
 #include "distill/engine/train_loops.h"
-#include "graph/builder.h"
+#include "graph/base/graph_state.h"
 
 #define VC_REFS VC_LOOP_PTRS
 

@@ -20,7 +20,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
-#include "graph/dims.h"
+#include "graph/base/dims.h"
 
 /* The term of every axis of size 1: it broadcasts, so it is never joined with another one. */
 #define VC_AXIS_ONE 0

@@ -5,7 +5,7 @@
 #ifndef VC_COUPLE_RULES_H
 #define VC_COUPLE_RULES_H
 
-#include "graph/builder.h"
+#include "graph/base/graph_state.h"
 #include "graph/couple/couple_axes.h"
 #include "graph/couple/couple_sizes.h"
 

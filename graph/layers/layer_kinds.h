@@ -2,7 +2,7 @@
 #ifndef VC_GRAPH_LAYER_KINDS_H
 #define VC_GRAPH_LAYER_KINDS_H
 
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 #define VC_LAYER_MAX_LINE  4096
 #define VC_LAYER_MAX_WORDS 8

@@ -12,7 +12,7 @@
 #ifndef VC_GRAPH_LAYERS_H
 #define VC_GRAPH_LAYERS_H
 
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 /* The text begins like a list of layers: "input", after comments and empty lines. */
 bool vc_layers_probe(const char *text, size_t n);

@@ -7,7 +7,7 @@
 #ifndef VC_GRAPH_OPS_H
 #define VC_GRAPH_OPS_H
 
-#include "graph/builder.h"
+#include "graph/base/graph_state.h"
 
 struct vc_run;
 

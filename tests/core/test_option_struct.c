@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "core/base/option_struct.h"
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 #include "scratch.h"
 
 static struct vc_ctx *ctx;

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 #define STOP_AT 5
 

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 #define BATCH 4
 #define ACCUM 4

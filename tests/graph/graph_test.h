@@ -3,7 +3,7 @@
 #ifndef VC_TESTS_GRAPH_TEST_H
 #define VC_TESTS_GRAPH_TEST_H
 
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 #include "support.h"
 
 static struct vc_ctx *ctx;

@@ -23,7 +23,7 @@
 #include <vcompress/vcompress.h>
 
 #include "core/base/ctx.h"
-#include "graph/ops/run.h"
+#include "graph/forward.h"
 
 #define MAX_IN 16
 

@@ -9,7 +9,7 @@
 
 #include "core/model/memory_model.h"
 #include "couple_nets.h"
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 #include "graph/couple/couple.h"
 #include "scratch.h"
 

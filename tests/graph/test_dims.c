@@ -1,7 +1,7 @@
 /* test_dims.c - dimensions as polynomials: equal ones are the same, and they agree with arithmetic on numbers. */
 #include "support.h"
 
-#include "graph/dims.h"
+#include "graph/base/dims.h"
 
 static struct vc_ctx *ctx;
 static struct vc_arena arena;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "graph/ops/run.h"
+#include "graph/forward.h"
 
 /* What a run is given and what it gave. */
 struct world {

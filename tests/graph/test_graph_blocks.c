@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 static struct vc_ctx *ctx;
 static struct vc_graph *graph;

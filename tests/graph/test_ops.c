@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "graph/forward.h"
 #include "graph/ops/ops.h"
-#include "graph/ops/run.h"
 
 /* An input of a node: "f2,3" floats of 2 x 3; "i", "b" integers and truth values; "=1,2" a constant list of integers;
  * "=5" likewise of one; "fn,3" with a symbol n; "-" not given. */

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #include "core/model/memory_model.h"
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 static struct vc_ctx *ctx;
 static struct vc_graph *graph;

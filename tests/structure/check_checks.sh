@@ -68,6 +68,9 @@ core/model/model.c core/chain/pass.h core/model may not include core/chain
 core/chain/item.c core/run/executor.h core/chain may not include core/run
 core/run/executor.c core/job/totals.h core/run may not include core/job
 core/model/model.c core/run/sink.h core/model may not include core/run
+graph/base/dims.c graph/ops/ops.h graph/base/ may not include graph/ops: operators and builders stand on it
+graph/ops/infer.c graph/builder/builder.h graph/ops/ may not include graph/builder: builders
+graph/couple/couple_axes.c graph/builder/builder.h graph/couple/ may not include graph/builder
 END
 
 cp "$root/core/base/pool.c" "$dir/tree/formats/pool.c"

@@ -48,12 +48,15 @@ list_edges | awk -v sq="'" '
         }
         return "formats/" a " may not include formats/" b ": a format does not include another format" sq "s headers"
     }
-    # Rooms of graph/ stand on the graph and its operators, and do not know each other.
+    # base <- ops <- builder <- the rooms that build graphs, which do not know each other, and couple/
     function graph_may_not(from, t,    a, b) {
         a = room(from)
         b = room(t)
-        if (a == b || b == "" || b == "ops") { return "" }
-        if (a == "" || a == "ops") {
+        if (a == b || b == "base") { return "" }
+        if (a == "base") { return "graph/base/ may not include graph/" b ": operators and builders stand on it" }
+        if (a == "ops") { return "graph/ops/ may not include graph/" b ": builders and what walks graphs stand on it" }
+        if (b == "ops" || (b == "" && a != "builder") || (b == "builder" && a != "couple")) { return "" }
+        if (a == "") {
             if (from ~ /^graph\/(build|text_file)\.c$/) { return "" }
             return "only graph/build.c and graph/text_file.c know the rooms that build graphs"
         }

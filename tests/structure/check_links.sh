@@ -17,10 +17,6 @@ fi
 
 # What is left of former cycles: FROM TO, an edge that is passed over, as long as there is one.
 known_edges='
-graph/families graph
-graph/layers graph
-graph/onnx graph
-graph/ops graph
 '
 # ... and names of what is declared in another room than its own.
 known_names='
@@ -28,8 +24,6 @@ vc_job_add_pass vc_plan_file_bytes
 vc_way_of_codes vc_ways_of_prune vc_ways_of_quantize
 vc_program_edit vc_program_read_config vc_program_says
 vc_format_gguf vc_format_idx vc_format_npy vc_format_npz vc_format_onnx vc_format_safetensors vc_format_tokens vc_format_torch
-vc_graph_forward vc_graph_forward_from vc_run_fail vc_run_float vc_run_has vc_run_int vc_run_ints vc_run_out vc_run_out_stated
-vc_run_string vc_run_walk_begin
 '
 
 work=$(mktemp -d)

@@ -1,4 +1,4 @@
-/* builder.h - inside of a graph, and how builders make one.
+/* builder.h - how builders make a graph.
  *
  * A builder declares inputs, parameters and constants and then adds nodes in the order in which they can be computed.
  * Each call returns the number of a value, whose type and shape are known at once: vc_graph_add infers them
@@ -14,81 +14,7 @@
 #ifndef VC_GRAPH_BUILDER_H
 #define VC_GRAPH_BUILDER_H
 
-#include <vcompress/graph.h>
-
-#include "core/base/arena.h"
-#include "core/base/ctx.h"
-#include "graph/dims.h"
-
-#define VC_GRAPH_MAX_NODES    1000000
-#define VC_GRAPH_MAX_PROBLEMS 100
-
-/* What a file that the graph was made from has of a value: an ONNX file, or ONNX's textual form. */
-enum vc_written {
-    VC_WRITTEN_NOT = 0,
-    VC_WRITTEN_NAME, /* a value of that name, which other operators make, or an operator in other words */
-    VC_WRITTEN_NODE, /* the same operator makes it */
-    VC_WRITTEN_ATTRS /* and its lists of integers are attributes there (Slice-1, Split-11) */
-};
-
-/* Beside the public part of a value. */
-struct vc_value_facts {
-    enum vc_written written;
-    const char *slice; /* of a parameter that a Slice of the file cuts out: what the file calls the Slice's output */
-    bool slice_attrs;  /* where that begins and ends is in attributes */
-    bool unknown;      /* a problem was found: type and shape mean nothing */
-    const struct vc_dim *elems; /* of up to VC_MAX_ELEMS integers whose shape is of numbers: what they are, where that
-                                   is known: the shape of a tensor, and what is computed from it; else NULL */
-};
-
-#define VC_MAX_ELEMS 64
-
-struct vc_op_row;
-
-/* Of a name, for tables of them (FNV-1a). */
-static inline uint32_t vc_name_hash(const char *s)
-{
-    uint32_t h = 2166136261u;
-
-    for (; *s != '\0'; s++) {
-        h = (h ^ (unsigned char)*s) * 16777619u;
-    }
-    return h;
-}
-
-struct vc_graph {
-    struct vc_ctx *ctx;
-    struct vc_arena arena;
-    struct vc_dims dims;
-    uint32_t n_nodes, node_capacity;
-    struct vc_graph_node *nodes;
-    const struct vc_op_row **rows; /* of the nodes; NULL: the operator is not known */
-    uint32_t n_values, value_capacity;
-    struct vc_graph_value *values;
-    struct vc_value_facts *facts;
-    uint32_t n_params, param_capacity;
-    struct vc_graph_param *params;
-    uint32_t n_inputs, input_capacity;
-    uint32_t *inputs;
-    uint32_t n_outputs, output_capacity;
-    uint32_t *outputs;
-
-    uint32_t *slots; /* of the names of values: number + 1; a power of two */
-    uint32_t n_slots;
-    uint32_t n_problems;
-    const char *problems[VC_GRAPH_MAX_PROBLEMS];
-    uint32_t n_training;  /* nodes that are to compute as in training */
-    const char *training; /* the first of them: "BatchNormalization 'bn1'"; the arena's */
-    const char *note;     /* vc_graph_note; NULL: none */
-    uint32_t n_unused, unused_capacity;
-    const char **unused; /* names of tensors: vc_graph_unused */
-    const char *block;   /* of the nodes that are added from now on; the arena's */
-    bool in_expert;      /* they are */
-    bool ids_from_0;     /* of a family of transformers, whose embeddings have no negative rows */
-    uint32_t n_experts, experts_per_token;
-    enum vc_dtype float_type; /* what config.json says that weights are loaded as; VC_DTYPE_NONE: nothing */
-    enum vc_status status;    /* VC_E_NOMEM, or VC_OK */
-};
+#include "graph/base/graph_state.h"
 
 enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out);
 
@@ -169,9 +95,6 @@ static inline struct vc_graph_attr vc_attr_string(const char *name, const char *
 {
     return (struct vc_graph_attr){.name = name, .kind = VC_ATTR_STRING, .s = s};
 }
-
-/* Notes a problem: a sentence without a full stop. Beyond VC_GRAPH_MAX_PROBLEMS the last one says how many more. */
-void vc_graph_complain(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
 
 /* Notes a node that is to compute as in training, and computes as in inference here: vc_graph_note tells of all. */
 void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *name);

@@ -1,6 +1,6 @@
 /* builder.c - values, parameters, nodes and problems of a graph while it is built, and how programs walk it. The end of
  * building is finish.c. */
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -97,48 +97,7 @@ static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, uin
     return true;
 }
 
-static void *copy(struct vc_graph *graph, const void *bytes, size_t n, size_t size)
-{
-    size_t all;
-    void *to = NULL;
-
-    if (graph->status == VC_OK && vc_mul_size(n, size, &all)) {
-        to = vc_arena_alloc(graph->ctx, &graph->arena, all != 0 ? all : 1);
-    }
-    if (to == NULL) {
-        graph->status = VC_E_NOMEM;
-    } else if (n != 0) {
-        memcpy(to, bytes, n * size);
-    }
-    return to;
-}
-
-static const char *copy_text(struct vc_graph *graph, const char *s)
-{
-    const char *to = copy(graph, s, strlen(s) + 1, 1);
-
-    return to != NULL ? to : "";
-}
-
 /* ---- problems ---- */
-
-void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
-{
-    char text[VC_MESSAGE_BYTES];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (graph->n_problems < VC_GRAPH_MAX_PROBLEMS) {
-        graph->problems[graph->n_problems] = copy_text(graph, text);
-    }
-    graph->n_problems++;
-    if (graph->n_problems > VC_GRAPH_MAX_PROBLEMS) {
-        snprintf(text, sizeof text, "and %u more problems", (unsigned)(graph->n_problems - VC_GRAPH_MAX_PROBLEMS + 1));
-        graph->problems[VC_GRAPH_MAX_PROBLEMS - 1] = copy_text(graph, text);
-    }
-}
 
 const char *vc_graph_problem(const struct vc_graph *graph, uint32_t index)
 {
@@ -151,7 +110,7 @@ void vc_graph_asks_training(struct vc_graph *graph, const char *op, const char *
 
     if (graph->n_training++ == 0) {
         snprintf(text, sizeof text, "%s '%s'", op, name);
-        graph->training = copy_text(graph, text);
+        graph->training = vc_graph_copy_text(graph, text);
     }
 }
 
@@ -168,7 +127,7 @@ void vc_graph_write_note(struct vc_graph *graph)
             text, sizeof text,
             "%s%s: training_mode is 1, and what is computed is inference: running statistics, and nothing is dropped",
             graph->training, others);
-        graph->note = copy_text(graph, text);
+        graph->note = vc_graph_copy_text(graph, text);
     }
 }
 
@@ -182,7 +141,7 @@ void vc_graph_leave(struct vc_graph *graph, const char *tensor)
     const struct list lists[] = {{&graph->unused, sizeof *graph->unused}};
 
     if (make_room(graph, graph->n_unused, &graph->unused_capacity, lists, 1)) {
-        graph->unused[graph->n_unused++] = copy_text(graph, tensor);
+        graph->unused[graph->n_unused++] = vc_graph_copy_text(graph, tensor);
     }
 }
 
@@ -237,14 +196,14 @@ static const char *name_for(struct vc_graph *graph, const char *name, const char
 
     if (name != NULL && *name != '\0') {
         if (vc_graph_find(graph, name) == VC_NO_VALUE) {
-            return copy_text(graph, name);
+            return vc_graph_copy_text(graph, name);
         }
         vc_graph_complain(graph, "the value '%s' is made twice", name);
     }
     for (uint32_t k = graph->n_values;; k++) {
         snprintf(own, sizeof own, "%.100s_%u", kind, (unsigned)k); /* an operator's name may have any length */
         if (vc_graph_find(graph, own) == VC_NO_VALUE) {
-            return copy_text(graph, own);
+            return vc_graph_copy_text(graph, own);
         }
     }
 }
@@ -275,7 +234,7 @@ static uint32_t new_value(struct vc_graph *graph, const char *name, const char *
 static void set_shape(struct vc_graph *graph, uint32_t value, enum vc_dtype dtype, const struct vc_dim *shape,
                       unsigned n_dims)
 {
-    const struct vc_dim *own = copy(graph, shape, n_dims, sizeof *shape);
+    const struct vc_dim *own = vc_graph_copy(graph, shape, n_dims, sizeof *shape);
 
     graph->values[value].dtype = dtype;
     graph->values[value].n_dims = own != NULL ? n_dims : 0;
@@ -364,7 +323,7 @@ void vc_graph_also(struct vc_graph *graph, uint32_t param, const char *name)
 {
     struct vc_graph_param *p = &graph->params[param];
 
-    p->also = p->n_also == 0 ? copy_text(graph, name) : p->also;
+    p->also = p->n_also == 0 ? vc_graph_copy_text(graph, name) : p->also;
     p->n_also++;
 }
 
@@ -383,11 +342,11 @@ uint32_t vc_graph_add_param(struct vc_graph *graph, const char *name, const stru
         return VC_NO_VALUE;
     }
     set_shape(graph, value, spec->integers ? VC_DTYPE_I64 : VC_DTYPE_F32, shape, spec->n_dims);
-    param = (struct vc_graph_param){.tensor = copy_text(graph, spec->tensor),
+    param = (struct vc_graph_param){.tensor = vc_graph_copy_text(graph, spec->tensor),
                                     .index = spec->index,
                                     .from_weights = spec->from_weights,
                                     .n_dims = spec->n_dims,
-                                    .shape = copy(graph, spec->shape, spec->n_dims, sizeof *spec->shape),
+                                    .shape = vc_graph_copy(graph, spec->shape, spec->n_dims, sizeof *spec->shape),
                                     .sliced = spec->sliced,
                                     .axis = spec->axis,
                                     .first = spec->first,
@@ -425,12 +384,12 @@ uint32_t vc_graph_add_constant(struct vc_graph *graph, const char *name, enum vc
         return value;
     }
     set_shape(graph, value, dtype, dims, n_dims);
-    graph->values[value].data = copy(graph, elements, n, 8);
+    graph->values[value].data = vc_graph_copy(graph, elements, n, 8);
     if (dtype != VC_DTYPE_F32 && n <= VC_MAX_ELEMS && n_dims <= 1 && graph->status == VC_OK) {
         for (size_t k = 0; k < n; k++) {
             elems[k] = vc_dim_number(((const int64_t *)elements)[k]);
         }
-        graph->facts[value].elems = copy(graph, elems, n, sizeof *elems);
+        graph->facts[value].elems = vc_graph_copy(graph, elems, n, sizeof *elems);
     }
     return whole(graph, value);
 }
@@ -463,14 +422,15 @@ void vc_graph_add_output(struct vc_graph *graph, uint32_t value)
 
 static const struct vc_graph_attr *copy_attrs(struct vc_graph *graph, const struct vc_graph_attr *attrs, unsigned n)
 {
-    struct vc_graph_attr *to = copy(graph, attrs, n, sizeof *attrs);
+    struct vc_graph_attr *to = vc_graph_copy(graph, attrs, n, sizeof *attrs);
 
     for (unsigned k = 0; to != NULL && k < n; k++) {
-        to[k].name = copy_text(graph, attrs[k].name);
-        to[k].s = attrs[k].kind == VC_ATTR_STRING ? copy_text(graph, attrs[k].s) : NULL;
-        to[k].ints = attrs[k].kind == VC_ATTR_INTS ? copy(graph, attrs[k].ints, attrs[k].n, sizeof(int64_t)) : NULL;
+        to[k].name = vc_graph_copy_text(graph, attrs[k].name);
+        to[k].s = attrs[k].kind == VC_ATTR_STRING ? vc_graph_copy_text(graph, attrs[k].s) : NULL;
+        to[k].ints =
+            attrs[k].kind == VC_ATTR_INTS ? vc_graph_copy(graph, attrs[k].ints, attrs[k].n, sizeof(int64_t)) : NULL;
         to[k].floats =
-            attrs[k].kind == VC_ATTR_FLOATS ? copy(graph, attrs[k].floats, attrs[k].n, sizeof(double)) : NULL;
+            attrs[k].kind == VC_ATTR_FLOATS ? vc_graph_copy(graph, attrs[k].floats, attrs[k].n, sizeof(double)) : NULL;
     }
     return to;
 }
@@ -522,14 +482,14 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
         }
         return vc_graph_unknown(graph, NULL);
     }
-    node = (struct vc_graph_node){.op = copy_text(graph, spec->op),
-                                  .name = copy_text(graph, spec->name != NULL ? spec->name : ""),
+    node = (struct vc_graph_node){.op = vc_graph_copy_text(graph, spec->op),
+                                  .name = vc_graph_copy_text(graph, spec->name != NULL ? spec->name : ""),
                                   .block = graph->block,
                                   .expert = graph->in_expert,
                                   .n_inputs = spec->n_inputs,
                                   .n_outputs = spec->n_outputs,
                                   .n_attrs = spec->n_attrs};
-    node.inputs = copy(graph, spec->inputs, spec->n_inputs, sizeof *spec->inputs);
+    node.inputs = vc_graph_copy(graph, spec->inputs, spec->n_inputs, sizeof *spec->inputs);
     node.attrs = copy_attrs(graph, spec->attrs, spec->n_attrs);
     node.outputs = make_outputs(graph, spec);
     if (graph->status != VC_OK || node.outputs == NULL) {
@@ -574,7 +534,7 @@ void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
         va_end(args);
     }
     if (strcmp(text, graph->block) != 0) {
-        graph->block = copy_text(graph, text);
+        graph->block = vc_graph_copy_text(graph, text);
     }
 }
 

@@ -1,5 +1,5 @@
 /* dims.c - polynomials in the sizes of inputs: see dims.h. */
-#include "graph/dims.h"
+#include "graph/base/dims.h"
 
 #include <inttypes.h>
 #include <stdio.h>

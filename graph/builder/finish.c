@@ -1,7 +1,7 @@
 /* finish.c - the end of building a graph: what nothing needs goes, and numbers are given anew without gaps. */
 #include <string.h>
 
-#include "graph/builder.h"
+#include "graph/builder/builder.h"
 
 /* What is needed, and the new numbers. */
 struct sweep {

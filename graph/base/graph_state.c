@@ -1,0 +1,61 @@
+/* graph_state.c - problems of a graph, copies in its arena, and shapes in sentences. */
+#include "graph/base/graph_state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+void *vc_graph_copy(struct vc_graph *graph, const void *bytes, size_t n, size_t size)
+{
+    size_t all;
+    void *to = NULL;
+
+    if (graph->status == VC_OK && vc_mul_size(n, size, &all)) {
+        to = vc_arena_alloc(graph->ctx, &graph->arena, all != 0 ? all : 1);
+    }
+    if (to == NULL) {
+        graph->status = VC_E_NOMEM;
+    } else if (n != 0) {
+        memcpy(to, bytes, n * size);
+    }
+    return to;
+}
+
+const char *vc_graph_copy_text(struct vc_graph *graph, const char *s)
+{
+    const char *to = vc_graph_copy(graph, s, strlen(s) + 1, 1);
+
+    return to != NULL ? to : "";
+}
+
+void vc_graph_complain(struct vc_graph *graph, const char *format, ...)
+{
+    char text[VC_MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (graph->n_problems < VC_GRAPH_MAX_PROBLEMS) {
+        graph->problems[graph->n_problems] = vc_graph_copy_text(graph, text);
+    }
+    graph->n_problems++;
+    if (graph->n_problems > VC_GRAPH_MAX_PROBLEMS) {
+        snprintf(text, sizeof text, "and %u more problems", (unsigned)(graph->n_problems - VC_GRAPH_MAX_PROBLEMS + 1));
+        graph->problems[VC_GRAPH_MAX_PROBLEMS - 1] = vc_graph_copy_text(graph, text);
+    }
+}
+
+const char *vc_graph_shape_text(const int64_t *sizes, unsigned n_dims, char *text, size_t n)
+{
+    size_t at = (size_t)snprintf(text, n, "[");
+
+    for (unsigned k = 0; k < n_dims && at < n; k++) {
+        at += (size_t)snprintf(text + at, n - at, "%s%lld", k != 0 ? ", " : "", (long long)sizes[k]);
+    }
+    if (at < n) {
+        (void)snprintf(text + at, n - at, "]");
+    }
+    return text;
+}

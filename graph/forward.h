@@ -1,0 +1,33 @@
+/* forward.h - the reference forward pass over a whole graph. */
+#ifndef VC_GRAPH_FORWARD_H
+#define VC_GRAPH_FORWARD_H
+
+#include "graph/ops/run.h"
+
+enum vc_precision { VC_PRECISION_F32, VC_PRECISION_F64 };
+
+/* What a run needs from outside. The functions return VC_OK or set a failure. */
+struct vc_run_feed {
+    void *user;
+    /* The elements of a parameter as the graph uses it (sliced and transposed), as REAL. */
+    enum vc_status (*param)(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements);
+    /* Input number k: shape and elements; the shape is checked by the caller. data is from vc_alloc. */
+    enum vc_status (*input)(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value);
+    /* A value that was asked for, as soon as it is there. */
+    enum vc_status (*take)(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements);
+};
+
+/* Computes the wanted values and no more; each value is freed after its last use. Symbols get the sizes that the inputs
+ * have. */
+enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
+                                const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted);
+
+/* The same after such a run with the same inputs, from what is left of it: given[v], one for each value of the graph,
+ * is known where it has data, and only what is wanted and not known is computed from it. All inputs have to be known
+ * that are needed. Changes nothing in the graph, so runs on several threads may go on at the same time. given NULL:
+ * vc_graph_forward. */
+enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
+                                     const struct vc_run_feed *feed, const struct vc_run_value *given,
+                                     const uint32_t *wanted, size_t n_wanted);
+
+#endif
