@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/chain/ways.h"
+#include "facade/all_ways.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"

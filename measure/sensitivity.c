@@ -7,6 +7,7 @@
 #include "core/job/totals.h"
 #include "core/model/names.h"
 #include "core/run/executor.h"
+#include "facade/all_ways.h"
 #include "kernels/kernels.h"
 #include "measure/probe.h"
 #include "measure/sensitivity_parts.h"
@@ -45,8 +46,7 @@ static enum vc_status list_ways(struct vc_ctx *ctx, struct measuring *m)
     size_t i;
     enum vc_status status;
 
-    VC_TRY(vc_ways_of_prune(ctx, arena, &m->tried));
-    VC_TRY(vc_ways_of_quantize(ctx, arena, &m->tried));
+    VC_TRY(vc_ways_list(ctx, arena, &m->tried));
     m->owned->result.n_ways = N_PERCENTS + m->tried.n;
     ways = vc_arena_alloc(ctx, arena, m->owned->result.n_ways * sizeof *ways);
     VC_TRY_ALLOC(ways);

@@ -8,6 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/base/threads.h"
+#include "facade/all_ways.h"
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_runs.h"
@@ -105,8 +106,7 @@ static enum vc_status list_ways(struct vc_ctx *ctx, struct measuring *m)
 
     m->way_of = vc_arena_alloc(ctx, arena, (s->n_ways + 1) * sizeof *m->way_of);
     VC_TRY(ways == NULL || m->way_of == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(vc_ways_of_prune(ctx, arena, &m->tried));
-    VC_TRY(vc_ways_of_quantize(ctx, arena, &m->tried));
+    VC_TRY(vc_ways_list(ctx, arena, &m->tried));
     for (size_t i = 0; i < s->n_ways; i++) {
         const struct vc_way *way = find_way(&m->tried, s->ways[i].name);
 

@@ -1,5 +1,6 @@
 /* prune_ways.c - the pattern 2:4 as a way that others try: core/chain/ways.h. */
-#include "core/chain/ways.h"
+#include "prune/prune_ways.h"
+
 #include "prune/prune_steps.h"
 
 static const char *reason(const struct vc_way *way, const struct vc_item *item)
@@ -16,7 +17,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
     return vc_n_of_m_add(ctx, item, way->self, way->name);
 }
 
-enum vc_status vc_ways_of_prune(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list)
+enum vc_status vc_prune_ways(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list)
 {
     struct vc_prune_options *options = vc_arena_alloc(ctx, arena, sizeof *options);
 

@@ -1,5 +1,6 @@
 /* quantize_ways.c - the schemes as ways that others try: core/chain/ways.h. */
-#include "core/chain/ways.h"
+#include "quantize/quantize_ways.h"
+
 #include "quantize/schemes.h"
 
 #define Q8_0_BLOCK 32
@@ -62,7 +63,7 @@ static enum vc_status add_way(struct vc_ctx *ctx, struct vc_arena *arena, const 
     return VC_OK;
 }
 
-enum vc_status vc_ways_of_quantize(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list)
+enum vc_status vc_quantize_ways(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list)
 {
     const struct vc_scheme_row *row;
     enum vc_status status = VC_OK;
@@ -80,8 +81,8 @@ out:
     return status;
 }
 
-enum vc_status vc_way_of_codes(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
-                               struct vc_way *way)
+enum vc_status vc_quantize_way_of(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
+                                  struct vc_way *way)
 {
     const struct vc_quant *quant = desc->quant;
     struct scheme_way *w = vc_arena_alloc(ctx, arena, sizeof *w);

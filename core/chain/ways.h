@@ -1,7 +1,7 @@
 /* ways.h - the ways to make a tensor smaller that passes have, for those who try them without a job of the pass: each
  * is one step, with the options that it would have from the pass's own defaults.
  *
- * Core declares the lists; quantize/ and prune/ have them, so that measure/ needs to know neither. */
+ * quantize/ and prune/ have the ways; facade/all_ways.h lists them, so that measure/ needs to know neither. */
 #ifndef VC_CORE_WAYS_H
 #define VC_CORE_WAYS_H
 
@@ -29,16 +29,5 @@ struct vc_way_list {
     size_t n;
     struct vc_way ways[VC_MAX_WAYS];
 };
-
-/* Every scheme that there is, with each granularity that aims try. What the ways point to lives in the arena. */
-enum vc_status vc_ways_of_quantize(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list);
-
-/* The way to codes like those of a quantized tensor: the same scheme, with scales of the same elements. *way lives in
- * the arena. VC_E_UNSUPPORTED: no scheme makes such codes. */
-enum vc_status vc_way_of_codes(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
-                               struct vc_way *way);
-
-/* Patterns that need no figure of how much: 2:4. */
-enum vc_status vc_ways_of_prune(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_way_list *list);
 
 #endif

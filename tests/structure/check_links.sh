@@ -21,7 +21,6 @@ known_edges='
 # ... and names of what is declared in another room than its own.
 known_names='
 vc_job_add_pass vc_plan_file_bytes
-vc_way_of_codes vc_ways_of_prune vc_ways_of_quantize
 vc_program_edit vc_program_read_config vc_program_says
 vc_format_gguf vc_format_idx vc_format_npy vc_format_npz vc_format_onnx vc_format_safetensors vc_format_tokens vc_format_torch
 '
