@@ -66,16 +66,27 @@ static enum vc_status fetch(struct vc_ctx *ctx, const struct vc_plan *plan, size
     return status != VC_OK ? vc_context(ctx, "%s", plan->model->tensors[tensor].name) : VC_OK;
 }
 
-/* What the steps make of every tensor that has some, one behind the other in one block. */
-static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
+/* What the steps make of every tensor that has some, but for the values; *n_bytes: what these take. */
+static enum vc_status describe_all(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left,
+                                   uint64_t *n_bytes)
 {
-    uint64_t n_bytes = 0;
+    enum vc_status status = VC_OK;
+
+    *n_bytes = 0;
+    for (size_t i = 0; i < plan->n_items; i++) {
+        VC_TRY(is_changed(plan, i) ? describe(ctx, plan, left, i, n_bytes) : VC_OK);
+    }
+out:
+    return status;
+}
+
+/* The values, one behind the other in one block. */
+static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left,
+                                  uint64_t n_bytes)
+{
     char *at;
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; i < plan->n_items; i++) {
-        VC_TRY(is_changed(plan, i) ? describe(ctx, plan, left, i, &n_bytes) : VC_OK);
-    }
     if (n_bytes >= SIZE_MAX) {
         return VC_E_NOMEM;
     }
@@ -99,8 +110,9 @@ out:
     return status;
 }
 
-enum vc_status vc_left_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
+static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left, bool values)
 {
+    uint64_t n_bytes;
     bool changed = false;
     enum vc_status status = VC_OK;
 
@@ -113,11 +125,22 @@ enum vc_status vc_left_weights(struct vc_ctx *ctx, const struct vc_plan *plan, s
     }
     left->changes = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n_items + 1, sizeof *left->changes);
     VC_TRY_ALLOC(left->changes);
-    VC_TRY(take_values(ctx, plan, left));
+    VC_TRY(describe_all(ctx, plan, left, &n_bytes));
+    VC_TRY(values ? take_values(ctx, plan, left, n_bytes) : VC_OK);
     VC_TRY(vc_changed_model_make(ctx, plan->model, left->changes, &left->own));
     left->weights = left->own;
 out:
     return status;
+}
+
+enum vc_status vc_left_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
+{
+    return take(ctx, plan, left, true);
+}
+
+enum vc_status vc_left_shapes(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
+{
+    return take(ctx, plan, left, false);
 }
 
 /* ---- what it computes ---- */

@@ -24,7 +24,9 @@ struct vc_left {
 /* Takes the values of the plan as they are now; codes with their scales, where a pass has quantized. Ended by
  * vc_left_free, also after a failure; the plan outlives it. */
 enum vc_status vc_left_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left);
-/* After vc_left_weights: what the source says that it computes, with what the passes change of that. VC_E_UNSUPPORTED,
+/* The same without values: names, types and shapes, of what changed nothing can be read. */
+enum vc_status vc_left_shapes(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left);
+/* After one of these: what the source says that it computes, with what the passes change of that. VC_E_UNSUPPORTED,
  * graph NULL: it says nothing. */
 enum vc_status vc_left_graph(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left);
 void vc_left_free(struct vc_left *left);

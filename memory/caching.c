@@ -15,6 +15,7 @@
 #define ROUND      512
 #define SMALL_MOST MIB
 #define NO_BLOCK   UINT32_MAX
+#define EMPTY      (UINT32_MAX - 1)
 
 struct block {
     uint64_t bytes, address;
@@ -166,10 +167,12 @@ static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct 
             return VC_E_CANCELLED;
         }
         of_request[k] = NO_BLOCK;
-        if (!r->free) {
+        if (!r->free && r->bytes == 0) {
+            of_request[k] = EMPTY; /* no memory is asked for */
+        } else if (!r->free) {
             uint64_t rounded;
 
-            if (!vc_round_up_u64(r->bytes == 0 ? 1 : r->bytes, ROUND, &rounded) || rounded > UINT64_MAX / 4 - c->end) {
+            if (!vc_round_up_u64(r->bytes, ROUND, &rounded) || rounded > UINT64_MAX / 4 - c->end) {
                 return vc_fail(ctx, VC_E_ARGUMENT, "sizes overflow 64 bits");
             }
             of_request[k] = allocate(c, rounded);
@@ -177,7 +180,9 @@ static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct 
             return vc_fail(ctx, VC_E_ARGUMENT, "request %zu frees request %llu, which has no memory", k,
                            (unsigned long long)r->id);
         } else {
-            release(c, of_request[r->id]);
+            if (of_request[r->id] != EMPTY) {
+                release(c, of_request[r->id]);
+            }
             of_request[r->id] = NO_BLOCK;
         }
         if (reserved != NULL) {

@@ -24,18 +24,20 @@ static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *r
                                    const struct vc_fit_options *options, struct vc_fit_change *change,
                                    enum vc_runtime runtime, struct vc_fit *out)
 {
+    struct vc_memory_options own = *memory;
     struct vc_memory_report after;
-    struct vc_written loaded = {
-        .type = memory->weights, .runtime = runtime, .align = vc_written_align(memory->allocator)};
+    struct vc_written written = {.n = 0};
     enum vc_status status;
 
-    vc_written_add(&loaded, report);
-    VC_TRY(vc_memory_estimate_written(ctx, graph, model, memory, &loaded, &after));
-    if (change->weights_only && runtime == VC_RUNTIME_LAYERWISE) {
-        after.components[VC_MEMORY_PARAMETERS].bytes += loaded.largest; /* one tensor as floats is there, too */
+    own.runtime = runtime;
+    VC_TRY(vc_written_make(ctx, report, model, &written));
+    VC_TRY(vc_memory_estimate_written(ctx, graph, model, &own, &written, &after));
+    if (change->weights_only && runtime == VC_RUNTIME_LAYERWISE) { /* one tensor as floats is there, too */
+        after.components[VC_MEMORY_PARAMETERS].bytes += vc_written_largest(&written, own.weights, own.allocator);
     }
-    VC_TRY(decide(ctx, &after, memory, options, change, out));
+    VC_TRY(decide(ctx, &after, &own, options, change, out));
 out:
+    vc_written_release(ctx, &written);
     return status;
 }
 
@@ -56,7 +58,6 @@ enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *repo
     VC_TRY(decide(ctx, &counted, &memory, options, change, &change->before));
     memory.weights = vc_written_half_after(report);
     memory.activations = memory.weights == VC_DTYPE_NONE ? vc_written_type(report) : VC_DTYPE_NONE;
-    memory.runtime = VC_RUNTIME_NATIVE;
     change->runtime = vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
     VC_TRY(decide_after(ctx, report, model, graph, &memory, options, change, change->runtime, &change->after));
     VC_TRY(decide_after(ctx, report, model, graph, &memory, options, change, VC_RUNTIME_NATIVE, &change->native));

@@ -172,6 +172,13 @@ static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tens
     return vc_estimate_block(e, tensor->size_bytes, 1);
 }
 
+/* The tensors of the weights: those of the file, or of the one that is going to be written. */
+static const struct vc_tensor *list_tensors(const struct vc_estimate *e, size_t *n)
+{
+    *n = e->written != NULL ? e->written->n : vc_model_tensor_count(e->model);
+    return e->written != NULL ? e->written->tensors : e->model->tensors;
+}
+
 /* Elements of each tensor that this device has; those that the graph does not know are everywhere. NULL: no memory. */
 static uint64_t *count_held(struct vc_estimate *e, size_t n_tensors)
 {
@@ -205,39 +212,81 @@ static void set_decoded(struct vc_estimate *e, const uint64_t *floats, size_t n_
     }
 }
 
-/* All tensors of the file that are weights, whether the graph uses them or not: a loader reads them all. */
+/* A list of tensors as it is being loaded. */
+struct loading {
+    const struct vc_tensor *tensors;
+    size_t n;
+    uint64_t *held;   /* NULL: this device has all of everything */
+    uint64_t *floats; /* by tensor: what it becomes while a node reads it */
+    uint64_t largest; /* of these */
+    size_t *part;     /* by tensor: its first part, and behind these the next part of the same tensor */
+};
+
+static void load_tensor(struct vc_estimate *e, struct loading *l, size_t i)
+{
+    const struct vc_tensor *tensor = &l->tensors[i];
+    size_t owner = tensor->companion_of != VC_NO_TENSOR ? tensor->companion_of : i;
+    uint64_t bytes;
+
+    if (tensor->role != VC_ROLE_WEIGHT || tensor->alias_of != VC_NO_TENSOR) {
+        return;
+    }
+    if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL && !vc_name_is_statistic(tensor->name)) {
+        e->out->n_params = vc_estimate_sum(e, e->out->n_params, tensor->n_elems);
+    }
+    bytes = tensor_bytes(e, tensor, &l->floats[i]);
+    l->largest = vc_max_u64(l->largest, l->floats[i]);
+    load(e, l->held != NULL ? share(bytes, l->held[owner], l->tensors[owner].n_elems) : bytes);
+}
+
+/* Parts in their order. */
+static void chain_parts(struct loading *l)
+{
+    for (size_t i = 0; i < 2 * l->n; i++) {
+        l->part[i] = VC_NO_TENSOR;
+    }
+    for (size_t i = l->n; i-- > 0;) {
+        size_t owner = l->tensors[i].companion_of;
+
+        if (owner != VC_NO_TENSOR) {
+            l->part[l->n + i] = l->part[owner];
+            l->part[owner] = i;
+        }
+    }
+}
+
+/* All tensors of the file that are weights, whether the graph uses them or not: a loader reads them all, each with its
+ * parts, wherever the file has these. */
 static enum vc_status add_file(struct vc_estimate *e)
 {
-    size_t n = vc_model_tensor_count(e->model);
     bool divided = e->graph != NULL && (e->options.tp > 1 || e->options.pp > 1);
-    uint64_t *held = divided ? count_held(e, n) : NULL;
-    uint64_t *floats = vc_calloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *floats);
-    uint64_t largest = 0;
+    struct loading l = {.largest = 0};
+    enum vc_status status = VC_OK;
 
-    if ((divided && held == NULL) || floats == NULL) {
-        vc_free(e->ctx, held);
-        vc_free(e->ctx, floats);
-        return VC_E_NOMEM;
+    l.tensors = list_tensors(e, &l.n);
+    l.held = divided ? count_held(e, l.n) : NULL;
+    l.floats = vc_calloc_array(e->ctx, VC_TAG_MISC, l.n + 1, sizeof *l.floats);
+    l.part = vc_alloc_array(e->ctx, VC_TAG_MISC, 2 * l.n + 1, sizeof *l.part);
+    if ((divided && l.held == NULL) || l.floats == NULL || l.part == NULL) {
+        status = VC_E_NOMEM;
+        goto out;
     }
-    for (size_t i = 0; i < n; i++) {
-        const struct vc_tensor *tensor = vc_model_tensor(e->model, i);
-        size_t owner = tensor->companion_of != VC_NO_TENSOR ? tensor->companion_of : i;
-        uint64_t bytes;
-
-        if (tensor->role != VC_ROLE_WEIGHT || tensor->alias_of != VC_NO_TENSOR) {
+    chain_parts(&l);
+    for (size_t i = 0; i < l.n; i++) {
+        if (l.tensors[i].companion_of != VC_NO_TENSOR) {
             continue;
         }
-        if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL && !vc_name_is_statistic(tensor->name)) {
-            e->out->n_params = vc_estimate_sum(e, e->out->n_params, tensor->n_elems);
+        load_tensor(e, &l, i);
+        for (size_t k = l.part[i]; k != VC_NO_TENSOR; k = l.part[l.n + k]) {
+            load_tensor(e, &l, k);
         }
-        bytes = tensor_bytes(e, tensor, &floats[i]);
-        largest = vc_max_u64(largest, floats[i]);
-        load(e, divided ? share(bytes, held[owner], vc_model_tensor(e->model, owner)->n_elems) : bytes);
     }
-    set_decoded(e, floats, n, largest);
-    vc_free(e->ctx, floats);
-    vc_free(e->ctx, held);
-    return VC_OK;
+    set_decoded(e, l.floats, l.n, l.largest);
+out:
+    vc_free(e->ctx, l.part);
+    vc_free(e->ctx, l.floats);
+    vc_free(e->ctx, l.held);
+    return status;
 }
 
 /* What is in the file and in no list: its bytes, where they are known; else nobody knows what the weights take. */
@@ -281,19 +330,19 @@ static enum vc_status allocate(struct vc_estimate *e)
 
 enum vc_status vc_estimate_weights(struct vc_estimate *e)
 {
-    size_t most = (e->model != NULL ? vc_model_tensor_count(e->model) : 0) +
-                  (e->graph != NULL ? vc_graph_param_count(e->graph) : 0);
+    size_t most = e->graph != NULL ? vc_graph_param_count(e->graph) : 0;
+    size_t n = 0;
     enum vc_status status = VC_OK;
 
-    e->loads.bytes = vc_alloc_array(e->ctx, VC_TAG_MISC, most + 1, sizeof *e->loads.bytes);
+    if (e->model != NULL) {
+        (void)list_tensors(e, &n);
+    }
+    e->loads.bytes = vc_alloc_array(e->ctx, VC_TAG_MISC, most + n + 1, sizeof *e->loads.bytes);
     if (e->loads.bytes == NULL) {
         return VC_E_NOMEM;
     }
     count_layers(e);
-    if (e->written != NULL) {
-        vc_estimate_add(e, VC_MEMORY_PARAMETERS, e->written->bytes);
-        set_decoded(e, NULL, 0, e->written->runtime == VC_RUNTIME_LAYERWISE ? e->written->largest : 0);
-    } else if (e->model != NULL) {
+    if (e->model != NULL) {
         status = add_file(e);
     } else if (e->graph != NULL) {
         add_params(e);

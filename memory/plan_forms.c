@@ -7,18 +7,11 @@
 #include <vcompress/vcompress.h>
 
 #include "core/base/checked.h"
+#include "core/job/job_state.h"
 #include "memory/plan_inside.h"
-#include "memory/written.h"
 
-static const char *const shares[] = {"0.1", "0.2", "0.3", "0.4", "0.5"};
-static const double share_values[] = {0.1, 0.2, 0.3, 0.4, 0.5};
-
-static uint64_t rounded(const struct vc_planning *p, uint64_t bytes)
-{
-    uint64_t n = 0;
-
-    return vc_round_up_u64(bytes, p->align, &n) ? n : bytes;
-}
+static const char *const shares[VC_SHARES] = {"0.1", "0.2", "0.3", "0.4", "0.5"};
+static const double share_values[VC_SHARES] = {0.1, 0.2, 0.3, 0.4, 0.5};
 
 /* ---- errors ---- */
 
@@ -63,7 +56,7 @@ static double measured_error(const struct vc_planning *p, const struct vc_report
 }
 
 /* Of all weights: each tensor's error weighs as much as its squares do. Unmeasured ones have usual errors. */
-static void sum_errors(const struct vc_planning *p, const struct vc_report *report, struct vc_form *form)
+static void sum_errors(const struct vc_planning *p, const struct vc_report *report, struct vc_weights_form *form)
 {
     double change = 0;
     double whole = 0;
@@ -93,9 +86,9 @@ static void sum_errors(const struct vc_planning *p, const struct vc_report *repo
 }
 
 /* Units that are equally important: what of the weights is gone is the square of the error. */
-static void add_pruning(struct vc_form *form, uint64_t before)
+static void add_pruning(struct vc_weights_form *form, uint64_t before, uint64_t after)
 {
-    double left = before == 0 ? 1 : (double)form->n_params / (double)before;
+    double left = before == 0 ? 1 : (double)after / (double)before;
     double gone = left < 1 ? 1 - left : 0;
 
     form->error = sqrt(form->error * form->error + gone);
@@ -146,7 +139,7 @@ out:
     return status;
 }
 
-static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, const struct vc_form *form)
+static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, const struct vc_weights_form *form)
 {
     struct vc_quantize_options options;
     bool bf16 = form->type == VC_DTYPE_BF16;
@@ -172,131 +165,71 @@ static enum vc_runtime runtime_of(const struct vc_planning *p, const struct vc_r
     return vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
 }
 
-/* Plans what makes the form, and counts it. *ok: that is possible. */
-static enum vc_status count_form(struct vc_planning *p, struct vc_form *form, double share, bool *ok)
+/* What the model computes without that share of its neurons, with the sizes that are bound: the first job that removes
+ * them tells it, and is kept for that. */
+static enum vc_status take_graph(struct vc_planning *p, struct vc_job **job, size_t share, struct vc_weights_form *form)
 {
+    struct vc_slim *slim = &p->slim[share];
+    const char *name;
+    enum vc_status status = VC_OK;
+
+    if (slim->job == NULL) {
+        slim->job = *job;
+        *job = NULL;
+        slim->left = (struct vc_left){.ctx = p->ctx};
+        VC_TRY(vc_left_shapes(p->ctx, &slim->job->plan, &slim->left));
+        VC_TRY(vc_left_graph(p->ctx, &slim->job->plan, &slim->left));
+        for (uint32_t k = 0; (name = vc_graph_symbol(p->graph, k)) != NULL; k++) {
+            int64_t size = vc_graph_symbol_size(p->graph, k);
+
+            VC_TRY(size > 0 ? vc_graph_bind(p->ctx, slim->left.graph, name, size) : VC_OK);
+        }
+    }
+    form->graph = slim->left.graph;
+out:
+    return form->graph == NULL && status == VC_OK ? VC_E_UNSUPPORTED : status;
+}
+
+/* Plans what makes the form, and lists its tensors. *ok: that is possible. share: VC_SHARES: nothing is removed. */
+static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *form, size_t share, bool *ok)
+{
+    bool removes = share < VC_SHARES;
     struct vc_write_options write;
     struct vc_job *job = NULL;
     const struct vc_report *report;
-    struct vc_written loaded = {.type = form->type, .align = p->align};
     enum vc_status status;
 
     vc_write_defaults(&write);
     write.dry_run = true;
     write.rows_on_request = true;
     VC_TRY(vc_job_create(p->ctx, p->model, &job));
-    if (share > 0) {
-        VC_TRY(add_removal(p, job, share));
+    if (removes) {
+        VC_TRY(add_removal(p, job, share_values[share]));
     }
-    if (form->passes[0] != NULL && (share == 0 || form->passes[1] != NULL)) {
+    if (form->passes[0] != NULL && (!removes || form->passes[1] != NULL)) {
         VC_TRY(add_quantize(p, job, form));
     }
     VC_TRY(vc_job_plan(p->ctx, job, &write));
     report = vc_job_report(job);
     form->runtime = runtime_of(p, report);
-    loaded.runtime = form->runtime;
-    vc_written_add(&loaded, report);
-    form->parameter_bytes = loaded.bytes;
-    form->largest_bytes = loaded.largest;
-    form->n_params = report->n_params_after;
+    VC_TRY(vc_written_make(p->ctx, report, p->model, &form->written));
     form->counted = true;
     sum_errors(p, report, form);
-    if (share > 0) {
-        add_pruning(form, report->totals.n_params);
+    if (removes) {
+        add_pruning(form, report->totals.n_params, report->n_params_after);
+        VC_TRY(take_graph(p, &job, share, form));
     }
 out:
     vc_job_free(job);
     *ok = status == VC_OK;
+    if (status != VC_OK) {
+        vc_written_release(p->ctx, &form->written);
+    }
     if (is_refusal(status)) {
         vc_clear_error(p->ctx);
         status = VC_OK;
     }
     return status;
-}
-
-/* ---- without a file ---- */
-
-/* Which operators read a value: products (MatMul, Gemm, Conv) as their weight, or others. */
-enum { READ_BY_PRODUCT = 1, READ_OTHERWISE = 2 };
-
-/* For every value, how it is read (READ_BY_PRODUCT, READ_OTHERWISE). int8 keeps a weight as float where an operator
- * other than a product reads the weight, and where the last product does, the output head. The caller frees the array
- * with vc_free. Returns NULL if memory is short. */
-static unsigned char *list_readers(const struct vc_planning *p, uint32_t head)
-{
-    unsigned char *readers = vc_calloc_array(p->ctx, VC_TAG_MISC, (size_t)vc_graph_value_count(p->graph) + 1, 1);
-
-    for (uint32_t n = 0; readers != NULL && n < vc_graph_node_count(p->graph); n++) {
-        const struct vc_graph_node *node = vc_graph_node(p->graph, n);
-        bool product =
-            strcmp(node->op, "MatMul") == 0 || strcmp(node->op, "Gemm") == 0 || strcmp(node->op, "Conv") == 0;
-
-        for (unsigned k = 0; k < node->n_inputs; k++) {
-            if (node->inputs[k] != VC_NO_VALUE) {
-                readers[node->inputs[k]] |= product && k == 1 && n != head ? READ_BY_PRODUCT : READ_OTHERWISE;
-            }
-        }
-    }
-    return readers;
-}
-
-static uint64_t elems_of(const struct vc_graph_param *param, uint64_t *rows)
-{
-    uint64_t n = 1;
-
-    for (unsigned k = 0; k < param->n_dims; k++) {
-        n *= param->sliced && k == param->axis ? param->count : param->shape[k];
-    }
-    *rows = param->n_dims == 0 ? 1 : param->sliced && param->axis == 0 ? param->count : param->shape[0];
-    return n;
-}
-
-/* The last product with a weight. */
-static uint32_t head_of(const struct vc_graph *graph)
-{
-    uint32_t head = VC_NO_NODE;
-
-    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
-        const struct vc_graph_node *node = vc_graph_node(graph, n);
-        bool product = strcmp(node->op, "MatMul") == 0 || strcmp(node->op, "Gemm") == 0;
-
-        if (product && node->n_inputs > 1 && node->inputs[1] != VC_NO_VALUE &&
-            vc_graph_value(graph, node->inputs[1])->kind == VC_VALUE_PARAMETER) {
-            head = n;
-        }
-    }
-    return head;
-}
-
-/* Codes and an f32 per row for matrices that loaders look for codes in; embeddings, the head and the rest in half
- * precision. */
-static enum vc_status count_int8(const struct vc_planning *p, struct vc_form *form)
-{
-    unsigned char *readers = list_readers(p, head_of(p->graph));
-
-    if (readers == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (uint32_t k = 0; k < vc_graph_param_count(p->graph); k++) {
-        const struct vc_graph_param *param = vc_graph_param(p->graph, k);
-        uint64_t rows;
-        uint64_t n = elems_of(param, &rows);
-
-        if (param->tied_to != VC_NO_PARAM) {
-            continue;
-        }
-        if (n < VC_DEFAULT_MIN_ELEMS || rows == 0 || n / rows < VC_DEFAULT_MIN_ROW ||
-            readers[param->value] != READ_BY_PRODUCT) {
-            form->parameter_bytes += rounded(p, n * 2);
-        } else {
-            form->parameter_bytes += rounded(p, n) + rounded(p, rows * 4);
-        }
-        form->n_params += n;
-    }
-    form->counted = true;
-    form->error = VC_ERROR_INT8;
-    vc_free(p->ctx, readers);
-    return VC_OK;
 }
 
 /* ---- the list ---- */
@@ -314,26 +247,30 @@ static bool has_codes(const struct vc_model *model)
 }
 
 /* Adds one form, where it is possible. */
-static enum vc_status add_form(struct vc_planning *p, struct vc_form form, double share)
+static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form form, size_t share)
 {
     bool ok = true;
     enum vc_status status = VC_OK;
 
+    if (p->n_forms == VC_MAX_FORMS) {
+        return VC_OK;
+    }
     if (p->model != NULL) {
         status = count_form(p, &form, share, &ok);
     } else if (form.int8) {
-        status = count_int8(p, &form);
+        form.type = VC_DTYPE_I8; /* as the estimate counts what quantize --int8 would make of such weights */
+        form.error = VC_ERROR_INT8;
     } else {
         form.error = VC_ERROR_F16;
     }
-    if (status == VC_OK && ok && p->n_forms < VC_MAX_FORMS) {
+    if (status == VC_OK && ok) {
         p->forms[p->n_forms++] = form;
     }
     return status;
 }
 
 /* "quantize --int8 --rest fp16", and its tag. */
-static void set_quantize(struct vc_form *form, bool int8, bool bf16)
+static void set_quantize(struct vc_weights_form *form, bool int8, bool bf16)
 {
     form->int8 = int8;
     form->type = bf16 ? VC_DTYPE_BF16 : VC_DTYPE_F16;
@@ -343,12 +280,12 @@ static void set_quantize(struct vc_form *form, bool int8, bool bf16)
                                    : "quantize --fp16 --rest fp16";
 }
 
-static enum vc_status add_pruned(struct vc_planning *p, const struct vc_form *base, size_t share)
+static enum vc_status add_pruned(struct vc_planning *p, const struct vc_weights_form *base, size_t share)
 {
-    struct vc_form form = *base;
+    struct vc_weights_form form = *base;
 
     form.counted = false;
-    form.parameter_bytes = form.largest_bytes = form.n_params = 0;
+    form.written = (struct vc_written){.n = 0};
     form.share = shares[share];
     form.passes[1] = base->passes[0];
     form.passes[0] = vc_arena_printf(p->ctx, &p->out->arena, "prune --structured %s", shares[share]);
@@ -356,7 +293,7 @@ static enum vc_status add_pruned(struct vc_planning *p, const struct vc_form *ba
     if (form.passes[0] == NULL || form.tag == NULL) {
         return VC_E_NOMEM;
     }
-    return add_form(p, form, share_values[share]);
+    return add_form(p, form, share);
 }
 
 /* The groups that can be cut; a graph that does not tell is no failure. */
@@ -373,15 +310,15 @@ static enum vc_status find_couplings(struct vc_planning *p)
 
 static enum vc_status add_quantized(struct vc_planning *p, enum vc_dtype half)
 {
-    struct vc_form form = p->forms[0];
+    struct vc_weights_form form = p->forms[0];
     enum vc_status status = VC_OK;
 
     set_quantize(&form, false, false);
     if (half == VC_DTYPE_NONE && p->memory.weights != VC_DTYPE_F16 && p->memory.weights != VC_DTYPE_BF16) {
-        VC_TRY(add_form(p, form, 0));
+        VC_TRY(add_form(p, form, VC_SHARES));
     }
     set_quantize(&form, true, half == VC_DTYPE_BF16 || p->memory.weights == VC_DTYPE_BF16);
-    VC_TRY(add_form(p, form, 0));
+    VC_TRY(add_form(p, form, VC_SHARES));
 out:
     return status;
 }
@@ -400,7 +337,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     if (!p->options.runtime_given && coded) {
         p->memory.runtime = vc_memory_runtime(vc_model_layout(p->model));
     }
-    p->forms[p->n_forms++] = (struct vc_form){
+    p->forms[p->n_forms++] = (struct vc_weights_form){
         .type = p->memory.weights == VC_DTYPE_NONE && !trains ? half : p->memory.weights, .runtime = p->memory.runtime};
     if (trains || coded || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
         return VC_OK; /* what is trained is not compressed, and what is compressed stays as it is */
@@ -413,12 +350,23 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     }
     n_whole = p->n_forms;
     for (size_t k = 0; p->couplings != NULL && k < n_whole; k++) {
-        const struct vc_form base = p->forms[k];
+        const struct vc_weights_form base = p->forms[k];
 
-        for (size_t s = 0; s < sizeof shares / sizeof shares[0]; s++) {
+        for (size_t s = 0; s < VC_SHARES; s++) {
             VC_TRY(add_pruned(p, &base, s));
         }
     }
 out:
     return status;
+}
+
+void vc_plan_forms_release(struct vc_planning *p)
+{
+    for (size_t k = 0; k < p->n_forms; k++) {
+        vc_written_release(p->ctx, &p->forms[k].written);
+    }
+    for (size_t s = 0; s < VC_SHARES; s++) {
+        vc_left_free(&p->slim[s].left);
+        vc_job_free(p->slim[s].job);
+    }
 }

@@ -8,21 +8,33 @@
 #include <vcompress/sensitivity.h>
 
 #include "core/base/arena.h"
+#include "graph/left.h"
+#include "memory/written.h"
 
 #define VC_MAX_FORMS 24
 
+/* Shares of the neurons that may go, the least first. */
+#define VC_SHARES 5
+
 /* Weights after passes, or as they are. */
-struct vc_form {
+struct vc_weights_form {
     enum vc_dtype type;    /* they are loaded as that where they are floats: vc_memory_options.weights */
     bool int8;             /* with codes */
     const char *share;     /* of neurons that go, "0.2"; NULL: none */
     const char *tag;       /* of the output's name, "slim.int8"; NULL: nothing is written */
     const char *passes[2]; /* in their order, "quantize --int8 --rest fp16"; NULL: none */
-    bool counted;          /* parameter_bytes and what follows hold; else they are those of the model as it is */
+    bool counted;          /* written, after passes over a file; else the weights are those of the model as it is */
+    struct vc_written written;
+    struct vc_graph *graph; /* what the model computes then; NULL: what it does as it is */
     enum vc_runtime runtime;
-    uint64_t parameter_bytes, largest_bytes, n_params;
     double error;
     bool measured;
+};
+
+/* A model without a share of its neurons: what it computes, and the job that its names belong to. */
+struct vc_slim {
+    struct vc_job *job;
+    struct vc_left left;
 };
 
 /* What is being planned. */
@@ -35,9 +47,10 @@ struct vc_planning {
     struct vc_recipe_options options;
     struct vc_recipes *out;
     const char *batch_symbol; /* of the graph; NULL: it has none */
-    uint64_t batch, align;
-    struct vc_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */
+    uint64_t batch;
+    struct vc_weights_form *forms; /* VC_MAX_FORMS; in the arena of out, which has their texts */
     size_t n_forms;
+    struct vc_slim slim[VC_SHARES];
     struct vc_couplings *couplings; /* NULL: none that can be cut */
     struct vc_sensitivity *scan;
 };
@@ -61,7 +74,7 @@ enum vc_spread {
 
 /* A recipe before it has words. */
 struct vc_choice {
-    const struct vc_form *form;
+    const struct vc_weights_form *form;
     struct vc_memory_options memory;
     struct vc_memory_report report;
     struct vc_fit fit;
@@ -79,6 +92,7 @@ struct vc_choice {
 
 /* Fills p->forms; the first is the model as it is. */
 enum vc_status vc_plan_forms(struct vc_planning *p);
+void vc_plan_forms_release(struct vc_planning *p);
 /* Fills the texts of the recipe, in the arena of p->out. */
 enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choice, struct vc_recipe *recipe);
 

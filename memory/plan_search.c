@@ -8,7 +8,6 @@
 #include "core/base/ctx.h"
 #include "core/base/option_struct.h"
 #include "memory/plan_inside.h"
-#include "memory/written.h"
 
 #define LEAST_CONTEXT 256
 #define MAX_CHOICES   4096
@@ -50,50 +49,56 @@ static bool may(const struct vc_planning *p, enum vc_lever lever)
 
 /* ---- one choice ---- */
 
-/* With what passes leave of the weights, in place of what is there. */
-static enum vc_status count(const struct vc_planning *p, const struct vc_form *form,
-                            const struct vc_memory_options *memory, struct vc_memory_report *report)
+static struct vc_graph *graph_of(const struct vc_planning *p, const struct vc_weights_form *form)
 {
-    const struct vc_written loaded = {
-        .runtime = form->runtime, .bytes = form->parameter_bytes, .largest = form->largest_bytes};
-    enum vc_status status;
-
-    if (!form->counted) {
-        return vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
-    }
-    VC_TRY(vc_memory_estimate_written(p->ctx, p->graph, p->model, memory, &loaded, report));
-    report->n_params = form->n_params;
-out:
-    return status;
+    return form->graph != NULL ? form->graph : p->graph;
 }
 
-static enum vc_status bind(const struct vc_planning *p, uint64_t batch)
+/* With what passes leave of the weights, in place of what is there. */
+static enum vc_status count(const struct vc_planning *p, const struct vc_weights_form *form,
+                            const struct vc_memory_options *memory, struct vc_memory_report *report)
+{
+    return form->counted
+               ? vc_memory_estimate_written(p->ctx, graph_of(p, form), p->model, memory, &form->written, report)
+               : vc_memory_estimate(p->ctx, p->graph, p->model, memory, report);
+}
+
+static enum vc_status bind(const struct vc_planning *p, struct vc_graph *graph, uint64_t batch)
 {
     return p->batch_symbol == NULL || batch == 0 ? VC_OK
-                                                 : vc_graph_bind(p->ctx, p->graph, p->batch_symbol, (int64_t)batch);
+                                                 : vc_graph_bind(p->ctx, graph, p->batch_symbol, (int64_t)batch);
+}
+
+/* As vc_fit_decide has it; windows of images that are copied depend on the batch. */
+static enum vc_status judge(const struct vc_planning *p, struct vc_choice *choice)
+{
+    struct vc_fit_options fit;
+
+    if (p->fit == NULL || p->memory.im2col_images == 0) {
+        return vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, p->fit, &choice->fit);
+    }
+    fit = *p->fit;
+    fit.workspace_bytes = choice->report.components[VC_MEMORY_WORKSPACE].bytes;
+    return vc_fit_decide(p->ctx, &choice->report, &choice->memory, p->options.visible_bytes, &fit, &choice->fit);
 }
 
 /* Counts it and adds it to the list. One whose sizes overflow is none. */
 static enum vc_status try_choice(struct search *s, struct vc_choice choice)
 {
     struct vc_planning *p = s->p;
-    struct vc_memory_options memory = choice.memory;
     enum vc_status status;
 
     if (s->n == MAX_CHOICES) {
         return VC_OK;
     }
-    if (choice.form->counted) {
-        memory.runtime = VC_RUNTIME_NATIVE;
-    }
-    VC_TRY(bind(p, choice.batch));
-    status = count(p, choice.form, &memory, &choice.report);
+    VC_TRY(bind(p, graph_of(p, choice.form), choice.batch));
+    status = count(p, choice.form, &choice.memory, &choice.report);
     if (status == VC_E_ARGUMENT && s->n != 0) {
         vc_clear_error(p->ctx);
         return VC_OK;
     }
     VC_TRY(status);
-    VC_TRY(vc_fit_decide(p->ctx, &choice.report, &choice.memory, p->options.visible_bytes, p->fit, &choice.fit));
+    VC_TRY(judge(p, &choice));
     choice.number = s->n;
     s->choices[s->n++] = choice;
 out:
@@ -142,7 +147,8 @@ static unsigned width_of(enum vc_dtype dtype, unsigned otherwise)
 }
 
 /* Types of keys and values: as they are, then narrower ones. Returns how many. */
-static size_t list_caches(const struct vc_planning *p, const struct vc_form *form, enum vc_dtype *types, double *errors)
+static size_t list_caches(const struct vc_planning *p, const struct vc_weights_form *form, enum vc_dtype *types,
+                          double *errors)
 {
     enum vc_dtype type = form->type != VC_DTYPE_NONE ? form->type : vc_memory_float_type(p->graph, p->model);
     unsigned values = type == VC_DTYPE_F16 || type == VC_DTYPE_BF16 || type == VC_DTYPE_I8 ? 2 : 4;
@@ -172,7 +178,7 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
     enum vc_status status = VC_OK;
 
     for (size_t f = 0; f < p->n_forms; f++) {
-        const struct vc_form *form = &p->forms[f];
+        const struct vc_weights_form *form = &p->forms[f];
         enum vc_dtype types[3];
         double errors[3];
         size_t n = list_caches(p, form, types, errors);
@@ -194,7 +200,7 @@ static enum vc_status try_forms(struct search *s, uint64_t batch, uint64_t conte
             for (enum vc_spread spread = VC_SPREAD_NONE; spread <= VC_SPREAD_STAGES; spread++) {
                 struct vc_choice one = choice;
 
-                if (can_spread(p, spread) && (spread == VC_SPREAD_NONE || !form->counted)) {
+                if (can_spread(p, spread)) {
                     put_spread(p, spread, &one);
                     VC_TRY(try_choice(s, one));
                 }
@@ -359,6 +365,15 @@ static int by_harm(const void *a, const void *b)
                                                     : order((double)x->number, (double)y->number);
 }
 
+static enum vc_status copy_text(struct vc_planning *p, const char **text)
+{
+    if (*text == NULL) {
+        return VC_OK;
+    }
+    *text = vc_arena_copy(p->ctx, &p->out->arena, *text, strlen(*text));
+    return *text == NULL ? VC_E_NOMEM : VC_OK;
+}
+
 static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice)
 {
     struct vc_recipes *out = p->out;
@@ -371,6 +386,9 @@ static enum vc_status keep(struct vc_planning *p, const struct vc_choice *choice
     VC_TRY_ALLOC(report);
     *memory = choice->memory;
     *report = choice->report;
+    VC_TRY(copy_text(p, &report->peak_at)); /* graphs of forms end with the planning */
+    VC_TRY(copy_text(p, &report->eager_at));
+    VC_TRY(copy_text(p, &report->unknown_name));
     *recipe = (struct vc_recipe){.memory = memory,
                                  .report = report,
                                  .fit = choice->fit,
@@ -432,7 +450,6 @@ static enum vc_status make(struct vc_planning *p)
     struct search s = {.p = p};
     enum vc_status status = VC_OK;
 
-    p->align = vc_written_align(p->memory.allocator);
     find_batch(p);
     if (p->options.scan && p->model != NULL) {
         VC_TRY(vc_model_sensitivity(p->ctx, p->model, NULL, &p->scan));
@@ -443,7 +460,8 @@ static enum vc_status make(struct vc_planning *p)
     VC_TRY(p->memory.mode != VC_MEMORY_INFER ? search_training(&s) : search_inference(&s));
     VC_TRY(choose(&s));
 out:
-    (void)bind(p, p->batch);
+    (void)bind(p, p->graph, p->batch);
+    vc_plan_forms_release(p);
     vc_free(p->ctx, s.choices);
     return status;
 }

@@ -32,7 +32,7 @@ static void add_number(struct vc_text *text, const char *what, uint64_t n)
 
 static void describe(const struct vc_planning *p, const struct vc_choice *choice, struct vc_text *text)
 {
-    const struct vc_form *form = choice->form;
+    const struct vc_weights_form *form = choice->form;
     const struct vc_memory_options *m = &choice->memory;
 
     if (form->int8) {
@@ -79,7 +79,7 @@ static void describe(const struct vc_planning *p, const struct vc_choice *choice
 
 enum vc_status vc_plan_words(struct vc_planning *p, const struct vc_choice *choice, struct vc_recipe *recipe)
 {
-    const struct vc_form *form = choice->form;
+    const struct vc_weights_form *form = choice->form;
     struct vc_text text;
 
     vc_text_init(&text, p->ctx);

@@ -1,21 +1,9 @@
 /* written.c - see written.h. */
 #include "memory/written.h"
 
+#include <string.h>
+
 #include "core/base/checked.h"
-
-uint64_t vc_written_align(enum vc_allocator allocator)
-{
-    static const uint64_t aligns[] = {1, 256, 512};
-
-    return (unsigned)allocator < 3 ? aligns[allocator] : 1;
-}
-
-static uint64_t rounded(const struct vc_written *l, uint64_t bytes)
-{
-    uint64_t n = 0;
-
-    return vc_round_up_u64(bytes, l->align, &n) ? n : bytes;
-}
 
 static bool is_float(enum vc_dtype dtype)
 {
@@ -37,43 +25,146 @@ static uint64_t elems_after(const struct vc_report_row *row)
     return n;
 }
 
-/* As vc_memory_estimate counts a tensor of a file. */
-static void add_row(struct vc_written *l, const struct vc_report_row *row)
-{
-    uint64_t n = elems_after(row);
-    uint64_t floats = rounded(l, n * vc_dtype_size(l->type != VC_DTYPE_NONE      ? l->type
-                                                   : is_float(row->dtype_before) ? row->dtype_before
-                                                                                 : VC_DTYPE_F32));
-    uint64_t stored = 0;
-    uint64_t codes = row->bytes_after;
+/* ---- the list ---- */
 
-    if (row->n_parts == 0 && is_float(row->dtype_after)) {
-        l->bytes += l->type != VC_DTYPE_NONE ? rounded(l, n * vc_dtype_size(l->type)) : rounded(l, codes);
-        return;
+static enum vc_status copy_shape(struct vc_ctx *ctx, struct vc_written *w, unsigned n_dims, const uint64_t *shape,
+                                 const uint64_t **out)
+{
+    uint64_t *copy = vc_arena_alloc(ctx, &w->arena, (n_dims + 1U) * sizeof *copy);
+
+    for (unsigned k = 0; copy != NULL && k < n_dims; k++) {
+        copy[k] = shape[k];
     }
-    if (row->n_parts == 0 && !vc_dtype_is_quantized(row->dtype_after)) {
-        l->bytes += rounded(l, codes);
-        return;
+    *out = copy;
+    return copy == NULL ? VC_E_NOMEM : VC_OK;
+}
+
+/* What the layout keeps with every weight that is codes, beside the parts that passes make: compressed-tensors its
+ * shape, two i64. */
+static uint64_t constant_bytes(const struct vc_report *report)
+{
+    const struct vc_layout *layout = report->layouts != NULL ? report->layouts[0] : NULL;
+
+    return layout != NULL && strcmp(layout->name, "compressed-tensors") == 0 ? 16 : 0;
+}
+
+static void add_constant(struct vc_written *w, size_t tensor, uint64_t bytes)
+{
+    w->tensors[w->n++] = (struct vc_tensor){.name = w->tensors[tensor].name,
+                                            .dtype = VC_DTYPE_I64,
+                                            .n_elems = bytes / 8,
+                                            .size_bytes = bytes,
+                                            .companion_of = tensor,
+                                            .alias_of = VC_NO_TENSOR,
+                                            .role = VC_ROLE_WEIGHT};
+}
+
+/* A tensor and its parts. */
+static enum vc_status add_row(struct vc_ctx *ctx, struct vc_written *w, const struct vc_report_row *row, size_t tensor)
+{
+    struct vc_tensor *t = &w->tensors[tensor];
+    enum vc_dtype source = t->quant != NULL              ? t->quant->source_dtype
+                           : is_float(row->dtype_before) ? row->dtype_before
+                                                         : VC_DTYPE_F32;
+    enum vc_status status;
+
+    *t = (struct vc_tensor){.name = t->name,
+                            .dtype = row->dtype_after,
+                            .n_dims = row->n_dims_after,
+                            .n_elems = elems_after(row),
+                            .size_bytes = row->bytes_after,
+                            .companion_of = VC_NO_TENSOR,
+                            .alias_of = VC_NO_TENSOR,
+                            .role = VC_ROLE_WEIGHT};
+    VC_TRY(copy_shape(ctx, w, row->n_dims_after, row->shape_after, &t->shape));
+    if (row->n_parts != 0) {
+        w->quants[source].source_dtype = source;
+        t->quant = &w->quants[source];
     }
     for (size_t k = 0; k < row->n_parts; k++) {
-        stored += rounded(l, row->parts[k].bytes);
-        codes -= vc_min_u64(codes, row->parts[k].bytes);
+        const struct vc_report_part *part = &row->parts[k];
+        struct vc_tensor *own = &w->tensors[w->n];
+
+        *own = (struct vc_tensor){.name = t->name,
+                                  .dtype = part->dtype,
+                                  .n_dims = part->n_dims,
+                                  .n_elems = 1,
+                                  .size_bytes = part->bytes,
+                                  .companion_of = tensor,
+                                  .alias_of = VC_NO_TENSOR,
+                                  .role = VC_ROLE_WEIGHT};
+        VC_TRY(copy_shape(ctx, w, part->n_dims, part->shape, &own->shape));
+        for (unsigned d = 0; d < part->n_dims; d++) {
+            own->n_elems *= part->shape[d];
+        }
+        t->size_bytes -= vc_min_u64(t->size_bytes, part->bytes);
+        w->n++;
     }
-    stored += rounded(l, codes);
-    l->largest = vc_max_u64(l->largest, floats);
-    l->bytes += l->runtime == VC_RUNTIME_DEQUANTIZE ? floats : stored;
+out:
+    return status;
 }
 
-void vc_written_add(struct vc_written *loaded, const struct vc_report *report)
+enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
+                               struct vc_written *out)
 {
+    size_t n = vc_model_tensor_count(model);
+    size_t n_parts = 0;
     struct vc_report_row row;
+    enum vc_status status = VC_OK;
 
     for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
-        if (is_written(&row)) {
-            add_row(loaded, &row);
+        n_parts += is_written(&row) && row.n_parts != 0 ? row.n_parts + 1 : 0;
+    }
+    out->tensors = vc_alloc_array(ctx, VC_TAG_MISC, n + n_parts + 1, sizeof *out->tensors);
+    VC_TRY_ALLOC(out->tensors);
+    out->quants = vc_calloc_array(ctx, VC_TAG_MISC, VC_DTYPE_COUNT, sizeof *out->quants);
+    VC_TRY_ALLOC(out->quants);
+    for (size_t i = 0; i < n; i++) {
+        out->tensors[i] = *vc_model_tensor(model, i);
+        out->tensors[i].role = VC_ROLE_OTHER;
+    }
+    out->n = n;
+    for (size_t k = 0; vc_report_get_row(report, k, &row); k++) {
+        size_t tensor = is_written(&row) ? vc_model_find(model, row.name) : VC_NO_TENSOR;
+
+        VC_TRY(tensor != VC_NO_TENSOR ? add_row(ctx, out, &row, tensor) : VC_OK);
+        if (tensor != VC_NO_TENSOR && row.n_parts != 0 && constant_bytes(report) != 0) {
+            add_constant(out, tensor, constant_bytes(report));
         }
     }
+out:
+    return status;
 }
+
+void vc_written_release(struct vc_ctx *ctx, struct vc_written *written)
+{
+    vc_free(ctx, written->tensors);
+    vc_free(ctx, written->quants);
+    vc_arena_release(ctx, &written->arena);
+    *written = (struct vc_written){.n = 0};
+}
+
+uint64_t vc_written_largest(const struct vc_written *written, enum vc_dtype type, enum vc_allocator allocator)
+{
+    static const uint64_t aligns[] = {1, 256, 512};
+    uint64_t largest = 0;
+
+    for (size_t i = 0; i < written->n; i++) {
+        const struct vc_tensor *t = &written->tensors[i];
+        bool coded = t->quant != NULL || vc_dtype_is_quantized(t->dtype);
+        uint64_t bytes = t->n_elems * vc_dtype_size(type != VC_DTYPE_NONE ? type
+                                                    : t->quant != NULL    ? t->quant->source_dtype
+                                                                          : VC_DTYPE_F16);
+        uint64_t rounded = 0;
+
+        if (coded && t->role == VC_ROLE_WEIGHT) {
+            largest = vc_max_u64(largest, vc_round_up_u64(bytes, aligns[allocator], &rounded) ? rounded : bytes);
+        }
+    }
+    return largest;
+}
+
+/* ---- types ---- */
 
 /* *all: of those so far, VC_DTYPE_NONE before the first. False: they are not of one type. */
 static bool same_type(enum vc_dtype dtype, enum vc_dtype *all)

@@ -1,23 +1,33 @@
-/* written.h - what the weights of an output take once they are loaded, from the report of the job that makes it. Called
- * by the recipes of a plan and by the verdicts of a report. */
+/* written.h - the weights of an output before it is written, from the report of the job that makes it: the same list of
+ * tensors as a reader of the file has, so that an estimate of them is that of the file. Called by the recipes of a plan
+ * and by the verdicts of a report. */
 #ifndef VC_MEMORY_WRITTEN_H
 #define VC_MEMORY_WRITTEN_H
 
 #include <vcompress/fit.h>
 #include <vcompress/report.h>
 
+#include "core/base/arena.h"
+
+/* Starts as zeros. */
 struct vc_written {
-    enum vc_dtype type; /* that floats are loaded as; VC_DTYPE_NONE: as they are stored */
-    enum vc_runtime runtime;
-    uint64_t align;
-    uint64_t bytes;
-    uint64_t largest; /* tensor that has codes, as floats */
+    struct vc_tensor *tensors; /* those of the model, by the same numbers, then the parts of codes; what is not written
+                                  has VC_ROLE_OTHER */
+    size_t n;
+    struct vc_quant *quants; /* of codes, by the type that they were made from */
+    struct vc_arena arena;   /* shapes */
 };
 
-/* Adds all weights of the output. type, runtime and align have to be set. */
-void vc_written_add(struct vc_written *loaded, const struct vc_report *report);
+/* model: what the job reads. Ended by vc_written_release, also after a failure; the model outlives it, the job need
+ * not. */
+enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
+                               struct vc_written *out);
+void vc_written_release(struct vc_ctx *ctx, struct vc_written *written);
 
-/* vc_memory_estimate of the model with these as its weights; `options` have VC_RUNTIME_NATIVE. */
+/* The largest tensor that has codes, as floats of that type (VC_DTYPE_NONE: what it was made from), rounded up. */
+uint64_t vc_written_largest(const struct vc_written *written, enum vc_dtype type, enum vc_allocator allocator);
+
+/* vc_memory_estimate of the model with these as its weights. */
 enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_graph *graph,
                                           const struct vc_model *model, const struct vc_memory_options *options,
                                           const struct vc_written *written, struct vc_memory_report *out);
@@ -28,8 +38,5 @@ enum vc_dtype vc_written_half(const struct vc_model *model);
 enum vc_dtype vc_written_half_after(const struct vc_report *report);
 /* That of most elements of the output that are floats; VC_DTYPE_NONE: there are none. */
 enum vc_dtype vc_written_type(const struct vc_report *report);
-
-/* What the allocator rounds blocks up to. */
-uint64_t vc_written_align(enum vc_allocator allocator);
 
 #endif

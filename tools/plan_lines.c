@@ -178,7 +178,7 @@ static void put_question(FILE *to, const struct app *app, const struct plan_line
         fprintf(to, " --dtype %s", type_word(m->weights));
     }
     put_devices(to, app, m);
-    if (recipe->batch > 1) {
+    if (recipe->batch > 1 || (recipe->batch == 1 && options_seen(&app->parsed, "size"))) { /* which may say more */
         fprintf(to, " --batch %llu", (unsigned long long)recipe->batch);
     }
     if (m->context_tokens != 0) {

@@ -249,8 +249,8 @@ struct vc_allocated {
 };
 
 /* What the allocator of PyTorch (native, defaults) has taken from the device after these requests: sizes rounded to 512
- * bytes; segments of 2 MiB for up to 1 MiB, of 20 MiB for less than 10 MiB, else of the size in steps of 2 MiB; blocks
- * are split, joined and used again. VC_E_ARGUMENT: an id of a request that has no memory. */
+ * bytes, nothing for none; segments of 2 MiB for up to 1 MiB, of 20 MiB for less than 10 MiB, else of the size in steps
+ * of 2 MiB; blocks are split, joined and used again. VC_E_ARGUMENT: an id of a request that has no memory. */
 VC_API enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
                                            struct vc_allocated *out);
 

@@ -244,7 +244,8 @@ static void test_caching(void **unused)
         {{NEW(10 * M)}, 1, 10 * M, 10 * M, 10 * M},
         {{NEW(11 * M)}, 1, 12 * M, 12 * M, 12 * M}, /* a rest of 1 MiB is not split off */
         {{NEW(21 * M - 1024)}, 1, 21 * M - 1024, 22 * M, 22 * M},
-        {{NEW(0)}, 1, 512, 2 * M, 2 * M},
+        {{NEW(0)}, 1, 0, 0, 0}, /* c10 asks its allocator for nothing */
+        {{NEW(0), FREE(0), NEW(1)}, 3, 512, 2 * M, 2 * M},
         /* three in one segment, the fourth needs another */
         {{NEW(6 * M), NEW(6 * M), NEW(6 * M), NEW(6 * M)}, 4, 24 * M, 40 * M, 40 * M},
         /* what is freed is used again, of the blocks that are large enough the smallest */
