@@ -158,7 +158,7 @@ static void release(struct caching *c, uint32_t block)
 }
 
 static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct vc_allocation *requests, size_t n,
-                            uint32_t *of_request, uint64_t *reserved)
+                            uint32_t *of_request, uint64_t *reserved, uint64_t *given)
 {
     for (size_t k = 0; k < n; k++) {
         const struct vc_allocation *r = &requests[k];
@@ -188,6 +188,9 @@ static enum vc_status serve(struct vc_ctx *ctx, struct caching *c, const struct 
         if (reserved != NULL) {
             reserved[k] = c->out->reserved;
         }
+        if (given != NULL) {
+            given[k] = of_request[k] < EMPTY ? c->blocks[of_request[k]].bytes : 0;
+        }
     }
     return VC_OK;
 }
@@ -196,11 +199,11 @@ enum vc_status vc_allocator_emulate(struct vc_ctx *ctx, const struct vc_allocati
                                     struct vc_allocated *out)
 {
     vc_clear_error(ctx);
-    return vc_allocator_trace(ctx, requests, n, out, NULL);
+    return vc_allocator_trace(ctx, requests, n, out, NULL, NULL);
 }
 
 enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
-                                  struct vc_allocated *out, uint64_t *reserved)
+                                  struct vc_allocated *out, uint64_t *reserved, uint64_t *given)
 {
     struct caching c = {.out = out};
     uint32_t *of_request = NULL;
@@ -216,7 +219,7 @@ enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation
     of_request = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *of_request);
     status = c.blocks == NULL || c.pools[0].sorted == NULL || c.pools[1].sorted == NULL || of_request == NULL
                  ? VC_E_NOMEM
-                 : serve(ctx, &c, requests, n, of_request, reserved);
+                 : serve(ctx, &c, requests, n, of_request, reserved, given);
     vc_free(ctx, of_request);
     vc_free(ctx, c.pools[1].sorted);
     vc_free(ctx, c.pools[0].sorted);

@@ -4,7 +4,7 @@
 
 #include "core/base/option_struct.h"
 #include "graph/sizes.h"
-#include "memory/estimate.h"
+#include "memory/by_layer.h"
 
 #define MIB          ((uint64_t)1 << 20)
 #define FEW_SEGMENTS (64 * MIB) /* of an allocator, that are not full, where its requests are not known */
@@ -316,8 +316,12 @@ static enum vc_status add_activations(struct vc_estimate *e, unsigned stage)
     if (trains) {
         count_in_flight(&e->options, stage, &in_flight, &of);
         e->out->stages[stage].in_flight = (double)in_flight / (double)of;
+        vc_layers_activations(e, e->timeline.loss_step, in_flight, of);
         kept = vc_ceil_div_u64(vc_estimate_product(e, kept, in_flight), of);
         c[VC_MEMORY_INPUTS].bytes = vc_estimate_product(e, c[VC_MEMORY_INPUTS].bytes, vc_ceil_div_u64(in_flight, of));
+    }
+    if (!trains) {
+        vc_layers_activations(e, packing.peak_step, 1, 1);
     }
     vc_estimate_add(e, VC_MEMORY_ACTIVATIONS, kept);
     c[VC_MEMORY_ACTIVATIONS].known = c[VC_MEMORY_TRANSIENT].known = VC_KNOWN_MODELLED;
@@ -403,7 +407,7 @@ static void set_unread(struct vc_estimate *e)
 /* ---- all of it ---- */
 
 /* One stage of a pipeline, or the whole model. */
-static enum vc_status run(struct vc_estimate *e, unsigned stage)
+enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
 {
     struct vc_memory_report teacher;
     enum vc_status status = VC_OK;
@@ -411,6 +415,7 @@ static enum vc_status run(struct vc_estimate *e, unsigned stage)
     VC_TRY(vc_check_cancelled(e->ctx));
     if (e->graph != NULL) {
         VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, stage, &e->storages));
+        vc_layers_begin(e);
         VC_TRY(vc_estimate_states(e));
     }
     VC_TRY(vc_estimate_weights(e));
@@ -456,7 +461,7 @@ out:
         vc_storages_release(&e->storages);
     }
     vc_free(e->ctx, e->parts);
-    vc_free(e->ctx, e->loads.bytes);
+    vc_free(e->ctx, e->requests.list);
     vc_timeline_release(e->ctx, &e->timeline);
     return status;
 }
@@ -475,7 +480,7 @@ static enum vc_status run_stages(struct vc_estimate *e)
         bool best;
 
         one.out = &own;
-        VC_TRY(run(&one, k));
+        VC_TRY(vc_estimate_run(&one, k));
         stages[k] = (struct vc_memory_stage){own.moments[VC_MOMENT_PEAK].bytes, own.stages[k].in_flight};
         best = e->options.stage == 0 ? k == 0 || own.moments[VC_MOMENT_PEAK].bytes > out->moments[VC_MOMENT_PEAK].bytes
                                      : k + 1 == e->options.stage;
@@ -561,7 +566,7 @@ static enum vc_status estimate(struct vc_estimate *e, const struct vc_memory_opt
     if (e->options.pp > 1) {
         VC_TRY(run_stages(e));
     } else {
-        VC_TRY(run(e, 0));
+        VC_TRY(vc_estimate_run(e, 0));
         e->out->n_stages = e->out->stage = 1;
         e->out->stages[0].peak_bytes = e->out->moments[VC_MOMENT_PEAK].bytes;
     }

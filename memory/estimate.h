@@ -1,13 +1,15 @@
 /* estimate.h - what the parts of an estimate share: a report in the making, and sums that notice when they overflow.
  *
- *     estimate.c   options, activations, moments, stages of a pipeline, a teacher
- *     float_type.c the usual type of floats
- *     loaded.c     weights as they are loaded
- *     states.c     gradients, states of the optimizer, masters, adapters, ZeRO
- *     cache.c      keys and values
- *     points.c     a run as points in time
- *     reserve.c    what PyTorch's allocator takes
- *     recompute.c  which parts are computed again within a budget */
+ *     estimate.c      options, activations, moments, stages of a pipeline, a teacher
+ *     float_type.c    the usual type of floats
+ *     loaded.c        weights as they are loaded
+ *     states.c        gradients, states of the optimizer, masters, adapters, ZeRO
+ *     state_blocks.c  all of these as blocks of an allocator
+ *     by_layer.c      what single layers take of it
+ *     cache.c         keys and values
+ *     points.c        a run as points in time
+ *     reserve.c       what PyTorch's allocator takes
+ *     recompute.c     which parts are computed again within a budget */
 #ifndef VC_MEMORY_ESTIMATE_H
 #define VC_MEMORY_ESTIMATE_H
 
@@ -17,12 +19,23 @@
 #include "memory/timeline.h"
 #include "memory/written.h"
 
-/* The tensors of VC_MEMORY_PARAMETERS, each a block of memory, in the order of their loading. */
-struct vc_loads {
-    uint64_t *bytes;
-    size_t n;
-    uint64_t allocated; /* of all, with what PyTorch's allocator does not divide */
+/* A tensor of the weights, gradients, states or masters: a block of memory of its own. */
+struct vc_request {
+    uint64_t bytes; /* rounded to `align` */
+    uint64_t block; /* with what PyTorch's allocator does not divide */
+    uint32_t param; /* of the graph; VC_NO_PARAM: not known, or an adapter */
+    uint8_t kind;   /* enum vc_memory_kind */
+    bool adapter;
+    const char *tensor; /* that it is, or belongs to */
 };
+
+struct vc_requests {
+    struct vc_request *list;
+    size_t n, capacity;
+    bool failed; /* no memory for it */
+};
+
+struct vc_layer_table;
 
 struct vc_estimate {
     struct vc_ctx *ctx;
@@ -39,11 +52,12 @@ struct vc_estimate {
     struct vc_storages storages;
     struct vc_timeline timeline;
     struct vc_memory_report *out;
-    struct vc_loads loads;
-    uint64_t layer_largest; /* bytes of the weights of one module, of those that ZeRO collects */
-    uint64_t logits;        /* of the teacher */
-    uint32_t *parts;        /* VC_RECOMPUTE_AUTO: storages.parts */
-    const char *unread;     /* a tensor of the file, or what it has, whose bytes nobody knows; NULL: all are known */
+    struct vc_requests requests;
+    struct vc_layer_table *layers; /* gets what each layer takes; NULL: nobody asks (by_layer.c) */
+    uint64_t layer_largest;        /* bytes of the weights of one module, of those that ZeRO collects */
+    uint64_t logits;               /* of the teacher */
+    uint32_t *parts;               /* VC_RECOMPUTE_AUTO: storages.parts */
+    const char *unread; /* a tensor of the file, or what it has, whose bytes nobody knows; NULL: all are known */
     bool overflow;
 };
 
@@ -77,6 +91,12 @@ static inline void vc_estimate_add(struct vc_estimate *e, enum vc_memory_kind co
     e->out->components[component].bytes = vc_estimate_sum(e, e->out->components[component].bytes, bytes);
 }
 
+/* Adds a tensor of so many bytes, rounded, to the component: see state_blocks.c. */
+void vc_estimate_request(struct vc_estimate *e, enum vc_memory_kind kind, uint64_t bytes, uint32_t param, bool adapter,
+                         const char *tensor);
+/* What PyTorch's allocator gives for all of them, if that is the one: the components become these blocks. */
+enum vc_status vc_estimate_allocate(struct vc_estimate *e);
+
 /* Bytes of a float of that type; of none: of the usual one. */
 static inline unsigned vc_float_bytes(const struct vc_estimate *e, enum vc_dtype dtype)
 {
@@ -90,6 +110,9 @@ static inline bool vc_estimate_trains(const struct vc_estimate *e)
 
 /* Reads and checks the options of an estimate whose ctx and graph are set. */
 enum vc_status vc_estimate_begin(struct vc_estimate *e, const struct vc_memory_options *options);
+
+/* Of a model without a pipeline, or of a stage, from 0 on: all of the report but for what is about all stages. */
+enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage);
 
 /* Elements of a parameter: of the slice, where it is one. Those that this device has; `whole`: all. */
 uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole);

@@ -3,7 +3,7 @@
 
 #include "core/model/names.h"
 #include "core/model/source.h"
-#include "memory/estimate.h"
+#include "memory/by_layer.h"
 
 uint64_t vc_param_elems(struct vc_estimate *e, const struct vc_graph_param *param, bool whole)
 {
@@ -103,13 +103,6 @@ static uint64_t coded_bytes(struct vc_estimate *e, const char *name, uint64_t n,
     return whole == 0 ? 0 : vc_estimate_block(e, share(bytes, n, whole), 1);
 }
 
-/* A tensor that is loaded. */
-static void load(struct vc_estimate *e, uint64_t bytes)
-{
-    vc_estimate_add(e, VC_MEMORY_PARAMETERS, bytes);
-    e->loads.bytes[e->loads.n++] = bytes;
-}
-
 /* ---- without a file ---- */
 
 static void add_params(struct vc_estimate *e)
@@ -122,9 +115,11 @@ static void add_params(struct vc_estimate *e)
             continue;
         }
         n = vc_param_elems(e, param, false);
-        load(e, e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param),
-                                       &e->storages.decoded[param->value])
-                         : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)));
+        vc_estimate_request(e, VC_MEMORY_PARAMETERS,
+                            e->coded ? coded_bytes(e, param->tensor, n, param->n_dims, param->shape, stays(e, param),
+                                                   &e->storages.decoded[param->value])
+                                     : vc_estimate_block(e, n, vc_float_bytes(e, e->options.weights)),
+                            k, false, param->tensor);
     }
 }
 
@@ -233,10 +228,12 @@ static void load_tensor(struct vc_estimate *e, struct loading *l, size_t i)
     }
     if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL && !vc_name_is_statistic(tensor->name)) {
         e->out->n_params = vc_estimate_sum(e, e->out->n_params, tensor->n_elems);
+        vc_layers_add_tensor(e, tensor->name, VC_LAYER_PARAMS, tensor->n_elems);
     }
     bytes = tensor_bytes(e, tensor, &l->floats[i]);
     l->largest = vc_max_u64(l->largest, l->floats[i]);
-    load(e, l->held != NULL ? share(bytes, l->held[owner], l->tensors[owner].n_elems) : bytes);
+    bytes = l->held != NULL ? vc_estimate_block(e, share(bytes, l->held[owner], l->tensors[owner].n_elems), 1) : bytes;
+    vc_estimate_request(e, VC_MEMORY_PARAMETERS, bytes, VC_NO_PARAM, false, l->tensors[owner].name);
 }
 
 /* Parts in their order. */
@@ -306,49 +303,21 @@ static void add_unlisted(struct vc_estimate *e)
 
 /* ---- all ---- */
 
-/* What PyTorch's allocator gives for these tensors, one after the other: it leaves blocks whole of which too little
- * would remain. */
-static enum vc_status allocate(struct vc_estimate *e)
-{
-    struct vc_allocation *requests = vc_calloc_array(e->ctx, VC_TAG_MISC, e->loads.n + 1, sizeof *requests);
-    struct vc_allocated got;
-    enum vc_status status;
-
-    if (requests == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (size_t k = 0; k < e->loads.n; k++) {
-        requests[k].bytes = e->loads.bytes[k];
-    }
-    status = vc_allocator_trace(e->ctx, requests, e->loads.n, &got, NULL);
-    if (status == VC_OK) {
-        e->out->components[VC_MEMORY_PARAMETERS].bytes = e->loads.allocated = got.allocated;
-    }
-    vc_free(e->ctx, requests);
-    return status;
-}
-
 enum vc_status vc_estimate_weights(struct vc_estimate *e)
 {
-    size_t most = e->graph != NULL ? vc_graph_param_count(e->graph) : 0;
-    size_t n = 0;
     enum vc_status status = VC_OK;
 
-    if (e->model != NULL) {
-        (void)list_tensors(e, &n);
-    }
-    e->loads.bytes = vc_alloc_array(e->ctx, VC_TAG_MISC, most + n + 1, sizeof *e->loads.bytes);
-    if (e->loads.bytes == NULL) {
-        return VC_E_NOMEM;
-    }
     count_layers(e);
     if (e->model != NULL) {
         status = add_file(e);
     } else if (e->graph != NULL) {
         add_params(e);
     }
-    if (status == VC_OK && e->options.allocator == VC_ALLOCATOR_PYTORCH && e->loads.n != 0 && !e->overflow) {
-        status = allocate(e);
+    status = status == VC_OK ? vc_estimate_allocate(e) : status;
+    for (size_t k = 0; e->layers != NULL && k < e->requests.n; k++) {
+        if (e->requests.list[k].kind == VC_MEMORY_PARAMETERS) {
+            vc_layers_add_tensor(e, e->requests.list[k].tensor, VC_LAYER_WEIGHTS, e->requests.list[k].block);
+        }
     }
     if (e->model != NULL) {
         add_unlisted(e);

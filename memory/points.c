@@ -159,7 +159,7 @@ enum vc_status vc_memory_timeline_make(struct vc_ctx *ctx, const struct vc_graph
     }
 out:
     vc_free(ctx, m.steps);
-    vc_free(ctx, m.e.loads.bytes);
+    vc_free(ctx, m.e.requests.list);
     if (m.e.storages.ctx != NULL) {
         vc_storages_release(&m.e.storages);
     }

@@ -13,6 +13,7 @@ struct requests {
     uint32_t *by_first, *by_last; /* buffers of the timeline in the order of these steps */
     uint64_t *id;                 /* by buffer: the request that it was last made by */
     uint64_t *gradient_step;      /* by parameter of the graph; 0: it has none */
+    uint64_t *gradient;           /* by parameter: its bytes */
     uint32_t *first_of_step;      /* by step: the first parameter whose gradient it makes; NULL: none makes any */
     uint32_t *next_of_step;       /* by parameter: the next one of its step */
     size_t marks[VC_MOMENTS];     /* requests before that moment */
@@ -24,11 +25,11 @@ static uint64_t ask(struct requests *r, uint64_t bytes)
     return r->n++;
 }
 
-/* Part n of `whole` of the component. Where it has a whole number of bytes for each element but for what its blocks are
+/* Part n of `whole` of the weights. Where it has a whole number of bytes for each element but for what its blocks are
  * rounded up to, the part has them, too: 4 MiB, and not a few bytes more, which would be another block. */
-static uint64_t part(const struct requests *r, enum vc_memory_kind component, uint64_t n, uint64_t whole)
+static uint64_t part(const struct requests *r, uint64_t n, uint64_t whole)
 {
-    uint64_t bytes = r->e->out->components[component].bytes;
+    uint64_t bytes = r->e->out->components[VC_MEMORY_PARAMETERS].bytes;
     double each = whole == 0 ? 0 : (double)bytes / (double)whole;
 
     each = fabs(each - round(each)) < 0.01 ? round(each) : each;
@@ -41,11 +42,19 @@ static uint64_t part(const struct requests *r, enum vc_memory_kind component, ui
 static void ask_weights(struct requests *r)
 {
     const struct vc_estimate *e = r->e;
+    uint64_t loaded = 0;
     uint64_t sum = 0;
 
-    if (e->loads.n != 0 && e->loads.allocated == e->out->components[VC_MEMORY_PARAMETERS].bytes) {
-        for (size_t k = 0; k < e->loads.n; k++) {
-            (void)ask(r, e->loads.bytes[k]);
+    for (size_t k = 0; k < e->requests.n; k++) {
+        loaded += e->requests.list[k].kind == VC_MEMORY_PARAMETERS ? e->requests.list[k].block : 0;
+    }
+    if (loaded == e->out->components[VC_MEMORY_PARAMETERS].bytes) {
+        for (unsigned adapter = 0; adapter < 2; adapter++) {
+            for (size_t k = 0; k < e->requests.n; k++) {
+                if (e->requests.list[k].kind == VC_MEMORY_PARAMETERS && e->requests.list[k].adapter == (adapter != 0)) {
+                    (void)ask(r, e->requests.list[k].bytes);
+                }
+            }
         }
         return;
     }
@@ -58,7 +67,7 @@ static void ask_weights(struct requests *r)
         const struct vc_graph_param *param = vc_graph_param(e->graph, k);
 
         if (!vc_param_is_double(e, k) && e->storages.used[param->value]) {
-            (void)ask(r, part(r, VC_MEMORY_PARAMETERS, vc_param_elems(r->e, param, false), sum));
+            (void)ask(r, part(r, vc_param_elems(r->e, param, false), sum));
         }
     }
 }
@@ -71,37 +80,35 @@ static bool one_block(const struct requests *r)
 /* Gradients of the parameters whose backward step this is. */
 static void ask_gradients(struct requests *r, uint64_t step)
 {
-    const struct vc_estimate *e = r->e;
+    bool on_host = r->e->out->components[VC_MEMORY_GRADIENTS].bytes == 0;
 
-    if (one_block(r) || r->first_of_step == NULL) {
+    if (one_block(r) || on_host || r->first_of_step == NULL) {
         return;
     }
     for (uint32_t k = r->first_of_step[step]; k != VC_NO_PARAM; k = r->next_of_step[k]) {
-        uint64_t n = vc_param_elems(r->e, vc_graph_param(e->graph, k), false);
-
-        (void)ask(r, part(r, VC_MEMORY_GRADIENTS, n, e->out->n_trained));
+        (void)ask(r, r->gradient[k]);
     }
 }
 
 static void ask_states(struct requests *r)
 {
-    const struct vc_estimate *e = r->e;
-    const enum vc_memory_kind kinds[] = {VC_MEMORY_OPTIMIZER, VC_MEMORY_MASTER};
+    const struct vc_requests *list = &r->e->requests;
+    const struct vc_memory_part *c = r->e->out->components;
+    const enum vc_memory_kind kinds[] = {VC_MEMORY_MASTER, VC_MEMORY_OPTIMIZER};
+    uint64_t masters = c[VC_MEMORY_MASTER].bytes;
 
-    for (size_t c = 0; c < 2; c++) {
-        for (uint32_t k = 0; k < vc_graph_param_count(e->graph) && !one_block(r); k++) {
-            uint64_t n = vc_param_elems(r->e, vc_graph_param(e->graph, k), false);
-            uint64_t bytes = r->gradient_step[k] != 0 ? part(r, kinds[c], n, e->out->n_trained) : 0;
-
-            if (bytes != 0) { /* two moments of a weight */
-                (void)ask(r, c == 0 ? bytes / 2 : bytes);
-                (void)ask(r, c == 0 ? bytes - bytes / 2 : 0);
+    for (size_t of = 0; of < 2 && !one_block(r); of++) {
+        for (size_t k = 0; c[kinds[of]].bytes != 0 && k < list->n; k++) { /* else they are on the host */
+            if (list->list[k].kind == kinds[of]) {
+                (void)ask(r, list->list[k].bytes);
+                masters -= of == 0 ? vc_min_u64(masters, list->list[k].block) : 0;
             }
         }
-        if (one_block(r)) {
-            (void)ask(r, e->out->components[kinds[c]].bytes);
-        }
     }
+    if (one_block(r)) {
+        (void)ask(r, c[VC_MEMORY_OPTIMIZER].bytes);
+    }
+    (void)ask(r, masters); /* copies that autocast makes */
 }
 
 static void ask_others(struct requests *r)
@@ -238,14 +245,23 @@ static enum vc_status make_requests(struct requests *r)
     size_t n = e->timeline.n;
     enum vc_status status = VC_OK;
 
-    r->capacity = e->loads.n + 6 * n_params + 4 * n + 2 * (size_t)e->storages.n_nodes + 16;
+    r->capacity = e->requests.n + n_params + 4 * n + 2 * (size_t)e->storages.n_nodes + 16;
     r->list = vc_alloc_array(e->ctx, VC_TAG_MISC, r->capacity, sizeof *r->list);
     r->by_first = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *r->by_first);
     r->by_last = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *r->by_last);
     r->id = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *r->id);
     r->gradient_step = vc_calloc_array(e->ctx, VC_TAG_MISC, n_params, sizeof *r->gradient_step);
-    if (r->list == NULL || r->by_first == NULL || r->by_last == NULL || r->id == NULL || r->gradient_step == NULL) {
+    r->gradient = vc_calloc_array(e->ctx, VC_TAG_MISC, n_params + 1, sizeof *r->gradient);
+    if (r->gradient == NULL || r->list == NULL || r->by_first == NULL || r->by_last == NULL || r->id == NULL ||
+        r->gradient_step == NULL) {
         return VC_E_NOMEM;
+    }
+    for (size_t k = 0; k < e->requests.n; k++) {
+        const struct vc_request *request = &e->requests.list[k];
+
+        if (request->kind == VC_MEMORY_GRADIENTS && request->param != VC_NO_PARAM) {
+            r->gradient[request->param] = request->bytes;
+        }
     }
     VC_TRY(sort(e->ctx, &e->timeline, false, r->by_first));
     VC_TRY(sort(e->ctx, &e->timeline, true, r->by_last));
@@ -277,12 +293,13 @@ enum vc_status vc_estimate_reserved(struct vc_estimate *e)
         status = VC_E_NOMEM;
         goto out;
     }
-    VC_TRY(vc_allocator_trace(e->ctx, r.list, r.n, &total, after));
+    VC_TRY(vc_allocator_trace(e->ctx, r.list, r.n, &total, after, NULL));
     for (enum vc_moment m = 0; m < VC_MOMENTS; m++) {
         e->out->reserved[m] = (struct vc_memory_part){r.marks[m] == 0 ? 0 : after[r.marks[m] - 1], VC_KNOWN_MODELLED};
     }
 out:
     vc_free(e->ctx, after);
+    vc_free(e->ctx, r.gradient);
     vc_free(e->ctx, r.gradient_step);
     vc_free(e->ctx, r.next_of_step);
     vc_free(e->ctx, r.first_of_step);

@@ -2,7 +2,7 @@
  * and how copies of a model divide these between them. */
 #include <string.h>
 
-#include "memory/estimate.h"
+#include "memory/by_layer.h"
 
 /* ---- the optimizer ---- */
 
@@ -12,23 +12,39 @@ struct weight {
     uint64_t rows, columns; /* columns 0: it is no matrix */
 };
 
-static uint64_t optimizer_bytes(struct vc_estimate *e, const struct weight *w, unsigned width)
+/* Which parameter of the graph has the state; VC_NO_PARAM: an adapter. */
+static void add_state(struct vc_estimate *e, uint32_t param, uint64_t n, unsigned width)
 {
+    vc_estimate_request(e, VC_MEMORY_OPTIMIZER, vc_estimate_block(e, n, width), param, param == VC_NO_PARAM, "");
+}
+
+/* The tensors that the optimizer keeps for it, in the order in which it makes them. */
+static void add_optimizer(struct vc_estimate *e, uint32_t param, const struct weight *w, unsigned width)
+{
+    bool small = w->n < 4096; /* of 8-bit Adam: f32 moments (bitsandbytes) */
+
     switch (e->options.optimizer) {
     case VC_OPTIMIZER_SGD:
-        return 0;
+        break;
     case VC_OPTIMIZER_MOMENTUM:
-        return vc_estimate_block(e, w->n, width);
+        add_state(e, param, w->n, width);
+        break;
     case VC_OPTIMIZER_ADAFACTOR:
-        return w->columns == 0 ? vc_estimate_block(e, w->n, width)
-                               : vc_estimate_sum(e, vc_estimate_block(e, w->n / w->columns, width),
-                                                 vc_estimate_block(e, w->n / w->rows, width));
-    case VC_OPTIMIZER_ADAM8BIT: /* an f32 for each 256 moments; small weights keep f32 moments (bitsandbytes) */
-        return w->n < 4096 ? 2 * vc_estimate_block(e, w->n, 4)
-                           : vc_estimate_sum(e, 2 * vc_estimate_block(e, w->n, 1),
-                                             2 * vc_estimate_block(e, vc_ceil_div_u64(w->n, 256), 4));
+        add_state(e, param, w->columns == 0 ? w->n : w->n / w->columns, width);
+        if (w->columns != 0) {
+            add_state(e, param, w->n / w->rows, width);
+        }
+        break;
+    case VC_OPTIMIZER_ADAM8BIT: /* an f32 for each 256 moments */
+        add_state(e, param, w->n, small ? 4 : 1);
+        add_state(e, param, w->n, small ? 4 : 1);
+        for (unsigned k = 0; !small && k < 2; k++) {
+            add_state(e, param, vc_ceil_div_u64(w->n, 256), 4);
+        }
+        break;
     default:
-        return 2 * vc_estimate_block(e, w->n, width);
+        add_state(e, param, w->n, width);
+        add_state(e, param, w->n, width);
     }
 }
 
@@ -62,14 +78,17 @@ static bool *find_halves(const struct vc_estimate *e)
     return halves;
 }
 
-static void add_states(struct vc_estimate *e, const struct weight *w, unsigned width, bool pure)
+/* param: of the graph; VC_NO_PARAM: it is an adapter. */
+static void add_states(struct vc_estimate *e, uint32_t param, const struct weight *w, unsigned width, bool pure)
 {
     unsigned gradient = e->options.gradients != VC_DTYPE_NONE ? vc_float_bytes(e, e->options.gradients) : width;
 
     e->out->n_trained = vc_estimate_sum(e, e->out->n_trained, w->n);
-    vc_estimate_add(e, VC_MEMORY_GRADIENTS, vc_estimate_block(e, w->n, gradient));
-    vc_estimate_add(e, VC_MEMORY_OPTIMIZER, optimizer_bytes(e, w, pure ? 4 : width));
-    vc_estimate_add(e, VC_MEMORY_MASTER, pure ? vc_estimate_block(e, w->n, 4) : 0);
+    vc_estimate_request(e, VC_MEMORY_GRADIENTS, vc_estimate_block(e, w->n, gradient), param, param == VC_NO_PARAM, "");
+    if (pure) {
+        vc_estimate_request(e, VC_MEMORY_MASTER, vc_estimate_block(e, w->n, 4), param, false, "");
+    }
+    add_optimizer(e, param, w, pure ? 4 : width);
 }
 
 /* ---- adapters ---- */
@@ -84,20 +103,24 @@ static void add_adapters(struct vc_estimate *e)
         const struct vc_storages *s = &e->storages;
         struct weight sides[2];
         const struct vc_graph_value *weight;
+        const char *tensor;
 
         if (!s->adapted[k] || s->idle[k]) {
             continue;
         }
         weight = vc_graph_value(e->graph, node->inputs[1]);
+        tensor = vc_layers_tensor(e, node->inputs[1]);
         for (unsigned side = 0; side < 2; side++) {
             uint64_t size = (uint64_t)vc_graph_dim_value(e->graph, weight->shape[side]);
             uint32_t shard = s->shard[side == 0 ? node->inputs[0] : node->outputs[0]];
 
             size = vc_ceil_div_u64(size, shard);
             sides[side] = (struct weight){vc_estimate_product(e, size, r), r, size};
-            vc_estimate_add(e, VC_MEMORY_PARAMETERS, vc_estimate_block(e, sides[side].n, 4));
+            vc_estimate_request(e, VC_MEMORY_PARAMETERS, vc_estimate_block(e, sides[side].n, 4), VC_NO_PARAM, true,
+                                tensor);
             e->out->n_params = vc_estimate_sum(e, e->out->n_params, sides[side].n);
-            add_states(e, &sides[side], 4, false);
+            vc_layers_add_tensor(e, tensor, VC_LAYER_PARAMS, sides[side].n);
+            add_states(e, VC_NO_PARAM, &sides[side], 4, false);
             if (e->options.amp == VC_AMP_AUTOCAST) {
                 vc_estimate_add(e, VC_MEMORY_MASTER, vc_estimate_block(e, sides[side].n, 2));
             }
@@ -143,6 +166,7 @@ enum vc_status vc_estimate_states(struct vc_estimate *e)
 
         if (param->tied_to == VC_NO_PARAM && !e->storages.statistic[param->value]) {
             e->out->n_params = vc_estimate_sum(e, e->out->n_params, vc_param_elems(e, param, true));
+            vc_layers_add_tensor(e, param->tensor, VC_LAYER_PARAMS, vc_param_elems(e, param, true));
         }
         if (!vc_estimate_trains(e) || vc_param_is_double(e, k) || !e->storages.used[param->value]) {
             continue;
@@ -151,7 +175,7 @@ enum vc_status vc_estimate_states(struct vc_estimate *e)
         width = vc_param_width(e, param);
         add_to_module(e, &module, param->tensor, vc_estimate_product(e, w.n, width));
         if (e->storages.trained[param->value]) {
-            add_states(e, &w, width, pure);
+            add_states(e, k, &w, width, pure);
         }
         if (halves != NULL && width > 2 && halves[param->value]) {
             vc_estimate_add(e, VC_MEMORY_MASTER, vc_estimate_block(e, w.n, 2));

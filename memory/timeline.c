@@ -21,6 +21,7 @@ struct maker {
     uint64_t *back;    /* by node: of its backward step */
     struct span *span; /* by root */
     uint64_t *grad_first, *grad_last; /* by root of gradients; NO_STEP: none */
+    uint32_t node;                    /* of what is added: vc_timeline.maker */
     enum vc_status status;
 };
 
@@ -35,24 +36,30 @@ static void add(struct maker *m, uint64_t bytes, uint64_t first, uint64_t last, 
         size_t capacity = t->capacity * 2 + 256;
         struct vc_buffer *buffers = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *buffers);
         uint8_t *kinds = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *kinds);
+        uint32_t *maker = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *maker);
 
-        if (buffers == NULL || kinds == NULL) {
+        if (buffers == NULL || kinds == NULL || maker == NULL) {
             vc_free(m->ctx, buffers);
             vc_free(m->ctx, kinds);
+            vc_free(m->ctx, maker);
             m->status = VC_E_NOMEM;
             return;
         }
         if (t->n != 0) {
             memcpy(buffers, t->buffers, t->n * sizeof *buffers);
             memcpy(kinds, t->kinds, t->n * sizeof *kinds);
+            memcpy(maker, t->maker, t->n * sizeof *maker);
         }
         vc_free(m->ctx, t->buffers);
         vc_free(m->ctx, t->kinds);
+        vc_free(m->ctx, t->maker);
         t->buffers = buffers;
         t->kinds = kinds;
+        t->maker = maker;
         t->capacity = capacity;
     }
     t->buffers[t->n] = (struct vc_buffer){.size_bytes = bytes, .first = first, .last = last};
+    t->maker[t->n] = m->node;
     t->kinds[t->n++] = (uint8_t)kind;
 }
 
@@ -171,6 +178,7 @@ static void add_values(struct maker *m)
         if (s->root[v] != v || !is_result(m, v)) {
             continue;
         }
+        m->node = maker_of(m, v);
         /* what lives at the loss because it is an output is not kept for the backward pass */
         add(m, s->bytes[v], maker_of(m, v), span->last,
             span->last > m->out->loss_step ? VC_MEMORY_ACTIVATIONS : VC_MEMORY_TRANSIENT);
@@ -183,6 +191,7 @@ static void add_values(struct maker *m)
 /* What a node keeps or takes beside values. */
 static void add_extra(struct maker *m, uint32_t n, uint64_t bytes, bool saved)
 {
+    m->node = n;
     if (!saved) {
         add(m, bytes, n, n, VC_MEMORY_TRANSIENT);
     } else if (m->redo[n] == NO_STEP) {
@@ -198,6 +207,7 @@ static void add_decoded(struct maker *m, uint32_t n)
 {
     uint64_t bytes = vc_storages_decoded_bytes(m->s, n);
 
+    m->node = VC_NO_NODE;
     add(m, bytes, n, n, VC_MEMORY_TRANSIENT);
     if (m->s->options->mode != VC_MEMORY_INFER) {
         add(m, bytes, m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
@@ -245,6 +255,7 @@ static void add_gradients(struct maker *m)
 {
     const struct vc_storages *s = m->s;
 
+    m->node = VC_NO_NODE;
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
@@ -328,12 +339,13 @@ static void add_inference(struct maker *m)
         if (s->frames.until != NULL && s->options->reuse) {
             last = vc_min_u64(s->frames.until[v], end);
         }
+        m->node = kind == VC_VALUE_RESULT ? maker_of(m, v) : VC_NO_NODE;
         if (s->root[v] == v && (kind == VC_VALUE_RESULT || kind == VC_VALUE_INPUT)) {
             add(m, s->bytes[v], first, last, kind == VC_VALUE_INPUT ? VC_MEMORY_INPUTS : VC_MEMORY_ACTIVATIONS);
         }
     }
     for (uint32_t n = 0; n < s->n_nodes; n++) {
-        m->out->node_of[n] = n;
+        m->out->node_of[n] = m->node = n;
         if (s->frames.until != NULL) {
             add(m, s->frames.extra[n], n, n, VC_MEMORY_TRANSIENT);
             add(m, s->frames.kept[n], n + 1, vc_min_u64(s->frames.kept_until[n], end), VC_MEMORY_TRANSIENT);
@@ -403,6 +415,7 @@ void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline)
 {
     vc_free(ctx, timeline->buffers);
     vc_free(ctx, timeline->kinds);
+    vc_free(ctx, timeline->maker);
     vc_free(ctx, timeline->node_of);
 }
 

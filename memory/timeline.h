@@ -122,6 +122,7 @@ struct vc_timeline {
     size_t n, capacity;
     struct vc_buffer *buffers;
     uint8_t *kinds;     /* enum vc_memory_kind of each */
+    uint32_t *maker;    /* the node that makes it; VC_NO_NODE: the loss makes it, or it belongs to no node */
     uint64_t loss_step; /* training: what lives here is what the backward pass needs */
     uint64_t n_steps;
     uint32_t *node_of;              /* by step; VC_NO_NODE: the loss, and the optimizer's step, which is the last one */
@@ -131,9 +132,10 @@ struct vc_timeline {
 enum vc_status vc_timeline_make(struct vc_ctx *ctx, const struct vc_storages *s, struct vc_timeline *out);
 void vc_timeline_release(struct vc_ctx *ctx, struct vc_timeline *timeline);
 
-/* vc_allocator_emulate; reserved, if not NULL, gets what is reserved after each request. caching.c */
+/* vc_allocator_emulate; reserved and given, where not NULL, get what is reserved after each request, and the bytes of
+ * its block. caching.c */
 enum vc_status vc_allocator_trace(struct vc_ctx *ctx, const struct vc_allocation *requests, size_t n,
-                                  struct vc_allocated *out, uint64_t *reserved);
+                                  struct vc_allocated *out, uint64_t *reserved, uint64_t *given);
 
 /* The most that lives at one step, blocks rounded up to `align`. VC_E_NOMEM. */
 enum vc_status vc_timeline_most(struct vc_ctx *ctx, const struct vc_timeline *timeline, uint64_t align, uint64_t *most,

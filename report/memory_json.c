@@ -176,9 +176,31 @@ static enum vc_status end(struct vc_json *json, struct vc_text *document, char *
     return *text != NULL ? VC_OK : document->status;
 }
 
+static void write_layers(struct vc_json *json, const struct vc_memory_layers *layers, bool known)
+{
+    vc_json_begin(json, "layers", '[', false);
+    for (size_t k = 0; k < layers->n; k++) {
+        const struct vc_memory_layer *layer = &layers->layers[k];
+
+        vc_json_begin(json, NULL, '{', true);
+        vc_json_string(json, "name", layer->name);
+        vc_json_uint(json, "parameters", layer->n_params);
+        vc_json_uint(json, "weight_bytes", layer->weight_bytes);
+        if (known) {
+            vc_json_uint(json, "activation_bytes", layer->activation_bytes);
+            vc_json_uint(json, "output_bytes", layer->output_bytes);
+        } else {
+            vc_json_null(json, "activation_bytes");
+            vc_json_null(json, "output_bytes");
+        }
+        vc_json_end(json, '}');
+    }
+    vc_json_end(json, ']');
+}
+
 enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                              const struct vc_memory_options *options, const struct vc_graph *graph, const char *path,
-                              char **text)
+                              const struct vc_memory_layers *layers, const struct vc_memory_options *options,
+                              const struct vc_graph *graph, const char *path, char **text)
 {
     struct vc_text document;
     struct vc_json json;
@@ -188,6 +210,9 @@ enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report 
     vc_json_begin(&json, NULL, '{', false);
     vc_json_string(&json, "schema", "vcompress.estimate/1");
     write_report(&json, report, options, graph, path);
+    if (layers != NULL) {
+        write_layers(&json, layers, report->components[VC_MEMORY_ACTIVATIONS].known != VC_KNOWN_NOT);
+    }
     return end(&json, &document, text);
 }
 

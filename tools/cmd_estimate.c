@@ -10,11 +10,25 @@ static int print_json(struct app *app, const struct memory_cli *cli)
 {
     char *text = NULL;
     struct vc_memory_options shown = memory_cli_options(cli);
-    enum vc_status status = vc_memory_json(app->ctx, &cli->report, &shown, cli->source.graph, app->subject, &text);
+    enum vc_status status =
+        vc_memory_json(app->ctx, &cli->report, cli->layers, &shown, cli->source.graph, app->subject, &text);
     int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
 
     vc_text_free(text);
     return rc;
+}
+
+/* For the table of -v, and for JSON. */
+static int make_layers(struct app *app, struct memory_cli *cli)
+{
+    enum vc_status status;
+
+    if (app->common.verbose == 0 && !app->json.on) {
+        return GO_ON;
+    }
+    status = vc_memory_layers_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory,
+                                   &cli->layers);
+    return status == VC_OK ? GO_ON : app_fail(app, status);
 }
 
 static int tell(struct app *app, const struct memory_cli *cli)
@@ -47,6 +61,7 @@ static int run_estimate(struct app *app, int n_args, char **args)
     rc = app_open(app);
     rc = rc == GO_ON ? json_check(app) : rc;
     rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;
+    rc = rc == GO_ON ? make_layers(app, &cli) : rc;
     rc = rc == GO_ON ? tell(app, &cli) : rc;
     rc = rc == GO_ON ? memory_cli_refused(app, &cli) : rc;
     app_print_memory(app);
@@ -63,7 +78,8 @@ const struct command command_estimate = {
     .text =
         "MODEL is a weight file or folder, a config.json alone, an ONNX file, or the text of a graph. Only headers are "
         "read, and no GPU is needed. Each figure says how it is known: exact ones are counted from sizes, modelled "
-        "ones follow what PyTorch does.",
+        "ones follow what PyTorch does. With -v there is a table of layers: parameters, bytes of weights, what of its "
+        "activations lives at the peak (in training: is kept for the backward pass), and all that it computes.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -364,6 +364,7 @@ int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
 
 void memory_cli_close(struct memory_cli *cli)
 {
+    vc_memory_layers_free(cli->layers);
     graph_source_close(&cli->source);
     graph_source_close(&cli->teacher);
 }
@@ -547,6 +548,37 @@ static bool print_tables(struct app *app, const struct memory_cli *cli)
     return table_print(&table, &app->out, false);
 }
 
+/* "layer  parameters  weights  at the peak  output", with the sums of all. */
+static bool print_layers(struct app *app, const struct memory_cli *cli)
+{
+    const char *const titles[] = {"layer", "parameters", "weights",
+                                  cli->memory.mode != VC_MEMORY_INFER ? "kept" : "at the peak", "output"};
+    bool known = cli->report.components[VC_MEMORY_ACTIVATIONS].known != VC_KNOWN_NOT;
+    struct vc_memory_layer sum = {.name = "all"};
+    struct table table;
+    char buf[CELL_BYTES];
+
+    table_init(&table, "lrrrr");
+    for (size_t k = 0; k < 5; k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    for (size_t k = 0; k <= cli->layers->n; k++) {
+        const struct vc_memory_layer *layer = k < cli->layers->n ? &cli->layers->layers[k] : &sum;
+        enum ink ink = layer == &sum ? INK_BOLD : INK_NONE;
+
+        table_add(&table, ink, layer->name);
+        table_add(&table, ink, fmt_count(buf, layer->n_params));
+        table_add(&table, ink, fmt_size(buf, &app->out, layer->weight_bytes));
+        table_add(&table, ink, known ? fmt_size(buf, &app->out, layer->activation_bytes) : "?");
+        table_add(&table, ink, known ? fmt_size(buf, &app->out, layer->output_bytes) : "?");
+        sum.n_params += layer->n_params;
+        sum.weight_bytes += layer->weight_bytes;
+        sum.activation_bytes += layer->activation_bytes;
+        sum.output_bytes += layer->output_bytes;
+    }
+    return table_print(&table, &app->out, true);
+}
+
 bool memory_cli_print(struct app *app, const struct memory_cli *cli)
 {
     const struct vc_memory_report *r = &cli->report;
@@ -572,5 +604,5 @@ bool memory_cli_print(struct app *app, const struct memory_cli *cli)
         print_clean(app->out.to, *r->peak_at != '\0' ? r->peak_at : "the loss");
         fputc('\n', app->out.to);
     }
-    return true;
+    return cli->layers == NULL || app->common.verbose == 0 || print_layers(app, cli);
 }

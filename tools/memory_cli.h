@@ -15,6 +15,7 @@ struct memory_cli {
     const char *teacher_path;
     struct graph_source teacher;
     struct vc_memory_report report;
+    struct vc_memory_layers *layers; /* of each; NULL: not asked for */
 };
 
 extern const struct opt_group group_model, group_memory, group_devices;

@@ -219,11 +219,32 @@ VC_API enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_gra
  * wider or there is no model; else f32. Both may be NULL. */
 VC_API enum vc_dtype vc_memory_float_type(const struct vc_graph *graph, const struct vc_model *model);
 
-/* The report as one JSON document, schema vcompress.estimate/1, with the sizes that are bound and the options. graph
- * may be NULL; path is what the model is called. *text is freed with vc_text_free. */
+/* What one layer takes: the module of its weights ("encoder.layer.0.output.dense"), or where nodes without weights
+ * belong. */
+struct vc_memory_layer {
+    const char *name;          /* the last one may be "(other)": what is divided or rounded as a whole */
+    uint64_t n_params;         /* the sum of all layers is vc_memory_report.n_params, ... */
+    uint64_t weight_bytes;     /* ... its VC_MEMORY_PARAMETERS ... */
+    uint64_t activation_bytes; /* ... and its VC_MEMORY_ACTIVATIONS; 0 where these are not known */
+    uint64_t output_bytes;     /* of all that it computes, whether that lives at the peak or not */
+};
+
+struct vc_memory_layers {
+    size_t n;
+    const struct vc_memory_layer *layers; /* in the order of the nodes, then weights that no node reads */
+};
+
+/* The same estimate as vc_memory_estimate's, by layers. Freed with vc_memory_layers_free. */
+VC_API enum vc_status vc_memory_layers_make(struct vc_ctx *ctx, const struct vc_graph *graph,
+                                            const struct vc_model *model, const struct vc_memory_options *options,
+                                            struct vc_memory_layers **out);
+VC_API void vc_memory_layers_free(struct vc_memory_layers *layers); /* accepts NULL */
+
+/* The report as one JSON document, schema vcompress.estimate/1, with the sizes that are bound and the options. layers
+ * and graph may be NULL; path is what the model is called. *text is freed with vc_text_free. */
 VC_API enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                                     const struct vc_memory_options *options, const struct vc_graph *graph,
-                                     const char *path, char **text);
+                                     const struct vc_memory_layers *layers, const struct vc_memory_options *options,
+                                     const struct vc_graph *graph, const char *path, char **text);
 
 /* How the program that usually reads files of that layout (vc_model_layout) loads codes: llama.cpp and bitsandbytes as
  * they are, onnxruntime a tensor at a time as floats, all others as floats. NULL, no codes: native. */
