@@ -95,6 +95,10 @@ static const struct vc_op_memory table[] = {
     {.op = "SpaceToDepth"},
     {.op = "Trilu"},
     {.op = "RotaryEmbedding"},
+    /* chosen elements: which ones is kept */
+    {.op = "TopK", .saves = VC_SAVES_PLACES},
+    {.op = "GatherElements", .saves = VC_SAVES_INDEX},
+    {.op = "ScatterElements", .saves = VC_SAVES_INDEX},
 };
 
 /* Another operator that computes each element from one element. */

@@ -13,7 +13,8 @@ static bool is_float(const struct vc_graph_value *value)
     return value->dtype == VC_DTYPE_F32;
 }
 
-#define TOO_MANY (UINT64_MAX / 64) /* elements */
+#define TOO_MANY   (UINT64_MAX / 64) /* elements */
+#define MAX_CHOSEN 65536U            /* experts of a token, in a product with elements */
 
 /* Elements of a value, at most TOO_MANY; false: a dimension is not known. */
 static bool count(const struct vc_graph *graph, const struct vc_graph_value *value, uint64_t *n)
@@ -85,6 +86,16 @@ static unsigned output_width(const struct vc_storages *s, uint32_t n, const stru
     }
 }
 
+/* Of n, which counts all tokens, what an expert has of it that gets as many as the others: however the router chooses,
+ * all experts together have as much. */
+static uint64_t share_of_expert(const struct vc_storages *s, uint64_t n)
+{
+    uint32_t chosen = 0;
+    uint32_t all = vc_graph_experts(s->graph, &chosen);
+
+    return all == 0 || n > TOO_MANY / MAX_CHOSEN ? n : vc_ceil_div_u64(n * chosen, all);
+}
+
 static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
 {
     const struct vc_graph_value *value = vc_graph_value(s->graph, v);
@@ -96,6 +107,9 @@ static void size_value(struct vc_storages *s, uint32_t v, unsigned width)
         n = 0;
     }
     s->overflow = s->overflow || n == TOO_MANY;
+    if (TRAINS(s) && value->kind == VC_VALUE_RESULT && vc_graph_node(s->graph, value->node)->expert) {
+        n = share_of_expert(s, n);
+    }
     s->bytes[v] = s->used[v] ? vc_ceil_div_u64(n, s->shard[v]) * width : 0;
 }
 
@@ -220,12 +234,19 @@ int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t 
     return otherwise;
 }
 
-/* Eager attention whose heads share keys and values copies these for each head; the copies are what is kept. */
+/* Modules compute in PyTorch's operators; Megatron's, which have a softmax of their own, in larger ones. */
+static bool is_stepwise(const struct vc_storages *s)
+{
+    return s->options->attention != VC_ATTENTION_SOFTMAX;
+}
+
+/* Attention whose heads share keys and values copies these for each head; the copies are what is kept. One kernel for
+ * all does without them only where no mask is given, for padding or a window. */
 static bool repeats_keys(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-    return s->options->attention != VC_ATTENTION_FUSED && strcmp(node->op, "Attention") == 0 &&
+    return strcmp(node->op, "Attention") == 0 &&
            vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
 }
 
@@ -237,6 +258,15 @@ static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_
         }
     }
     return false;
+}
+
+/* RMSNormalization of half precision, which computes with a copy as f32. */
+static bool is_half_norm(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return is_stepwise(s) && strcmp(node->op, "RMSNormalization") == 0 && s->width[node->inputs[0]] == 2 &&
+           vc_storages_cast_bytes(s, n, 0) == 0;
 }
 
 bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
@@ -262,10 +292,13 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if ((k == 1 || k == 2) && repeats_keys(s, n)) {
         return false;
     }
+    if (k == 0 && is_half_norm(s, n)) {
+        return vc_graph_value(s->graph, out)->stepwise;
+    }
     if (k == 0 && s->adapted[n] && s->width[v] == 4) {
         return true; /* the adapter, of f32, needs it; of another width it keeps a copy (vc_storages_extra_bytes) */
     }
-    return (k == 0 && (saves & VC_SAVES_FIRST) != 0) ||
+    return (k == 0 && (saves & VC_SAVES_FIRST) != 0) || (k == 1 && (saves & VC_SAVES_INDEX) != 0) ||
            ((saves & VC_SAVES_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
 }
 
@@ -311,8 +344,20 @@ uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t n)
     return s->unknown != NULL ? 0 : part_of(s, node->inputs[0], count_scores(s, node));
 }
 
-/* As one kernel: the sum of each row of scores. As products: the probabilities, in f32 and, where the values are of
- * half precision, as these; and what dropout makes of them, with its mask. */
+/* Scores go through cap * tanh(scores / cap), of which the tangent is kept. */
+static bool is_capped(const struct vc_graph_node *node)
+{
+    for (unsigned i = 0; i < node->n_attrs; i++) {
+        if (strcmp(node->attrs[i].name, "softcap") == 0) {
+            return node->attrs[i].f > 0;
+        }
+    }
+    return false;
+}
+
+/* As one kernel: the sum of each row of scores. As products, also where numbers by relative position are trained: the
+ * probabilities, in f32 and, where the values are of half precision, as these; the tangent of capped ones; and what
+ * dropout makes of them, with its mask. */
 static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
@@ -321,19 +366,23 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
     const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
     uint64_t keys = k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
     unsigned width = s->width[node->outputs[0]];
+    bool drops = s->options->dropout == VC_DROPOUT_ALWAYS ||
+                 (s->options->dropout == VC_DROPOUT_STATED && vc_graph_value(s->graph, node->outputs[0])->drops_scores);
     unsigned kept;
 
-    if (s->options->attention == VC_ATTENTION_FUSED) {
-        return scores == 0 ? 0 : scores / keys * 4;
-    }
-    *transient = scores * (s->options->attention == VC_ATTENTION_SOFTMAX ? width : 4);
-    if (repeats_keys(s, n)) {
+    if (TRAINS(s) && repeats_keys(s, n)) {
         copies = (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) *
                  (uint64_t)vc_node_int(node, "q_num_heads", 1) / (uint64_t)vc_node_int(node, "kv_num_heads", 1);
     }
+    if (s->options->attention == VC_ATTENTION_FUSED &&
+        (node->n_inputs < 4 || node->inputs[3] == VC_NO_VALUE || !s->trained[node->inputs[3]])) {
+        copies += copies == 0 ? 0 : vc_packed_bytes(s, node->inputs[2]);
+        return scores == 0 ? 0 : copies + scores / keys * 4;
+    }
+    *transient = scores * (s->options->attention == VC_ATTENTION_SOFTMAX ? width : 4);
     kept = s->options->attention == VC_ATTENTION_SOFTMAX
-               ? (s->options->dropout ? 2 * width + 1 : width)
-               : 4U + (width == 2 ? 2U : 0U) + (s->options->dropout ? (width == 4 ? 5U : 1U) : 0U);
+               ? (drops ? 2 * width + 1 : width)
+               : 4U + (width == 2 ? 2U : 0U) + (drops ? (width == 4 ? 5U : 1U) : 0U) + (is_capped(node) ? width : 0U);
     if (s->options->recompute == VC_RECOMPUTE_SELECTIVE) { /* computed again in the backward step, one at a time */
         *transient = scores * kept;
         return copies;
@@ -352,26 +401,78 @@ static uint64_t adapter_bytes(const struct vc_storages *s, const struct vc_graph
     return (s->width[x] == 4 ? 0 : elems_of(s, x) * 4) + count_rows(s->graph, value) * s->options->lora_rank * 4;
 }
 
+/* What reads v reads what dropout leaves of it. */
+static bool drops(const struct vc_storages *s, uint32_t v)
+{
+    return v != VC_NO_VALUE && s->options->dropout != VC_DROPOUT_NEVER && vc_graph_value(s->graph, v)->dropped;
+}
+
 /* A byte for each value that may be dropped; what is left is another copy beside a result that its operator keeps, or
- * beside an input. */
-static uint64_t dropout_bytes(const struct vc_storages *s, uint32_t n)
+ * beside an input; beside others only until they are gone. */
+static uint64_t dropout_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     uint32_t y = node->outputs[0];
     uint64_t bytes = 0;
 
-    if (y != VC_NO_VALUE && s->trained[y] && vc_graph_value(s->graph, y)->dropped) {
-        bytes += elems_of(s, y) + (vc_storages_saves(s, n, node->n_inputs) ? s->bytes[y] : 0);
+    if (drops(s, y) && s->trained[y]) {
+        bool copies = vc_storages_saves(s, n, node->n_inputs);
+
+        bytes += elems_of(s, y) + (copies ? s->bytes[y] : 0);
+        *transient += copies ? 0 : s->bytes[y];
     }
     for (unsigned k = 0; k < node->n_inputs; k++) {
         uint32_t v = node->inputs[k];
 
-        if (v != VC_NO_VALUE && vc_graph_value(s->graph, v)->dropped &&
-            vc_graph_value(s->graph, v)->kind == VC_VALUE_INPUT && vc_storages_saves(s, n, k)) {
+        if (drops(s, v) && vc_graph_value(s->graph, v)->kind == VC_VALUE_INPUT && vc_storages_saves(s, n, k)) {
             bytes += s->bytes[v];
         }
     }
     return bytes;
+}
+
+/* An expert begins with a copy of the rows that are its own. */
+static uint64_t row_bytes(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return !node->expert || (n > 0 && vc_graph_node(s->graph, n - 1)->expert) ||
+                   vc_product_weight(s->graph, node) == VC_NO_VALUE
+               ? 0
+               : share_of_expert(s, elems_of(s, node->inputs[0])) * s->width[node->inputs[0]];
+}
+
+/* RMSNormalization in operators of its own: the rows before the weight, of the input's type, or (where the scale is 1 +
+ * weight) of f32; of an input of half precision a copy as f32. */
+static uint64_t norm_bytes(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    uint32_t y = node->outputs[0];
+    uint64_t elems = elems_of(s, y);
+    uint64_t bytes = 0;
+
+    if (!is_stepwise(s)) {
+        return 0;
+    }
+    if (node->n_inputs > 1 && s->trained[node->inputs[1]]) {
+        bytes += is_result(s, node->inputs[1]) ? vc_max_u64(elems * 4, s->bytes[y]) : s->bytes[y];
+    }
+    return bytes + (is_half_norm(s, n) ? elems * 4 : 0);
+}
+
+/* Cosines and sines of rotary positions, whole rows for each half of a head. */
+static uint64_t table_bytes(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    bool rotary = false;
+
+    if (!TRAINS(s) || (strcmp(node->op, "Cos") != 0 && strcmp(node->op, "Sin") != 0) || s->trained[node->outputs[0]]) {
+        return 0;
+    }
+    for (uint32_t k = n; !rotary && k < s->n_nodes; k++) {
+        rotary = strcmp(vc_graph_node(s->graph, k)->op, "RotaryEmbedding") == 0;
+    }
+    return rotary ? 2 * s->bytes[node->outputs[0]] : 0;
 }
 
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
@@ -393,9 +494,9 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
         return adapter_bytes(s, node, transient);
     }
     if (x == NULL || node->outputs[0] == VC_NO_VALUE || !s->trained[node->outputs[0]]) {
-        return 0;
+        return node->n_outputs != 0 && node->outputs[0] != VC_NO_VALUE ? table_bytes(s, n) : 0;
     }
-    bytes += dropout_bytes(s, n);
+    bytes += dropout_bytes(s, n, transient) + vc_beside_bytes(s, n) + row_bytes(s, n);
     if ((saves & VC_SAVES_CHANNELS) != 0 && x->n_dims > 1 && s->unknown == NULL) {
         bytes += 8 * (uint64_t)vc_graph_dim_value(s->graph, x->shape[1]);
     }
@@ -403,19 +504,17 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
         bool rms = strcmp(node->op, "RMSNormalization") == 0;
 
         bytes += (rms ? 4 : 8) * part_of(s, node->inputs[0], count_rows(s->graph, x));
-        if (rms && s->options->attention == VC_ATTENTION_EAGER && node->n_inputs > 1 &&
-            s->trained[node->inputs[1]]) { /* in operators of its own: before the weight, too */
-            bytes += s->bytes[node->outputs[0]];
-        }
+        bytes += rms ? norm_bytes(s, n) : 0;
     }
-    if (s->options->attention == VC_ATTENTION_EAGER && vc_graph_value(s->graph, node->outputs[0])->stepwise) {
+    if (is_stepwise(s) && strcmp(node->op, "Gelu") == 0 && vc_graph_value(s->graph, node->outputs[0])->stepwise) {
         bytes += 3 * s->bytes[node->outputs[0]]; /* in operators of its own: both factors, and the tangent */
     }
     if ((saves & VC_SAVES_PLACES) != 0) {
         bytes += 8 * elems_of(s, node->outputs[0]);
     }
-    if (s->options->dropout && strcmp(node->op, "Add") == 0 && node->n_inputs == 2 && is_result(s, node->inputs[0]) &&
-        is_result(s, node->inputs[1])) { /* where a branch joins the stream again, its values are dropped */
+    if (s->options->dropout == VC_DROPOUT_ALWAYS && strcmp(node->op, "Add") == 0 && node->n_inputs == 2 &&
+        is_result(s, node->inputs[0]) && is_result(s, node->inputs[1]) && !drops(s, node->inputs[0]) &&
+        !drops(s, node->inputs[1])) { /* where a branch joins the stream again, its values are dropped */
         bytes += elems_of(s, node->outputs[0]);
     }
     return bytes;
@@ -497,7 +596,7 @@ static void share_gradients(struct vc_storages *s)
         for (unsigned k = 0; s->ops[n]->same_grad && k < node->n_inputs; k++) {
             uint32_t v = node->inputs[k];
 
-            if (is_result(s, v) && vc_graph_value(s->graph, v)->n_uses == 1 && s->grad_root[v] == v &&
+            if (is_result(s, v) && vc_graph_value(s->graph, v)->n_uses == 1 && s->grad_root[v] == v && !drops(s, v) &&
                 s->grad_root[node->outputs[0]] != v && s->bytes[v] == s->bytes[node->outputs[0]]) {
                 s->grad_root[v] = node->outputs[0]; /* resolved by following: outputs come later */
             }

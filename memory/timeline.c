@@ -267,7 +267,7 @@ static void add_gradients(struct maker *m)
             }
             note_gradient(m, v, m->back[n]);
             if (k < node->n_inputs && s->trained[v] && vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER) {
-                add(m, s->bytes[v], m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
+                add(m, vc_storages_gradient_bytes(s, n, v), m->back[n], m->back[n], VC_MEMORY_TRANSIENT);
             }
         }
     }

@@ -22,7 +22,8 @@ enum {
     VC_SAVES_OUTPUT = 4,   /* the first output */
     VC_SAVES_CHANNELS = 8, /* two f32 per channel: mean and variance */
     VC_SAVES_ROWS = 16,    /* two f32 per row of the last axis */
-    VC_SAVES_PLACES = 32   /* an i64 per element of the output: where a maximum was */
+    VC_SAVES_PLACES = 32,  /* an i64 per element of the output: where a maximum was */
+    VC_SAVES_INDEX = 64    /* the second input, integers */
 };
 
 /* In which precision autocast runs it. */
@@ -112,6 +113,20 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t node, unsigned k);
 uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t node, unsigned k);
 /* Of the parameters that are decoded for the node: floats that live during its steps. */
 uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t node);
+/* ---- slices.c ---- */
+
+/* Of values that are a slice of a product of queries, keys and values: all of that, where one kernel takes them as they
+ * are. */
+uint64_t vc_packed_bytes(const struct vc_storages *s, uint32_t v);
+/* Products with slices of one tensor are one product, and their results views of its result: where one of them is kept,
+ * all of that is. Counted at the first one that is kept. */
+uint64_t vc_beside_bytes(const struct vc_storages *s, uint32_t node);
+/* Of the gradient of parameter v that the backward step of the node makes: of all of a tensor where the parameter is a
+ * slice of it; of all experts, which modules have in one tensor, gate and up beside each other. */
+uint64_t vc_storages_gradient_bytes(const struct vc_storages *s, uint32_t node, uint32_t v);
+
+/* ---- storage.c ---- */
+
 /* What else the backward step needs: statistics, places, the matrix of scores. `transient`: what only the forward step
  * itself takes beside its output. */
 uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t node, uint64_t *transient);

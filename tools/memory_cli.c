@@ -131,8 +131,11 @@ static const struct opt memory_opts[] = {
      .help = "activation functions, normalizations and additions write over an input that nobody needs any more"},
     {.name = "no-reuse", .kind = OPT_BOOL, .set = 0, OPT_FIELD(struct memory_cli, memory.reuse),
      .help = "every value has memory of its own, which nothing uses again"},
-    {.name = "dropout", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.dropout),
-     .help = "training: values are dropped at random, and the masks are kept"},
+    {.name = "dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, dropout), .option = "dropout",
+     .help = "training: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: "
+             "where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)"},
+    {.name = "no-dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, no_dropout), .option = "dropout",
+     .help = "training: nothing is dropped"},
     {.name = "lora", .value = "R", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, lora), .option = "lora_rank",
      .help = "training: only adapters of rank R are trained, the weights stay as they are"},
     {.name = "lora-targets", .value = "qv|attention|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.targets),
@@ -241,8 +244,8 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
 /* An option that would change nothing was meant for something else. GO_ON or a status. */
 static int check_options(struct app *app, const struct memory_cli *cli)
 {
-    static const char *const of_training[] = {"optimizer", "amp",     "recompute", "dropout",    "lora",   "dp",
-                                              "accum",     "offload", "teacher",   "grad-dtype", "foreach"};
+    static const char *const of_training[] = {"optimizer", "amp",   "recompute", "dropout", "no-dropout", "lora",
+                                              "dp",        "accum", "offload",   "teacher", "grad-dtype", "foreach"};
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
 
     for (size_t k = 0; !trains && k < sizeof of_training / sizeof of_training[0]; k++) {
@@ -285,6 +288,7 @@ static int take_counts(struct app *app, struct memory_cli *cli)
         cli->memory.chunks = 2;
     }
     cli->memory.foreach_step = cli->foreach_step;
+    cli->memory.dropout = cli->no_dropout ? VC_DROPOUT_NEVER : cli->dropout ? VC_DROPOUT_ALWAYS : VC_DROPOUT_STATED;
     cli->memory.scheme = cli->scheme[0] != '\0' ? cli->scheme : NULL;
     return GO_ON;
 }

@@ -327,6 +327,14 @@ uint32_t vc_net_embed(struct vc_net *net, uint32_t ids, const char *module, int6
     return vc_net_op(net, "Gather", module, table, ids);
 }
 
+uint32_t vc_net_drop(struct vc_net *net, uint32_t value, double p)
+{
+    if (p > 0 && value < net->graph->n_values) {
+        net->graph->values[value].dropped = true;
+    }
+    return value;
+}
+
 /* ---- activations ---- */
 
 /* Functions of ACT2FN: an operator, with an attribute or a factor, or two of them. */

@@ -94,6 +94,8 @@ int64_t vc_net_layers(struct vc_net *net, const char *keys);
 int64_t vc_net_count(struct vc_net *net, const char *keys, int64_t otherwise);
 double vc_net_real(struct vc_net *net, const char *keys, double otherwise);
 bool vc_net_flag(struct vc_net *net, const char *key, bool otherwise);
+/* A probability of dropout. What is no number is `otherwise`: nothing that is computed in inference depends on it. */
+double vc_net_probability(struct vc_net *net, const char *keys, double otherwise);
 const char *vc_net_word(struct vc_net *net, const char *key, const char *otherwise);
 /* "hidden_act is 'x', ...": notes it and sets net->failed. */
 void vc_net_refuse(struct vc_net *net, const char *key, const char *why);
@@ -176,6 +178,8 @@ uint32_t vc_net_decoder_padding_mask(struct vc_net *net);
 uint32_t vc_net_positions(struct vc_net *net);
 uint32_t vc_net_positions_of(struct vc_net *net, uint32_t ids);
 void vc_net_output(struct vc_net *net, uint32_t value, const char *name);
+/* What reads the value from now on reads what dropout with probability p leaves of it, in training. The value. */
+uint32_t vc_net_drop(struct vc_net *net, uint32_t value, double p);
 
 /* ---- heads of several families (net_heads.c), with their outputs ---- */
 
@@ -194,6 +198,7 @@ struct vc_net_attention {
     bool causal;
     double scale, softcap; /* softcap 0: none */
     uint32_t mask;         /* VC_NO_VALUE: none */
+    double dropout;        /* of probabilities, in training */
 };
 /* q, k, v: [batch, sequence, heads * size] */
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how);

@@ -9,6 +9,7 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     uint32_t inputs[4] = {q, k, v, how->mask};
     struct vc_graph_attr attrs[5];
     unsigned n = 0;
+    uint32_t y;
 
     attrs[n++] = vc_attr_int("q_num_heads", how->heads);
     attrs[n++] = vc_attr_int("kv_num_heads", how->kv_heads);
@@ -19,7 +20,11 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     if (how->softcap != 0) {
         attrs[n++] = vc_attr_float("softcap", how->softcap);
     }
-    return vc_net_node(net, "Attention", how->value, inputs, how->mask == VC_NO_VALUE ? 3 : 4, attrs, n);
+    y = vc_net_node(net, "Attention", how->value, inputs, how->mask == VC_NO_VALUE ? 3 : 4, attrs, n);
+    if (y < net->graph->n_values) {
+        net->graph->values[y].drops_scores = how->dropout > 0;
+    }
+    return y;
 }
 
 uint32_t vc_net_window(struct vc_net *net, int64_t window)

@@ -12,6 +12,9 @@ struct names {
     const char *layers;
     const char *q, *k, *v, *out, *attention_norm, *up, *down, *output_norm;
     const char *size, *n_layers, *n_heads, *inner, *act; /* keys */
+    const char *dropout, *score_dropout, *class_dropout; /* keys; the last: of classes of texts */
+    double class_dropout_otherwise;                      /* below 0: the first of these */
+    bool distil; /* no dropout behind attention nor before the head's own layer; one before answers */
 };
 
 static const struct names bert_names = {.layers = "encoder.layer",
@@ -27,7 +30,11 @@ static const struct names bert_names = {.layers = "encoder.layer",
                                         .n_layers = "num_hidden_layers",
                                         .n_heads = "num_attention_heads",
                                         .inner = "intermediate_size",
-                                        .act = "hidden_act"};
+                                        .act = "hidden_act",
+                                        .dropout = "hidden_dropout_prob",
+                                        .score_dropout = "attention_probs_dropout_prob",
+                                        .class_dropout = "classifier_dropout",
+                                        .class_dropout_otherwise = -1};
 
 static const struct names distilbert_names = {.layers = "transformer.layer",
                                               .q = "attention.q_lin",
@@ -42,7 +49,12 @@ static const struct names distilbert_names = {.layers = "transformer.layer",
                                               .n_layers = "n_layers|num_hidden_layers",
                                               .n_heads = "n_heads|num_attention_heads",
                                               .inner = "hidden_dim",
-                                              .act = "activation"};
+                                              .act = "activation",
+                                              .dropout = "dropout",
+                                              .score_dropout = "attention_dropout",
+                                              .class_dropout = "seq_classif_dropout",
+                                              .class_dropout_otherwise = 0.2,
+                                              .distil = true};
 
 static const struct names mpnet_names = {.layers = "encoder.layer",
                                          .q = "attention.attn.q",
@@ -57,7 +69,11 @@ static const struct names mpnet_names = {.layers = "encoder.layer",
                                          .n_layers = "num_hidden_layers",
                                          .n_heads = "num_attention_heads",
                                          .inner = "intermediate_size",
-                                         .act = "hidden_act"};
+                                         .act = "hidden_act",
+                                         .dropout = "hidden_dropout_prob",
+                                         .score_dropout = "attention_probs_dropout_prob",
+                                         .class_dropout = "hidden_dropout_prob",
+                                         .class_dropout_otherwise = -1};
 
 /* How a whole sequence is classified: the first token through a layer of this name and this function, then `out`. */
 struct sequence_head {
@@ -89,6 +105,7 @@ struct encoder {
     const struct names *names;
     int64_t hidden, layers, heads, inner, vocabulary, longest, types, padding, embedding, buckets;
     double epsilon;
+    double dropout, score_dropout, class_dropout; /* in training */
     const char *act;
     bool tied;
     uint32_t mask; /* padding, and positions between tokens where the model has them */
@@ -108,6 +125,10 @@ static bool read_config(struct encoder *e)
     e->longest = vc_net_size(net, "max_position_embeddings", 512);
     e->types = s->types ? vc_net_size(net, "type_vocab_size", 2) : 0;
     e->epsilon = s->fixed_epsilon ? 1e-12 : vc_net_real(net, "layer_norm_eps", 1e-12);
+    e->dropout = vc_net_probability(net, n->dropout, 0.1);
+    e->score_dropout = vc_net_probability(net, n->score_dropout, 0.1);
+    e->class_dropout = vc_net_probability(net, n->class_dropout,
+                                          n->class_dropout_otherwise < 0 ? e->dropout : n->class_dropout_otherwise);
     e->act = vc_net_word(net, n->act, "gelu");
     e->tied = vc_net_flag(net, "tie_word_embeddings", true);
     e->padding = s->fixed_padding                           ? 1
@@ -157,6 +178,7 @@ static uint32_t embeddings(struct encoder *e)
     x = vc_net_add(net, NULL, x,
                    vc_net_embed(net, position_ids(e), "embeddings.position_embeddings", e->longest, e->embedding));
     x = vc_net_layer_norm(net, x, "embeddings.LayerNorm", e->embedding, e->epsilon);
+    x = vc_net_drop(net, x, e->dropout);
     if (e->embedding != e->hidden) {
         vc_net_block(net, "embeddings_project");
         x = vc_net_linear(net, x, "embeddings_project", e->embedding, e->hidden, true);
@@ -174,7 +196,8 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
                                    .heads = e->heads,
                                    .kv_heads = e->heads,
                                    .scale = 1 / sqrt((double)(e->hidden / e->heads)),
-                                   .mask = e->mask};
+                                   .mask = e->mask,
+                                   .dropout = e->score_dropout};
     uint32_t qkv[3];
     uint32_t y;
 
@@ -184,12 +207,14 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
     }
     y = vc_net_attention(net, qkv[0], qkv[1], qkv[2], &how);
     y = vc_net_linear(net, y, vc_net_print(net, "%s.%s", layer, n->out), e->hidden, e->hidden, true);
+    y = vc_net_drop(net, y, n->distil ? 0 : e->dropout);
     y = vc_net_add(net, NULL, y, x);
     x = vc_net_layer_norm(net, y, vc_net_print(net, "%s.%s", layer, n->attention_norm), e->hidden, e->epsilon);
     vc_net_block(net, "%s", layer);
     y = vc_net_linear(net, x, vc_net_print(net, "%s.%s", layer, n->up), e->hidden, e->inner, true);
     y = vc_net_activation(net, y, vc_net_print(net, "%s.activation", layer), n->act, e->act);
     y = vc_net_linear(net, y, vc_net_print(net, "%s.%s", layer, n->down), e->inner, e->hidden, true);
+    y = vc_net_drop(net, y, e->dropout);
     y = vc_net_add(net, NULL, y, x);
     return vc_net_layer_norm(net, y, vc_net_print(net, "%s.%s", layer, n->output_norm), e->hidden, e->epsilon);
 }
@@ -223,6 +248,7 @@ static uint32_t pooled(struct encoder *e, uint32_t x, const char *module, const 
 {
     vc_net_block(e->net, "%s", *module == '/' ? module : "pooler");
     x = vc_net_pick(e->net, x, 1, 0);
+    x = vc_net_drop(e->net, x, *module == '/' && !e->names->distil ? e->class_dropout : 0);
     x = vc_net_linear(e->net, x, module, e->hidden, e->hidden, true);
     return vc_net_activation(e->net, x, NULL, e->names->act, function);
 }
@@ -288,12 +314,15 @@ static void build(struct vc_net *net, const struct style *style)
         }
         break;
     case VC_NET_SEQUENCE:
-        vc_net_token_head(net, pooled(&e, x, sequence->dense, sequence->function), sequence->out, e.hidden);
+        x = vc_net_drop(net, pooled(&e, x, sequence->dense, sequence->function), e.class_dropout);
+        vc_net_token_head(net, x, sequence->out, e.hidden);
         break;
     case VC_NET_TOKEN:
-        vc_net_token_head(net, x, "/classifier", e.hidden);
+        vc_net_token_head(net, vc_net_drop(net, x, e.names->distil ? e.dropout : e.class_dropout), "/classifier",
+                          e.hidden);
         break;
     case VC_NET_QUESTION:
+        x = vc_net_drop(net, x, e.names->distil ? vc_net_probability(net, "qa_dropout", 0.1) : 0);
         vc_net_question_head(net, x, e.hidden);
         break;
     default:

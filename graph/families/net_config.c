@@ -155,6 +155,13 @@ bool vc_net_flag(struct vc_net *net, const char *key, bool otherwise)
     return json_is_true(value);
 }
 
+double vc_net_probability(struct vc_net *net, const char *keys, double otherwise)
+{
+    const json_t *value = vc_net_get(net, keys);
+
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
 const char *vc_net_word(struct vc_net *net, const char *key, const char *otherwise)
 {
     const json_t *value = vc_net_get(net, key);

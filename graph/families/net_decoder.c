@@ -137,6 +137,8 @@ static void read_config(struct vc_decoder *d)
     d->tied = vc_net_flag(net, "tie_word_embeddings", t->tied);
     d->output_bias = t->attention_bias && vc_net_flag(net, "attention_bias", false);
     d->qkv_bias = d->output_bias || (t->qkv_bias && vc_net_flag(net, "qkv_bias", true));
+    d->score_dropout = vc_net_probability(net, "attention_dropout", 0);
+    d->dropout = t->drops_branches ? vc_net_probability(net, "resid_pdrop", 0) : 0;
     read_mlp(d);
     if (d->head_dim == 0) {
         d->head_dim = vc_net_share(net, "hidden_size by num_attention_heads", d->hidden, d->heads);
@@ -239,7 +241,8 @@ static uint32_t attention(struct vc_decoder *d, uint32_t x, int64_t layer, const
                                    .causal = true,
                                    .scale = d->scale,
                                    .softcap = d->score_cap,
-                                   .mask = window ? d->mask : d->padding};
+                                   .mask = window ? d->mask : d->padding,
+                                   .dropout = d->score_dropout};
     uint32_t q;
     uint32_t k;
     uint32_t v;
@@ -308,12 +311,12 @@ static uint32_t decoder_layer(struct vc_decoder *d, uint32_t x, int64_t layer)
     y = places == VC_NORMS_BEHIND ? x : norm(d, x, first, d->hidden);
     y = attention(d, y, layer, vc_net_print(net, "%s.self_attn", module));
     vc_net_block(net, "%s", module);
-    y = places == VC_NORMS_BEFORE ? y : norm(d, y, second, d->hidden);
+    y = places == VC_NORMS_BEFORE ? vc_net_drop(net, y, d->dropout) : norm(d, y, second, d->hidden);
     x = vc_net_add(net, vc_net_print(net, "%s.after_attention", module), x, y);
     y = places == VC_NORMS_BEHIND ? x : norm(d, x, places == VC_NORMS_BEFORE ? second : third, d->hidden);
     y = mlp_of(d, y, layer, module);
     vc_net_block(net, "%s", module);
-    y = places == VC_NORMS_BEFORE ? y : norm(d, y, fourth, d->hidden);
+    y = places == VC_NORMS_BEFORE ? vc_net_drop(net, y, d->dropout) : norm(d, y, fourth, d->hidden);
     return vc_net_add(net, module, x, y);
 }
 
@@ -385,6 +388,7 @@ void vc_decoder_build(struct vc_net *net, const struct vc_decoder_traits *traits
         vc_net_last_token_head(net, x, d.hidden);
         break;
     case VC_NET_TOKEN:
+        x = vc_net_drop(net, x, vc_net_probability(net, "classifier_dropout|hidden_dropout", 0.1));
         vc_net_token_head(net, x, "/score", d.hidden);
         break;
     case VC_NET_QUESTION:

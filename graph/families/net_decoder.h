@@ -51,6 +51,7 @@ struct vc_decoder_traits {
     bool scaled_embeddings;        /* times sqrt(hidden) */
     bool local_rope;               /* layers with a window have rotary positions of their own */
     bool tied;                     /* "tie_word_embeddings" */
+    bool drops_branches;           /* "resid_pdrop" behind attention and MLP */
     bool query_scalar;             /* "query_pre_attn_scalar", 256, in place of the size of a head */
     bool caps_scores, caps_logits; /* "attn_logit_softcapping", "final_logit_softcapping" */
     double score_cap, logit_cap;   /* 0: none */
@@ -71,6 +72,7 @@ struct vc_decoder {
     int64_t window, first_window; /* with VC_WINDOW_BEFORE the first layer that has none */
     int64_t pattern;
     double epsilon, scale, score_cap, logit_cap, clip;
+    double dropout, score_dropout; /* in training */
     bool qkv_bias, output_bias, mlp_bias, tied;
     const char *act_key, *act;
     const json_t *layer_types;

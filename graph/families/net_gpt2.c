@@ -8,6 +8,7 @@ struct gpt2 {
     struct vc_net *net;
     int64_t hidden, layers, heads, inner, vocabulary, longest;
     double epsilon;
+    double embedding_dropout, dropout, score_dropout; /* in training */
     bool scaled, scaled_by_layer, tied;
     const char *act;
     uint32_t padding; /* true where a token is none: [batch, 1, 1, sequence] */
@@ -24,6 +25,9 @@ static bool read_config(struct gpt2 *g)
     g->longest = vc_net_size(net, "n_positions|max_position_embeddings", 1024);
     g->inner = vc_net_size(net, "n_inner", 4 * g->hidden);
     g->epsilon = vc_net_real(net, "layer_norm_epsilon", 1e-5);
+    g->embedding_dropout = vc_net_probability(net, "embd_pdrop", 0.1);
+    g->dropout = vc_net_probability(net, "resid_pdrop", 0.1);
+    g->score_dropout = vc_net_probability(net, "attn_pdrop", 0.1);
     g->scaled = vc_net_flag(net, "scale_attn_weights", true);
     g->scaled_by_layer = vc_net_flag(net, "scale_attn_by_inverse_layer_idx", false);
     g->tied = vc_net_flag(net, "tie_word_embeddings", true);
@@ -50,7 +54,8 @@ static uint32_t attention(struct gpt2 *g, uint32_t x, int64_t layer, const char 
                                    .kv_heads = g->heads,
                                    .causal = true,
                                    .scale = g->scaled ? 1 / sqrt((double)(g->hidden / g->heads)) : 1,
-                                   .mask = g->padding};
+                                   .mask = g->padding,
+                                   .dropout = g->score_dropout};
     uint32_t qkv[3];
 
     how.scale /= g->scaled_by_layer ? (double)(layer + 1) : 1;
@@ -79,14 +84,14 @@ static uint32_t block(struct gpt2 *g, uint32_t x, int64_t layer)
     vc_net_block(net, "%s", module);
     y = vc_net_layer_norm(net, x, vc_net_print(net, "%s.ln_1", module), g->hidden, g->epsilon);
     vc_net_block(net, "%s.attn", module);
-    y = attention(g, y, layer, vc_net_print(net, "%s.attn", module));
+    y = vc_net_drop(net, attention(g, y, layer, vc_net_print(net, "%s.attn", module)), g->dropout);
     vc_net_block(net, "%s", module);
     x = vc_net_add(net, vc_net_print(net, "%s.after_attention", module), y, x);
     y = vc_net_layer_norm(net, x, vc_net_print(net, "%s.ln_2", module), g->hidden, g->epsilon);
     vc_net_block(net, "%s.mlp", module);
     y = conv1d(g, y, vc_net_print(net, "%s.mlp.c_fc", module), g->hidden, g->inner);
     y = vc_net_activation(net, y, vc_net_print(net, "%s.mlp.act", module), "activation_function", g->act);
-    y = conv1d(g, y, vc_net_print(net, "%s.mlp.c_proj", module), g->inner, g->hidden);
+    y = vc_net_drop(net, conv1d(g, y, vc_net_print(net, "%s.mlp.c_proj", module), g->inner, g->hidden), g->dropout);
     vc_net_block(net, "%s", module);
     return vc_net_add(net, module, x, y);
 }
@@ -104,6 +109,7 @@ static void build_gpt2(struct vc_net *net)
     vc_net_block(net, "wte");
     x = vc_net_embed(net, net->input_ids, "wte", g.vocabulary, g.hidden);
     x = vc_net_add(net, NULL, x, vc_net_embed(net, vc_net_positions(net), "wpe", g.longest, g.hidden));
+    x = vc_net_drop(net, x, g.embedding_dropout);
     for (int64_t k = 0; k < g.layers && net->graph->status == VC_OK; k++) {
         x = block(&g, x, k);
     }
@@ -117,6 +123,7 @@ static void build_gpt2(struct vc_net *net)
         vc_net_last_token_head(net, x, g.hidden);
         break;
     case VC_NET_TOKEN:
+        x = vc_net_drop(net, x, vc_net_probability(net, "classifier_dropout|hidden_dropout", 0.1));
         vc_net_token_head(net, x, "/classifier", g.hidden);
         break;
     case VC_NET_QUESTION:

@@ -33,7 +33,8 @@ FAMILY(qwen2, "qwen2", "Qwen2", QUESTION, .qkv_bias = true, .windows = VC_WINDOW
        .epsilon = 1e-6, .kv_heads = 32);
 FAMILY(qwen3, "qwen3", "Qwen3", QUESTION, .attention_bias = true, .qk_norm = VC_QK_NORM_HEAD,
        .windows = VC_WINDOW_BEHIND, .theta = 10000, .epsilon = 1e-6, .kv_heads = 32, .head_dim = 128);
-FAMILY(phi3, "phi3", "Phi3", TOKEN, .packed = true, .windows = VC_WINDOW_ALL, .theta = 10000, .epsilon = 1e-5);
+FAMILY(phi3, "phi3", "Phi3", TOKEN, .packed = true, .drops_branches = true, .windows = VC_WINDOW_ALL, .theta = 10000,
+       .epsilon = 1e-5);
 
 /* ---- experts ---- */
 

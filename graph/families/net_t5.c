@@ -11,6 +11,7 @@ struct t5 {
     struct vc_net *net;
     int64_t hidden, head_dim, heads, inner, layers, decoder_layers, vocabulary, buckets, longest;
     double epsilon;
+    double dropout; /* in training */
     bool gated, scaled, tied;
     const char *act;
     uint32_t decoder_ids;
@@ -53,6 +54,7 @@ static bool read_config(struct t5 *t, const char *function, bool scales)
     t->buckets = vc_net_size(net, "relative_attention_num_buckets", 32);
     t->longest = vc_net_size(net, "relative_attention_max_distance", 128);
     t->epsilon = vc_net_real(net, "layer_norm_epsilon", 1e-6);
+    t->dropout = vc_net_probability(net, "dropout_rate", 0.1);
     t->tied = vc_net_flag(net, "tie_word_embeddings", true);
     t->scaled = scales && vc_net_flag(net, "scale_decoder_outputs", t->tied);
     (void)vc_net_flag(net, "is_encoder_decoder", true);
@@ -68,6 +70,17 @@ static bool read_config(struct t5 *t, const char *function, bool scales)
 
 /* ---- layers ---- */
 
+static uint32_t norm(const struct t5 *t, uint32_t x, const char *module)
+{
+    struct vc_net *net = t->net;
+
+    x = vc_net_rms_norm(net, x, module, t->hidden, t->epsilon);
+    if (x < net->graph->n_values) {
+        net->graph->values[x].stepwise = true;
+    }
+    return x;
+}
+
 /* q from x, k and v from `from`. */
 static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, const char *module)
 {
@@ -80,7 +93,8 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .kv_heads = t->heads,
                                    .causal = own && s->memory != VC_NO_VALUE,
                                    .scale = 1,
-                                   .mask = own ? s->mask : s->padding};
+                                   .mask = own ? s->mask : s->padding,
+                                   .dropout = t->dropout};
     uint32_t q;
     uint32_t k;
     uint32_t v;
@@ -110,6 +124,7 @@ static uint32_t mlp(const struct stack *s, uint32_t x, const char *module)
         up = vc_net_linear(net, x, vc_net_print(net, "%s.wi", module), t->hidden, t->inner, false);
         x = vc_net_activation(net, up, act, "feed_forward_proj", t->act);
     }
+    x = vc_net_drop(net, x, t->dropout);
     return vc_net_linear(net, x, vc_net_print(net, "%s.wo", module), t->inner, t->hidden, false);
 }
 
@@ -127,10 +142,11 @@ static uint32_t block(const struct stack *s, uint32_t x, int64_t number)
             continue;
         }
         vc_net_block(net, "%s", layer);
-        y = vc_net_rms_norm(net, x, vc_net_print(net, "%s.layer_norm", layer), s->t->hidden, s->t->epsilon);
+        y = norm(s->t, x, vc_net_print(net, "%s.layer_norm", layer));
         y = kind == 0   ? attention(s, y, y, vc_net_print(net, "%s.SelfAttention", layer))
             : kind == 1 ? attention(s, y, s->memory, vc_net_print(net, "%s.EncDecAttention", layer))
                         : mlp(s, y, vc_net_print(net, "%s.DenseReluDense", layer));
+        y = vc_net_drop(net, y, s->t->dropout);
         vc_net_block(net, "%s", layer);
         x = vc_net_add(net, layer, x, y);
         n++;
@@ -153,6 +169,7 @@ static uint32_t run_stack(struct stack *s, int64_t layers)
                                                   .n_dims = 2,
                                                   .shape = {(uint64_t)t->vocabulary, (uint64_t)t->hidden}}),
         s->ids);
+    x = vc_net_drop(net, x, t->dropout);
     if (layers != 0) {
         how.table = vc_net_print(net, "%s.block.0.layer.0.SelfAttention.relative_attention_bias", s->name);
         vc_net_block(net, "%s", how.table);
@@ -163,7 +180,8 @@ static uint32_t run_stack(struct stack *s, int64_t layers)
         x = block(s, x, k);
     }
     vc_net_block(net, "%s.final_layer_norm", s->name);
-    return vc_net_rms_norm(net, x, vc_net_print(net, "%s.final_layer_norm", s->name), t->hidden, t->epsilon);
+    x = norm(t, x, vc_net_print(net, "%s.final_layer_norm", s->name));
+    return vc_net_drop(net, x, t->dropout);
 }
 
 static void build_any(struct vc_net *net, const char *function, bool scales)

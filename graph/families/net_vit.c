@@ -8,6 +8,7 @@ struct vit {
     struct vc_net *net;
     int64_t hidden, layers, heads, inner, image[2], patch[2], channels, pooled, patches;
     double epsilon;
+    double dropout, score_dropout; /* in training */
     bool qkv_bias;
     const char *act, *pooler_act;
 };
@@ -44,6 +45,8 @@ static bool read_config(struct vit *v)
     read_pair(net, "patch_size", 16, v->patch);
     v->channels = vc_net_size(net, "num_channels", 3);
     v->epsilon = vc_net_real(net, "layer_norm_eps", 1e-12);
+    v->dropout = vc_net_probability(net, "hidden_dropout_prob", 0);
+    v->score_dropout = vc_net_probability(net, "attention_probs_dropout_prob", 0);
     v->qkv_bias = vc_net_flag(net, "qkv_bias", true);
     v->act = vc_net_word(net, "hidden_act", "gelu");
     v->pooled = vc_net_size(net, "pooler_output_size", v->hidden);
@@ -92,7 +95,8 @@ static uint32_t embeddings(struct vit *v, uint32_t pixels)
     inputs[1] = x;
     axis.i = 1;
     x = vc_net_node(net, "Concat", NULL, inputs, 2, &axis, 1);
-    return vc_net_add(net, "embeddings", x, vc_net_param(net, &positions));
+    x = vc_net_add(net, "embeddings", x, vc_net_param(net, &positions));
+    return vc_net_drop(net, x, v->dropout);
 }
 
 static uint32_t vit_layer(struct vit *v, uint32_t x, int64_t number)
@@ -104,7 +108,8 @@ static uint32_t vit_layer(struct vit *v, uint32_t x, int64_t number)
                                    .heads = v->heads,
                                    .kv_heads = v->heads,
                                    .scale = 1 / sqrt((double)(v->hidden / v->heads)),
-                                   .mask = VC_NO_VALUE};
+                                   .mask = VC_NO_VALUE,
+                                   .dropout = v->score_dropout};
     uint32_t qkv[3];
     uint32_t y;
 
@@ -117,12 +122,14 @@ static uint32_t vit_layer(struct vit *v, uint32_t x, int64_t number)
     }
     y = vc_net_attention(net, qkv[0], qkv[1], qkv[2], &how);
     y = vc_net_linear(net, y, vc_net_print(net, "%s.attention.output.dense", layer), v->hidden, v->hidden, true);
+    y = vc_net_drop(net, y, v->dropout);
     vc_net_block(net, "%s", layer);
     x = vc_net_add(net, vc_net_print(net, "%s.after_attention", layer), y, x);
     y = vc_net_layer_norm(net, x, vc_net_print(net, "%s.layernorm_after", layer), v->hidden, v->epsilon);
     y = vc_net_linear(net, y, vc_net_print(net, "%s.intermediate.dense", layer), v->hidden, v->inner, true);
     y = vc_net_activation(net, y, vc_net_print(net, "%s.activation", layer), "hidden_act", v->act);
     y = vc_net_linear(net, y, vc_net_print(net, "%s.output.dense", layer), v->inner, v->hidden, true);
+    y = vc_net_drop(net, y, v->dropout);
     return vc_net_add(net, layer, y, x);
 }
 

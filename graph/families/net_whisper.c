@@ -7,6 +7,7 @@
 struct whisper {
     struct vc_net *net;
     int64_t hidden, bins, sounds, texts, vocabulary;
+    double dropout, score_dropout, act_dropout; /* in training */
     bool tied;
     const char *act;
 };
@@ -29,6 +30,9 @@ static bool read_config(struct whisper *w, struct stack *encoder, struct stack *
     w->sounds = vc_net_size(net, "max_source_positions", 1500);
     w->texts = vc_net_size(net, "max_target_positions", 448);
     w->vocabulary = vc_net_size(net, "vocab_size", VC_NET_REQUIRED);
+    w->dropout = vc_net_probability(net, "dropout", 0);
+    w->score_dropout = vc_net_probability(net, "attention_dropout", 0);
+    w->act_dropout = vc_net_probability(net, "activation_dropout", 0);
     w->tied = vc_net_flag(net, "tie_word_embeddings", true);
     w->act = vc_net_word(net, "activation_function", "gelu");
     encoder->layers = vc_net_layers(net, "encoder_layers");
@@ -60,7 +64,8 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .kv_heads = s->heads,
                                    .causal = x == from && s->memory != VC_NO_VALUE,
                                    .scale = 1 / sqrt((double)(n / s->heads)),
-                                   .mask = x == from ? s->mask : VC_NO_VALUE};
+                                   .mask = x == from ? s->mask : VC_NO_VALUE,
+                                   .dropout = s->w->score_dropout};
     uint32_t q;
     uint32_t k;
     uint32_t v;
@@ -81,19 +86,21 @@ static uint32_t layer(const struct stack *s, uint32_t x, int64_t number)
 
     vc_net_block(net, "%s", own);
     y = norm(s, x, vc_net_print(net, "%s.self_attn_layer_norm", own));
-    y = attention(s, y, y, vc_net_print(net, "%s.self_attn", own));
+    y = vc_net_drop(net, attention(s, y, y, vc_net_print(net, "%s.self_attn", own)), s->w->dropout);
     vc_net_block(net, "%s", own);
     x = vc_net_add(net, NULL, x, y);
     if (s->memory != VC_NO_VALUE) {
         y = norm(s, x, vc_net_print(net, "%s.encoder_attn_layer_norm", own));
-        y = attention(s, y, s->memory, vc_net_print(net, "%s.encoder_attn", own));
+        y = vc_net_drop(net, attention(s, y, s->memory, vc_net_print(net, "%s.encoder_attn", own)), s->w->dropout);
         vc_net_block(net, "%s", own);
         x = vc_net_add(net, NULL, x, y);
     }
     y = norm(s, x, vc_net_print(net, "%s.final_layer_norm", own));
     y = vc_net_linear(net, y, vc_net_print(net, "%s.fc1", own), s->w->hidden, s->inner, true);
     y = vc_net_activation(net, y, vc_net_print(net, "%s.activation", own), "activation_function", s->w->act);
+    y = vc_net_drop(net, y, s->w->act_dropout);
     y = vc_net_linear(net, y, vc_net_print(net, "%s.fc2", own), s->inner, s->w->hidden, true);
+    y = vc_net_drop(net, y, s->w->dropout);
     return vc_net_add(net, own, x, y);
 }
 
@@ -138,8 +145,9 @@ static uint32_t sound(struct whisper *w)
     x = convolution(w, x, "encoder.conv2", w->hidden, 2);
     vc_net_block(net, "encoder.embed_positions");
     x = vc_net_node(net, "Transpose", NULL, &x, 1, &perm, 1);
-    return vc_net_add(net, "encoder.embeddings", x,
-                      vc_net_matrix(net, "encoder.embed_positions.weight", w->sounds, w->hidden));
+    x = vc_net_add(net, "encoder.embeddings", x,
+                   vc_net_matrix(net, "encoder.embed_positions.weight", w->sounds, w->hidden));
+    return vc_net_drop(net, x, w->dropout);
 }
 
 static uint32_t text(struct whisper *w, uint32_t ids)
@@ -150,8 +158,9 @@ static uint32_t text(struct whisper *w, uint32_t ids)
     vc_net_block(net, "decoder.embed_tokens");
     x = vc_net_embed(net, ids, "decoder.embed_tokens", w->vocabulary, w->hidden);
     vc_net_block(net, "decoder.embed_positions");
-    return vc_net_add(net, "decoder.embeddings", x,
-                      vc_net_embed(net, vc_net_positions_of(net, ids), "decoder.embed_positions", w->texts, w->hidden));
+    x = vc_net_add(net, "decoder.embeddings", x,
+                   vc_net_embed(net, vc_net_positions_of(net, ids), "decoder.embed_positions", w->texts, w->hidden));
+    return vc_net_drop(net, x, w->dropout);
 }
 
 static void build_whisper(struct vc_net *net)

@@ -61,7 +61,8 @@ struct vc_graph_value {
     bool optional;     /* VC_VALUE_INPUT: a run may leave it out; all its elements are `otherwise` then */
     int64_t otherwise; /* 1 for attention_mask: no token is padding */
     bool dropped;      /* what reads it reads values of which training drops some at random (Dropout) */
-    bool stepwise;     /* PyTorch's module computes it by operators one after the other: Gelu as "gelu_new" */
+    bool stepwise; /* PyTorch's module computes it by operators one after the other: Gelu as "gelu_new", norms of T5 */
+    bool drops_scores; /* of Attention: training drops some of its probabilities */
 };
 
 /* How a parameter's value is made from a tensor of the checkpoint (its integers, where the value's dtype is _I64): a

@@ -59,6 +59,11 @@ enum vc_amp { VC_AMP_NONE = 0, VC_AMP_AUTOCAST = 1, VC_AMP_PURE = 2 };
  * which keeps probabilities in the precision of the activations (Megatron). */
 enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1, VC_ATTENTION_SOFTMAX = 2 };
 
+/* Values that training drops at random: where the graph says it (layers, nodes, probabilities of a configuration that
+ * are not 0, given or meant by transformers where the key is absent); there, of attention's probabilities, and where a
+ * branch joins the stream; nowhere. */
+enum vc_dropout { VC_DROPOUT_STATED = 0, VC_DROPOUT_ALWAYS = 1, VC_DROPOUT_NEVER = 2 };
+
 /* What a block of memory is rounded up to: 1, 256, 512 bytes. */
 enum vc_allocator { VC_ALLOCATOR_EXACT = 0, VC_ALLOCATOR_CUDA = 1, VC_ALLOCATOR_PYTORCH = 2 };
 
@@ -104,8 +109,8 @@ struct vc_memory_options {
     enum vc_attention attention;
     enum vc_allocator allocator;
     bool in_place; /* activation functions, normalizations and additions write over an input that dies there */
-    bool dropout;  /* training: values are dropped at random, as transformers' configurations have it by default */
-    bool reuse;    /* memory of what died is used again; false: every result has memory of its own */
+    enum vc_dropout dropout;
+    bool reuse;              /* memory of what died is used again; false: every result has memory of its own */
     uint64_t context_tokens; /* keys and values of so many positions are kept per sequence; 0: none */
     enum vc_dtype cache;     /* of them; VC_DTYPE_NONE: as the activations */
     enum vc_runtime runtime;

@@ -142,7 +142,7 @@ class Memory(unittest.TestCase):
             # what has no gradient but belongs to a row or a matrix of scores; not the tables of rotary positions
             theirs += sum(b for b in other.values() if b == 2 * tokens * 4)
             ours = self.estimate("config.json", json.dumps(config.to_dict()), "--batch", "2", "--seq", str(tokens),
-                                 "--attention", "eager")
+                                 "--attention", "eager", "--no-dropout")
             kept.append((ours["components"]["activations"]["bytes"], theirs))
         return kept[1][0] - kept[0][0], kept[1][1] - kept[0][1]
 
@@ -193,7 +193,7 @@ class Memory(unittest.TestCase):
         theirs, states, gradients = self.whole(net, [ids, target],
                                                lambda: nn.functional.cross_entropy(net(ids).logits, target))
         ours = self.estimate("config.json", json.dumps(config.to_dict()), "--optimizer", "adam", "--batch", "2", "--seq", "16",
-                             "--attention", "eager")["components"]
+                             "--attention", "eager", "--no-dropout")["components"]
         self.assertEqual((ours["optimizer"]["bytes"], ours["gradients"]["bytes"]), (states, gradients))
         self.assertLessEqual(abs(theirs - ours["activations"]["bytes"]), 2 * 16 * 8 + 16)
 
@@ -234,7 +234,7 @@ class Memory(unittest.TestCase):
                 states = sum(v.numel() * v.element_size() for s in optimizer.state.values() for v in s.values()
                              if torch.is_tensor(v) and v.dim() > 0)
                 ours = self.estimate("config.json", json.dumps(config.to_dict()), "--optimizer", "adamw", "--batch", "2", "--seq",
-                                     "24", "--attention", "eager", "--lora", "4", "--lora-targets", word)
+                                     "24", "--attention", "eager", "--no-dropout", "--lora", "4", "--lora-targets", word)
                 self.assertEqual(ours["model"]["trained"], sum(p.numel() for p in trained))
                 parts = ours["components"]
                 self.assertEqual(parts["parameters"]["bytes"], sum(p.numel() * 4 for p in net.parameters()))

@@ -1,12 +1,15 @@
-"""test_memory_alive.py - the peak of inference in PyTorch's eager mode: tensors that are alive while models of transformers
-and torchvision run on the CPU, counted after each operator. What `estimate` says is never less and at most 10 % more.
-Ten families by default; with VCOMPRESS_FAMILIES=all in the environment, all of them."""
+"""test_memory_alive.py - memory in PyTorch's eager mode: tensors that are alive while models of transformers and torchvision
+run on the CPU, counted after each operator. Of inference, in f32 and bf16, the peak; of training what is kept for the
+backward pass and the peak. What `estimate` says is never less and at most 10 % more;
+of attention as products in bf16 up to 2.5 times as much. Ten families by default; with
+VCOMPRESS_FAMILIES=all in the environment, all of them."""
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 try:
     import torch
@@ -62,6 +65,28 @@ def empty(make, *config):
     return net
 
 
+def as_on_gpus(x, p=0.5, training=True, inplace=False):
+    """Dropout with masks of a byte for each value; that of PyTorch's CPU part has floats."""
+    return torch.native_dropout(x, p, True)[0] if training and p > 0 else x
+
+
+def train(net, inputs):
+    """Beside weights, their gradients and inputs: what is alive when the loss is known, and the most."""
+    net.train()
+    given = [t for t in inputs.values() if isinstance(t, torch.Tensor)]
+    for weight in net.parameters():
+        weight.grad = torch.zeros_like(weight)
+    mode = Alive(list(net.parameters()) + list(net.buffers()) + given + [p.grad for p in net.parameters()])
+    with unittest.mock.patch.object(torch.nn.functional, "dropout", as_on_gpus), mode:
+        y = net(**inputs)[0]
+        y = y.reshape(-1, y.shape[-1])
+        loss = torch.nn.functional.cross_entropy(y.float(), torch.zeros(len(y), dtype=torch.long))
+        del y
+        kept = sum(n for ref, n in mode.alive.values() if not ref.expired())
+        loss.backward()
+    return kept, mode.peak
+
+
 def measure(net, inputs):
     net.eval()
     given = [t for t in inputs.values() if isinstance(t, torch.Tensor)]
@@ -75,6 +100,7 @@ DECODER = dict(vocab_size=1000, hidden_size=2048, intermediate_size=8192, num_at
                num_hidden_layers=LAYERS)
 MOE = dict(vocab_size=1000, hidden_size=2048, num_attention_heads=16, num_key_value_heads=4, num_hidden_layers=LAYERS)
 USUAL = ("bert", "distilbert", "mpnet", "gpt2", "llama", "mixtral", "t5", "whisper", "vit", "resnet")
+TRAINED = ("bert", "distilbert", "gpt2", "llama", "phi3", "gemma2", "mixtral")
 # name, configuration, class, whether attention as products is asked about, too
 FAMILIES = [
     ("bert", lambda: T.BertConfig(vocab_size=1000, num_hidden_layers=LAYERS), "BertModel", True),
@@ -111,42 +137,86 @@ class Peaks(unittest.TestCase):
         weights = report["components"]["parameters"]["bytes"]
         return report["moments"]["peak"]["bytes"] - weights, report["eager"]["bytes"] - weights
 
-    def judge(self, name, theirs, ours):
+    def training(self, config, *args):
+        """Beside weights, their gradients and inputs: kept for the backward pass, at the peak."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "config.json")
+            with open(path, "w") as f:
+                f.write(json.dumps(config.to_dict()))
+            out = subprocess.run([PROGRAM, "estimate", "--json", "--mode", "train", "--optimizer", "sgd", path] + list(args),
+                                 stdout=subprocess.PIPE, check=True).stdout
+        report = json.loads(out)
+        parts = report["components"]
+        rest = sum(parts[k]["bytes"] for k in ("parameters", "gradients", "inputs"))
+        return parts["activations"]["bytes"], report["moments"]["peak"]["bytes"] - rest
+
+    def judge(self, name, theirs, ours, most=1.1):
         print("| %s | %s | %s | %.3f | %s | %.3f |" % (name, format(theirs, ","), format(ours[0], ","), ours[0] / theirs,
                                                        format(ours[1], ","), ours[1] / theirs), flush=True)
         self.assertLessEqual(theirs, ours[1], name)
-        self.assertLessEqual(ours[1], 1.1 * theirs, name)
+        self.assertLessEqual(ours[1], most * theirs, name)
 
-    def family(self, name, make, kind, eager):
+    def family(self, name, make, kind, eager, dtype=torch.float32, seq=SEQ):
+        """The configuration, its inputs, options of estimate."""
         config = make()
         config._attn_implementation = "eager" if eager or kind.startswith("ResNet") else "sdpa"
         config.architectures = [kind]
+        config.dtype = dtype
         args = ["--batch", "1", "--attention", "eager" if eager else "fused"]
         if kind.startswith("Whisper"):
-            inputs = {"input_features": torch.zeros(1, 80, 3000), "decoder_input_ids": torch.zeros(1, 64, dtype=torch.long)}
+            inputs = {"input_features": torch.zeros(1, 80, 3000, dtype=dtype), "decoder_input_ids": torch.zeros(1, 64, dtype=torch.long)}
             args += ["--size", "decoder_sequence=64"]
         elif kind.endswith("ImageClassification"):
-            inputs = {"pixel_values": torch.zeros(1, 3, 224, 224)}
+            inputs = {"pixel_values": torch.zeros(1, 3, 224, 224, dtype=dtype)}
         else:
-            inputs = {"input_ids": torch.zeros(1, SEQ, dtype=torch.long)}
-            args += ["--seq", str(SEQ)]
+            inputs = {"input_ids": torch.zeros(1, seq, dtype=torch.long)}
+            args += ["--seq", str(seq)]
         if kind.startswith("T5"):
             inputs["decoder_input_ids"] = inputs["input_ids"]
-            args += ["--size", "decoder_sequence=%d" % SEQ]
+            args += ["--size", "decoder_sequence=%d" % seq]
         if "Causal" in kind or "GPT2" in kind or "Generation" in kind:
             inputs["use_cache"] = False
-        self.judge(name + (", eager attention" if eager else ""), measure(empty(getattr(T, kind), config), inputs),
-                   self.estimate("config.json", json.dumps(config.to_dict()), *args))
+        return config, inputs, args
 
-    def test_families(self):
+    def each(self, usual):
+        """Rows of FAMILIES, with and without attention as products."""
         for name, make, kind, eager in FAMILIES:
-            if name not in USUAL and os.environ.get("VCOMPRESS_FAMILIES") != "all":
+            if name not in usual and os.environ.get("VCOMPRESS_FAMILIES") != "all":
                 continue
             for products in (False, True) if eager else (False,):
                 if kind in ("MPNetModel", "Gemma2ForCausalLM") and not products:
                     continue  # they have no other
-                with self.subTest(name, eager=products):
-                    self.family(name, make, kind, products)
+                yield name + (", eager attention" if products else ""), make, kind, products
+
+    def infer(self, usual, dtype):
+        for name, make, kind, eager in self.each(usual):
+            with self.subTest(name):
+                config, inputs, args = self.family(name, make, kind, eager, dtype)
+                self.judge(name, measure(empty(getattr(T, kind), config).to(dtype), inputs),
+                           self.estimate("config.json", json.dumps(config.to_dict()), *args),
+                           # scores are counted as f32, as decoders have them; encoders keep those of 16 bits
+                           2.5 if eager and dtype != torch.float32 else 1.1)
+
+    def test_families(self):
+        self.infer(USUAL, torch.float32)
+
+    def test_half(self):
+        self.infer(USUAL, torch.bfloat16)
+
+    def test_training(self):
+        """With the dropout of the configuration. One kernel for attention keeps no mask on GPUs."""
+        for name, make, kind, eager in self.each(TRAINED):
+            with self.subTest(name):
+                config, inputs, args = self.family(name, make, kind, eager, seq=256)
+                for key in () if eager else ("attention_probs_dropout_prob", "attention_dropout", "attn_pdrop"):
+                    if hasattr(config, key):
+                        setattr(config, key, 0.0)
+                theirs = train(empty(getattr(T, kind), config), inputs)
+                ours = self.training(config, *args)
+                for word, a, b in (("kept", theirs[0], ours[0]), ("peak", theirs[1], ours[1])):
+                    print("| %s, %s | %s | %s | %.3f |" % (name, word, format(a, ","), format(b, ","), b / a), flush=True)
+                    self.assertLessEqual(a, 1.001 * b, (name, word))  # numbers of positions, the weight of all targets
+                    self.assertLessEqual(b, 1.1 * a, (name, word))
 
     def test_torchvision(self):
         try:

@@ -304,7 +304,7 @@ static void test_bert_large(void **unused)
         options.amp = runs[k].amp;
         options.recompute = runs[k].recompute;
         options.attention = VC_ATTENTION_EAGER;
-        options.dropout = true;
+        options.dropout = VC_DROPOUT_ALWAYS;
         options.allocator = VC_ALLOCATOR_PYTORCH;
         assert_int_equal(vc_graph_bind(ctx, graph, "batch", runs[k].batch), VC_OK);
         r = count(ctx, graph, &options);
@@ -336,7 +336,7 @@ static void test_block(void **unused)
 
     (void)unused;
     options.attention = VC_ATTENTION_EAGER;
-    options.dropout = true;
+    options.dropout = VC_DROPOUT_ALWAYS;
     for (int k = 0; k < 2; k++) {
         char config[512];
         struct vc_graph *graph;

@@ -201,7 +201,7 @@ static void test_activations_of_devices(void **unused)
 
         options.amp = VC_AMP_PURE;
         options.attention = VC_ATTENTION_SOFTMAX;
-        options.dropout = true;
+        options.dropout = VC_DROPOUT_ALWAYS;
         options.tp = rows[k].tp;
         options.sequence_parallel = rows[k].sequence;
         options.recompute = rows[k].selective ? VC_RECOMPUTE_SELECTIVE : VC_RECOMPUTE_NONE;

@@ -1,6 +1,7 @@
 /* test_memory_runtime.c - what programs keep beside the values that are needed: floats of codes, masks of dropout, what
  * PyTorch's modules hold. */
 #include <stdio.h>
+#include <string.h>
 
 #include "nets.h"
 
@@ -77,6 +78,113 @@ static void test_dropout(void **unused)
     test_ctx_done(ctx);
 }
 
+/* What a layer keeps: the difference of two and one, whose number stands for # in the text. */
+static uint64_t kept_by_layer(const char *text, const struct vc_memory_options *options, int64_t sequence)
+{
+    struct vc_ctx *ctx = test_ctx();
+    uint64_t kept[2];
+
+    for (int k = 0; k < 2; k++) {
+        char config[1024];
+        struct vc_graph *graph;
+        struct vc_memory_report r;
+
+        snprintf(config, sizeof config, "%s", text);
+        *strchr(config, '#') = (char)('1' + k);
+        graph = read_config(ctx, config);
+        bind(ctx, graph, 2, sequence);
+        r = count(ctx, graph, options);
+        assert_null(r.unknown);
+        kept[k] = bytes_of(&r, VC_MEMORY_ACTIVATIONS);
+        vc_graph_close(graph);
+    }
+    test_ctx_done(ctx);
+    return kept[1] - kept[0];
+}
+
+#define BERT_OF(probabilities)                                                                                         \
+    "{\"architectures\": [\"BertModel\"], \"model_type\": \"bert\", \"hidden_size\": 32, \"intermediate_size\": 128, " \
+    "\"num_hidden_layers\": #, \"num_attention_heads\": 4, \"vocab_size\": 50" probabilities "}"
+
+/* The configuration's probabilities count, and those that transformers means where it has none: 0.1. A layer of BERT
+ * has masks of 2 sbh bytes, and attention as products of a s^2 b with another copy of four times that. */
+static void test_configured_dropout(void **unused)
+{
+    struct vc_memory_options options = training(VC_OPTIMIZER_SGD);
+    const uint64_t sbh = 64 * 2 * 32;
+    const uint64_t scores = 4 * 64 * 64 * 2;
+    uint64_t none;
+
+    (void)unused;
+    options.attention = VC_ATTENTION_EAGER;
+    options.dropout = VC_DROPOUT_NEVER;
+    none = kept_by_layer(BERT_OF(""), &options, 64);
+    options.dropout = VC_DROPOUT_STATED;
+    assert_int_equal(kept_by_layer(BERT_OF(""), &options, 64), none + 2 * sbh + 5 * scores);
+    assert_int_equal(kept_by_layer(BERT_OF(", \"hidden_dropout_prob\": 0"), &options, 64), none + 5 * scores);
+    assert_int_equal(kept_by_layer(BERT_OF(", \"attention_probs_dropout_prob\": 0.0"), &options, 64), none + 2 * sbh);
+    assert_int_equal(
+        kept_by_layer(BERT_OF(", \"hidden_dropout_prob\": 0, \"attention_probs_dropout_prob\": 0"), &options, 64),
+        none);
+    options.attention = VC_ATTENTION_FUSED; /* one kernel makes its mask again */
+    none = kept_by_layer(BERT_OF(", \"hidden_dropout_prob\": 0"), &options, 64);
+    assert_int_equal(kept_by_layer(BERT_OF(""), &options, 64), none + 2 * sbh);
+}
+
+#define DECODER_OF(type, class, more)                                                                                 \
+    "{\"architectures\": [\"" class "\"], \"model_type\": \"" type "\", \"hidden_size\": 64, \"vocab_size\": 50, "    \
+                                    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"num_hidden_layers\": " \
+                                    "#" more "}"
+
+/* Experts have as many rows as are chosen for all tokens, however many of them there are: of each row its copy, gate,
+ * up, the function of gate, the product, and the result. */
+static void test_experts_trained(void **unused)
+{
+    struct vc_memory_options options = training(VC_OPTIMIZER_SGD);
+    uint64_t one;
+    uint64_t two;
+    uint64_t many;
+
+    (void)unused;
+    one = kept_by_layer(DECODER_OF("mixtral", "MixtralForCausalLM",
+                                   ", \"intermediate_size\": 96, \"num_local_experts\": 8, \"num_experts_per_tok\": 1"),
+                        &options, 32);
+    two = kept_by_layer(DECODER_OF("mixtral", "MixtralForCausalLM",
+                                   ", \"intermediate_size\": 96, \"num_local_experts\": 8, \"num_experts_per_tok\": 2"),
+                        &options, 32);
+    many =
+        kept_by_layer(DECODER_OF("mixtral", "MixtralForCausalLM",
+                                 ", \"intermediate_size\": 96, \"num_local_experts\": 16, \"num_experts_per_tok\": 2"),
+                      &options, 32);
+    assert_true(two - one >= 2 * 32 * (4 * 96 + 2 * 64) * 4);
+    assert_true(two - one <= 2 * 32 * (4 * 96 + 2 * 64 + 8) * 4);
+    assert_true(many - two <= 2 * 32 * 8 * 4 * 4); /* the router's own numbers */
+}
+
+/* A cap of scores keeps the tangent of each; one product for queries, keys and values is kept whole with values. */
+static void test_capped_and_packed(void **unused)
+{
+    struct vc_memory_options options = training(VC_OPTIMIZER_SGD);
+    uint64_t capped;
+    uint64_t packed;
+
+    (void)unused;
+    options.attention = VC_ATTENTION_EAGER;
+    capped = kept_by_layer(DECODER_OF("gemma2", "Gemma2ForCausalLM", ", \"head_dim\": 16, \"intermediate_size\": 96"),
+                           &options, 32);
+    assert_int_equal(capped - kept_by_layer(DECODER_OF("gemma2", "Gemma2ForCausalLM",
+                                                       ", \"head_dim\": 16, \"intermediate_size\": 96, "
+                                                       "\"attn_logit_softcapping\": null"),
+                                            &options, 32),
+                     4 * 32 * 32 * 2 * 4);
+    options.attention = VC_ATTENTION_FUSED;
+    packed = kept_by_layer(DECODER_OF("phi3", "Phi3ForCausalLM", ", \"intermediate_size\": 96, \"pad_token_id\": 0"),
+                           &options, 32);
+    assert_int_equal(
+        packed - kept_by_layer(DECODER_OF("llama", "LlamaForCausalLM", ", \"intermediate_size\": 96"), &options, 32),
+        2 * 32 * (64 + 2 * 32) * 4);
+}
+
 static void check_no_cache(const char *config, int64_t sequence)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -142,8 +250,10 @@ static void test_cross(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_decoded),  cmocka_unit_test(test_over_budget), cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_encoders), cmocka_unit_test(test_cross),
+        cmocka_unit_test(test_decoded),         cmocka_unit_test(test_over_budget),
+        cmocka_unit_test(test_dropout),         cmocka_unit_test(test_configured_dropout),
+        cmocka_unit_test(test_experts_trained), cmocka_unit_test(test_capped_and_packed),
+        cmocka_unit_test(test_encoders),        cmocka_unit_test(test_cross),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
