@@ -21,7 +21,7 @@ known_edges='
 # ... and names of what is declared in another room than its own.
 known_names='
 vc_job_add_pass vc_plan_file_bytes
-vc_program_edit vc_program_read_config vc_program_says
+vc_program_edit vc_program_read_config vc_program_says vc_program_shared_experts vc_program_states
 vc_format_gguf vc_format_idx vc_format_npy vc_format_npz vc_format_onnx vc_format_safetensors vc_format_tokens vc_format_torch
 '
 
