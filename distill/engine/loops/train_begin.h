@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "distill/engine/train_loops.h"
-#include "passes/random.h"
 #include "kernels/functions.h"
+#include "passes/random.h"
 
 #define JOIN2(a, b) a##b
 #define JOIN(a, b)  JOIN2(a, b)
