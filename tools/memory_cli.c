@@ -256,6 +256,9 @@ static int check_options(struct app *app, const struct memory_cli *cli)
     if (trains && cli->memory.context_tokens != 0) {
         return app_usage(app, "--ctx is about inference: training keeps no keys and values");
     }
+    if (cli->dropout && cli->no_dropout) {
+        return app_usage(app, "--dropout and --no-dropout say opposite things; choose one");
+    }
     return check_pairs(app, cli);
 }
 
