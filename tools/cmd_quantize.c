@@ -113,7 +113,7 @@ static const char *list_targets(char *all, size_t room)
 /* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
 static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
-    static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout", "min-row"};
+    static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
     bool aim = options->target == VC_TARGET_CHOSEN;
     bool int8 = options->target == VC_TARGET_INT8 || aim;
     bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;

@@ -23,6 +23,7 @@
 #include <vcompress/vcompress.h>
 
 #include "core/base/ctx.h"
+#include "graph/builder/builder.h"
 #include "graph/forward.h"
 
 #define MAX_IN 16
