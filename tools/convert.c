@@ -459,7 +459,6 @@ static int show(struct app *app, struct vc_report report, const struct vc_model 
 {
     int rc = GO_ON;
 
-    signals_end_printing();
     if (app->common.diffable) {
         make_diffable(&report);
     }

@@ -89,20 +89,11 @@ static char *temporary_name(const char *path)
     return name;
 }
 
-/* Its name, while it is open: a signal removes it. There is one at a time. */
-static char *open_as;
-
-static void forget_temporary(void)
-{
-    signals_remove(NULL);
-    free(open_as);
-    open_as = NULL;
-}
-
 /* The stream to write to: standard output, the device, or the temporary file. NULL, with errno. */
 static FILE *open_destination(const struct destination *where)
 {
     const char *path = where->path;
+    char *temporary = NULL;
     FILE *to = NULL;
     int fd;
 
@@ -112,25 +103,19 @@ static FILE *open_destination(const struct destination *where)
     if (is_special(path)) {
         return fopen(path, "w");
     }
-    open_as = temporary_name(path);
-    if (open_as == NULL) {
+    temporary = temporary_name(path);
+    if (temporary == NULL) {
         return NULL;
     }
-    fd = open(open_as, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
-        signals_remove(open_as);
         to = fdopen(fd, "w");
         if (to == NULL) {
             close(fd);
-            unlink(open_as);
+            unlink(temporary);
         }
     }
-    if (to == NULL) {
-        int error = errno;
-
-        forget_temporary();
-        errno = error;
-    }
+    free(temporary);
     return to;
 }
 
@@ -139,6 +124,8 @@ static FILE *open_destination(const struct destination *where)
 static int put_in_place(const struct destination *where, FILE *to, int error)
 {
     const char *path = where->path;
+    bool plain = path != NULL && !is_special(path);
+    char *temporary = plain ? temporary_name(path) : NULL;
 
     if (error == 0 && fflush(to) != 0) {
         error = errno;
@@ -146,26 +133,31 @@ static int put_in_place(const struct destination *where, FILE *to, int error)
     if (path != NULL && fclose(to) != 0 && error == 0) {
         error = errno;
     }
-    if (open_as != NULL && error == 0 && rename(open_as, path) != 0) {
+    if (plain && temporary == NULL) {
+        return ENOMEM;
+    }
+    if (plain && error == 0 && rename(temporary, path) != 0) {
         error = errno;
     }
-    if (open_as != NULL && error != 0) {
-        unlink(open_as);
+    if (plain && error != 0) {
+        unlink(temporary);
     }
-    forget_temporary();
+    free(temporary);
     return error;
 }
 
 /* The temporary file goes as it came. */
-static void put_away(FILE *to)
+static void put_away(const struct destination *where, FILE *to)
 {
-    if (open_as != NULL) {
-        (void)unlink(open_as);
+    char *temporary = to != NULL ? temporary_name(where->path) : NULL;
+
+    if (temporary != NULL) {
+        (void)unlink(temporary);
     }
     if (to != NULL) {
         (void)fclose(to);
     }
-    forget_temporary();
+    free(temporary);
 }
 
 /* 0, or the errno of what was not written. */
@@ -212,7 +204,7 @@ static int check_place(struct app *app, const struct destination *where, const c
         FILE *to = open_destination(where);
 
         error = to == NULL ? errno : 0;
-        put_away(to);
+        put_away(where, to);
     }
     return error == 0 ? GO_ON : refuse(app, where, strerror(error));
 }
