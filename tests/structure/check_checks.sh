@@ -11,7 +11,7 @@ failed=0
 copy() { # a fresh copy of the sources
     rm -rf "$dir/tree"
     mkdir "$dir/tree"
-    (cd "$root" && tar cf - --exclude=.git --exclude='build*' --exclude='*.npz' .) | (cd "$dir/tree" && tar xf -)
+    (cd "$root" && tar cf - --exclude=.git --exclude='./build' --exclude='./build-*' --exclude='*.npz' .) | (cd "$dir/tree" && tar xf -)
 }
 
 expect_failure() { # WHAT SCRIPT
