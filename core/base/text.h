@@ -35,7 +35,7 @@ void vc_text_add_json_number(struct vc_text *text, double x);
 /* A copy of the text made with malloc, for vc_text_free; releases the text. NULL, with text->status telling why. */
 char *vc_text_detach(struct vc_text *text);
 
-/* Bytes that have to be changed, put in or left out to make one text of the other; of longer ones the first 128 count. */
+/* The bytes to change, insert or delete to turn a into b (edit distance). Of longer texts the first 128 bytes count. */
 size_t vc_text_distance(const char *a, const char *b);
 
 /* True when the n bytes are valid UTF-8 without NUL. */
