@@ -143,6 +143,10 @@ void watch_signals(struct vc_ctx *ctx);
 /* From now on the command only prints, and may be ended in the middle of that: tables of a million tensors take
  * seconds. */
 void signals_end_printing(void);
+/* And now it works again, on the next input. */
+void signals_end_work(void);
+/* A file that is removed where a signal ends the process, valid until the next call; NULL: none. */
+void signals_remove(const char *path);
 
 /* progress.c: one line on the terminal; does nothing where there is none. */
 void progress_begin(struct app *app);

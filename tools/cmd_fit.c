@@ -517,6 +517,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
     bool several = false;
     int rc = GO_ON;
 
+    signals_end_printing();
     for (size_t k = 0; k < cli->n_rows; k++) {
         several = several || cli->rows[k].count > 1;
     }

@@ -180,6 +180,9 @@ static int tell(struct app *app, struct graph_cli *cli)
     if (status != VC_OK) {
         return app_fail(app, status);
     }
+    if (cli->run.outputs == NULL) { /* else it computes, behind what is printed */
+        signals_end_printing();
+    }
     if (cli->text) {
         rc = print_text(app, cli);
     }

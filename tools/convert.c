@@ -459,6 +459,7 @@ static int show(struct app *app, struct vc_report report, const struct vc_model 
 {
     int rc = GO_ON;
 
+    signals_end_printing();
     if (app->common.diffable) {
         make_diffable(&report);
     }

@@ -89,11 +89,20 @@ static char *temporary_name(const char *path)
     return name;
 }
 
+/* Its name, while it is open: a signal removes it. There is one at a time. */
+static char *open_as;
+
+static void forget_temporary(void)
+{
+    signals_remove(NULL);
+    free(open_as);
+    open_as = NULL;
+}
+
 /* The stream to write to: standard output, the device, or the temporary file. NULL, with errno. */
 static FILE *open_destination(const struct destination *where)
 {
     const char *path = where->path;
-    char *temporary = NULL;
     FILE *to = NULL;
     int fd;
 
@@ -103,19 +112,25 @@ static FILE *open_destination(const struct destination *where)
     if (is_special(path)) {
         return fopen(path, "w");
     }
-    temporary = temporary_name(path);
-    if (temporary == NULL) {
+    open_as = temporary_name(path);
+    if (open_as == NULL) {
         return NULL;
     }
-    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    fd = open(open_as, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd >= 0) {
+        signals_remove(open_as);
         to = fdopen(fd, "w");
         if (to == NULL) {
             close(fd);
-            unlink(temporary);
+            unlink(open_as);
         }
     }
-    free(temporary);
+    if (to == NULL) {
+        int error = errno;
+
+        forget_temporary();
+        errno = error;
+    }
     return to;
 }
 
@@ -124,8 +139,6 @@ static FILE *open_destination(const struct destination *where)
 static int put_in_place(const struct destination *where, FILE *to, int error)
 {
     const char *path = where->path;
-    bool plain = path != NULL && !is_special(path);
-    char *temporary = plain ? temporary_name(path) : NULL;
 
     if (error == 0 && fflush(to) != 0) {
         error = errno;
@@ -133,31 +146,26 @@ static int put_in_place(const struct destination *where, FILE *to, int error)
     if (path != NULL && fclose(to) != 0 && error == 0) {
         error = errno;
     }
-    if (plain && temporary == NULL) {
-        return ENOMEM;
-    }
-    if (plain && error == 0 && rename(temporary, path) != 0) {
+    if (open_as != NULL && error == 0 && rename(open_as, path) != 0) {
         error = errno;
     }
-    if (plain && error != 0) {
-        unlink(temporary);
+    if (open_as != NULL && error != 0) {
+        unlink(open_as);
     }
-    free(temporary);
+    forget_temporary();
     return error;
 }
 
 /* The temporary file goes as it came. */
-static void put_away(const struct destination *where, FILE *to)
+static void put_away(FILE *to)
 {
-    char *temporary = to != NULL ? temporary_name(where->path) : NULL;
-
-    if (temporary != NULL) {
-        (void)unlink(temporary);
+    if (open_as != NULL) {
+        (void)unlink(open_as);
     }
     if (to != NULL) {
         (void)fclose(to);
     }
-    free(temporary);
+    forget_temporary();
 }
 
 /* 0, or the errno of what was not written. */
@@ -204,7 +212,7 @@ static int check_place(struct app *app, const struct destination *where, const c
         FILE *to = open_destination(where);
 
         error = to == NULL ? errno : 0;
-        put_away(where, to);
+        put_away(to);
     }
     return error == 0 ? GO_ON : refuse(app, where, strerror(error));
 }

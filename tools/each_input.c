@@ -30,6 +30,7 @@ int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *
         }
         app->subject = app->parsed.args[i];
         app->written = false;
+        signals_end_work();
         rc = one(app, user);
         worst = rc > worst ? rc : worst;
     }

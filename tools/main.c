@@ -26,6 +26,7 @@ const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
 
 static volatile sig_atomic_t caught;
 static volatile sig_atomic_t only_prints;
+static const char *volatile unfinished;
 static struct vc_ctx *volatile watched;
 
 int caught_signal(void)
@@ -42,6 +43,9 @@ static void on_signal(int number)
 
     if (caught != 0 || only_prints != 0) {
         vc_job_remove_temporaries();
+        if (unfinished != NULL) {
+            (void)unlink(unfinished);
+        }
         (void)signal(number, SIG_DFL);
         (void)raise(number);
     }
@@ -87,8 +91,19 @@ void signals_end_printing(void)
 {
     only_prints = 1;
     if (caught != 0) { /* behind the library's last look */
+        vc_job_remove_temporaries();
         die_by(caught);
     }
+}
+
+void signals_end_work(void)
+{
+    only_prints = 0;
+}
+
+void signals_remove(const char *path)
+{
+    unfinished = path;
 }
 
 /* ---- descriptors ---- */

@@ -396,6 +396,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     }
     vc_job_settle_parts(job);
     for (i = 0; i < plan->n_items; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(check_parts(ctx, &plan->items[i]));
         VC_TRY(plan_total(ctx, job, &plan->items[i]));
         VC_TRY(check_told(ctx, job, &plan->items[i]));

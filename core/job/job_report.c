@@ -408,6 +408,7 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
         VC_TRY_ALLOC(job->row_item);
     }
     for (i = 0; i < model->n_tensors; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->plan.items[i].elsewhere) {
             if (job->row_item != NULL) {
                 job->row_item[job->report.n_rows] = i;

@@ -380,6 +380,7 @@ static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct 
     {
         struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
 
+        VC_TRY(vc_check_cancelled(ctx));
         if (e.tensor == VC_NO_TENSOR) {
             status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' is not in the file", name);
         } else if (json_object_get(value, "scheme") == NULL) {
@@ -391,6 +392,7 @@ static enum vc_status apply_tensors(struct vc_ctx *ctx, json_t *tensors, struct 
     {
         struct entry e = {.ctx = ctx, .model = model, .tensor = vc_model_find(model, name), .json = value};
 
+        VC_TRY(vc_check_cancelled(ctx));
         if (e.tensor != VC_NO_TENSOR && json_object_get(value, "scheme") != NULL) {
             VC_TRY(vc_collect(ctx, apply_entry(&e), "manifest", name));
         }

@@ -9,6 +9,7 @@
 #include "formats/io/json_walk.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "core/base/checked.h"
 #include "formats/io/json_skip.h"
@@ -206,17 +207,48 @@ out:
     return status;
 }
 
+/* A text that jansson takes in pieces, between which a wish to cancel is granted. */
+struct pieces {
+    struct vc_ctx *ctx;
+    const char *text; /* what is left of it */
+    size_t n;
+    enum vc_status status;
+};
+
+static size_t next_piece(void *buffer, size_t room, void *user)
+{
+    struct pieces *pieces = user;
+    size_t n = pieces->n < room ? pieces->n : room;
+
+    pieces->status = vc_check_cancelled(pieces->ctx);
+    if (pieces->status != VC_OK) {
+        return (size_t)-1;
+    }
+    memcpy(buffer, pieces->text, n);
+    pieces->text += n;
+    pieces->n -= n;
+    return n;
+}
+
+/* The tree of text[0..n], which lies at `start` of what sentences count from. */
+static enum vc_status make_tree(struct vc_ctx *ctx, const char *text, size_t n, size_t start, json_t **root)
+{
+    struct pieces pieces = {ctx, text, n, VC_OK};
+    json_error_t error;
+
+    *root = json_load_callback(next_piece, &pieces, JSON_REJECT_DUPLICATES, &error);
+    return *root != NULL ? VC_OK : pieces.status != VC_OK ? pieces.status : refuse(ctx, start, &error);
+}
+
 /* Charges the pool for the whole tree before jansson makes it. */
 enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted)
 {
-    json_error_t error;
     enum vc_status status;
 
     *root = NULL;
     VC_TRY(vc_json_tree_charge(ctx, text, n, counted));
-    *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
+    status = make_tree(ctx, text, n, 0, root);
     if (*root == NULL) {
-        status = refuse(ctx, 0, &error);
         vc_json_tree_free(ctx, NULL, *counted);
         *counted = 0;
     }
@@ -229,18 +261,18 @@ static enum vc_status parse(struct vc_ctx *ctx, struct json_walk *walk, size_t e
 {
     char before = walk->text[walk->at];
     size_t n = end < walk->n ? end - walk->at + 1 : walk->n - walk->at;
-    json_error_t error;
+    enum vc_status status;
 
     walk->text[walk->at] = '{';
     if (end < walk->n) {
         walk->text[end] = '}';
     }
-    walk->member = json_loadb(walk->text + walk->at, n, JSON_REJECT_DUPLICATES, &error);
+    status = make_tree(ctx, walk->text + walk->at, n, walk->at, &walk->member);
     walk->text[walk->at] = before;
     if (end < walk->n) {
         walk->text[end] = ',';
     }
-    return walk->member != NULL ? VC_OK : refuse(ctx, walk->at, &error);
+    return status;
 }
 
 /* Each step frees the tree of the one before it. An empty object is one step without a member; anywhere else a member

@@ -337,6 +337,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     if (file == NULL || n == 0) {
         return VC_OK;
     }
+    VC_TRY(vc_check_cancelled(ctx)); /* headers of a million members are as many writes */
     fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
@@ -345,6 +346,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     if (fd != file->fd && ((close(fd) != 0 && errno != EINTR) || vc_outfile_injected()) && status == VC_OK) {
         status = vc_fail_errno(ctx, errno, "%s: cannot be closed", file->path);
     }
+out:
     return status;
 }
 

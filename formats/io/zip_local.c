@@ -369,6 +369,7 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
         const unsigned char *head = NULL;
         size_t n = 0;
 
+        VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(broken ? VC_OK : vc_collect(ctx, check_gap(&v, at, v.order[i].offset), "hidden", NULL));
         status = entry->broken ? VC_OK : visit_local(&v, i, &head, &n);
         VC_TRY(vc_zip_collect(ctx, tell_member(ctx, status, entry), "member", entry));

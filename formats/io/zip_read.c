@@ -404,6 +404,7 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
         struct vc_zip_entry *entry = &zip->entries[i];
         const unsigned char *p = data + at;
 
+        VC_TRY(vc_check_cancelled(ctx));
         /* Each later record needs its fixed part, which the room for names counts on. */
         status = read_record(ctx, p, n - at - (zip->n - 1 - i) * CENTRAL_BYTES, &names, entry);
         if (status != VC_OK) { /* and the place of the next one is not known */

@@ -343,6 +343,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
     for (i = 0; i < self->n_members; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         broken = broken || self->members[i].kind == NPZ_BROKEN;
         if (i == o->manifest || self->members[i].kind == NPZ_BROKEN) {
             continue;

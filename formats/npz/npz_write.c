@@ -55,6 +55,7 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
     char *at;
 
     for (i = 0; i < outs->n; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         total += strlen(vc_out_at(outs, i).name) + sizeof ".npy";
     }
     self->names = vc_alloc(ctx, VC_TAG_NAMES, total);
@@ -159,6 +160,7 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, u
         const struct vc_out_tensor out = vc_out_at(self->outs, i);
         struct npz_out *member = &self->members[i];
 
+        VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(measure_header(ctx, &out, &member->header_bytes));
         member->own_header = own_header_bytes(&out);
         if (!vc_add_u64(out.size_bytes, member->header_bytes, &member->zip.size_bytes) ||

@@ -46,6 +46,7 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self,
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
     for (i = 0; i < self->n_entries; i++) {
+        VC_TRY(vc_check_cancelled(ctx));
         fill_tensor(&self->entries[i], &model->tensors[i]);
     }
     for (shard = 0; shard < self->n_shards; shard++) {

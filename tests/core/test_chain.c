@@ -397,15 +397,30 @@ static void a_refused_plan_can_be_made_again(void **state)
     vc_ctx_free(ctx);
 }
 
+/* Cancelled before a call: that call ends, whether it opens or plans, and the next one goes on. */
 static void cancelling_ends_one_call(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
+    struct vc_model *model = NULL;
+    struct vc_write_options write = support_replace(in_folder("chain.npz"), VC_DEFLATE_NONE);
+    struct vc_job *job = NULL;
 
     (void)state;
     remove_path("chain.npz");
     vc_ctx_cancel(ctx);
-    assert_int_equal(run(ctx, "in.npz", "chain.npz", two, NULL).status, VC_E_CANCELLED);
+    assert_int_equal(vc_model_open(ctx, in_folder("in.npz"), NULL, &model), VC_E_CANCELLED);
+    assert_null(model);
+    model = must_open(ctx, "in.npz");
+    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
+    assert_int_equal(add_pass(ctx, job, PASS_F16), VC_OK);
+    vc_ctx_cancel(ctx);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_E_CANCELLED);
+    assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
+    vc_ctx_cancel(ctx);
+    assert_int_equal(vc_job_run(ctx, job), VC_E_CANCELLED);
     assert_false(exists("chain.npz"));
+    vc_job_free(job);
+    vc_model_close(model);
     assert_int_equal(run(ctx, "in.npz", "chain.npz", two, NULL).status, VC_OK);
     vc_ctx_free(ctx);
 }
