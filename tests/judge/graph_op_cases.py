@@ -199,9 +199,9 @@ def pools():
             if variant >= 4:
                 attrs["dilations"] = [int(R.randint(1, 3)) for _ in range(n)]
             case("MaxPool", [f(2, 3, *size)], dict(attrs))
-            for pads in (0, 1):
+            for pads in (0, 1):  # onnx 1.23's reference is wrong for some windows of ceil_mode with pads; onnxruntime judges these
                 case("AveragePool", [f(2, 3, *size)], dict(attrs, count_include_pad=pads),
-                     skip=("reference",) if variant >= 4 else ())
+                     skip=("reference",) if variant >= 3 else ())
     for pad in ("VALID", "SAME_UPPER", "SAME_LOWER"):
         for stride in (1, 2, 3):
             attrs = {"kernel_shape": [3, 2], "auto_pad": pad, "strides": [stride, stride]}
