@@ -136,7 +136,7 @@ int svg_write(struct app *app, const char *path, const char *text);
  * not stop the others. Returns the worst status; a failure to write the list of documents counts, too. */
 int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *user);
 
-/* The signal that asked us to stop, or 0 (main.c). */
+/* The signal that asked us to stop, or 0 (signals.c). */
 int caught_signal(void);
 void watch_signals(struct vc_ctx *ctx);
 
@@ -147,6 +147,8 @@ void signals_end_printing(void);
 void signals_end_work(void);
 /* A file that is removed where a signal ends the process, valid until the next call; NULL: none. */
 void signals_remove(const char *path);
+/* Ends the process by the signal itself. */
+void signals_die_by(int number);
 
 /* progress.c: one line on the terminal; does nothing where there is none. */
 void progress_begin(struct app *app);

@@ -1,4 +1,4 @@
-/* main.c - the table of commands, and what surrounds every command: descriptors, signals, the exit status.
+/* main.c - the table of commands, and what surrounds every command: descriptors, the exit status.
  *
  * Starts nothing on its own: `vcompress --version` takes no thread, no device and no context. */
 #include <errno.h>
@@ -21,90 +21,6 @@ const struct command *const commands[] = {
     &command_completion, &command_help,
 };
 const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
-
-/* ---- signals ---- */
-
-static volatile sig_atomic_t caught;
-static volatile sig_atomic_t only_prints;
-static const char *volatile unfinished;
-static struct vc_ctx *volatile watched;
-
-int caught_signal(void)
-{
-    return caught;
-}
-
-/* The first signal asks the library to stop; it ends its call with VC_E_CANCELLED and leaves nothing behind. A second
- * one ends the process at once; temporary files that have a name are removed, others vanish with the process. So does
- * the first one where there is nothing left but to print (signals_end_printing). */
-static void on_signal(int number)
-{
-    int saved = errno;
-
-    if (caught != 0 || only_prints != 0) {
-        vc_job_remove_temporaries();
-        if (unfinished != NULL) {
-            (void)unlink(unfinished);
-        }
-        (void)signal(number, SIG_DFL);
-        (void)raise(number);
-    }
-    caught = number;
-    if (watched != NULL) {
-        vc_ctx_cancel(watched);
-    }
-    errno = saved;
-}
-
-/* Without SA_RESTART, so that a read that waits for a pipe returns. A signal that our parent ignores (nohup) stays
- * ignored. ctx NULL: the context is about to go, signals have nothing to stop any more. */
-void watch_signals(struct vc_ctx *ctx)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-
-    watched = ctx;
-    for (size_t i = 0; ctx != NULL && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        struct sigaction action;
-
-        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler == SIG_DFL) {
-            memset(&action, 0, sizeof(action));
-            action.sa_handler = on_signal;
-            (void)sigaction(numbers[i], &action, NULL);
-        }
-    }
-}
-
-/* Ends by the signal itself, not by a status, so that a shell that runs us in a loop ends the loop. */
-static void die_by(int number)
-{
-    sigset_t set;
-
-    (void)signal(number, SIG_DFL);
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, number);
-    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-    (void)raise(number);
-    _exit(128 + number);
-}
-
-void signals_end_printing(void)
-{
-    only_prints = 1;
-    if (caught != 0) { /* behind the library's last look */
-        vc_job_remove_temporaries();
-        die_by(caught);
-    }
-}
-
-void signals_end_work(void)
-{
-    only_prints = 0;
-}
-
-void signals_remove(const char *path)
-{
-    unfinished = path;
-}
 
 /* ---- descriptors ---- */
 
@@ -138,11 +54,11 @@ static int close_streams(struct app *app, int status)
     if (fflush(stdout) != 0 || ferror(stdout) != 0 || fclose(stdout) != 0) {
         error = is_spare(app) ? 0 : errno != 0 ? errno : EIO;
     }
-    if (caught != 0 && (status == EXIT_SYSTEM || error != 0)) {
-        die_by(caught);
+    if (caught_signal() != 0 && (status == EXIT_SYSTEM || error != 0)) {
+        signals_die_by(caught_signal());
     }
     if (app->pipe_closed || (error == EPIPE && status == EXIT_YES)) {
-        die_by(SIGPIPE); /* as other programs do, without a word: nobody wants more */
+        signals_die_by(SIGPIPE); /* as other programs do, without a word: nobody wants more */
     }
     error = error == EPIPE ? 0 : error;
     if (error != 0 && (status == EXIT_YES || status == EXIT_NO) && !app->said) {

@@ -14,16 +14,6 @@
 const struct command *const commands[] = {&command_quantize, &command_prune, &command_dequantize, &command_run};
 const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
 
-int caught_signal(void)
-{
-    return 0;
-}
-
-void watch_signals(struct vc_ctx *ctx)
-{
-    (void)ctx;
-}
-
 /* The passes of the chain in a job of a small model. Files that recipes name are not looked for. */
 static void add_passes(const struct chain *chain)
 {

@@ -17,16 +17,6 @@
 const struct command *const commands[] = {&command_prune};
 const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
 
-int caught_signal(void)
-{
-    return 0;
-}
-
-void watch_signals(struct vc_ctx *ctx)
-{
-    (void)ctx;
-}
-
 static const char couplings_text[] = "a.weight:0 = a.bias:0 = b:1\n"
                                      "heads: b:0*4 = c:1*4\n"
                                      "experts: router:0 = experts.0.w@0 = experts.1.w@1 = experts.2.w@2\n";
