@@ -1,8 +1,10 @@
 /* graph_source.c - see graph_source.h. */
 #include "tools/graph_source.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool graph_source_size(void *group, const char *value)
 {
@@ -65,6 +67,13 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
     if (source->graph_file != NULL) {
         source->weights = app->subject;
         app->subject = source->graph_file;
+        if (access(source->graph_file, R_OK) != 0) {
+            return app_refuse(app, VC_E_IO, "cannot open: %s", strerror(errno));
+        }
+        if (!is_config(source->graph_file) && !vc_graph_is_text(source->graph_file)) {
+            return app_refuse(app, VC_E_UNSUPPORTED,
+                              "--graph takes a text or a config.json here; a file with weights of its own is MODEL");
+        }
     }
     vc_graph_defaults(&options);
     if (source->weights != NULL) {

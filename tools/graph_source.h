@@ -38,7 +38,7 @@ bool graph_source_size(void *group, const char *value);
          .file = FILE_READ,                                                                                          \
          .kind = OPT_TEXT,                                                                                           \
          OPT_FIELD(struct graph_source, graph_file),                                                                 \
-         .help = "what the checkpoint MODEL computes: a list of layers, an ONNX file or a config.json; the same as " \
+         .help = "what the checkpoint MODEL computes: a list of layers, ONNX's text, or a config.json; the same as " \
                  "--weights MODEL FILE"},                                                                            \
     {                                                                                                                \
         .name = "weights", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT,                                     \
