@@ -21,13 +21,13 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    if (o.batch == 0 || o.batch > (uint64_t)1 << 32 || !(o.temperature > 0) || o.precision > VC_GRAPH_F64 ||
-        o.loss > VC_TEACHER_LOSS_COSINE) {
+    if (o.batch == 0 || o.batch > (uint64_t)1 << 32 || !(o.temperature > 0) || !(o.temperature <= 1e4) ||
+        o.precision > VC_GRAPH_F64 || o.loss > VC_TEACHER_LOSS_COSINE) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range",
-                         vc_option(ctx, o.loss > VC_TEACHER_LOSS_COSINE ? "loss"
-                                        : o.precision > VC_GRAPH_F64    ? "precision"
-                                        : !(o.temperature > 0)          ? "temperature"
-                                                                        : "batch"));
+                         vc_option(ctx, o.loss > VC_TEACHER_LOSS_COSINE                   ? "loss"
+                                        : o.precision > VC_GRAPH_F64                      ? "precision"
+                                        : !(o.temperature > 0) || !(o.temperature <= 1e4) ? "temperature"
+                                                                                          : "batch"));
         goto out;
     }
     vc_distill_defaults(&t.options);
