@@ -474,6 +474,15 @@ out:
     return status;
 }
 
+enum vc_status vc_checkpoint_try(const struct vc_trainer *t)
+{
+    struct vc_model *resume = NULL;
+    enum vc_status status = t->options.resume != NULL ? vc_model_open(t->ctx, t->options.resume, NULL, &resume) : VC_OK;
+
+    vc_model_close(resume);
+    return status;
+}
+
 void vc_checkpoint_close(struct vc_trainer *t)
 {
     if (t->checkpoint != NULL) {

@@ -463,6 +463,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     vc_trainer_ranks_quiet(t);
     VC_TRY(vc_trainer_open(t));
     if (t->options.dry_run) {
+        VC_TRY(vc_checkpoint_try(t));
         return vc_masks_report(t);
     }
     VC_TRY(vc_trainer_prepare(t));
