@@ -2,6 +2,7 @@
  * computes, and which products have adapters of low rank. */
 #include <string.h>
 
+#include "graph/ops/ops.h"
 #include "memory/timeline.h"
 
 /* ---- layers ---- */
@@ -46,19 +47,16 @@ static bool is_vector(const struct vc_graph *graph, uint32_t v)
 /* Ops that compute each element, or move them, without looking along the last axis. */
 static bool is_local(const char *op)
 {
-    static const char *const local[] = {
-        "Relu",      "Sigmoid",   "Tanh",           "Gelu",      "Elu",         "Selu",
-        "LeakyRelu", "HardSwish", "Clip",           "Erf",       "Exp",         "Pow",
-        "Neg",       "Abs",       "Softplus",       "Mish",      "HardSigmoid", "Cast",
-        "Identity",  "Dropout",   "Reshape",        "Transpose", "Squeeze",     "Unsqueeze",
-        "Mul",       "Div",       "RotaryEmbedding"};
+    static const char *const local[] = {"Gelu",    "Clip",           "Pow",       "Neg",     "Cast",      "Identity",
+                                        "Dropout", "Reshape",        "Transpose", "Squeeze", "Unsqueeze", "Mul",
+                                        "Div",     "RotaryEmbedding"};
 
     for (size_t k = 0; k < sizeof local / sizeof local[0]; k++) {
         if (strcmp(local[k], op) == 0) {
             return true;
         }
     }
-    return false;
+    return vc_op_is_unary(op);
 }
 
 struct divider {
