@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "graph/ops/ops.h"
 #include "memory/timeline.h"
 
 /* The last node of each block, and of each block around one: "a.b.c", "a.b", "a". */
@@ -140,13 +141,9 @@ static bool is_product(const struct vc_graph_node *node)
 /* x of act(x W + b), and of norm(convolution(x)). */
 static void hold_before_activation(struct frames *f, const struct vc_graph_node *node, uint32_t n)
 {
-    static const char *const functions[] = {"Gelu", "Relu", "Tanh", "Sigmoid", "LeakyRelu", "Elu", "HardSwish", "Mish"};
     const struct vc_graph_node *from = maker_of(f, node->n_inputs == 0 ? VC_NO_VALUE : node->inputs[0]);
-    bool function = false;
+    bool function = strcmp(node->op, "Gelu") == 0 || vc_op_is_unary(node->op);
 
-    for (size_t k = 0; k < sizeof functions / sizeof functions[0]; k++) {
-        function = function || strcmp(node->op, functions[k]) == 0;
-    }
     if (function && from != NULL && strcmp(from->op, "Add") == 0) {
         from = maker_of(f, from->inputs[0]);
     }
@@ -191,9 +188,9 @@ static bool is_bias(const struct frames *f, const struct vc_graph_node *node)
     return mask != NULL && mask->dtype == VC_DTYPE_F32 && mask->n_dims == 4;
 }
 
-/* Masks become a matrix of f32, one for all heads, that all layers share; layers of a model with relative positions
- * that have none have a matrix of zeros for each head. A bias is copied for one kernel; without it the result is, while
- * the probabilities are there. */
+/* Masks become a matrix of the values' type, one for all heads, that all layers share; layers of a model with relative
+ * positions that have none have a matrix of zeros for each head. A bias is copied for one kernel; without it the result
+ * is, while the probabilities are there. */
 static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_t n, uint64_t scores, uint64_t heads)
 {
     const struct vc_graph_node *maker = maker_of(f, node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE);
@@ -208,7 +205,7 @@ static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_
         f->out->kept[at] = scores * f->s->width[node->outputs[0]];
         f->out->kept_until[at] = end;
     } else if (!fused && maker != NULL && f->out->kept[at] == 0) {
-        f->out->kept[at] = scores / heads * 4;
+        f->out->kept[at] = scores / heads * f->s->width[node->outputs[0]];
         f->out->kept_until[at] = end;
     }
 }
@@ -254,9 +251,22 @@ static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32
     }
 }
 
+/* The weights of experts stay f32 where values are of half precision: the router is the last Softmax before them. */
+static bool routes_f32(const struct frames *f, uint32_t n)
+{
+    while (n-- > 0) {
+        const struct vc_graph_node *node = vc_graph_node(f->s->graph, n);
+
+        if (strcmp(node->op, "Softmax") == 0) {
+            return f->s->width[node->outputs[0]] == 2 && !vc_graph_value(f->s->graph, node->outputs[0])->half_softmax;
+        }
+    }
+    return false;
+}
+
 /* Experts: transformers computes the rows that each has got side by side. Of a row that is the input, gate and up in
- * one, the function's result and the product of both; or results, sorted, unsorted and weighted. The graph's experts
- * begin with one product of all rows. */
+ * one, the function's result and the product of both; or the row, its result, and the result weighted, sorted and
+ * unsorted, of the weights' type. The graph's experts begin with one product of all rows. */
 static void add_experts(struct frames *f, const struct vc_graph_node *node, uint32_t n)
 {
     const struct vc_storages *s = f->s;
@@ -273,18 +283,18 @@ static void add_experts(struct frames *f, const struct vc_graph_node *node, uint
     if (n + 1 < s->n_nodes && strcmp(vc_graph_node(s->graph, n + 1)->op, "Split") == 0) {
         inner /= 2;
     }
-    f->out->extra[n] += chosen * vc_max_u64(4 * inner + in, 4 * in) + (f->shared ? in : 0);
+    f->out->extra[n] += chosen * vc_max_u64(4 * inner + in, (routes_f32(f, n) ? 6 : 4) * in) + (f->shared ? in : 0);
     f->out->extra[n] -= vc_min_u64(f->out->extra[n], s->bytes[node->outputs[0]]);
 }
 
-/* Cosines and sines of whole heads; the graph has each once for the two halves. */
+/* Cosines and sines of whole heads; the graph has each once for the two halves. Some modules (OLMo 2) keep f32. */
 static void add_tables(struct frames *f)
 {
     for (uint32_t n = 0; n < f->s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(f->s->graph, n);
 
         if (strcmp(node->op, "Cos") == 0 || strcmp(node->op, "Sin") == 0) {
-            f->out->kept[n] = f->s->bytes[node->outputs[0]];
+            f->out->kept[n] = f->s->bytes[node->outputs[0]] * (f->s->width[node->outputs[0]] == 2 ? 3 : 1);
             f->out->kept_until[n] = f->out->until[f->s->root[node->outputs[0]]];
         }
     }

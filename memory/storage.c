@@ -355,22 +355,37 @@ static bool is_capped(const struct vc_graph_node *node)
     return false;
 }
 
+/* What training drops; inference drops nothing, whatever the configuration states. */
+static enum vc_dropout dropout_of(const struct vc_storages *s)
+{
+    return TRAINS(s) ? s->options->dropout : VC_DROPOUT_NEVER;
+}
+
+/* The softmax of scores of half precision is one of f32 in most modules, and under autocast in all. */
+static unsigned softmax_width(const struct vc_storages *s, const struct vc_graph_value *y, unsigned width)
+{
+    return s->options->attention == VC_ATTENTION_SOFTMAX || (y->half_softmax && s->options->amp != VC_AMP_AUTOCAST)
+               ? width
+               : 4;
+}
+
 /* As one kernel: the sum of each row of scores. As products, also where numbers by relative position are trained: the
- * probabilities, in f32 and, where the values are of half precision, as these; the tangent of capped ones; and what
- * dropout makes of them, with its mask. */
+ * probabilities, in the softmax's precision and, where that of the values is another, as these; the tangent of capped
+ * ones; and what dropout makes of them, with its mask. */
 static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_t *transient)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     uint64_t copies = 0;
     uint64_t scores = vc_storages_scores(s, n);
     const struct vc_graph_value *k = vc_graph_value(s->graph, node->inputs[1]);
+    const struct vc_graph_value *y = vc_graph_value(s->graph, node->outputs[0]);
     uint64_t keys = k->n_dims < 3 ? 1 : (uint64_t)vc_graph_dim_value(s->graph, k->shape[k->n_dims - 2]);
     unsigned width = s->width[node->outputs[0]];
-    bool drops = s->options->dropout == VC_DROPOUT_ALWAYS ||
-                 (s->options->dropout == VC_DROPOUT_STATED && vc_graph_value(s->graph, node->outputs[0])->drops_scores);
+    unsigned softmax = softmax_width(s, y, width);
+    bool drops = dropout_of(s) == VC_DROPOUT_ALWAYS || (dropout_of(s) == VC_DROPOUT_STATED && y->drops_scores);
     unsigned kept;
 
-    if (TRAINS(s) && repeats_keys(s, n)) {
+    if ((TRAINS(s) || s->options->attention != VC_ATTENTION_FUSED) && repeats_keys(s, n)) {
         copies = (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) *
                  (uint64_t)vc_node_int(node, "q_num_heads", 1) / (uint64_t)vc_node_int(node, "kv_num_heads", 1);
     }
@@ -379,10 +394,9 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
         copies += copies == 0 ? 0 : vc_packed_bytes(s, node->inputs[2]);
         return scores == 0 ? 0 : copies + scores / keys * 4;
     }
-    *transient = scores * (s->options->attention == VC_ATTENTION_SOFTMAX ? width : 4);
-    kept = s->options->attention == VC_ATTENTION_SOFTMAX
-               ? (drops ? 2 * width + 1 : width)
-               : 4U + (width == 2 ? 2U : 0U) + (drops ? (width == 4 ? 5U : 1U) : 0U) + (is_capped(node) ? width : 0U);
+    *transient = scores * softmax;
+    kept = softmax + (softmax != width ? width : 0) + (drops ? 1 + (softmax == width ? width : 0) : 0) +
+           (TRAINS(s) && s->options->attention == VC_ATTENTION_EAGER && is_capped(node) ? width : 0);
     if (s->options->recompute == VC_RECOMPUTE_SELECTIVE) { /* computed again in the backward step, one at a time */
         *transient = scores * kept;
         return copies;
@@ -404,7 +418,7 @@ static uint64_t adapter_bytes(const struct vc_storages *s, const struct vc_graph
 /* What reads v reads what dropout leaves of it. */
 static bool drops(const struct vc_storages *s, uint32_t v)
 {
-    return v != VC_NO_VALUE && s->options->dropout != VC_DROPOUT_NEVER && vc_graph_value(s->graph, v)->dropped;
+    return v != VC_NO_VALUE && dropout_of(s) != VC_DROPOUT_NEVER && vc_graph_value(s->graph, v)->dropped;
 }
 
 /* A byte for each value that may be dropped; what is left is another copy beside a result that its operator keeps, or
@@ -512,7 +526,7 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     if ((saves & VC_SAVES_PLACES) != 0) {
         bytes += 8 * elems_of(s, node->outputs[0]);
     }
-    if (s->options->dropout == VC_DROPOUT_ALWAYS && strcmp(node->op, "Add") == 0 && node->n_inputs == 2 &&
+    if (dropout_of(s) == VC_DROPOUT_ALWAYS && strcmp(node->op, "Add") == 0 && node->n_inputs == 2 &&
         is_result(s, node->inputs[0]) && is_result(s, node->inputs[1]) && !drops(s, node->inputs[0]) &&
         !drops(s, node->inputs[1])) { /* where a branch joins the stream again, its values are dropped */
         bytes += elems_of(s, node->outputs[0]);

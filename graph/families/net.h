@@ -199,6 +199,7 @@ struct vc_net_attention {
     double scale, softcap; /* softcap 0: none */
     uint32_t mask;         /* VC_NO_VALUE: none */
     double dropout;        /* of probabilities, in training */
+    bool half_softmax;     /* transformers' module gives the softmax no type: it has that of the scores */
 };
 /* q, k, v: [batch, sequence, heads * size] */
 uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v, const struct vc_net_attention *how);

@@ -23,6 +23,7 @@ uint32_t vc_net_attention(struct vc_net *net, uint32_t q, uint32_t k, uint32_t v
     y = vc_net_node(net, "Attention", how->value, inputs, how->mask == VC_NO_VALUE ? 3 : 4, attrs, n);
     if (y < net->graph->n_values) {
         net->graph->values[y].drops_scores = how->dropout > 0;
+        net->graph->values[y].half_softmax = how->half_softmax;
     }
     return y;
 }

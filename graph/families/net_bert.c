@@ -197,7 +197,8 @@ static uint32_t encoder_layer(struct encoder *e, uint32_t x, int64_t number)
                                    .kv_heads = e->heads,
                                    .scale = 1 / sqrt((double)(e->hidden / e->heads)),
                                    .mask = e->mask,
-                                   .dropout = e->score_dropout};
+                                   .dropout = e->score_dropout,
+                                   .half_softmax = true};
     uint32_t qkv[3];
     uint32_t y;
 

@@ -81,6 +81,9 @@ static uint32_t expert_weights(struct vc_decoder *d, uint32_t x, const char *mod
     uint32_t places;
 
     p = vc_graph_add(net->graph, "Softmax", NULL, &p, 1);
+    if (p < net->graph->n_values) {
+        net->graph->values[p].half_softmax = d->traits->experts == VC_EXPERTS_QWEN; /* Mixtral's stay f32 */
+    }
     inputs[0] = p;
     inputs[1] = vc_graph_add_ints(net->graph, &d->chosen, 1);
     top = vc_graph_add_node(net->graph, &(struct vc_node_spec){.op = "TopK",

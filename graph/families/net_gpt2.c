@@ -55,7 +55,8 @@ static uint32_t attention(struct gpt2 *g, uint32_t x, int64_t layer, const char 
                                    .causal = true,
                                    .scale = g->scaled ? 1 / sqrt((double)(g->hidden / g->heads)) : 1,
                                    .mask = g->padding,
-                                   .dropout = g->score_dropout};
+                                   .dropout = g->score_dropout,
+                                   .half_softmax = true};
     uint32_t qkv[3];
 
     how.scale /= g->scaled_by_layer ? (double)(layer + 1) : 1;

@@ -94,7 +94,8 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .causal = own && s->memory != VC_NO_VALUE,
                                    .scale = 1,
                                    .mask = own ? s->mask : s->padding,
-                                   .dropout = t->dropout};
+                                   .dropout = t->dropout,
+                                   .half_softmax = true};
     uint32_t q;
     uint32_t k;
     uint32_t v;

@@ -65,7 +65,8 @@ static uint32_t attention(const struct stack *s, uint32_t x, uint32_t from, cons
                                    .causal = x == from && s->memory != VC_NO_VALUE,
                                    .scale = 1 / sqrt((double)(n / s->heads)),
                                    .mask = x == from ? s->mask : VC_NO_VALUE,
-                                   .dropout = s->w->score_dropout};
+                                   .dropout = s->w->score_dropout,
+                                   .half_softmax = true};
     uint32_t q;
     uint32_t k;
     uint32_t v;

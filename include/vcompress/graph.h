@@ -63,6 +63,8 @@ struct vc_graph_value {
     bool dropped;      /* what reads it reads values of which training drops some at random (Dropout) */
     bool stepwise; /* PyTorch's module computes it by operators one after the other: Gelu as "gelu_new", norms of T5 */
     bool drops_scores; /* of Attention: training drops some of its probabilities */
+    bool half_softmax; /* of Attention in half precision: its probabilities are never f32 in PyTorch's module; of a
+                          router's Softmax: the weights of experts do not stay f32 */
 };
 
 /* How a parameter's value is made from a tensor of the checkpoint (its integers, where the value's dtype is _I64): a
