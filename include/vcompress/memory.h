@@ -59,9 +59,12 @@ enum vc_amp { VC_AMP_NONE = 0, VC_AMP_AUTOCAST = 1, VC_AMP_PURE = 2 };
  * which keeps probabilities in the precision of the activations (Megatron). */
 enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1, VC_ATTENTION_SOFTMAX = 2 };
 
-/* Values that training drops at random: where the graph says it (layers, nodes, probabilities of a configuration that
- * are not 0, given or meant by transformers where the key is absent); there, of attention's probabilities, and where a
- * branch joins the stream; nowhere. */
+/* Where training drops values at random and keeps their masks.
+ *
+ *     STATED   where the graph has dropout: Dropout layers and nodes; probabilities above 0 in config.json
+ *              ("attention_probs_dropout_prob"), or the default of transformers where config.json lacks the key
+ *     ALWAYS   the same places, all probabilities of attention, and each addition of a branch to the residual stream
+ *     NEVER    nowhere */
 enum vc_dropout { VC_DROPOUT_STATED = 0, VC_DROPOUT_ALWAYS = 1, VC_DROPOUT_NEVER = 2 };
 
 /* What a block of memory is rounded up to: 1, 256, 512 bytes. */
@@ -109,7 +112,7 @@ struct vc_memory_options {
     enum vc_attention attention;
     enum vc_allocator allocator;
     bool in_place; /* activation functions, normalizations and additions write over an input that dies there */
-    enum vc_dropout dropout;
+    enum vc_dropout dropout; /* training only */
     bool reuse;              /* memory of what died is used again; false: every result has memory of its own */
     uint64_t context_tokens; /* keys and values of so many positions are kept per sequence; 0: none */
     enum vc_dtype cache;     /* of them; VC_DTYPE_NONE: as the activations */
