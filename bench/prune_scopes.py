@@ -2,7 +2,7 @@
 """prune_scopes.py - what each way to share out zeros costs: prune --sparsity by --scope tensor, --scope global, --score lamp.
 
 usage: prune_scopes.py VCOMPRESS FOLDER [--nets cnn,encoder,decoder] [--seeds N] [--sparsity 0.5,0.7,0.8,0.9] [--steps N]
-                       [--forms tensor,global,lamp]
+                       [--forms tensor,global,lamp] [--lr RATE]
 
 cnn      the convolutional network of examples/digits, as it is there (one seed); its share of right answers
 encoder  a BERT of 2 layers, 64 wide: says of 64 bytes whether they are C, Python, Markdown, shell or CMake
@@ -175,6 +175,7 @@ def main():
     parser.add_argument("--sparsity", default="0.5,0.7,0.8,0.9")
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--train-steps", type=int, default=1500)
+    parser.add_argument("--lr", default="0.001", help="of encoder and decoder while they recover")
     parser.add_argument("--forms", default=",".join(WAYS))
     options = parser.parse_args()
     program, ways = os.path.abspath(options.program), options.forms.split(",")
@@ -191,7 +192,7 @@ def main():
             else:
                 at = made(net, seed, options.folder, options.train_steps)
                 judge = Judge(program, net, at, [], ["--data", at + "/learn.npz"], ["--data", at + "/judge.npz"],
-                              ["--batch", "32", "--lr", "0.001", "--optimizer", "adam"])
+                              ["--batch", "32", "--lr", options.lr, "--optimizer", "adam"])
             if options.sparsity:
                 print("| %s %d | 0 | %s |" % (net, seed, " | ".join([judge.figure(judge.model)] * len(ways))), flush=True)
             for sparsity in filter(None, options.sparsity.split(",")):

@@ -71,8 +71,8 @@ while read -r pass; do
     # shellcheck disable=SC2086
     printf " %s |\n" "$(recover "$dir/small.npz" $keep --teacher "$dir/answers.npz" --temperature 1)"
 done <<EOF
-prune --sparsity 0.9
-prune --sparsity 0.97
+prune --sparsity 0.9 --scope tensor
+prune --sparsity 0.97 --scope tensor
 prune --sparsity 0.97 --scope global
 prune --pattern 2:4
 prune --structured 0.5 --graph $dir/cnn.layers.txt

@@ -202,7 +202,7 @@ out:
 /* ---- planning ---- */
 
 static const char *scheme_text(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item,
-                               struct vc_fraction sparsity)
+                               struct vc_fraction sparsity, bool shared)
 {
     const struct vc_prune_options *o = &p->options;
     double percent = 100.0 * (double)sparsity.n / (double)sparsity.d;
@@ -216,7 +216,7 @@ static const char *scheme_text(struct vc_ctx *ctx, const struct vc_prune *p, str
     if (o->pattern == VC_PATTERN_BLOCK) {
         return vc_arena_printf(ctx, item->set->arena, "%g%%/%ux%u", percent, o->block_rows, o->block_cols);
     }
-    return vc_arena_printf(ctx, item->set->arena, "%g%%", percent);
+    return vc_arena_printf(ctx, item->set->arena, shared ? "%g%% of all" : "%g%%", percent);
 }
 
 static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *item)
@@ -313,6 +313,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     size_t mask = VC_NO_TENSOR;
     bool kept = false;
     bool own = false;
+    bool shared;
 
     VC_TRY(choose(ctx, p, item, &mask, &kept));
     if (pair != VC_NO_TENSOR) {
@@ -326,14 +327,15 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     }
     VC_TRY(add_decode(ctx, item));
     (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
-    scheme = scheme_text(ctx, p, item, sparsity);
+    shared = o->scope == VC_PRUNE_GLOBAL && !own;
+    scheme = scheme_text(ctx, p, item, sparsity, shared);
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_n_of_m_add(ctx, item, o, scheme);
     }
     if (o->pattern == VC_PATTERN_GIVEN) {
         return vc_given_add(ctx, item, o, o->mask, mask, scheme);
     }
-    if (o->scope == VC_PRUNE_GLOBAL && !own) {
+    if (shared) {
         p->shared[p->n_shared++] = item->source;
     }
     if (o->pattern == VC_PATTERN_BLOCK) {

@@ -168,6 +168,28 @@ static const char *sets_text(struct vc_ctx *ctx, struct vc_prune *p)
     return text;
 }
 
+/* What a command line would say. NULL: VC_E_NOMEM. */
+static const char *command_text(struct vc_ctx *ctx, struct vc_prune *p, const char *pattern)
+{
+    const struct vc_prune_options *o = &p->options;
+    bool global = o->scope == VC_PRUNE_GLOBAL;
+    bool blocks = o->pattern == VC_PATTERN_BLOCK;
+
+    if (o->mask != NULL) {
+        return "prune --mask";
+    }
+    if (o->pattern == VC_PATTERN_PAIRS) {
+        return "prune --make-permanent";
+    }
+    if (o->pattern == VC_PATTERN_N_OF_M) {
+        return vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern);
+    }
+    return vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
+                           global ? " --scope global" : (blocks ? "" : " --scope tensor"),
+                           o->score == VC_SCORE_LAMP ? " --score lamp" : "", blocks ? " --pattern " : "",
+                           blocks ? pattern : "");
+}
+
 enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const struct vc_prune_options *o = &p->options;
@@ -197,13 +219,6 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
         p->recipe[p->pass.n_recipe++] = entries[i];
     }
     p->pass.recipe = p->recipe;
-    p->pass.command =
-        o->mask != NULL                  ? "prune --mask"
-        : o->pattern == VC_PATTERN_PAIRS ? "prune --make-permanent"
-        : n_of_m                         ? vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern)
-                                         : vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s",
-                                   o->sparsity != NULL ? o->sparsity : "0", global ? " --scope global" : "",
-                                   lamp ? " --score lamp" : "", o->pattern == VC_PATTERN_BLOCK ? " --pattern " : "",
-                                   o->pattern == VC_PATTERN_BLOCK ? pattern : "");
+    p->pass.command = command_text(ctx, p, pattern);
     return p->pass.command != NULL ? VC_OK : VC_E_NOMEM;
 }

@@ -64,15 +64,18 @@ static bool take_set(void *group, const char *value)
 /* clang-format off */
 static const struct opt prune_opts[] = {
     {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
-     .help = "share of the weights that becomes zero, the smallest magnitudes first: 0.5 or 50%; zeros that are there "
+     .help = "share of the weights that becomes zero, those of the smallest score first: 0.5 or 50%; zeros that are there "
              "count"},
     {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
-     .help = "seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
+     .help = "seek the smallest in each tensor by itself, which loses more, or in all tensors together (default: with "
+             "--sparsity in all tensors together, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
+             "--structured in each tensor)"},
     {.name = "score", .value = "magnitude|lamp|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
      .option = "score",
      .help = "what is compared: magnitudes, or with one threshold for all tensors (--scope global, which lamp stands for) "
              "the square of a weight over the sum of the squares of its tensor that are not smaller, so that no tensor "
-             "is emptied for its small numbers (default magnitude). With --structured: l2, l1, or norm, the scales of the "
+             "is emptied for its small numbers (default: lamp with --sparsity; magnitude with --scope, --set alone or a "
+             "pattern). With --structured: l2, l1, or norm, the scales of the "
              "normalizations (default l2)"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
      .help = "N:M keeps the N largest of every M weights along the input channels (2:4 is what sparse tensor cores "
@@ -210,10 +213,18 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
     return structured_ready(app, &own->structured);
 }
 
+/* --sparsity without a word on how its zeros are shared out: lamp loses least (docs/numerics.md). */
+static bool is_shared_by_lamp(const struct app *app, const struct prune_cli *own)
+{
+    return own->prune.sparsity != NULL && own->score == NULL && !options_seen(&app->parsed, "scope") &&
+           own->prune.pattern == VC_PATTERN_NONE && own->mask == NULL && !own->permanent;
+}
+
 /* The words of --score without --structured. */
 static int take_score(struct app *app, struct prune_cli *own)
 {
-    int word = own->score == NULL ? 0 : options_word("magnitude|lamp", own->score);
+    int word = own->score == NULL ? (is_shared_by_lamp(app, own) ? VC_SCORE_LAMP : VC_SCORE_MAGNITUDE)
+                                  : options_word("magnitude|lamp", own->score);
 
     if (word < 0) {
         return app_usage(app, "--score %s goes with --structured; else magnitude or lamp", own->score);

@@ -3,7 +3,7 @@
  *
  *     fc3.weight: 41.2 %, within the limit up to a sparsity of 30 %
  *
- *     vcompress prune --sparsity 0.5 --set 'fc3.weight=0.3' model.npz */
+ *     vcompress prune --sparsity 0.5 --scope tensor --set 'fc3.weight=0.3' model.npz */
 #include "tools/print_sensitivity.h"
 
 #include <math.h>
@@ -194,9 +194,11 @@ static bool print_prune(struct app *app, const struct vc_sensitivity *s, const s
     if (!begin_line(&line, &app->out)) {
         return false;
     }
-    add_word(&line, "prune");
+    add_word(&line, "prune"); /* of each tensor half: what was measured */
     add_word(&line, "--sparsity");
     add_word(&line, "0.5");
+    add_word(&line, "--scope");
+    add_word(&line, "tensor");
     add_needs(&line, s, "--dequantize");
     ok = true;
     for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
@@ -290,7 +292,7 @@ static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const 
         return false;
     }
     add_word(&line, "run");
-    ok = add_pass(&line, s, &s->prune, "prune --sparsity 0.5");
+    ok = add_pass(&line, s, &s->prune, "prune --sparsity 0.5 --scope tensor");
     ok = ok && add_pass(&line, s, &s->quantize, "quantize --int8");
     return end_line(&line, app, request, ok);
 }

@@ -66,7 +66,8 @@ struct vc_prune_options {
 
 VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);
 
-/* By tensor, any weight, NaN and Inf refused, everything else off. */
+/* By tensor, any weight, NaN and Inf refused, everything else off. (The command line's --sparsity means VC_SCORE_LAMP
+ * with VC_PRUNE_GLOBAL, which loses least, where nothing else is said.) */
 static inline void vc_prune_defaults(struct vc_prune_options *options)
 {
     vc_prune_defaults_sized(options, sizeof *options);

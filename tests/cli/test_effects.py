@@ -107,7 +107,7 @@ MAY_DO_NOTHING = {
     "batch": "how many rows are computed at a time is no matter for what comes out",
     "recompute": "the bits are the same", "checkpoint": "written where a run is interrupted",
     "gpus-file": "has other GPUs than the one that is named", "size": "counts where shapes are computed",
-    ("prune structured", "scope"): "there is one group of neurons", ("dequantize", "min-sqnr"): "codes decode exactly",
+    ("prune structured", "scope"): "there is one group of neurons", ("prune sparsity", "score"): SAME, ("dequantize", "min-sqnr"): "codes decode exactly",
     ("distill dry", "*"): "nothing is trained", ("estimate", "accum"): "the parts come one after the other",
     ("fit", "accum"): "the parts come one after the other", ("estimate", "teacher"): "it is as large", ("estimate", "allocator"): "all sizes are multiples",
     ("fit weights", "*"): "the table of a known graph has them",

@@ -153,7 +153,7 @@ class Prune(Judge):
                     want = {}
                     for name, a in arrays.items():
                         want.update(prune_together({name: a}, math.floor(exact * a.size)))
-                    self.expect(self.prune(arrays, "--sparsity", share), want)
+                    self.expect(self.prune(arrays, "--scope", "tensor", "--sparsity", share), want)
 
     def test_over_all_tensors(self):
         for what, arrays in self.sets().items():
@@ -287,12 +287,12 @@ class Prune(Judge):
         arrays = {"a": some(rng, (900, 701), "f4", 1, 1), "b": some(rng, (33, 17), "f2"), "c": some(rng, (3, 300001), "f8"),
                   "z": np.zeros((5, 5), "f4"), "bias": some(rng, (9,), "f4")}
         pruned = [n for n in arrays if n != "bias"]
-        for options in (["--sparsity", "0.4"], ["--sparsity", "0.6", "--scope", "global"], ["--pattern", "2:4"],
+        for options in (["--sparsity", "0.4", "--scope", "tensor"], ["--sparsity", "0.6", "--scope", "global"], ["--pattern", "2:4"],
                         ["--pattern", "block:3x5", "--sparsity", "0.4"]):
             seen = set()
             alone = self.prune(arrays, *options)
             hows = [["--threads", "1"], ["--threads", "3"], ["--cpu-mask", "ref"], ["--max-memory", "120MiB"]]
-            if options == ["--sparsity", "0.4"]:  # how members are stored has nothing to do with the pattern
+            if options == ["--sparsity", "0.4", "--scope", "tensor"]:  # how members are stored has nothing to do with the pattern
                 hows.append(["--deflate=zlib"])
             for how in hows:
                 with self.subTest(options=options, how=how):
@@ -306,7 +306,7 @@ class Prune(Judge):
                         self.assertEqual(int(kept[n:].sum()), 0)
                         kept = kept[:n].reshape(arrays[name].shape).astype(bool)
                         self.same_bits(got[name], np.where(kept, arrays[name], 0).astype(got[name].dtype), name)
-                        if options == ["--sparsity", "0.4"]:
+                        if options == ["--sparsity", "0.4", "--scope", "tensor"]:
                             self.assertEqual(int(kept.sum()), n - n * 2 // 5)
                         if options == ["--pattern", "2:4"] and name == "z":
                             np.testing.assert_array_equal(kept, np.tile([1, 1, 0, 0, 1], (5, 1)).astype(bool))
@@ -435,7 +435,7 @@ class Prune(Judge):
         arrays["ties"] = some(rng, (512, 512), "f4", 1, 1)
         arrays["conv"] = some(rng, (64, 32, 3, 3), "f4", 0.05)
         for deflate in ("auto", "zlib"):
-            self.prune(arrays, "--sparsity", "0.9", "--deflate=" + deflate)
+            self.prune(arrays, "--scope", "tensor", "--sparsity", "0.9", "--deflate=" + deflate)
             got = best = 0
             with zipfile.ZipFile(self.path("out.npz")) as z:
                 for info in z.infolist():

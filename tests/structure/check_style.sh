@@ -49,7 +49,7 @@ options_in_strings() {
                 }
             }
             recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|"quantize (%s )?--|" --(asymmetric|rest %s|aim-sqnr %g|aim-bytes %llu|aim-)")/
-            recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --(mask|make-permanent)"|prune --(pattern|sparsity) %s| --scope global| --score lamp| --pattern )/)
+            recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --(mask|make-permanent)"|prune --(pattern|sparsity) %s| --scope (global|tensor)| --score lamp| --pattern )/)
             recipe = recipe || (FILENAME == "prune/depth.c" && text ~ /"prune --%s-layers %s --layers %s"/)
             recipe = recipe || (FILENAME == "prune/structured_options.c" && text ~ /"(prune --(remove|structured %s)"| --scope global"|%s --score %s|%s --round-to )/)
             recipe = recipe || (FILENAME == "memory/plan_forms.c" && text ~ /"(prune --structured %s|quantize --(int8|fp16) --rest (fp16|bf16))"/)
