@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/chain/pass.h"
+#include "core/job/job_passes.h"
 #include "distill/derive.h"
 #include "distill/student.h"
 #include "distill/trained.h"

@@ -17,6 +17,7 @@
 #include "formats/formats.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/safetensors/safetensors.h"
+#include "formats/torch/torch.h"
 
 static const char *const no_extensions[] = {NULL};
 

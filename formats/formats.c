@@ -24,13 +24,19 @@
 #include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
+#include "formats/gguf/gguf.h"
 #include "formats/huggingface/check_config.h"
 #include "formats/huggingface/hf_program.h"
 #include "formats/huggingface/infolder.h"
+#include "formats/idx/idx.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/zip_read.h"
+#include "formats/npz/npz.h"
+#include "formats/onnx/onnx.h"
 #include "formats/pipeline.h"
 #include "formats/safetensors/safetensors.h"
+#include "formats/tokens/tokens.h"
+#include "formats/torch/torch.h"
 
 #define VC_NAMED_ODD 4 /* files that a note names */
 

@@ -1,5 +1,5 @@
-/* formats.h - the table of formats: how a file is recognised, opened and written. Defined in formats.c; every format's
- * room has its row (formats/gguf/gguf_read.c has vc_format_gguf, and so on).
+/* formats.h - the table of formats: how a file is recognised, opened and written. Defined in formats.c; the header of
+ * every format's room declares its row (formats/gguf/gguf.h has vc_format_gguf, and so on).
  *
  *     vc_format_open     a folder?   huggingface/infolder.h finds its files, safetensors, PyTorch or GGUF reads them
  *                        a zip?      opened once; probe_zip of each row looks at the names of its members
@@ -59,16 +59,6 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
 enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                             uint64_t bytes, struct vc_outfile **out);
 void vc_room_release(struct vc_ctx *ctx, struct vc_outfile **room);
-
-extern const struct vc_format vc_format_npy;
-extern const struct vc_format vc_format_npz;
-extern const struct vc_format vc_format_idx;
-extern const struct vc_format vc_format_safetensors;
-extern const struct vc_format vc_format_gguf;
-extern const struct vc_format vc_format_torch;
-extern const struct vc_format vc_format_onnx;
-/* Is in no table: a file is one where vc_open_options.row_tokens says so. */
-extern const struct vc_format vc_format_tokens;
 
 /* vc_model_open without its checks of the options; sentences do not name the file. */
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,

@@ -18,7 +18,9 @@
 #include "core/base/option_struct.h"
 #include "core/base/text.h"
 #include "formats/formats.h"
+#include "formats/gguf/gguf.h"
 #include "formats/io/numbered_name.h"
+#include "formats/npz/npz.h"
 
 #define INDEX_SUFFIX ".index.json"
 

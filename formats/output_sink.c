@@ -4,6 +4,8 @@
  *     divided and the source's own cannot be */
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/npz/npz.h"
+#include "formats/safetensors/safetensors.h"
 
 /* The format of an output that nobody has asked for: by its name, else the model's own. divided: into several files,
  * which is safetensors where the model's own format cannot be. */

@@ -141,24 +141,3 @@ enum vc_status vc_graph_parse_text(struct vc_ctx *ctx, const char *text, size_t 
     vc_call_begin(ctx);
     return vc_call_end(ctx, parse_text(ctx, text, n, options, out));
 }
-
-static enum vc_status build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out)
-{
-    struct vc_program program;
-    struct vc_arena arena = {0};
-    const struct vc_graph_source source = {.ctx = ctx, .program = &program, .arena = &arena};
-    enum vc_status status = VC_OK;
-
-    *out = NULL;
-    VC_TRY(vc_program_read_config(ctx, path, &arena, &program));
-    VC_TRY(vc_graph_from_program(&source, out));
-out:
-    vc_arena_release(ctx, &arena);
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", path);
-}
-
-enum vc_status vc_graph_build_config(struct vc_ctx *ctx, const char *path, struct vc_graph **out)
-{
-    vc_call_begin(ctx);
-    return vc_call_end(ctx, build_config(ctx, path, out));
-}

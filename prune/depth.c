@@ -8,6 +8,7 @@
 
 #include "core/base/option_struct.h"
 #include "core/chain/pass.h"
+#include "core/job/job_passes.h"
 #include "prune/depth_lists.h"
 
 #define MOST_LAYERS ((uint64_t)1 << 30)

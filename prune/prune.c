@@ -6,6 +6,7 @@
 
 #include "core/base/glob.h"
 #include "core/base/option_struct.h"
+#include "core/job/job_passes.h"
 #include "core/model/names.h"
 #include "core/model/pruned_pairs.h"
 #include "passes/decode.h"

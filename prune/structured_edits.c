@@ -2,6 +2,7 @@
  * one number for all layers, so all groups of a size lose as many units; what it has no key for stays as it is. */
 #include <string.h>
 
+#include "core/job/job_passes.h"
 #include "core/model/stated.h"
 #include "graph/couple/couple.h"
 #include "prune/removal.h"

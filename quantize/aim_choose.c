@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/job/job_passes.h"
 #include "core/job/totals.h"
 #include "quantize/aim_exact.h"
 

@@ -1,6 +1,7 @@
 /* dequantize.c - the pass behind `vcompress dequantize`: codes and blocks become floats again, and with --casts f16 and
  * bf16 are widened or rounded. Chooses tensors and targets; the work is in passes/decode.c and cast.c. */
 #include "core/base/option_struct.h"
+#include "core/job/job_passes.h"
 #include "core/model/names.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"

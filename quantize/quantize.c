@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/base/option_struct.h"
+#include "core/job/job_passes.h"
 #include "core/model/names.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"

@@ -215,10 +215,6 @@ struct vc_plan {
                            gate; 0: none did */
 };
 
-/* What the output would take with the steps that are planned now, for `decide`. Lays it out, which takes its time.
- * VC_E_ARGUMENT where that is not known before the run (deflated, several outputs, none). */
-enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint64_t *bytes);
-
 /* What the pass changes about the model beside its weights: writers apply it to config.json, to the keys of GGUF, ...
  * or refuse. Edits of several passes join: `before` is what the pass before this one left, and so are the numbers of
  * dropped layers. The lists are copied. From plan_end on; VC_E_INTERNAL where `before` is not what an earlier edit
@@ -283,9 +279,6 @@ struct vc_pass {
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
 };
-
-/* Hands the pass to the job, which frees it (also when this fails). */
-enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass);
 
 /* ---- what passes do to items while they plan ---- */
 

@@ -9,6 +9,7 @@
 #include "core/chain/compare.h"
 #include "core/job/job_bytes.h"
 #include "core/job/job_make.h"
+#include "core/job/job_passes.h"
 #include "core/job/job_state.h"
 #include "core/model/memory_model.h"
 #include "core/model/renamed_model.h"

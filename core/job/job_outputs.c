@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "core/base/checked.h"
+#include "core/job/job_passes.h"
 #include "core/job/job_state.h"
 #include "core/run/null_sink.h"
 #include "core/run/tee_sink.h"

@@ -117,6 +117,20 @@ struct vc_program_key {
     const int64_t *integers;
 };
 
+struct vc_program;
+
+/* What a format does with the sizes that its configurations state: it knows the names of the keys. */
+struct vc_program_sizes {
+    /* vc_program_says; with a tensor's name vc_program_states */
+    enum vc_status (*says)(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,
+                           const char *tensor, bool *says);
+    /* vc_program_shared_experts; NULL: no key states it */
+    enum vc_status (*shared_experts)(struct vc_ctx *ctx, const struct vc_program *program, uint64_t *n);
+    /* vc_program_edit */
+    enum vc_status (*edit)(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
+                           struct vc_program *program);
+};
+
 struct vc_program {
     enum vc_program_kind kind;
     /* VC_PROGRAM_NODES */
@@ -135,20 +149,15 @@ struct vc_program {
     /* VC_PROGRAM_KEYS */
     size_t n_keys;
     const struct vc_program_key *keys;
+    const struct vc_program_sizes *sizes; /* of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS; else NULL */
 };
 
-/* Reads a config.json, or the one in a folder: VC_PROGRAM_CONFIG. Defined in formats/huggingface/, because core reads
- * no files. */
-enum vc_status vc_program_read_config(struct vc_ctx *ctx, const char *path, struct vc_arena *arena,
-                                      struct vc_program *out);
-
-/* Whether a key of that meaning states that number: of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS; false for any other.
- * Defined in formats/model_sizes.c, because formats know the names of the keys. */
+/* Whether a key of that meaning states that number: of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS; false for any other. */
 enum vc_status vc_program_says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key,
                                uint64_t number, bool *says);
 
 /* The program as its format would write it once the edits are made, in the arena: of a VC_PROGRAM_CONFIG or
- * VC_PROGRAM_KEYS; any other stays as it is. Fails as the writer would. Defined in formats/model_sizes.c. */
+ * VC_PROGRAM_KEYS; any other stays as it is. Fails as the writer would. */
 enum vc_status vc_program_edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
                                struct vc_program *program);
 

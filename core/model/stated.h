@@ -1,6 +1,5 @@
 /* stated.h - what a configuration states about the sizes of one part of a model, asked by passes that change one.
- * Beside vc_program_says, which asks about the whole. Defined in formats/model_sizes.c, because formats know the names
- * of the keys. */
+ * Beside vc_program_says, which asks about the whole. */
 #ifndef VC_CORE_STATED_H
 #define VC_CORE_STATED_H
 

@@ -7,9 +7,9 @@
  *          8      8  u64 number of tensors       01 00 00 00 00 00 00 00
  *         16      8  u64 number of pairs         01 00 00 00 00 00 00 00
  *         24      .  pairs                       u64 5, "a.key", u32 4 (kind u32), u32 7
- *          .      .  tensor entries              u64 1, "w", u32 2 dims, u64 3, u64 2, u32 0 (f32), u64 0 (offset in
- * the data) .      .  padding                     zeros up to a multiple of general.alignment (32 unless a pair says
- * otherwise) .      .  data                        24 bytes of values, each tensor padded to the alignment, too
+ *          .      .  tensor entries              u64 1, "w", u32 2 dims, u64 3, u64 2, u32 0 (f32), u64 0 (offset)
+ *          .      .  padding                     zeros up to a multiple of general.alignment (default 32)
+ *          .      .  data                        24 bytes of values, each tensor padded to the alignment, too
  *
  * All numbers are little-endian. Dimensions come fastest first, so (2, 3) of NumPy is written 3, 2. There is no
  * checksum. */
@@ -20,7 +20,11 @@
 #include "core/model/program.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "formats/formats.h"
 #include "formats/io/infile.h"
+
+/* The row of this format in the table of formats. */
+extern const struct vc_format vc_format_gguf;
 
 #define VC_GGUF_HEADER_BYTES     24
 #define VC_GGUF_VERSION          3
@@ -165,6 +169,7 @@ extern const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT];
 enum vc_status vc_gguf_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                    const struct vc_write_options *options, struct vc_sink **out);
 
+extern const struct vc_program_sizes vc_gguf_program_sizes;
 /* gguf_edit.c: whether a key of that meaning states that number. */
 bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64_t number);
 /* The keys as the edits will make them, in the arena. */

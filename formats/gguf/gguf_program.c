@@ -117,6 +117,17 @@ out:
     return status;
 }
 
+static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,
+                           const char *tensor, bool *out)
+{
+    (void)ctx;
+    (void)tensor; /* keys are about all of the model */
+    *out = vc_gguf_says(program, key, number);
+    return VC_OK;
+}
+
+const struct vc_program_sizes vc_gguf_program_sizes = {.says = says, .edit = vc_gguf_edit_keys};
+
 /* vc_source_ops.program: the pairs of the first file, which has those of the model. */
 enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                struct vc_program *out)
@@ -139,7 +150,10 @@ enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model,
     for (uint64_t k = 0; k < shard->metadata.n_pairs; k++) {
         VC_TRY(take_key(&cursor, arena, &keys[k]));
     }
-    *out = (struct vc_program){.kind = VC_PROGRAM_KEYS, .n_keys = (size_t)shard->metadata.n_pairs, .keys = keys};
+    *out = (struct vc_program){.kind = VC_PROGRAM_KEYS,
+                               .n_keys = (size_t)shard->metadata.n_pairs,
+                               .keys = keys,
+                               .sizes = &vc_gguf_program_sizes};
 out:
     vc_gguf_cursor_release(&cursor);
     return status;

@@ -11,6 +11,7 @@
 
 #include "core/base/findings.h"
 #include "formats/formats.h"
+#include "formats/gguf/gguf.h"
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"
 

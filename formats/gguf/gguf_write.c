@@ -14,6 +14,7 @@
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/gguf/gguf.h"
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/outfolder.h"

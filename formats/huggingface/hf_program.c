@@ -1,11 +1,42 @@
-/* hf_program.c - see hf_program.h. Nothing of the text is understood here. */
+/* hf_program.c - see hf_program.h. Of the text only the sizes are understood here (hf_edit.h). */
 #include "formats/huggingface/hf_program.h"
 
 #include <string.h>
 
 #include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/hf_edit.h"
 #include "formats/huggingface/hf_json.h"
 #include "formats/huggingface/infolder.h"
+
+static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,
+                           const char *tensor, bool *out)
+{
+    return vc_hf_edit_says(ctx, program->config, program->config_bytes, key, number, tensor, out);
+}
+
+static enum vc_status count_shared_experts(struct vc_ctx *ctx, const struct vc_program *program, uint64_t *n)
+{
+    return vc_hf_edit_shared(ctx, program->config, program->config_bytes, n);
+}
+
+static enum vc_status edit(struct vc_ctx *ctx, const struct vc_edit *edits, size_t n, struct vc_arena *arena,
+                           struct vc_program *program)
+{
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&text, ctx);
+    VC_TRY(vc_hf_edit(ctx, program->config, program->config_bytes, edits, n, &text));
+    program->config = vc_arena_copy(ctx, arena, text.data, text.n);
+    VC_TRY_ALLOC(program->config);
+    program->config_bytes = text.n;
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+const struct vc_program_sizes vc_hf_program_sizes = {
+    .says = says, .shared_experts = count_shared_experts, .edit = edit};
 
 /* The text as it is read strictly, so that graph/ may read it with any reader: no NaN, no tree that is much larger than
  * the text. */
@@ -23,8 +54,11 @@ static enum vc_status take_text(struct vc_ctx *ctx, const char *text, size_t n, 
     VC_TRY_ALLOC(own);
     (void)json_dumpb(json.root, own, n_own, JSON_COMPACT | JSON_ENCODE_ANY);
     own[n_own] = '\0';
-    *out = (struct vc_program){
-        .kind = VC_PROGRAM_CONFIG, .config = own, .config_bytes = n_own, .config_path = VC_HF_CONFIG_NAME};
+    *out = (struct vc_program){.kind = VC_PROGRAM_CONFIG,
+                               .config = own,
+                               .config_bytes = n_own,
+                               .config_path = VC_HF_CONFIG_NAME,
+                               .sizes = &vc_hf_program_sizes};
 out:
     vc_hf_json_free(ctx, &json);
     return status == VC_E_FORMAT ? vc_context(ctx, "%s", VC_HF_CONFIG_NAME) : status;
@@ -45,8 +79,7 @@ out:
     return status;
 }
 
-enum vc_status vc_program_read_config(struct vc_ctx *ctx, const char *path, struct vc_arena *arena,
-                                      struct vc_program *out)
+enum vc_status vc_hf_program_read(struct vc_ctx *ctx, const char *path, struct vc_arena *arena, struct vc_program *out)
 {
     const char *inside = vc_infolder_is(path) ? vc_arena_printf(ctx, arena, "%s/%s", path, VC_HF_CONFIG_NAME) : path;
     struct vc_infile *file = NULL;

@@ -18,6 +18,7 @@
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/idx/idx.h"
 #include "formats/io/byte_order.h"
 #include "formats/io/zip_data.h"
 

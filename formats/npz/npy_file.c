@@ -10,6 +10,7 @@
 #include "formats/io/byte_order.h"
 #include "formats/npz/npy_data.h"
 #include "formats/npz/npy_write.h"
+#include "formats/npz/npz.h"
 
 #define VC_NPY_TENSOR "arr_0"
 

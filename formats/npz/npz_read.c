@@ -19,6 +19,7 @@
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
+#include "formats/npz/npz.h"
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_write.h"
 

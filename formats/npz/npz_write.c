@@ -21,6 +21,7 @@
 #include "formats/io/codec.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_write.h"
+#include "formats/npz/npz.h"
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_sink.h"
 

@@ -19,8 +19,7 @@
  * stays in the file, and is copied from there when a new one is written.
  *
  *     reading   onnx_read.c: the file -> onnx_graph.c: its graph -> onnx_nodes.c, onnx_tensor.c, onnx_external.c,
- * onnx_symbols.c
- *               -> onnx_links.c with onnx_patterns.c: the model's tensors
+ *               onnx_symbols.c -> onnx_links.c with onnx_patterns.c: the model's tensors
  *     program   onnx_program.c, onnx_attribute.c: what the nodes compute, for graph/
  *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_edit.c: what else passes
  * change
@@ -33,7 +32,11 @@
 #include "core/model/program.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "formats/formats.h"
 #include "formats/io/protobuf_wire.h"
+
+/* The row of this format in the table of formats. */
+extern const struct vc_format vc_format_onnx;
 
 #define ONNX_NONE     ((size_t)-1)
 #define ONNX_MAX_NAME ((size_t)65535)

@@ -10,6 +10,7 @@
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/onnx/onnx.h"
 #include "formats/onnx/onnx_sink.h"
 
 #define COPY_BYTES ((size_t)256 << 10)

@@ -11,9 +11,13 @@
 #include "core/run/sink.h"
 #include "formats/dialects/family.h"
 #include "formats/dialects/search.h"
+#include "formats/formats.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfolder.h"
 #include "formats/safetensors/safetensors_notes.h"
+
+/* The row of this format in the table of formats. */
+extern const struct vc_format vc_format_safetensors;
 
 #define VC_SAFETENSORS_PREFIX_BYTES 8
 #define VC_SAFETENSORS_UNPACK_BYTES ((size_t)32 << 10) /* on the stack of a reader */

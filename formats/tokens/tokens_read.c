@@ -13,6 +13,7 @@
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/tokens/tokens.h"
 
 #define TENSOR       "input_ids"
 #define HEADER_BYTES 1024

@@ -6,8 +6,8 @@
  *     archive/data/0, archive/data/1, ...        the bytes of the storages that data.pkl names
  *     archive/version                            "3\n"
  *
- *     {'fc.weight': _rebuild_tensor_v2(('storage', FloatStorage, '0', 'cpu', 6), 0, (2, 3), (3, 1), False,
- * OrderedDict())} key of the storage ^         elements ^  ^ offset  ^ sizes  ^ strides
+ *     {'fc.weight': _rebuild_tensor_v2(('storage', FloatStorage, '0', 'cpu', 6), 0, (2, 3), (3, 1), False, ...)}
+ *                               key of the storage ^         elements ^   ^ offset  ^ sizes  ^ strides
  *
  * Who does what:
  *
@@ -31,9 +31,13 @@
 #include "core/model/shapes.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "formats/formats.h"
 #include "formats/io/infile.h"
 #include "formats/io/zip_data.h"
 #include "formats/torch/pickle.h"
+
+/* The row of this format in the table of formats. */
+extern const struct vc_format vc_format_torch;
 
 #define TORCH_PICKLE   "data.pkl"
 #define TORCH_MANIFEST ".data/vcompress.json"

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "core/chain/pass.h"
 #include "core/job/job_apply.h"
+#include "core/job/job_passes.h"
 #include "core/model/memory_model.h"
 #include "kernels/kernels.h"
 #include "support.h"

@@ -7,6 +7,7 @@
 #include <vcompress/vcompress.h>
 
 #include "core/base/text.h"
+#include "core/job/job_passes.h"
 
 #define MAX_LINE 4096
 #define MAX_KEPT 512

@@ -9,6 +9,7 @@
 
 #include "core/model/source.h"
 #include "formats/formats.h"
+#include "formats/idx/idx.h"
 
 /* An array [2, 3] of that type, whose elements are the bytes 1, 2, 3, ... as they lie in the file. */
 static size_t make_idx(unsigned char type, size_t size, unsigned char *out)

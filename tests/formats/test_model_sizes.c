@@ -2,7 +2,8 @@
  * changed (vc_program_edit): of a config.json, of the keys of GGUF, and of programs that state none. */
 #include "support.h"
 
-#include "core/model/program.h"
+#include "formats/gguf/gguf.h"
+#include "formats/huggingface/hf_program.h"
 
 static const int64_t inner[] = {8, 8, 16, 8};
 static const int64_t turns[] = {1, 2, 3, 4};
@@ -25,12 +26,16 @@ static const struct vc_edit edits[] = {
 
 static struct vc_program of_keys(void)
 {
-    return (struct vc_program){.kind = VC_PROGRAM_KEYS, .n_keys = sizeof pairs / sizeof pairs[0], .keys = pairs};
+    return (struct vc_program){.kind = VC_PROGRAM_KEYS,
+                               .n_keys = sizeof pairs / sizeof pairs[0],
+                               .keys = pairs,
+                               .sizes = &vc_gguf_program_sizes};
 }
 
 static struct vc_program of_config(void)
 {
-    return (struct vc_program){.kind = VC_PROGRAM_CONFIG, .config = config, .config_bytes = sizeof config - 1};
+    return (struct vc_program){
+        .kind = VC_PROGRAM_CONFIG, .config = config, .config_bytes = sizeof config - 1, .sizes = &vc_hf_program_sizes};
 }
 
 static bool says(struct vc_program program, enum vc_edit_key key, uint64_t number)

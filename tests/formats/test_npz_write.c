@@ -13,6 +13,7 @@
 #include "formats/io/outfile.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_write.h"
+#include "formats/npz/npz.h"
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_write.h"
 #include "formats_test.h"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "core/chain/pass.h"
+#include "core/job/job_passes.h"
 #include "core/run/sink.h"
 
 static void test_copy(void **state)

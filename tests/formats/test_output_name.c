@@ -14,6 +14,10 @@
 
 #include "core/model/source.h"
 #include "formats/formats.h"
+#include "formats/gguf/gguf.h"
+#include "formats/npz/npz.h"
+#include "formats/safetensors/safetensors.h"
+#include "formats/torch/torch.h"
 #include "support_options.h"
 
 static struct vc_ctx *ctx;

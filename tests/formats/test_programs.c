@@ -11,6 +11,7 @@
 #include "core/base/findings.h"
 #include "core/model/program.h"
 #include "folder_builder.h"
+#include "formats/huggingface/hf_program.h"
 #include "formats/io/infile.h"
 #include "gguf_builder.h"
 #include "tasks.h"
@@ -293,7 +294,7 @@ static void config_texts(void **state)
     expect_program(ctx, "model.safetensors", look_at_config);
     expect_program(ctx, scratch_folder(), look_at_config);
     for (size_t k = 0; k < 2; k++) {
-        assert_int_equal(vc_program_read_config(ctx, paths[k], &arena, &program), VC_OK);
+        assert_int_equal(vc_hf_program_read(ctx, paths[k], &arena, &program), VC_OK);
         look_at_config(&program);
     }
     vc_arena_release(ctx, &arena);
@@ -325,11 +326,11 @@ static void refused_configs(void **state)
         assert_int_equal(vc_model_program(ctx, model, &arena, &program), VC_E_FORMAT);
         expect_says(ctx, cases[k].words);
         vc_model_close(model);
-        assert_int_equal(vc_program_read_config(ctx, in_folder("config.json"), &arena, &program), VC_E_FORMAT);
+        assert_int_equal(vc_hf_program_read(ctx, in_folder("config.json"), &arena, &program), VC_E_FORMAT);
         expect_says(ctx, cases[k].words);
     }
     empty_folder();
-    assert_int_equal(vc_program_read_config(ctx, scratch_folder(), &arena, &program), VC_E_IO);
+    assert_int_equal(vc_hf_program_read(ctx, scratch_folder(), &arena, &program), VC_E_IO);
     expect_says(ctx, "cannot open: ");
     vc_arena_release(ctx, &arena);
     test_ctx_done(ctx);
@@ -346,7 +347,7 @@ static void large_config(void **state)
     (void)state;
     assert_int_equal(ftruncate(fd, ((off_t)64 << 20) + 1), 0);
     (void)close(fd);
-    assert_int_equal(vc_program_read_config(ctx, scratch_folder(), &arena, &program), VC_E_FORMAT);
+    assert_int_equal(vc_hf_program_read(ctx, scratch_folder(), &arena, &program), VC_E_FORMAT);
     expect_says(ctx, "is too large for a config.json: 67108865 bytes");
     vc_arena_release(ctx, &arena);
     test_ctx_done(ctx);
@@ -366,7 +367,7 @@ static enum vc_status read_one(struct vc_ctx *ctx, const struct reading *r)
     struct vc_arena arena = {0};
     struct vc_program program;
     enum vc_status status = r->model != NULL ? vc_model_program(ctx, r->model, &arena, &program)
-                                             : vc_program_read_config(ctx, r->path, &arena, &program);
+                                             : vc_hf_program_read(ctx, r->path, &arena, &program);
 
     vc_arena_release(ctx, &arena);
     return status;

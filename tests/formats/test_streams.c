@@ -11,7 +11,11 @@
 #include <unistd.h>
 
 #include "formats/formats.h"
+#include "formats/gguf/gguf.h"
 #include "formats/io/zip_read.h"
+#include "formats/npz/npz.h"
+#include "formats/onnx/onnx.h"
+#include "formats/safetensors/safetensors.h"
 #include "gguf_builder.h"
 #include "onnx_builder.h"
 #include "scratch.h"

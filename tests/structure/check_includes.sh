@@ -110,7 +110,7 @@ list_edges | awk -v sq="'" '
                  (from ~ /^(distill|measure)$/ && t == "facade/all_ways.h")
         }
         else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
-        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/formats|passes\/comparer|prune\/prune_ways|quantize\/quantize_ways)\.h$/ }
+        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/comparer|prune\/prune_ways|quantize\/quantize_ways)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|graph|memory)$/ }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }
         else if (from == "tools") { ok = to ~ /^(include|tools)$/ }

@@ -1,0 +1,9 @@
+/* tokens.h - the format of this room. It is in no table: a file is one where vc_open_options.row_tokens says so. */
+#ifndef VC_FORMATS_TOKENS_H
+#define VC_FORMATS_TOKENS_H
+
+#include "formats/formats.h"
+
+extern const struct vc_format vc_format_tokens;
+
+#endif
