@@ -96,7 +96,7 @@ static int make_hidden(const struct vc_outfolder *folder, int parent, struct vc_
         if (hidden->fd >= 0 && vc_temporary_hold(hidden->fd)) {
             return 0;
         }
-        error = hidden->fd >= 0 ? EEXIST : errno;
+        error = hidden->fd >= 0 || errno == ENOENT ? EEXIST : errno; /* another worker took it for a remainder */
         (void)unlinkat(parent, vc_temporary_name(hidden->slot), AT_REMOVEDIR);
     }
     leave(hidden);

@@ -4,12 +4,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/io/outfolder.h"
+#include "formats/io/remains.h"
 #include "formats/io/temporary.h"
 #include "scratch.h"
 
@@ -571,6 +574,56 @@ static void test_remains(void **state)
     test_ctx_done(ctx);
 }
 
+/* What another worker does as it begins: it removes folders that nobody holds yet. */
+struct sweeper {
+    int folder;
+    atomic_bool over;
+    size_t n_removed;
+};
+
+static void remove_empty(void *user, const char *name, bool aside)
+{
+    struct sweeper *sweeper = user;
+
+    (void)aside;
+    sweeper->n_removed += unlinkat(sweeper->folder, name, AT_REMOVEDIR) == 0;
+}
+
+static void *sweep(void *user)
+{
+    struct sweeper *sweeper = user;
+
+    while (!atomic_load(&sweeper->over)) {
+        vc_remains_sweep(sweeper->folder, "out", remove_empty, sweeper);
+    }
+    return NULL;
+}
+
+/* A worker whose new folder another one takes away makes another folder. */
+static void test_workers(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct sweeper sweeper = {.n_removed = 0};
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(write_as(ctx, "out", true, true), VC_OK);
+    sweeper.folder = open(in_folder("out"), O_RDONLY | O_DIRECTORY);
+    assert_true(sweeper.folder >= 0);
+    assert_int_equal(pthread_create(&thread, NULL, sweep, &sweeper), 0);
+    for (int i = 0; i < 400; i++) {
+        if (write_as(ctx, "out", true, true) != VC_OK) {
+            fail_msg("run %d: %s", i, vc_ctx_message(ctx));
+        }
+    }
+    atomic_store(&sweeper.over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    print_message("%zu folders taken\n", sweeper.n_removed);
+    close(sweeper.folder);
+    clear();
+    test_ctx_done(ctx);
+}
+
 /* A file of a run that was killed, and one that is held. */
 static void test_remaining_files(void **state)
 {
@@ -617,6 +670,7 @@ int main(void)
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_other_pattern),
         cmocka_unit_test(test_remains),
+        cmocka_unit_test(test_workers),
         cmocka_unit_test(test_remaining_files),
     };
 
