@@ -218,7 +218,9 @@ class Removed(Judge):
         return one
 
     def test_digits(self):
-        digits = (os.path.join(FOLDER, "images.npz"), ROWS, ("--graph", os.path.join(FOLDER, "digits.layers.txt")))
+        with np.load(os.path.join(FOLDER, "images.npz")) as z:  # `graph --data` computes all rows that there are
+            np.savez(self.path("images.npz"), **{n: z[n][:ROWS] for n in z.files})
+        digits = (self.path("images.npz"), ROWS, ("--graph", os.path.join(FOLDER, "digits.layers.txt")))
         done = self.agrees(os.path.join(FOLDER, "digits.npz"), *digits)
         self.assertEqual(done, 12 * ["neurons"])
 

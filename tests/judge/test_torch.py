@@ -284,7 +284,7 @@ class Torch(Judge):
             for key, value in pruned.state_dict().items():
                 self.assertEqual(key, key if key in got else None)
                 self.assertTrue(torch.equal(got[key], value), key)
-            self.vc("prune", "--sparsity", "0.5", self.path(name + ".pt"), "-o", self.path("half.safetensors"), "--force")
+            self.vc("prune", "--scope", "tensor", "--sparsity", "0.5", self.path(name + ".pt"), "-o", self.path("half.safetensors"), "--force")
             if safetensors_torch is not None:
                 plain.load_state_dict(safetensors_torch.load_file(self.path("half.safetensors")))
                 self.assertEqual(int((plain[2].weight == 0).sum()), plain[2].weight.numel() // 2)
