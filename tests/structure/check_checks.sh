@@ -91,6 +91,9 @@ cp "$root/quantize/quantize.c" "$dir/tree/quantize/quantize.c"
 yes "/* long */" | head -n 801 >"$dir/tree/core/base/long.c"
 expect_failure "801 lines" check_style.sh
 rm "$dir/tree/core/base/long.c"
+mv "$dir/tree/prune/README.md" "$dir/prune.md"
+expect_failure "a room without a README" check_style.sh
+mv "$dir/prune.md" "$dir/tree/prune/README.md"
 echo '[nothing](docs/nothing.md)' >>"$dir/tree/README.md"
 expect_failure "a link that leads nowhere" check_style.sh
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # check_style.sh ROOT - the text of the tree: no tabs, no blanks at the end of a line, a newline at the end of a file,
 # ASCII in code, no file of code over 800 lines, no path of somebody's machine, no link between documents that leads
-# nowhere, no option of the command in a string of the library. No file name here has a blank in it.
+# nowhere, a README in each room, no option of the command in a string of the library. No file name here has a blank in it.
 set -eu
 cd "$1"
 LC_ALL=C
@@ -11,7 +11,9 @@ code=$(find CMakeLists.txt cmake core formats kernels graph passes prune quantiz
     scripts include quickstart check .ci -type f \( -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name '*.in' -o -name CMakeLists.txt -o -name quickstart \
     -o -name check -o -path 'scripts/*' -o -path '.ci/*' \) ! -path '*/__pycache__/*' 2>/dev/null | sort)
-text=$(find README.md CONTRIBUTING.md CHANGELOG.md docs examples -type f -name '*.md' 2>/dev/null | sort)
+rooms="core formats graph kernels passes quantize prune distill facade measure memory report tools"
+# shellcheck disable=SC2086
+text=$(find README.md CONTRIBUTING.md CHANGELOG.md docs examples $rooms -type f -name '*.md' 2>/dev/null | sort)
 tab=$(printf '\t')
 n=$(printf '%s\n' "$code" | wc -l)
 if [ "$n" -lt 50 ]; then
@@ -74,6 +76,11 @@ findings=$(
                 echo "link that leads nowhere: $file: $link"
             fi
         done
+    done
+    for room in $rooms core/* distill/engine; do
+        if [ -d "$room" ] && [ ! -s "$room/README.md" ]; then
+            echo "no README.md: $room"
+        fi
     done
     wc -l $code | awk '$2 != "total" && $1 > 800 { print "over 800 lines: " $2 " (" $1 ")" }'
 ) || true
