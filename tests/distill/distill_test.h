@@ -80,7 +80,7 @@ static inline void flip_bits(const char *name, void (*look)(void *user, size_t b
 {
     struct bytes file = load(name);
 
-    for (size_t i = 0; i < file.n; i += 2) {
+    for (size_t i = 0; i < file.n; i += 2 * TEST_STRIDE) {
         uint8_t bit = (uint8_t)(1U << (5 * i + i / 8) % 8);
 
         file.p[i] ^= bit;
