@@ -62,7 +62,9 @@ static bool peak_of(const struct vc_memory_report *r, const struct vc_fit_option
         bool given = k == VC_MEMORY_ACTIVATIONS || k == VC_MEMORY_TRANSIENT || k == VC_MEMORY_INPUTS;
         bool missing = r->components[k].known == VC_KNOWN_NOT;
 
-        *peak += (missing && given) || device ? 0 : r->components[k].bytes; /* of weights, those that are known */
+        if (!vc_add_u64(*peak, (missing && given) || device ? 0 : r->components[k].bytes, peak)) { /* known ones */
+            *peak = UINT64_MAX; /* vc_fit_decide refuses it */
+        }
         known = known && (!missing || (given && o->activation_bytes != 0));
     }
     return known;

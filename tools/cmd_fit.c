@@ -225,9 +225,13 @@ static int find_largest(struct app *app, struct fit_cli *cli)
 {
     const struct vc_model *model = graph_source_model(&cli->memory.source);
     struct vc_graph *graph = cli->memory.source.graph;
+    const char *batch = NULL;
     enum vc_status status = VC_OK;
     int rc = check_largest(app, cli);
 
+    if (rc == GO_ON && cli->max_batch) {
+        rc = memory_cli_symbol(app, graph, "batch", &batch);
+    }
     for (size_t k = 0; rc == GO_ON && k < cli->n_rows && status == VC_OK; k++) {
         struct vc_fit_row *row = &cli->rows[k];
         uint64_t visible = row->fit.visible_bytes;
@@ -237,7 +241,7 @@ static int find_largest(struct app *app, struct fit_cli *cli)
         row->has_context = cli->max_ctx;
         row->has_layers = cli->max_layers;
         if (cli->max_batch) {
-            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, "batch", MOST,
+            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, batch, MOST,
                                     &row->largest_batch);
         }
         if (cli->max_ctx && status == VC_OK) {

@@ -180,21 +180,29 @@ const struct opt_group group_memory = {"Memory", memory_opts, sizeof(memory_opts
 const struct opt_group group_devices = {"Several devices", devices_opts, sizeof(devices_opts) / sizeof(devices_opts[0]),
                                         0};
 
-/* --batch and --seq: the symbol of that name, or of the name that exporters give it. */
-static int bind_named(struct app *app, struct graph_source *source, const char *name, uint64_t size)
+int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol)
 {
-    const char *symbol;
     size_t n = strlen(name);
 
-    for (uint32_t k = 0; (symbol = vc_graph_symbol(source->graph, k)) != NULL; k++) {
-        if (strncmp(symbol, name, n) == 0) {
-            return vc_graph_bind(app->ctx, source->graph, symbol, (int64_t)size) == VC_OK
-                       ? GO_ON
-                       : app_fail(app, VC_E_ARGUMENT);
+    for (uint32_t k = 0; (*symbol = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strncmp(*symbol, name, n) == 0) {
+            return GO_ON;
         }
     }
     return app_usage(app, "the inputs of the model leave no size open that is called %s; --size NAME=N sets others",
                      name);
+}
+
+/* --batch and --seq */
+static int bind_named(struct app *app, struct graph_source *source, const char *name, uint64_t size)
+{
+    const char *symbol;
+    int rc = memory_cli_symbol(app, source->graph, name, &symbol);
+
+    if (rc == GO_ON && vc_graph_bind(app->ctx, source->graph, symbol, (int64_t)size) != VC_OK) {
+        rc = app_fail(app, VC_E_ARGUMENT);
+    }
+    return rc;
 }
 
 static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_source *source)
@@ -246,6 +254,11 @@ static int check_options(struct app *app, const struct memory_cli *cli)
 {
     static const char *const of_training[] = {"optimizer", "amp",   "recompute", "dropout", "no-dropout", "lora",
                                               "dp",        "accum", "offload",   "teacher", "grad-dtype", "foreach"};
+    const struct {
+        const char *name;
+        uint64_t value;
+    } from_1[] = {{"batch", cli->batch}, {"seq", cli->sequence},     {"dp", cli->dp},        {"tp", cli->tp},
+                  {"pp", cli->pp},       {"accum", cli->accumulate}, {"chunks", cli->chunks}};
     bool trains = cli->memory.mode != VC_MEMORY_INFER;
 
     for (size_t k = 0; !trains && k < sizeof of_training / sizeof of_training[0]; k++) {
@@ -258,6 +271,11 @@ static int check_options(struct app *app, const struct memory_cli *cli)
     }
     if (cli->dropout && cli->no_dropout) {
         return app_usage(app, "--dropout and --no-dropout say opposite things; choose one");
+    }
+    for (size_t k = 0; k < sizeof from_1 / sizeof from_1[0]; k++) {
+        if (options_seen(&app->parsed, from_1[k].name) && (from_1[k].value == 0 || from_1[k].value > INT64_MAX)) {
+            return app_usage(app, "--%s: expected a number from 1 on", from_1[k].name);
+        }
     }
     return check_pairs(app, cli);
 }

@@ -74,6 +74,8 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
 
 /* Opens app->subject, binds sizes, and counts. GO_ON or a status. */
 int memory_cli_count(struct app *app, struct memory_cli *cli);
+/* The size of the inputs that is called so, or as exporters call it (batch: batch_size). GO_ON or a status. */
+int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol);
 /* --recompute auto: GO_ON, or EXIT_NO with a sentence where no plan is within --budget. */
 int memory_cli_check_budget(struct app *app, const struct memory_cli *cli);
 /* After what is known was told: says why the rest is not. GO_ON, or the status for a model whose graph was refused. */
