@@ -207,7 +207,7 @@ class Bench:
         runs = self.interleave("pruning, stored npz", {
             "cp": ["cp", self.path("model.npz"), self.path("out.npz")],
             "global 50 %": self.write("prune", "model.npz", *half, *two),
-            "tensor 50 %": self.write("prune", "model.npz", "--sparsity", "0.5", *two),
+            "tensor 50 %": self.write("prune", "model.npz", "--sparsity", "0.5", "--scope", "tensor", *two),
             "2:4": self.write("prune", "model.npz", "--pattern", "2:4", *two),
             "numpy": self.numpy("prune", "model.npz")})
         self.ratio(runs, "global 50 %", "cp", 2.0, 1.4)

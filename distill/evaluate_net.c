@@ -17,18 +17,18 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     struct vc_distillation report = {.n_rows = 0};
     struct vc_trainer t = {.ctx = ctx, .report = &report, .judge_only = true};
     struct vc_evaluate_options o;
+    const char *wrong;
     enum vc_status status = VC_OK;
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    if (o.batch == 0 || o.batch > (uint64_t)1 << 32 || !(o.temperature > 0) || !(o.temperature <= 1e4) ||
-        o.precision > VC_GRAPH_F64 || o.loss > VC_TEACHER_LOSS_COSINE) {
-        status = vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range",
-                         vc_option(ctx, o.loss > VC_TEACHER_LOSS_COSINE                   ? "loss"
-                                        : o.precision > VC_GRAPH_F64                      ? "precision"
-                                        : !(o.temperature > 0) || !(o.temperature <= 1e4) ? "temperature"
-                                                                                          : "batch"));
-        goto out;
+    wrong = o.loss > VC_TEACHER_LOSS_COSINE                   ? "loss"
+            : o.precision > VC_GRAPH_F64                      ? "precision"
+            : !(o.temperature > 0) || !(o.temperature <= 1e4) ? "temperature"
+            : o.batch == 0 || o.batch > (uint64_t)1 << 32     ? "batch"
+                                                              : NULL;
+    if (wrong != NULL) {
+        VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, wrong)));
     }
     vc_distill_defaults(&t.options);
     t.options.student = o.network;

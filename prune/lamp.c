@@ -384,8 +384,9 @@ static enum vc_status check_large(struct vc_ctx *ctx, const struct vc_lamp_keys 
     return value_of(tensor->lamp, keys->range.first + last) < LARGEST
                ? VC_OK
                : vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "%s: has weights of 2^240 and more, whose squares are too large for scores (%s)", tensor->name,
-                         vc_option(ctx, "score"));
+                         "%s: has weights of 2^240 and more, whose squares are too large for scores (%s lamp); %s "
+                         "tensor has none",
+                         tensor->name, vc_option(ctx, "score"), vc_option(ctx, "scope"));
 }
 
 /* Bounds of the score up to which k weights go, and of what goes of each tensor. The places of those that are still

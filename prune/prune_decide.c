@@ -102,10 +102,11 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
     }
     p->k = vc_fraction_floor(p->sparsity, total);
     if (p->k > most) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them",
-                       p->options.sparsity, (unsigned long long)total, (unsigned long long)p->k,
-                       vc_option(ctx, "min_keep"), (unsigned long long)most);
+        return vc_fail(
+            ctx, VC_E_ARGUMENT,
+            "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them, or give %s tensor",
+            p->options.sparsity, (unsigned long long)total, (unsigned long long)p->k, vc_option(ctx, "min_keep"),
+            (unsigned long long)most, vc_option(ctx, "scope"));
     }
     return VC_OK;
 }

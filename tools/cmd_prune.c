@@ -345,7 +345,7 @@ const struct command command_prune = {
              "[-o OUTPUT | -d DIR]",
     .summary = "set the smallest weights to zero, or remove neurons or layers",
     .text =
-        "Writes a checkpoint with the same tensors, types and shapes, in which the weights of the smallest magnitude "
+        "Writes a checkpoint with the same tensors, types and shapes, in which the weights that count least "
         "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings, tokens "
         "and places that are learned, and output heads are kept, and the report says why; --include asks for them. "
         "Zeros save bytes in deflated files (--deflate) and time where hardware skips them (--pattern 2:4); on most "
