@@ -3,8 +3,8 @@
 #ifndef VC_DISTILL_NETWORK_H
 #define VC_DISTILL_NETWORK_H
 
-#include "distill/engine/engine.h"
 #include "distill/rows.h"
+#include "engine/engine.h"
 
 #define VC_NETWORK_SIZES 8 /* numbers of rows that one network has programs for */
 

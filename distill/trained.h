@@ -4,7 +4,7 @@
 #define VC_DISTILL_TRAINED_H
 
 #include "core/chain/pass.h"
-#include "distill/engine/weights.h"
+#include "engine/weights.h"
 
 /* Plans a tensor of the student: adds the step that gives its new values, or says why it has none. `weights` outlive
  * the item. statistics: those of BatchNormalization have changed, too. rehearsal: nothing was trained, and the step

@@ -1,5 +1,5 @@
 /* parts.h - how the nodes of a graph are divided into parts, each of which recomputation computes again as one: the
- * estimates of memory/ and the engine of distill/ divide in the same way. */
+ * estimates of memory/ and engine/ divide in the same way. */
 #ifndef VC_GRAPH_PARTS_H
 #define VC_GRAPH_PARTS_H
 

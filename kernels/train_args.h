@@ -1,5 +1,5 @@
 /* train_args.h - the instructions of a program that trains: what each loop computes, and what it is told. Shared by the
- * loops of the CPU (distill/engine/loops/), those that plan them (distill/engine/plan_*.c), and the CUDA plug-in
+ * loops of the CPU (engine/loops/), those that plan them (engine/plan_*.c), and the CUDA plug-in
  * (cuda/cuda_train*.cu). Valid as C11, C++ and CUDA.
  *
  * p[...] are arrays of reals (float or double; on a device float), unless it says otherwise. `add`: results are added

@@ -1,6 +1,6 @@
 /* cuda_train.h - inside of training on the device: a session, and what the files cuda_train*.cu have in common.
  *
- * Kernels for floats only, and with the sums of the CPU's loops (distill/engine/loops/) in the CPU's order, so that an
+ * Kernels for floats only, and with the sums of the CPU's loops (engine/loops/) in the CPU's order, so that an
  * instruction without a product of matrices gives the same bits. Where the CPU adds in 16 lanes, a team of 16 threads
  * does; where it adds one by one, one thread does. */
 #ifndef VC_CUDA_TRAIN_H

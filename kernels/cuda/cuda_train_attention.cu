@@ -1,6 +1,6 @@
 /* cuda_train_attention.cu - training on the device: attention. The scores of some heads of keys at a time (kv_per_part)
  * are made by products into scratch; what lies between the products is done row by row, with the sums of
- * distill/engine/loops/train_attention.h.
+ * engine/loops/train_attention.h.
  *
  *     scratch   s [heads of the part, queries, keys]   backward also: dp, the same, and the slope of softcap */
 #include "kernels/arith.h"

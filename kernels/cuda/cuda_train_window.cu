@@ -1,6 +1,6 @@
 /* cuda_train_window.cu - training on the device: pools, and convolutions as products of unrolled windows. A thread
  * makes one result: where windows overlap, one thread adds up what goes to an element, in the order of the windows, as
- * the loops of distill/engine/loops/train_pool.h do. */
+ * the loops of engine/loops/train_pool.h do. */
 #include "kernels/arith.h"
 #include "kernels/cuda/cuda_train.h"
 

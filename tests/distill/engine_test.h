@@ -5,7 +5,7 @@
 
 #include "core/base/ctx.h"
 #include "core/model/memory_model.h"
-#include "distill/engine/engine.h"
+#include "engine/engine.h"
 #include "graph/builder/builder.h"
 #include "support.h"
 

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "distill/engine/train_program.h"
+#include "engine/train_program.h"
 
 static const char *const cases[] = {
 #include "engine_cases.inc"

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "distill/engine/train_loops.h"
+#include "engine/train_loops.h"
 #include "engine_test.h"
 #include "kernels/kernels.h"
 

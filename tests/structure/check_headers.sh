@@ -41,9 +41,9 @@ for example in $(find examples -name '*.c' | sort); do
         fi
     done
 done
-# Without the templates of kernels/ and graph/ops/, which others include, and CUDA.
-for header in $(find core formats kernels graph passes quantize measure memory report tools -name '*.h' ! -path 'kernels/*loop*' ! -path 'graph/ops/*loops*' \
-    ! -path 'kernels/cuda/*' | sort); do
+# Without the templates of kernels/, graph/ops/ and engine/, which others include, and CUDA.
+for header in $(find core formats kernels graph passes quantize engine measure memory report tools -name '*.h' ! -path 'kernels/*loop*' ! -path 'graph/ops/*loops*' \
+    ! -path 'engine/loops/*' ! -path 'kernels/cuda/*' | sort); do
     compile "$cc" c c11 "$header" -I.
 done
 echo "$n compilations"

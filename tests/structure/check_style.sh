@@ -7,11 +7,11 @@ cd "$1"
 LC_ALL=C
 export LC_ALL
 
-code=$(find CMakeLists.txt cmake core formats kernels graph passes prune quantize distill facade measure memory report tools examples tests bench \
+code=$(find CMakeLists.txt cmake core formats kernels graph passes prune quantize engine distill facade measure memory report tools examples tests bench \
     scripts include quickstart check .ci -type f \( -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh' \
     -o -name '*.sh' -o -name '*.py' -o -name '*.cmake' -o -name '*.in' -o -name CMakeLists.txt -o -name quickstart \
     -o -name check -o -path 'scripts/*' -o -path '.ci/*' \) ! -path '*/__pycache__/*' 2>/dev/null | sort)
-rooms="core formats graph kernels passes quantize prune distill facade measure memory report tools"
+rooms="core formats graph kernels passes quantize prune engine distill facade measure memory report tools"
 # shellcheck disable=SC2086
 text=$(find README.md CONTRIBUTING.md CHANGELOG.md docs examples $rooms -type f -name '*.md' 2>/dev/null | sort)
 tab=$(printf '\t')
@@ -57,7 +57,7 @@ options_in_strings() {
             recipe = recipe || (FILENAME == "memory/plan_forms.c" && text ~ /"(prune --structured %s|quantize --(int8|fp16) --rest (fp16|bf16))"/)
             recipe = recipe || FILENAME == "report/page_style.c" # variables of CSS
             if (!recipe && text ~ /"([^"\\]|\\.)*--[a-z]/) { print FILENAME ":" FNR ":" $0 }
-        }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|quantize|distill|measure|memory|report)/.*\.(c|h|inc|cu)$')
+        }' $(printf '%s\n' $code | grep -E '^(include|core|formats|kernels|passes|prune|quantize|engine|distill|measure|memory|report)/.*\.(c|h|inc|cu)$')
 }
 
 # shellcheck disable=SC2013,SC2046,SC2086
@@ -77,7 +77,7 @@ findings=$(
             fi
         done
     done
-    for room in $rooms core/* distill/engine; do
+    for room in $rooms core/*; do
         if [ -d "$room" ] && [ ! -s "$room/README.md" ]; then
             echo "no README.md: $room"
         fi

@@ -1,0 +1,578 @@
+/* engine.c - see engine.h: making the program of a graph. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "engine/train_program.h"
+#include "graph/parts.h"
+#include "graph/sizes.h"
+
+/* ---- what is needed ---- */
+
+/* Nodes whose results are read, last first. Integers that are known when the program is made are not computed. */
+static void find_needed(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
+        e->values[g->outputs[k]].made = true;
+    }
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        e->values[e->options.kept[k]].made = true;
+    }
+    for (uint32_t n = g->n_nodes; n-- > 0;) {
+        const struct vc_graph_node *node = &g->nodes[n];
+        const struct vc_train_op *op = vc_train_op_find(node->op);
+
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            e->needed[n] = e->needed[n] || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].made &&
+                                            !e->values[node->outputs[k]].known);
+        }
+        for (unsigned k = 0; e->needed[n] && k < node->n_inputs; k++) {
+            bool read = op == NULL || vc_plan_makes_integers(e, n) || (op->data_inputs >> (k < 31 ? k : 31) & 1) != 0;
+
+            read = read && (k != 1 || !vc_plan_is_swish(e, n));
+            if (read && node->inputs[k] != VC_NO_VALUE) {
+                e->values[node->inputs[k]].made = true;
+            }
+        }
+    }
+}
+
+static void size_value(struct vc_engine *e, uint32_t v)
+{
+    const struct vc_graph_value *value = &e->graph->values[v];
+    struct vc_plan_value *x = &e->values[v];
+    char text[64];
+
+    x->root = v;
+    x->real = value->dtype == VC_DTYPE_F32;
+    x->n_dims = value->n_dims;
+    x->n = 1;
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        x->shape[k] = vc_dim_value(&e->graph->dims, value->shape[k]);
+        if (x->made && e->status == VC_OK &&
+            (x->shape[k] < 1 || !vc_mul_u64(x->n, (uint64_t)x->shape[k], &x->n) || x->n > (uint64_t)1 << 48)) {
+            e->status = vc_fail(e->ctx, VC_E_ARGUMENT, "the value '%s' has %lld elements in dimension %u, which is %s",
+                                value->name, (long long)x->shape[k], k,
+                                vc_dim_text(&e->graph->dims, value->shape[k], text, sizeof text));
+        }
+    }
+}
+
+/* Gradients are needed of weights that are trained, and of what is computed from them. */
+static void find_trained(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+
+    for (uint32_t p = 0; e->options.train && p < g->n_params; p++) {
+        e->values[g->params[p].value].trained = e->weights->items[e->weights->of_param[p]].trained;
+    }
+    for (uint32_t k = 0; e->options.train && e->options.input_grads && k < g->n_inputs; k++) {
+        e->values[g->inputs[k]].trained = e->values[g->inputs[k]].made && e->values[g->inputs[k]].real;
+    }
+    for (uint32_t n = 0; n < g->n_nodes; n++) {
+        const struct vc_graph_node *node = &g->nodes[n];
+        bool trained = false;
+
+        for (unsigned k = 0; e->needed[n] && k < node->n_inputs; k++) {
+            trained = trained || (node->inputs[k] != VC_NO_VALUE && e->values[node->inputs[k]].made &&
+                                  e->values[node->inputs[k]].trained);
+        }
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            if (node->outputs[k] != VC_NO_VALUE) {
+                e->values[node->outputs[k]].trained = trained && e->values[node->outputs[k]].real;
+            }
+        }
+    }
+}
+
+/* Which values share elements, which node reads them last, and which the backward instructions need. */
+static void find_uses(struct vc_engine *e)
+{
+    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
+        const struct vc_graph_node *node = &e->graph->nodes[n];
+        const struct vc_train_op *op = vc_train_op_find(node->op);
+        unsigned saves;
+        bool trained = false;
+
+        if (!e->needed[n]) {
+            continue;
+        }
+        if (op != NULL && op->view) {
+            e->values[node->outputs[0]].root = e->values[node->inputs[0]].root;
+            continue;
+        }
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            trained = trained || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].trained);
+        }
+        saves = trained && op != NULL ? op->saves(e, node) : 0;
+        for (unsigned k = 0; k < node->n_inputs; k++) {
+            struct vc_plan_value *x = vc_plan_in(e, n, k);
+
+            if (x != NULL && x->made) {
+                e->values[x->root].last_read = n;
+                e->values[x->root].saved = e->values[x->root].saved || (saves >> (k < 30 ? k : 30) & 1) != 0;
+            }
+        }
+        if ((saves & VC_SAVES_OUT) != 0) {
+            e->values[node->outputs[0]].saved = true;
+        }
+    }
+}
+
+/* ---- inputs, constants, outputs ---- */
+
+static enum vc_status load_constants(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+    bool f64 = e->weights->precision == VC_GRAPH_F64;
+    uint64_t bytes = 0;
+    enum vc_status status = VC_OK;
+
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        if (e->values[v].known && e->values[v].made) {
+            e->values[v].data = (struct vc_ref){.kind = VC_REF_CONSTANT, .offset = bytes};
+            bytes += (e->values[v].n * 8 + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+        }
+    }
+    e->constant_bytes = bytes;
+    e->constants = vc_alloc(e->ctx, VC_TAG_TILES, (size_t)bytes);
+    VC_TRY_ALLOC(e->constants);
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        void *to = (char *)e->constants + e->values[v].data.offset;
+
+        if (e->values[v].data.kind != VC_REF_CONSTANT || g->values[v].kind != VC_VALUE_CONSTANT) {
+            continue;
+        }
+        if (e->values[v].real && !f64) {
+            for (uint64_t i = 0; i < e->values[v].n; i++) {
+                ((float *)to)[i] = (float)((const double *)g->values[v].data)[i];
+            }
+        } else {
+            memcpy(to, g->values[v].data, (size_t)e->values[v].n * 8);
+        }
+    }
+    status = vc_plan_compute_known(e);
+out:
+    return status;
+}
+
+static void hold_values(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known;
+    }
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
+        e->values[e->values[g->outputs[k]].root].held = true;
+    }
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        e->values[e->values[e->options.kept[k]].root].held = true;
+    }
+    for (uint32_t n = 0; n < g->n_nodes; n++) { /* masks and the like are small, and are not computed again */
+        for (unsigned k = 0; e->needed[n] && vc_plan_is_defined(e, n) && k < g->nodes[n].n_outputs; k++) {
+            if (g->nodes[n].outputs[k] != VC_NO_VALUE) {
+                e->values[g->nodes[n].outputs[k]].held = true;
+            }
+        }
+    }
+}
+
+static struct vc_engine_value describe(const struct vc_engine *e, uint32_t v)
+{
+    const struct vc_plan_value *x = &e->values[v];
+    struct vc_engine_value out = {.value = v, .n_dims = x->n_dims, .n = x->n, .integers = !x->real};
+
+    memcpy(out.shape, x->shape, sizeof out.shape);
+    return out;
+}
+
+static enum vc_status make_inputs(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+    enum vc_status status = VC_OK;
+
+    e->inputs = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_inputs + (size_t)1, sizeof *e->inputs);
+    VC_TRY_ALLOC(e->inputs);
+    e->input_refs = vc_calloc_array(e->ctx, VC_TAG_MISC, 2 * (g->n_inputs + (size_t)1), sizeof *e->input_refs);
+    VC_TRY_ALLOC(e->input_refs);
+    e->n_inputs = g->n_inputs;
+    for (size_t k = 0; k < e->n_inputs; k++) {
+        struct vc_plan_value *x = &e->values[g->inputs[k]];
+
+        e->inputs[k] = describe(e, g->inputs[k]);
+        if (x->made) {
+            x->data = x->real ? vc_plan_reals(e, x->n) : vc_plan_buffer(e, x->n, sizeof(int64_t));
+            vc_plan_touch(e, x->data, 0);
+            e->input_refs[2 * k] = x->data;
+        }
+    }
+out:
+    return status;
+}
+
+/* Outputs live up to the loss, which writes their gradients. */
+static enum vc_status make_outputs(struct vc_engine *e)
+{
+    uint32_t n_outputs = vc_plan_outputs(e);
+    size_t n = n_outputs + e->options.n_kept;
+    enum vc_status status = VC_OK;
+
+    e->outputs = vc_calloc_array(e->ctx, VC_TAG_MISC, n + 1, sizeof *e->outputs);
+    VC_TRY_ALLOC(e->outputs);
+    e->output_refs = vc_calloc_array(e->ctx, VC_TAG_MISC, 2 * (n + 1), sizeof *e->output_refs);
+    VC_TRY_ALLOC(e->output_refs);
+    e->n_outputs = n;
+    for (size_t k = 0; k < n; k++) {
+        uint32_t v = k < n_outputs ? e->graph->outputs[k] : e->options.kept[k - n_outputs];
+        struct vc_plan_value *root = &e->values[e->values[v].root];
+
+        e->outputs[k] = describe(e, v);
+        if (root->data.kind != VC_REF_ARENA) {
+            VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "the value '%s' is no result of a node, and cannot be an output",
+                           e->graph->values[v].name));
+        }
+        vc_plan_touch(e, root->data, e->n_forward);
+        e->output_refs[2 * k] = root->data;
+        if (e->options.train && root->trained) {
+            if (!root->has_grad) {
+                root->grad = vc_plan_reals(e, root->n);
+                root->has_grad = true;
+            }
+            vc_plan_touch(e, root->grad, e->n_forward);
+            e->output_refs[2 * k + 1] = root->grad;
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- the program ---- */
+
+/* All nodes that cannot be computed or trained, each with a reason. */
+static void check_nodes(struct vc_engine *e)
+{
+    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
+        const struct vc_graph_node *node = &e->graph->nodes[n];
+
+        if (e->needed[n] && vc_train_op_find(node->op) == NULL && !vc_plan_is_defined(e, n)) {
+            vc_plan_fail(e, n, "%s",
+                         strcmp(node->op, "TopK") == 0
+                             ? "no gradient goes through what it chooses (the experts of a mixture, mostly): such a "
+                               "network can teach and be evaluated, and not learn"
+                             : "the operator is none of those that can be trained (docs/distillation.md lists them)");
+        }
+    }
+}
+
+static void add_forward(struct vc_engine *e)
+{
+    vc_plan_round_inputs(e);
+    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
+        const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
+        int64_t macs = e->needed[n] ? vc_dim_value(&e->graph->dims, e->graph->nodes[n].macs) : 0;
+
+        e->macs += macs > 0 ? (uint64_t)macs : 0;
+
+        if (e->needed[n] && e->status == VC_OK && vc_plan_is_defined(e, n)) {
+            vc_plan_define(e, n);
+        } else if (e->needed[n] && op != NULL && !op->view && e->status == VC_OK) {
+            op->forward(e, n);
+            vc_plan_round_results(e, n);
+        } else if (e->needed[n] && op != NULL && op->view) {
+            struct vc_plan_value *root = &e->values[vc_plan_out(e, n, 0)->root];
+
+            if (root->data.kind == VC_REF_NONE) { /* a parameter that nothing has read yet */
+                root->data = vc_plan_data(e, n, 0);
+            }
+        }
+    }
+    e->n_forward = e->n;
+}
+
+static void add_backward(struct vc_engine *e)
+{
+    e->backward = true;
+    vc_plan_round_output_gradients(e);
+    for (uint32_t n = e->graph->n_nodes; e->options.train && n-- > 0;) {
+        const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
+        bool came = false;
+
+        for (unsigned k = 0; e->needed[n] && k < e->graph->nodes[n].n_outputs; k++) {
+            came = came || vc_plan_grad(e, n, k).kind != VC_REF_NONE;
+        }
+        if (e->status == VC_OK && e->n_problems == 0) {
+            vc_plan_repeat(e, n);
+        }
+        if (came && op != NULL && !op->view && e->status == VC_OK && e->n_problems == 0) {
+            op->backward(e, n);
+            vc_plan_round_gradients(e, n);
+        }
+    }
+    if (e->options.train && e->n_problems == 0) {
+        vc_plan_give_grads(e);
+    }
+}
+
+/* Gradients of inputs stay to the end. */
+static void keep_input_grads(struct vc_engine *e)
+{
+    for (size_t k = 0; k < e->n_inputs; k++) {
+        const struct vc_plan_value *x = &e->values[e->inputs[k].value];
+
+        if (e->options.input_grads && x->has_grad) {
+            e->input_refs[2 * k + 1] = x->grad;
+            vc_plan_touch(e, x->grad, vc_plan_step(e, e->n));
+        }
+    }
+}
+
+static enum vc_status pack(struct vc_engine *e)
+{
+    for (size_t k = 0; k < e->n_buffers; k++) {
+        struct vc_buffer *b = &e->buffers[k];
+
+        if (b->first == UINT64_MAX) { /* nobody refers to it */
+            *b = (struct vc_buffer){.size_bytes = 0};
+        }
+        e->naive_bytes += (b->size_bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+    }
+    return vc_buffers_pack(e->ctx, e->buffers, e->n_buffers, VC_POOL_ALIGN, &e->plan);
+}
+
+/* Buffers are planned by sizes that hold for the graph as a whole; here they have to hold for these. */
+static enum vc_status check_sizes(struct vc_engine *e)
+{
+    size_t n = vc_plan_outputs(e);
+    uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, n + e->options.n_kept + 1, sizeof *wanted);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(wanted);
+    memcpy(wanted, e->graph->outputs, n * sizeof *wanted);
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        wanted[n++] = e->options.kept[k];
+    }
+    status = vc_graph_check_sizes(e->ctx, e->graph, wanted, n);
+out:
+    vc_free(e->ctx, wanted);
+    return status;
+}
+
+static enum vc_status make_program(struct vc_engine *e)
+{
+    enum vc_status status = VC_OK;
+
+    VC_TRY(check_sizes(e));
+    vc_plan_find_known(e);
+    find_needed(e);
+    for (uint32_t v = 0; v < e->graph->n_values; v++) {
+        size_value(e, v);
+    }
+    VC_TRY(e->status);
+    find_trained(e);
+    check_nodes(e);
+    find_uses(e);
+    hold_values(e);
+    VC_TRY(vc_plan_divide(e));
+    vc_plan_find_kept(e);
+    VC_TRY(load_constants(e));
+    VC_TRY(make_inputs(e));
+    add_forward(e);
+    VC_TRY(e->status);
+    if (e->n_problems == 0) {
+        VC_TRY(make_outputs(e));
+        add_backward(e);
+        keep_input_grads(e);
+        VC_TRY(e->status);
+    }
+    if (e->n_problems != 0) {
+        VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problems[0]));
+    }
+    VC_TRY(pack(e));
+    VC_TRY(e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK);
+out:
+    return status;
+}
+
+static enum vc_status allocate(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+    enum vc_status status = VC_OK;
+
+    e->values = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *e->values);
+    VC_TRY_ALLOC(e->values);
+    e->needed = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->needed);
+    VC_TRY_ALLOC(e->needed);
+    e->parts = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->parts);
+    VC_TRY_ALLOC(e->parts);
+    e->reached = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->reached);
+    VC_TRY_ALLOC(e->reached);
+    e->working = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->working);
+    VC_TRY_ALLOC(e->working);
+    e->n_workers = e->options.device != NULL ? 1
+                   : e->options.threads != 0 ? e->options.threads
+                                             : vc_ctx_threads(e->ctx);
+    if (!e->options.plan_only) {
+        VC_TRY(vc_crew_create(e->ctx, e->n_workers, &e->crew));
+        e->n_workers = vc_crew_size(e->crew);
+    }
+    e->loops = vc_train_loops(e->ctx, e->weights->precision);
+out:
+    return status;
+}
+
+/* What only planning needs. */
+static void forget(struct vc_engine *e)
+{
+    vc_free(e->ctx, e->values);
+    vc_free(e->ctx, e->needed);
+    vc_free(e->ctx, e->parts);
+    e->values = NULL;
+    e->needed = NULL;
+    e->parts = NULL;
+}
+
+static enum vc_status make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                           const struct vc_engine_options *options, struct vc_engine **out)
+{
+    struct vc_engine *e = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *e);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(e);
+    e->ctx = ctx;
+    e->graph = graph;
+    e->weights = weights;
+    e->options = *options;
+    vc_ctx_fork(ctx, &e->define_ctx);
+    atomic_flag_clear(&e->fault.lock);
+    VC_TRY(allocate(e));
+    VC_TRY(make_program(e));
+    e->next = vc_calloc_array(ctx, VC_TAG_MISC, e->n + 1, sizeof *e->next);
+    VC_TRY_ALLOC(e->next);
+    e->options.kept = NULL; /* the caller's array */
+out:
+    if (e != NULL) {
+        forget(e);
+    }
+    if (status == VC_OK || (status == VC_E_UNSUPPORTED && e->n_problems != 0)) {
+        *out = e;
+    } else {
+        vc_engine_free(e);
+    }
+    return status;
+}
+
+/* ---- recomputation within a budget ---- */
+
+struct choice {
+    struct vc_engine_options best;
+    uint64_t bytes, again; /* of it */
+};
+
+/* Tries one plan. Better is one within the budget that computes less again; while none is, one that is smaller. */
+static enum vc_status try_plan(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                               const struct vc_engine_options *options, struct choice *c, bool *fits)
+{
+    struct vc_engine *e = NULL;
+    uint64_t bytes;
+    uint64_t again;
+    uint64_t forward;
+    bool fitted = c->bytes <= options->budget_bytes;
+    enum vc_status status = make(ctx, graph, weights, options, &e);
+
+    *fits = false;
+    if (status == VC_OK) {
+        bytes = vc_engine_bytes(e);
+        vc_engine_recomputed(e, &again, &forward);
+        *fits = bytes <= options->budget_bytes;
+        if (*fits ? !fitted || again < c->again || (again == c->again && bytes < c->bytes)
+                  : !fitted && bytes < c->bytes) {
+            *c = (struct choice){*options, bytes, again};
+        }
+    }
+    vc_engine_free(e);
+    return status;
+}
+
+/* For parts of every size the fewest of them, from the first one on, that have to be computed again. */
+static enum vc_status choose_parts(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                                   const struct vc_engine_options *options, struct vc_engine_options *out)
+{
+    struct vc_engine_options o = *options;
+    struct choice choice = {.bytes = UINT64_MAX};
+    uint32_t n = 0;
+    bool fits;
+    enum vc_status status;
+
+    o.plan_only = true;
+    o.recompute = VC_RECOMPUTE_NONE;
+    for (uint32_t k = 0; k < graph->n_nodes; k++) {
+        n += vc_node_has_weights(graph, &graph->nodes[k]);
+    }
+    VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &fits));
+    o.recompute = VC_RECOMPUTE_EVERY;
+    for (uint32_t every = 1; !fits && every <= n; every += 1 + every / 8) {
+        uint32_t low = 0; /* parts: so few are not enough, so many are */
+        uint32_t high = n / every + 1;
+        bool enough;
+
+        o.recompute_every = every;
+        o.first_parts = 0;
+        VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &enough));
+        while (enough && high - low > 1) {
+            bool middle;
+
+            o.first_parts = low + (high - low) / 2;
+            VC_TRY(try_plan(ctx, graph, weights, &o, &choice, &middle));
+            low = middle ? low : o.first_parts;
+            high = middle ? o.first_parts : high;
+        }
+    }
+    *out = choice.best;
+    out->plan_only = options->plan_only;
+out:
+    return status;
+}
+
+enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                              const struct vc_engine_options *options, struct vc_engine **out)
+{
+    struct vc_engine_options chosen = *options;
+
+    *out = NULL;
+    if (options->recompute == VC_RECOMPUTE_AUTO && options->train) {
+        enum vc_status status = choose_parts(ctx, graph, weights, options, &chosen);
+
+        if (status == VC_E_UNSUPPORTED) { /* made once more for the list of what is wrong */
+            chosen = *options;
+            chosen.recompute = VC_RECOMPUTE_NONE;
+        } else if (status != VC_OK) {
+            return status;
+        }
+    }
+    return make(ctx, graph, weights, &chosen, out);
+}
+
+void vc_engine_free(struct vc_engine *e)
+{
+    if (e == NULL) {
+        return;
+    }
+    vc_engine_detach_device(e);
+    vc_crew_free(e->crew);
+    vc_arena_release(e->ctx, &e->arena);
+    vc_free(e->ctx, e->instructions);
+    vc_free(e->ctx, e->buffers);
+    vc_free(e->ctx, e->constants);
+    vc_free(e->ctx, e->inputs);
+    vc_free(e->ctx, e->outputs);
+    vc_free(e->ctx, e->input_refs);
+    vc_free(e->ctx, e->output_refs);
+    vc_free(e->ctx, e->reached);
+    vc_free(e->ctx, e->working);
+    vc_free(e->ctx, e->next);
+    vc_free(e->ctx, e);
+}

@@ -1,0 +1,128 @@
+/* engine.h - runs a graph forward and backward as one static program over one planned arena.
+ *
+ *     make the weights of the graph           vc_weights_make (weights.h)
+ *     bind all sizes, make the program        vc_graph_bind, vc_engine_make: nothing large is allocated; a dry run ends
+ *                                             here, with vc_engine_bytes
+ *     give it memory                          vc_engine_attach, one block for all engines that take turns
+ *     per step: fill the inputs               vc_engine_input
+ *               forward                       vc_engine_forward
+ *               loss: read outputs, write     vc_engine_output: .data, .grad
+ *               their gradients
+ *               backward                      vc_engine_backward: adds to the gradients of the weights
+ *
+ * A program is made for the sizes that are bound when it is made. A last batch of fewer rows is a second engine over
+ * the same weights and the same memory; so is an evaluation.
+ *
+ * The work of each instruction is cut into blocks by shapes alone, each sum within a block runs in one order, and
+ * partial sums are added in the order of their blocks. So the bits do not depend on the number of threads. */
+#ifndef VC_DISTILL_ENGINE_H
+#define VC_DISTILL_ENGINE_H
+
+#include <vcompress/memory.h>
+
+#include "engine/weights.h"
+#include "kernels/train_device.h"
+
+struct vc_engine;
+
+struct vc_engine_options {
+    bool train;       /* there will be backward passes; false: values are kept no longer than the forward pass needs */
+    unsigned threads; /* at most as many work at a time; 0: as many as the context has */
+    uint64_t seed;    /* of Dropout's random numbers */
+    bool dropout;     /* forward passes with `training` drop elements; false: Dropout changes nothing */
+    bool frozen_norm; /* BatchNormalization computes with its running statistics in training, too */
+    bool input_grads; /* train: gradients of float inputs are computed and can be read */
+    uint32_t n_outputs; /* of the graph, from the first on, that are computed; what only others need is not; 0: all */
+    size_t n_kept;      /* values beside the outputs that the loss reads, and whose gradients it may set */
+    const uint32_t *kept;
+    /* train: what of the forward pass is computed again in the backward pass (as in <vcompress/memory.h>): none, sqrt,
+     * every, layer; auto: as few multiply-adds as let the arena be within the budget. */
+    enum vc_recompute recompute;
+    uint32_t recompute_every;
+    uint64_t budget_bytes;
+    uint32_t first_parts;           /* sqrt, every, layer: only the first so many parts; 0: all */
+    struct vc_train_device *device; /* what computes; NULL: the processor. Floats only */
+    /* VC_UNARY_ROUND_BF16, VC_UNARY_ROUND_F16: values, their gradients, and copies of the weights that the program then
+     * computes with, are rounded (plan_round.c); VC_UNARY_COPY: they are not. */
+    enum vc_unary rounding;
+    bool plan_only; /* it can be asked for its figures and nothing else: there are no threads */
+};
+
+/* A value as the loss sees it. */
+struct vc_engine_value {
+    uint32_t value; /* of the graph */
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    uint64_t n;    /* elements */
+    bool integers; /* elements are int64_t; else float or double, as the weights are */
+    void *data;    /* an output: valid from forward to backward; an input: to be filled before every forward */
+    void *grad;    /* an output: to be written between forward and backward, all of it; an input: read behind backward;
+                      NULL: there is none, because nothing that is trained is before it */
+    /* On a device: the same there, of which `data` and `grad` are copies, and where those are in the memory of the
+     * host. */
+    void *device_data, *device_grad;
+    uint64_t staged, staged_grad;
+};
+
+/* graph: all its symbols are bound, and it outlives the engine, as the weights do. VC_E_UNSUPPORTED: there are nodes
+ * that the engine cannot run or train; the sentence is the first problem, and *out, which can do nothing else, has all
+ * of them (vc_engine_problem). *out is NULL after other failures. */
+enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
+                              const struct vc_engine_options *options, struct vc_engine **out);
+void vc_engine_free(struct vc_engine *engine); /* accepts NULL */
+/* "ConvTranspose 'up1': ..."; NULL behind the last. */
+const char *vc_engine_problem(const struct vc_engine *engine, size_t k);
+
+/* Bytes of the arena: inputs, values, their gradients, workspace; without weights. */
+uint64_t vc_engine_bytes(const struct vc_engine *engine);
+/* The most that lives at one instruction: no arrangement is smaller. */
+uint64_t vc_engine_least_bytes(const struct vc_engine *engine);
+/* The same without any reuse: each value with memory of its own. */
+uint64_t vc_engine_naive_bytes(const struct vc_engine *engine);
+
+/* Multiply-adds that a backward pass computes again, and those of the forward pass. */
+void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint64_t *forward);
+
+/* Whether backward adds to the gradient of this entry of the weights: one that is trained and not reached would never
+ * change. */
+bool vc_engine_reaches(const struct vc_engine *engine, size_t weight);
+
+/* Whether output k has a gradient, .grad, once the engine has memory. */
+bool vc_engine_has_grad(const struct vc_engine *engine, size_t k);
+
+/* memory: vc_engine_bytes or more, aligned to VC_POOL_ALIGN, the caller's. It holds nothing between passes, so engines
+ * that take turns may share it. */
+void vc_engine_attach(struct vc_engine *engine, void *memory);
+
+/* With options.device: the arena is in its memory, and `staging`, of vc_engine_host_bytes, in the host's. Beside the
+ * arena the engine takes vc_engine_own_bytes of the device for itself, at the first call. */
+enum vc_status vc_engine_attach_device(struct vc_engine *engine, void *staging, void *arena);
+uint64_t vc_engine_host_bytes(const struct vc_engine *engine); /* 0 without a device */
+uint64_t vc_engine_own_bytes(const struct vc_engine *engine);  /* the same */
+
+/* Inputs, and outputs followed by the kept values, in the order of the graph and of the options. Pointers are those of
+ * the attached memory. */
+size_t vc_engine_input_count(const struct vc_engine *engine);
+const struct vc_engine_value *vc_engine_input(const struct vc_engine *engine, size_t k);
+size_t vc_engine_output_count(const struct vc_engine *engine);
+const struct vc_engine_value *vc_engine_output(const struct vc_engine *engine, size_t k);
+
+/* VC_E_CANCELLED; VC_E_ARGUMENT: an index among the inputs is out of range; VC_E_FORMAT: integers that the graph cannot
+ * compute with; what a device fails with. Nothing else fails. */
+enum vc_status vc_engine_forward(struct vc_engine *engine, const struct vc_engine_pass *pass);
+/* Of the last forward pass. Adds to weights->items[].grad. */
+enum vc_status vc_engine_backward(struct vc_engine *engine);
+
+/* On a device: outputs stay there behind a forward pass, and their gradients, which the caller computes there, are not
+ * sent before a backward pass. Without a device nothing changes. */
+void vc_engine_keep_outputs(struct vc_engine *engine, bool stay);
+/* Brings one that stayed to .data. */
+enum vc_status vc_engine_fetch(struct vc_engine *engine, size_t output);
+
+/* fn(user, worker, block) for all blocks from 0 to n - 1, on the threads of the engine: for optimizers and losses. Each
+ * block once, in any order; worker < vc_engine_workers. */
+unsigned vc_engine_workers(const struct vc_engine *engine);
+void vc_engine_each(struct vc_engine *engine, size_t n, void (*fn)(void *user, unsigned worker, size_t block),
+                    void *user);
+
+#endif

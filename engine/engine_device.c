@@ -1,0 +1,391 @@
+/* engine_device.c - an engine whose program runs on a device: the same instructions over the same arena, which is
+ * there.
+ *
+ *     host: staging       inputs, outputs and their gradients; what nodes without loops read and write
+ *     device: arena       all buffers, at the offsets that the plan gave them
+ *             own block   constants of the graph, arrays of instructions
+ *             weights     weights.h
+ *
+ * Inputs go to the device before a forward pass, outputs come back behind it, their gradients go there before a
+ * backward pass. A node that has no loops (plan_define.c) is computed on the host: what it reads is fetched, what it
+ * makes is sent. */
+#include "engine/train_program.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+
+/* ---- when the program is made ---- */
+
+static uint64_t whole_blocks(uint64_t bytes)
+{
+    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+}
+
+static uint64_t take(uint64_t *bytes, uint64_t n)
+{
+    uint64_t at = *bytes;
+
+    *bytes += whole_blocks(n);
+    return at;
+}
+
+/* Bytes behind a ref of an instruction that runs on the host. */
+static uint64_t bytes_of(const struct vc_engine *e, struct vc_ref ref)
+{
+    switch (ref.kind) {
+    case VC_REF_ARENA:
+        return e->buffers[ref.index].size_bytes - ref.offset;
+    case VC_REF_WEIGHT:
+        return e->weights->items[ref.index].n * (e->weights->items[ref.index].integers ? 8 : sizeof(float)) -
+               ref.offset;
+    default:
+        return 0;
+    }
+}
+
+/* The arrays that the arguments of an instruction point at. */
+struct array {
+    const int64_t **at; /* in the copy for the device */
+    const int64_t *from;
+    uint64_t n;
+};
+
+static size_t list_arrays(const struct vc_args_mapped *from, struct vc_args_mapped *to,
+                          struct array arrays[3 * VC_GRAPH_MAX_DIMS])
+{
+    size_t n = 0;
+
+    for (unsigned k = 0; k < from->n_dims; k++) {
+        if (from->map[k] != NULL) {
+            arrays[n++] = (struct array){&to->map[k], from->map[k], (uint64_t)from->out[k]};
+        }
+        if (from->back[k] != NULL) {
+            arrays[n++] = (struct array){&to->back[k], from->back[k], (uint64_t)from->in[k] + 1};
+            arrays[n++] = (struct array){&to->back_list[k], from->back_list[k], (uint64_t)from->back[k][from->in[k]]};
+        }
+    }
+    return n;
+}
+
+static bool has_arrays(const struct vc_instruction *in)
+{
+    return in->loop == VC_LOOP_mapped || in->loop == VC_LOOP_mapped_backward;
+}
+
+static uint64_t *staged_output(struct vc_engine *e, size_t k)
+{
+    return k % 2 == 0 ? &e->outputs[k / 2].staged : &e->outputs[k / 2].staged_grad;
+}
+
+/* Value or gradient k of the outputs. What lies in one buffer of the arena does so in the staging, too: gradients that
+ * are added to one of two outputs that share memory are in both. */
+static void stage_output(struct vc_engine *e, size_t k)
+{
+    const struct vc_engine_value *v = &e->outputs[k / 2];
+    struct vc_ref ref = e->output_refs[k];
+    uint64_t bytes = v->n * (v->integers ? 8 : sizeof(float));
+
+    for (size_t i = k % 2; i < k && ref.kind == VC_REF_ARENA; i += 2) {
+        const struct vc_ref *other = &e->output_refs[i];
+
+        if (other->kind == VC_REF_ARENA && other->index == ref.index) {
+            *staged_output(e, k) = *staged_output(e, i) - other->offset + ref.offset;
+            return;
+        }
+    }
+    if (ref.kind == VC_REF_ARENA) {
+        *staged_output(e, k) = take(&e->staging_bytes, e->buffers[ref.index].size_bytes) + ref.offset;
+    } else {
+        *staged_output(e, k) = take(&e->staging_bytes, ref.kind != VC_REF_NONE ? bytes : 0);
+    }
+}
+
+enum vc_status vc_engine_plan_device(struct vc_engine *e)
+{
+    struct array arrays[3 * VC_GRAPH_MAX_DIMS];
+    enum vc_status status = VC_OK;
+
+    e->own_bytes = e->constant_bytes;
+    for (size_t k = 0; k < e->n; k++) {
+        struct vc_instruction *in = &e->instructions[k];
+
+        for (unsigned r = 0; in->loop < 0 && r < in->n_refs; r++) {
+            in->staged[r] = take(&e->staging_bytes, bytes_of(e, in->refs[r]));
+        }
+        if (has_arrays(in)) {
+            struct vc_args_mapped *copy = vc_plan_args(e, sizeof *copy);
+            size_t n;
+
+            VC_TRY(e->status);
+            memcpy(copy, in->call.args, sizeof *copy);
+            in->device_args = copy;
+            n = list_arrays(in->call.args, copy, arrays);
+            for (size_t i = 0; i < n; i++) {
+                (void)take(&e->own_bytes, arrays[i].n * sizeof(int64_t));
+            }
+        }
+        e->has_indices = e->has_indices || in->loop == VC_LOOP_gather || in->loop == VC_LOOP_rotary;
+    }
+    for (size_t k = 0; k < 2 * e->n_inputs; k++) {
+        struct vc_engine_value *v = &e->inputs[k / 2];
+        uint64_t *at = k % 2 == 0 ? &v->staged : &v->staged_grad;
+
+        *at = take(&e->staging_bytes,
+                   e->input_refs[k].kind != VC_REF_NONE ? v->n * (v->integers ? 8 : sizeof(float)) : 0);
+    }
+    for (size_t k = 0; k < 2 * e->n_outputs; k++) {
+        stage_output(e, k);
+    }
+out:
+    return status;
+}
+
+/* ---- memory ---- */
+
+static void *on_device(const struct vc_engine *e, struct vc_ref ref)
+{
+    switch (ref.kind) {
+    case VC_REF_ARENA:
+        return (char *)e->device_arena + e->buffers[ref.index].offset + ref.offset;
+    case VC_REF_WEIGHT:
+        return (char *)e->weights->device_data +
+               ((const char *)e->weights->items[ref.index].data - (const char *)e->weights->data_block) + ref.offset;
+    case VC_REF_GRAD:
+        return (char *)e->weights->device_grad +
+               ((const char *)e->weights->items[ref.index].grad - (const char *)e->weights->grad_block) + ref.offset;
+    case VC_REF_CONSTANT:
+        return (char *)e->own + ref.offset;
+    default:
+        return NULL;
+    }
+}
+
+/* Where an instruction that runs on the host finds what a ref is. */
+static void *on_host(const struct vc_engine *e, const struct vc_instruction *in, unsigned r)
+{
+    switch (in->refs[r].kind) {
+    case VC_REF_ARENA:
+    case VC_REF_WEIGHT:
+        return e->staging + in->staged[r];
+    case VC_REF_CONSTANT:
+        return (char *)e->constants + in->refs[r].offset;
+    default:
+        return NULL;
+    }
+}
+
+/* Constants, and the arrays of instructions. */
+static enum vc_status fill_own(struct vc_engine *e)
+{
+    struct vc_train_device *device = e->options.device;
+    struct array arrays[3 * VC_GRAPH_MAX_DIMS];
+    uint64_t at = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_train_to_device(device, (char *)e->own + take(&at, e->constant_bytes), e->constants, e->constant_bytes));
+    for (size_t k = 0; k < e->n; k++) {
+        struct vc_instruction *in = &e->instructions[k];
+        size_t n = has_arrays(in) ? list_arrays(in->call.args, in->device_args, arrays) : 0;
+
+        for (size_t i = 0; i < n; i++) {
+            char *to = (char *)e->own + take(&at, arrays[i].n * sizeof(int64_t));
+
+            VC_TRY(vc_train_to_device(device, to, arrays[i].from, arrays[i].n * sizeof(int64_t)));
+            *arrays[i].at = (const int64_t *)(void *)to;
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_engine_attach_device(struct vc_engine *e, void *staging, void *arena)
+{
+    enum vc_status status = VC_OK;
+
+    e->staging = staging;
+    e->device_arena = arena;
+    VC_TRY(vc_weights_use(e->weights, e->options.device));
+    if (e->own == NULL && e->own_bytes != 0) {
+        VC_TRY(vc_train_alloc(e->options.device, e->own_bytes, &e->own));
+        VC_TRY(fill_own(e));
+    }
+    for (size_t k = 0; k < e->n; k++) {
+        struct vc_instruction *in = &e->instructions[k];
+
+        for (unsigned r = 0; r < in->n_refs; r++) {
+            in->call.p[r] = in->loop < 0 ? on_host(e, in, r) : on_device(e, in->refs[r]);
+        }
+    }
+    for (size_t k = 0; k < e->n_inputs + e->n_outputs; k++) {
+        bool is_input = k < e->n_inputs;
+        struct vc_engine_value *v = is_input ? &e->inputs[k] : &e->outputs[k - e->n_inputs];
+        const struct vc_ref *refs = is_input ? &e->input_refs[2 * k] : &e->output_refs[2 * (k - e->n_inputs)];
+
+        v->device_data = on_device(e, refs[0]);
+        v->device_grad = on_device(e, refs[1]);
+        v->data = v->device_data != NULL ? e->staging + v->staged : NULL;
+        v->grad = v->device_grad != NULL ? e->staging + v->staged_grad : NULL;
+    }
+out:
+    return status;
+}
+
+void vc_engine_detach_device(struct vc_engine *e)
+{
+    if (e->own != NULL) {
+        vc_train_free(e->options.device, e->own, e->own_bytes);
+    }
+    e->own = NULL;
+}
+
+uint64_t vc_engine_host_bytes(const struct vc_engine *engine)
+{
+    return engine->options.device != NULL ? engine->staging_bytes : 0;
+}
+
+uint64_t vc_engine_own_bytes(const struct vc_engine *engine)
+{
+    return engine->options.device != NULL ? vc_train_block_bytes(engine->own_bytes) : 0;
+}
+
+/* ---- passes ---- */
+
+/* A node without loops: its definition, on copies. */
+static enum vc_status run_on_host(struct vc_engine *e, const struct vc_instruction *in)
+{
+    unsigned n_read = in->n_refs - in->n_written;
+    enum vc_status status = VC_OK;
+
+    for (unsigned r = 0; r < in->n_refs; r++) {
+        uint64_t bytes = bytes_of(e, in->refs[r]);
+
+        if (r == n_read) {
+            in->run(&in->call, &e->pass, 0, 0);
+        }
+        if (bytes != 0 && r < n_read) {
+            VC_TRY(vc_train_to_host(e->options.device, in->call.p[r], on_device(e, in->refs[r]), bytes));
+        } else if (bytes != 0) {
+            VC_TRY(vc_train_to_device(e->options.device, on_device(e, in->refs[r]), in->call.p[r], bytes));
+        }
+    }
+out:
+    return status;
+}
+
+/* The first index that is out of range, as the device has noted it. */
+static enum vc_status find_fault(struct vc_engine *e)
+{
+    struct vc_train_device *device = e->options.device;
+    struct vc_train_fault found;
+    enum vc_status status = VC_OK;
+
+    if (!e->has_indices) {
+        return VC_OK;
+    }
+    VC_TRY(vc_train_result(device, device->table->fault(device->session, &found)));
+    for (size_t k = 0; found.set && k < e->n_forward; k++) {
+        const struct vc_instruction *in = &e->instructions[k];
+        bool rotary = in->loop == VC_LOOP_rotary;
+        const int64_t *indices = in->call.p[rotary ? 3 : 1];
+
+        if (in->node != found.node || (!rotary && in->loop != VC_LOOP_gather)) {
+            continue;
+        }
+        e->fault.set = true;
+        e->fault.node = found.node;
+        e->fault.at = found.at;
+        e->fault.index = (int64_t)found.at;
+        e->fault.size = rotary ? (int64_t)((const struct vc_args_rotary *)in->call.args)->rows
+                               : (int64_t)((const struct vc_args_gather *)in->call.args)->size;
+        if (indices != NULL) {
+            VC_TRY(vc_train_to_host(device, &e->fault.index, indices + found.at, sizeof e->fault.index));
+        }
+        break;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t end)
+{
+    struct vc_train_device *device = e->options.device;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = first; k < end; k++) {
+        const struct vc_instruction *in = &e->instructions[k];
+        const struct vc_train_work work = {in->device_loop, &in->call, in->device_args, &e->pass};
+
+        if (in->loop < 0) {
+            VC_TRY(run_on_host(e, in));
+        } else {
+            VC_TRY(vc_train_result(device, device->table->run(device->session, &work)));
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_engine_forward_device(struct vc_engine *e)
+{
+    struct vc_train_device *device = e->options.device;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_weights_to_device(e->weights));
+    for (size_t k = 0; k < e->n_inputs; k++) {
+        const struct vc_engine_value *v = &e->inputs[k];
+
+        if (v->data != NULL) {
+            VC_TRY(vc_train_to_device(device, v->device_data, v->data, v->n * (v->integers ? 8 : sizeof(float))));
+        }
+    }
+    VC_TRY(vc_engine_run_device(e, 0, e->n_forward));
+    if (e->pass.training) { /* running statistics */
+        e->weights->newer_on_device = true;
+    }
+    VC_TRY(find_fault(e));
+    for (size_t k = 0; !e->outputs_stay && k < e->n_outputs; k++) {
+        VC_TRY(vc_engine_fetch(e, k));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_engine_fetch(struct vc_engine *e, size_t output)
+{
+    const struct vc_engine_value *v = &e->outputs[output];
+
+    return e->options.device == NULL
+               ? VC_OK
+               : vc_train_to_host(e->options.device, v->data, v->device_data, v->n * (v->integers ? 8 : sizeof(float)));
+}
+
+enum vc_status vc_engine_backward_device(struct vc_engine *e)
+{
+    struct vc_train_device *device = e->options.device;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; !e->outputs_stay && k < e->n_outputs; k++) {
+        const struct vc_engine_value *v = &e->outputs[k];
+
+        if (v->grad != NULL) {
+            VC_TRY(vc_train_to_device(device, v->device_grad, v->grad, v->n * sizeof(float)));
+        }
+    }
+    VC_TRY(vc_engine_run_device(e, e->n_forward, e->n));
+    e->weights->grads_on_device = true;
+    for (size_t k = 0; k < e->n_inputs; k++) {
+        const struct vc_engine_value *v = &e->inputs[k];
+
+        if (v->grad != NULL) {
+            VC_TRY(vc_train_to_host(device, v->grad, v->device_grad, v->n * sizeof(float)));
+        }
+    }
+out:
+    return status;
+}
+
+void vc_engine_keep_outputs(struct vc_engine *engine, bool stay)
+{
+    engine->outputs_stay = stay && engine->options.device != NULL;
+}

@@ -1,0 +1,243 @@
+/* engine_run.c - see engine.h: memory, access, passes. */
+#include "engine/train_program.h"
+
+const char *vc_engine_problem(const struct vc_engine *engine, size_t k)
+{
+    return k < engine->n_problems ? engine->problems[k] : NULL;
+}
+
+uint64_t vc_engine_bytes(const struct vc_engine *engine)
+{
+    return engine->plan.arena_bytes;
+}
+
+uint64_t vc_engine_least_bytes(const struct vc_engine *engine)
+{
+    return engine->plan.live_bytes;
+}
+
+uint64_t vc_engine_naive_bytes(const struct vc_engine *engine)
+{
+    return engine->naive_bytes;
+}
+
+void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint64_t *forward)
+{
+    *again = engine->macs_again;
+    *forward = engine->macs;
+}
+
+bool vc_engine_has_grad(const struct vc_engine *engine, size_t k)
+{
+    return engine->output_refs[2 * k + 1].kind != VC_REF_NONE;
+}
+
+bool vc_engine_reaches(const struct vc_engine *engine, size_t weight)
+{
+    return engine->reached[weight];
+}
+
+static void *resolve(const struct vc_engine *e, struct vc_ref ref, char *memory)
+{
+    switch (ref.kind) {
+    case VC_REF_ARENA:
+        return memory + e->buffers[ref.index].offset + ref.offset;
+    case VC_REF_WEIGHT:
+        return (char *)e->weights->items[ref.index].data + ref.offset;
+    case VC_REF_GRAD:
+        return (char *)e->weights->items[ref.index].grad + ref.offset;
+    case VC_REF_CONSTANT:
+        return (char *)e->constants + ref.offset;
+    default:
+        return NULL;
+    }
+}
+
+void vc_engine_attach(struct vc_engine *e, void *memory)
+{
+    for (size_t k = 0; k < e->n; k++) {
+        for (unsigned r = 0; r < e->instructions[k].n_refs; r++) {
+            e->instructions[k].call.p[r] = resolve(e, e->instructions[k].refs[r], memory);
+        }
+    }
+    for (size_t k = 0; k < e->n_inputs; k++) {
+        e->inputs[k].data = resolve(e, e->input_refs[2 * k], memory);
+        e->inputs[k].grad = resolve(e, e->input_refs[2 * k + 1], memory);
+    }
+    for (size_t k = 0; k < e->n_outputs; k++) {
+        e->outputs[k].data = resolve(e, e->output_refs[2 * k], memory);
+        e->outputs[k].grad = resolve(e, e->output_refs[2 * k + 1], memory);
+    }
+}
+
+size_t vc_engine_input_count(const struct vc_engine *engine)
+{
+    return engine->n_inputs;
+}
+
+const struct vc_engine_value *vc_engine_input(const struct vc_engine *engine, size_t k)
+{
+    return &engine->inputs[k];
+}
+
+size_t vc_engine_output_count(const struct vc_engine *engine)
+{
+    return engine->n_outputs;
+}
+
+const struct vc_engine_value *vc_engine_output(const struct vc_engine *engine, size_t k)
+{
+    return &engine->outputs[k];
+}
+
+/* ---- passes ---- */
+
+struct pass {
+    struct vc_engine *e;
+    size_t first, end; /* instructions */
+    bool alone;        /* by the calling thread */
+};
+
+/* Behind the instructions from k on that have one block each; k + 1 where k has more. */
+static size_t end_of_single(const struct pass *pass, size_t k)
+{
+    size_t end = k;
+
+    while (end < pass->end && pass->e->instructions[end].n_blocks == 1) {
+        end++;
+    }
+    return end > k ? end : k + 1;
+}
+
+/* Blocks are taken, not given: which worker runs one does not matter to what it computes. Instructions of one block
+ * that follow each other are run by the worker that takes the first one, so that no meeting is between them. */
+static void run_pass(void *user, unsigned worker)
+{
+    const struct pass *pass = user;
+    struct vc_engine *e = pass->e;
+
+    for (size_t k = pass->first, end = k; k < pass->end; k = end) {
+        const struct vc_instruction *in = &e->instructions[k];
+
+        end = end_of_single(pass, k);
+        for (;;) {
+            size_t block = atomic_fetch_add_explicit(&e->next[k], 1, memory_order_relaxed);
+
+            if (block >= in->n_blocks) {
+                break;
+            }
+            in->run(&in->call, &e->pass, worker, block);
+            for (size_t next = k + 1; next < end; next++) {
+                e->instructions[next].run(&e->instructions[next].call, &e->pass, worker, 0);
+            }
+        }
+        if (!pass->alone) {
+            vc_crew_meet(e->crew);
+        }
+    }
+}
+
+static enum vc_status run(struct vc_engine *e, size_t first, size_t end)
+{
+    struct pass pass = {e, first, end, false};
+    enum vc_status status = vc_check_cancelled(e->ctx);
+
+    if (status == VC_OK) {
+        for (size_t k = first; k < end; k++) {
+            atomic_store_explicit(&e->next[k], 0, memory_order_relaxed);
+        }
+        pass.alone = end_of_single(&pass, first) >= end;
+        if (pass.alone) {
+            run_pass(&pass, 0);
+        } else {
+            vc_crew_run(e->crew, run_pass, &pass);
+        }
+    }
+    return status;
+}
+
+/* What the data were found to be while instructions ran. */
+static enum vc_status check_data(struct vc_engine *e)
+{
+    const struct vc_engine_fault *fault = &e->fault;
+
+    if (e->define_status != VC_OK) {
+        return vc_fail(e->ctx, e->define_status, "%s", vc_ctx_message(&e->define_ctx));
+    }
+    if (fault->set) {
+        const struct vc_graph_node *node = &e->graph->nodes[fault->node];
+
+        return vc_fail(e->ctx, VC_E_ARGUMENT,
+                       "%s '%s': index %lld, at place %llu, is out of range: there are %lld rows", node->op,
+                       e->graph->values[node->outputs[0]].name, (long long)fault->index, (unsigned long long)fault->at,
+                       (long long)fault->size);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pass *pass)
+{
+    enum vc_status status;
+
+    e->pass = *pass;
+    e->fault.set = false;
+    e->define_status = VC_OK;
+    vc_clear_error(&e->define_ctx);
+    status = e->options.device != NULL ? vc_check_cancelled(e->ctx) : run(e, 0, e->n_forward);
+    if (e->options.device != NULL && status == VC_OK) {
+        status = vc_engine_forward_device(e);
+    }
+    return status != VC_OK ? status : check_data(e);
+}
+
+enum vc_status vc_engine_backward(struct vc_engine *e)
+{
+    enum vc_status status = VC_OK;
+
+    if (e->options.device == NULL) {
+        return run(e, e->n_forward, e->n);
+    }
+    VC_TRY(vc_check_cancelled(e->ctx));
+    VC_TRY(vc_engine_backward_device(e));
+out:
+    return status;
+}
+
+unsigned vc_engine_workers(const struct vc_engine *engine)
+{
+    return engine->n_workers;
+}
+
+struct each {
+    void (*fn)(void *user, unsigned worker, size_t block);
+    void *user;
+    size_t n;
+    atomic_size_t next;
+};
+
+static void run_each(void *user, unsigned worker)
+{
+    struct each *each = user;
+
+    for (;;) {
+        size_t block = atomic_fetch_add_explicit(&each->next, 1, memory_order_relaxed);
+
+        if (block >= each->n) {
+            return;
+        }
+        each->fn(each->user, worker, block);
+    }
+}
+
+void vc_engine_each(struct vc_engine *engine, size_t n, void (*fn)(void *user, unsigned worker, size_t block),
+                    void *user)
+{
+    struct each each = {.fn = fn, .user = user, .n = n};
+
+    atomic_init(&each.next, 0);
+    if (n <= 1) { /* a meeting would take longer */
+        run_each(&each, 0);
+    } else {
+        vc_crew_run(engine->crew, run_each, &each);
+    }
+}

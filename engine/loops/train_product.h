@@ -1,0 +1,246 @@
+/* train_product.h - part of train_products.h: products of matrices, c = alpha * a b or c += alpha * a b.
+ *
+ * The inner dimension is cut into parts of DEPTH. Of each, columns of b are packed into panels NR wide and rows of a
+ * into panels MR high, so that the innermost loop (product_tile) reads both in a row and keeps MR x NR sums in
+ * registers. Rows of a whose elements lie side by side need no panel: they are read where they are. The panels:
+ *
+ *     b panel   k = 0: b[0][0..NR-1]   k = 1: b[1][0..NR-1] ...        a panel   k = 0: a[0..MR-1][0] ...
+ *
+ * Each sum runs over k in order, part by part, whatever the sizes are and wherever the element lies. */
+
+#if defined(VC_TRAIN_AVX512)
+#include <immintrin.h>
+#if REAL_IS_F64
+typedef __m512d vec;
+#define LOAD(p)      _mm512_loadu_pd(p)
+#define STORE(p, v)  _mm512_storeu_pd(p, v)
+#define SPREAD(x)    _mm512_set1_pd(x)
+#define FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
+#define MUL(a, b)    _mm512_mul_pd(a, b)
+#define ADD(a, b)    _mm512_add_pd(a, b)
+#else
+typedef __m512 vec;
+#define LOAD(p)      _mm512_loadu_ps(p)
+#define STORE(p, v)  _mm512_storeu_ps(p, v)
+#define SPREAD(x)    _mm512_set1_ps(x)
+#define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define MUL(a, b)    _mm512_mul_ps(a, b)
+#define ADD(a, b)    _mm512_add_ps(a, b)
+#endif
+#define MR 12
+#elif defined(VC_TRAIN_AVX2)
+#include <immintrin.h>
+#if REAL_IS_F64
+typedef __m256d vec;
+#define LOAD(p)      _mm256_loadu_pd(p)
+#define STORE(p, v)  _mm256_storeu_pd(p, v)
+#define SPREAD(x)    _mm256_set1_pd(x)
+#define FMA(a, b, c) _mm256_fmadd_pd(a, b, c)
+#define MUL(a, b)    _mm256_mul_pd(a, b)
+#define ADD(a, b)    _mm256_add_pd(a, b)
+#else
+typedef __m256 vec;
+#define LOAD(p)      _mm256_loadu_ps(p)
+#define STORE(p, v)  _mm256_storeu_ps(p, v)
+#define SPREAD(x)    _mm256_set1_ps(x)
+#define FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define MUL(a, b)    _mm256_mul_ps(a, b)
+#define ADD(a, b)    _mm256_add_ps(a, b)
+#endif
+#define MR 6
+#else
+typedef REAL vec __attribute__((vector_size(16)));
+
+static inline vec vec_load(const REAL *p)
+{
+    vec v;
+
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+static inline void vec_store(REAL *p, vec v)
+{
+    memcpy(p, &v, sizeof v);
+}
+
+#define LOAD(p)      vec_load(p)
+#define STORE(p, v)  vec_store(p, v)
+#define SPREAD(x)    ((x) - (vec){0})
+#define FMA(a, b, c) ((a) * (b) + (c))
+#define MUL(a, b)    ((a) * (b))
+#define ADD(a, b)    ((a) + (b))
+#define MR           4
+#endif
+
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+#define VL           (sizeof(vec) / sizeof(REAL))
+#define NR           (2 * VL)
+#define DEPTH        ((size_t)VC_PRODUCT_DEPTH)
+#define MOST_ROWS    ((size_t)VC_PRODUCT_ROWS)
+#define MOST_COLUMNS ((size_t)VC_PRODUCT_COLUMNS)
+
+#include "engine/loops/train_pack.h"
+
+/* MR x NR results; the first `rows` x `columns` of them are wanted. Of the rows of a the elements are a_row apart, and
+ * the next ones a_next; where that is 1, by three rows from each of MR / 3 pointers, for which there are registers. */
+static inline __attribute__((always_inline)) void product_tile(size_t depth, const REAL *a, size_t a_row, size_t a_next,
+                                                               const REAL *b, REAL *c, size_t c_row, size_t rows,
+                                                               size_t columns, bool add, REAL alpha)
+{
+    const REAL *at[(MR + 2) / 3];
+    vec sum[MR][2];
+    vec scale = SPREAD(alpha);
+    REAL edge[NR];
+
+    UNROLL
+    for (unsigned i = 0; i < MR; i++) {
+        sum[i][0] = SPREAD((REAL)0);
+        sum[i][1] = SPREAD((REAL)0);
+    }
+    UNROLL
+    for (unsigned i = 0; i < MR; i += 3) {
+        at[i / 3] = a + i * a_row;
+    }
+    for (size_t k = 0; k < depth; k++) {
+        vec b0 = LOAD(b + k * NR);
+        vec b1 = LOAD(b + k * NR + VL);
+
+        UNROLL
+        for (unsigned i = 0; i < MR; i++) {
+            vec x = SPREAD(at[i / 3][i % 3 * a_row]);
+
+            sum[i][0] = FMA(x, b0, sum[i][0]);
+            sum[i][1] = FMA(x, b1, sum[i][1]);
+        }
+        UNROLL
+        for (unsigned i = 0; i < MR; i += 3) {
+            at[i / 3] += a_next;
+        }
+    }
+    UNROLL
+    for (unsigned i = 0; i < MR; i++) {
+        sum[i][0] = MUL(sum[i][0], scale);
+        sum[i][1] = MUL(sum[i][1], scale);
+        if (i >= rows) {
+            continue;
+        }
+        if (columns == NR) {
+            REAL *to = c + i * c_row;
+
+            STORE(to, add ? ADD(LOAD(to), sum[i][0]) : sum[i][0]);
+            STORE(to + VL, add ? ADD(LOAD(to + VL), sum[i][1]) : sum[i][1]);
+        } else {
+            STORE(edge, sum[i][0]);
+            STORE(edge + VL, sum[i][1]);
+            for (size_t j = 0; j < columns; j++) {
+                REAL *to = c + i * c_row + j;
+
+                *to = add ? *to + edge[j] : edge[j];
+            }
+        }
+    }
+}
+
+static __attribute__((noinline)) void packed_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, size_t c_row,
+                                                  size_t rows, size_t columns, bool add, REAL alpha)
+{
+    product_tile(depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha);
+}
+
+/* MR rows whose elements are side by side. */
+static __attribute__((noinline)) void row_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
+                                               size_t c_row, size_t columns, bool add, REAL alpha)
+{
+    product_tile(depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha);
+}
+
+/* Rows that are a multiple of this apart fall into the same few sets of a cache. */
+#define CLASH (2048 / sizeof(REAL))
+
+/* Rows whose elements are side by side are read where they are, or from a copy in which they do not clash: *step is
+ * what is between them there. */
+static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t depth, REAL *copy, size_t *step)
+{
+    *step = (size_t)row;
+    if (*step % CLASH != 0) {
+        return a;
+    }
+    *step = depth + VC_PRODUCT_PADDING;
+    for (size_t i = 0; i < rows; i++) {
+        memcpy(copy + i * *step, a + (int64_t)i * row, depth * sizeof *copy);
+    }
+    return copy;
+}
+
+/* All of a product of m x k by k x n. scratch: vc_product_scratch(m, n, k) reals. */
+static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
+                     struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, REAL *scratch)
+{
+    bool side_by_side = a_is.column == 1 && a_is.row > 0;
+    REAL *packed_b =
+        scratch + VC_AT_MOST((m + MR - 1) / MR * MR, MOST_ROWS) * (VC_AT_MOST(k, DEPTH) + VC_PRODUCT_PADDING);
+
+    for (size_t k0 = 0; k0 < k; k0 += DEPTH) {
+        size_t depth = VC_AT_MOST(k - k0, DEPTH);
+
+        for (size_t n0 = 0; n0 < n; n0 += MOST_COLUMNS) {
+            size_t columns = VC_AT_MOST(n - n0, MOST_COLUMNS);
+
+            pack_columns(b + (int64_t)k0 * b_is.row + (int64_t)n0 * b_is.column, b_is.column, b_is.row, columns, depth,
+                         packed_b);
+            for (size_t m0 = 0; m0 < m; m0 += MOST_ROWS) {
+                const REAL *from = a + (int64_t)m0 * a_is.row + (int64_t)k0 * a_is.column;
+                size_t rows = VC_AT_MOST(m - m0, MOST_ROWS);
+                size_t whole = side_by_side ? rows / MR * MR : 0; /* rows that are not packed */
+                REAL *packed_a = scratch + whole * (depth + VC_PRODUCT_PADDING);
+                size_t step = 0;
+                const REAL *read = whole != 0 ? find_rows(from, a_is.row, whole, depth, scratch, &step) : NULL;
+
+                pack_rows(from + (int64_t)whole * a_is.row, a_is.row, a_is.column, rows - whole, depth, packed_a);
+                for (size_t j = 0; j < columns; j += NR) {
+                    size_t n_columns = VC_AT_MOST(columns - j, NR);
+                    REAL *to = c + m0 * c_row + n0 + j;
+
+                    for (size_t i = 0; i < whole; i += MR) {
+                        row_tile(depth, read + i * step, step, packed_b + j * depth, to + i * c_row, c_row, n_columns,
+                                 add || k0 != 0, alpha);
+                    }
+                    for (size_t i = whole; i < rows; i += MR) {
+                        packed_tile(depth, packed_a + (i - whole) * depth, packed_b + j * depth, to + i * c_row, c_row,
+                                    VC_AT_MOST(rows - i, MR), n_columns, add || k0 != 0, alpha);
+                    }
+                }
+            }
+        }
+    }
+}
+
+_Static_assert(MOST_ROWS % MR == 0 && MOST_COLUMNS % NR == 0, "panels are whole");
+_Static_assert(12 % MR == 0 && 32 % NR == 0, "panels are not larger than vc_product_scratch takes them to be");
+
+LOOP_FN(product)
+{
+    const struct vc_args_product *args = call->args;
+    size_t tiles_n = (size_t)((args->n + args->tile_n - 1) / args->tile_n);
+    size_t tiles_m = (size_t)((args->m + args->tile_m - 1) / args->tile_m);
+    size_t s = block / (tiles_m * tiles_n);
+    size_t i = block / tiles_n % tiles_m * (size_t)args->tile_m;
+    size_t j = block % tiles_n * (size_t)args->tile_n;
+    REAL *c = (REAL *)call->p[2] + args->c_at[s] + i * (size_t)args->c_row + j;
+    REAL *scratch = (REAL *)call->p[3] + worker * (size_t)args->scratch;
+
+    (void)pass;
+    for (uint64_t p = args->first[s]; p < args->first[s + 1]; p++) {
+        multiply(VC_AT_MOST((size_t)args->m - i, (size_t)args->tile_m),
+                 VC_AT_MOST((size_t)args->n - j, (size_t)args->tile_n), (size_t)args->k,
+                 (const REAL *)call->p[0] + args->a_at[p] + (int64_t)i * args->a.row, args->a,
+                 (const REAL *)call->p[1] + args->b_at[p] + (int64_t)j * args->b.column, args->b, c,
+                 (size_t)args->c_row, call->add || p != args->first[s], (REAL)args->alpha, scratch);
+    }
+}

@@ -1,0 +1,9 @@
+/* train_products.h - the loops that multiply matrices. */
+#include "engine/loops/train_begin.h"
+#include "engine/loops/train_lanes.h"
+
+#include "engine/loops/train_product.h"
+
+#include "engine/loops/train_attention.h"
+#include "engine/loops/train_conv.h"
+#include "engine/loops/train_direct.h"

@@ -1,0 +1,164 @@
+/* plan_again.c - recomputation: parts of the forward pass are computed again just before their own backward
+ * instructions, so that what they need need not be kept.
+ *
+ *     nodes   0 1 2 | 3 4 5 | 6 7       parts 1, 2, 0 (the last one is kept)
+ *     program 0 1 2 3 4 5 6 7  loss  7' 6'  3 4 5  5' 4' 3'  0 1 2  2' 1' 0'
+ *
+ * Of the first computation of a part those values are kept that other parts read, or their backward instructions. Of
+ * the second one a node is computed only if its own part's backward instructions need what it makes. Random numbers are
+ * functions of seed, step, row and node, so a second computation gives the same bits; running statistics are left as
+ * they are. */
+#include <string.h>
+
+#include "engine/train_program.h"
+#include "graph/parts.h"
+
+enum vc_status vc_plan_divide(struct vc_engine *e)
+{
+    const struct vc_engine_options *o = &e->options;
+    uint32_t n = e->graph->n_nodes;
+    uint32_t last = 0;
+
+    if (!o->train || n == 0 || o->recompute == VC_RECOMPUTE_NONE) {
+        return VC_OK;
+    }
+    if (o->recompute == VC_RECOMPUTE_SQRT || o->recompute == VC_RECOMPUTE_EVERY) {
+        vc_parts_by_weights(e->graph, o->recompute == VC_RECOMPUTE_EVERY ? o->recompute_every : 0, e->parts);
+    } else if (o->recompute == VC_RECOMPUTE_LAYER) {
+        vc_parts_by_layers(e->graph, e->parts);
+    } else {
+        return vc_fail(e->ctx, VC_E_INTERNAL, "recomputation of a kind that the engine does not have");
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        last = e->parts[k] > last ? e->parts[k] : last;
+    }
+    for (uint32_t k = n; k-- > 0 && (e->parts[k] == last || e->parts[k] == 0);) {
+        e->parts[k] = 0;
+    }
+    for (uint32_t k = 0; o->first_parts != 0 && k < n; k++) {
+        e->parts[k] = e->parts[k] <= o->first_parts ? e->parts[k] : 0;
+    }
+    return VC_OK;
+}
+
+/* The part that computes a root; 0 for what is no result. */
+static uint32_t part_of(const struct vc_engine *e, const struct vc_plan_value *root)
+{
+    const struct vc_graph_value *value = &e->graph->values[root - e->values];
+
+    return value->kind == VC_VALUE_RESULT ? e->parts[value->node] : 0;
+}
+
+static bool has_backward(const struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    bool trained = false;
+
+    for (unsigned k = 0; k < n->n_outputs; k++) {
+        trained = trained || (n->outputs[k] != VC_NO_VALUE && e->values[n->outputs[k]].trained);
+    }
+    return e->options.train && trained;
+}
+
+/* Calls fn for every root that the node reads; `saved` says whether the node's backward instructions read the root,
+ * too. Calls fn also for every root that the node makes, where its backward instructions read the root. */
+static void each_root(struct vc_engine *e, uint32_t node,
+                      void (*fn)(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved))
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_train_op *op = vc_train_op_find(n->op);
+    unsigned saves;
+
+    if (!e->needed[node] || op == NULL || op->view) {
+        return;
+    }
+    saves = has_backward(e, node) && op->saves != NULL ? op->saves(e, n) : 0;
+    for (unsigned k = 0; k < n->n_inputs; k++) {
+        struct vc_plan_value *x = vc_plan_in(e, node, k);
+
+        if (x != NULL && x->made) {
+            fn(e, node, &e->values[x->root], (saves >> (k < 30 ? k : 30) & 1) != 0);
+        }
+    }
+    if ((saves & VC_SAVES_OUT) != 0) {
+        fn(e, node, &e->values[e->values[n->outputs[0]].root], true);
+    }
+}
+
+static void keep(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved)
+{
+    uint32_t part = e->parts[node];
+    bool elsewhere = part == 0 || part != part_of(e, root);
+
+    root->kept = root->kept || (elsewhere && (saved || part != 0));
+}
+
+void vc_plan_find_kept(struct vc_engine *e)
+{
+    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
+        each_root(e, n, keep);
+    }
+}
+
+static bool is_there(const struct vc_plan_value *root)
+{
+    return root->kept || root->held;
+}
+
+static void want_saved(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved)
+{
+    root->again = root->again || (saved && part_of(e, root) == e->parts[node] && !is_there(root));
+}
+
+static void want(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved)
+{
+    (void)saved;
+    want_saved(e, node, root, true);
+}
+
+/* Something that it makes is wanted again, or what its backward instructions read beside values. */
+static bool is_wanted(const struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_train_op *op = vc_train_op_find(n->op);
+    bool wanted = false;
+
+    for (unsigned k = 0; e->needed[node] && op != NULL && !op->view && k < n->n_outputs; k++) {
+        const struct vc_plan_value *y = vc_plan_out(e, node, k);
+
+        wanted = wanted || (y != NULL && (y->again || (y->extra.kind != VC_REF_NONE && !is_there(y))));
+    }
+    return wanted;
+}
+
+void vc_plan_repeat(struct vc_engine *e, uint32_t node)
+{
+    uint32_t part = e->parts[node];
+    uint32_t first = node;
+
+    if (part == 0 || (node + 1 < e->graph->n_nodes && e->parts[node + 1] == part)) {
+        return;
+    }
+    while (first > 0 && e->parts[first - 1] == part) {
+        first--;
+    }
+    for (uint32_t n = first; n <= node; n++) {
+        each_root(e, n, want_saved);
+    }
+    for (uint32_t n = node + 1; n-- > first;) {
+        if (is_wanted(e, n)) {
+            each_root(e, n, want);
+        }
+    }
+    e->repeats = true;
+    for (uint32_t n = first; n <= node && e->status == VC_OK; n++) {
+        if (is_wanted(e, n)) {
+            int64_t macs = vc_dim_value(&e->graph->dims, vc_plan_node(e, n)->macs);
+
+            vc_train_op_find(vc_plan_node(e, n)->op)->forward(e, n);
+            vc_plan_round_results(e, n);
+            e->macs_again += macs > 0 ? (uint64_t)macs : 0;
+        }
+    }
+    e->repeats = false;
+}

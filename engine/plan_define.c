@@ -1,0 +1,132 @@
+/* plan_define.c - nodes that no gradient goes through and that have no loops of their own: masks and indices from token
+ * ids, mostly. Each is one instruction of one block, which runs the definition of graph/ on the engine's memory. */
+#include "engine/train_program.h"
+#include "graph/ops/ops.h"
+#include "graph/ops/run.h"
+
+struct define {
+    struct vc_engine *e;
+    uint32_t node;
+    unsigned n_in, n_out;
+    struct vc_run_value *in, *out;   /* shapes */
+    const struct vc_run_value **ins; /* NULL: not given */
+    void **places;                   /* memory of outputs */
+};
+
+static void run_define(const struct vc_train_call *call, const struct vc_engine_pass *pass, unsigned worker,
+                       size_t block)
+{
+    const struct define *d = call->args;
+    struct vc_engine *e = d->e;
+    const struct vc_op_row *row = e->graph->rows[d->node];
+    struct vc_run run = {.ctx = &e->define_ctx,
+                         .graph = e->graph,
+                         .node = vc_plan_node(e, d->node),
+                         .n_in = d->n_in,
+                         .in = d->ins,
+                         .out = d->out,
+                         .places = d->places,
+                         .real_bytes = vc_real_bytes(e->weights->precision)};
+    unsigned at = 0;
+
+    (void)pass;
+    (void)worker;
+    (void)block;
+    for (unsigned k = 0; k < d->n_in; k++) {
+        if (d->ins[k] != NULL) {
+            d->in[k].data = call->p[at++];
+        }
+    }
+    for (unsigned k = 0; k < d->n_out; k++) {
+        d->places[k] = call->p[at++];
+    }
+    (e->weights->precision == VC_GRAPH_F64 ? row->run_f64 : row->run_f32)(&run);
+    for (unsigned k = 0; k < d->n_out; k++) { /* what nobody reads has no memory of the engine's */
+        if (d->places[k] == NULL) {
+            vc_free(run.ctx, d->out[k].data);
+        }
+        d->out[k].data = NULL;
+    }
+    if (run.status != VC_OK && e->define_status == VC_OK) {
+        e->define_status = run.status;
+    }
+}
+
+static struct vc_run_value describe(const struct vc_plan_value *x)
+{
+    struct vc_run_value value = {.n_dims = x->n_dims, .n = (size_t)x->n, .is_real = x->real};
+
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        value.shape[k] = x->shape[k];
+    }
+    return value;
+}
+
+bool vc_plan_makes_integers(const struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_train_op *op = vc_train_op_find(n->op);
+
+    for (unsigned k = 0; k < n->n_outputs && (op == NULL || !op->view); k++) {
+        if (n->outputs[k] != VC_NO_VALUE && e->graph->values[n->outputs[k]].dtype != VC_DTYPE_F32) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_train_op *op = vc_train_op_find(n->op);
+
+    if (e->graph->rows[node] == NULL || (op != NULL && op->view)) {
+        return false;
+    }
+    for (unsigned k = 0; k < n->n_outputs; k++) {
+        const struct vc_plan_value *y = vc_plan_out(e, node, k);
+
+        if (y != NULL && y->trained) {
+            return false;
+        }
+    }
+    return op == NULL || vc_plan_makes_integers(e, node);
+}
+
+void vc_plan_define(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    struct define *d = vc_plan_args(e, sizeof *d);
+    struct vc_ref refs[VC_REFS];
+    unsigned n_refs = 0;
+
+    if (d == NULL) {
+        return;
+    }
+    *d = (struct define){.e = e, .node = node, .n_in = n->n_inputs, .n_out = n->n_outputs};
+    d->in = vc_plan_args(e, (d->n_in + (size_t)1) * sizeof *d->in);
+    d->out = vc_plan_args(e, (d->n_out + (size_t)1) * sizeof *d->out);
+    d->ins = vc_plan_args(e, (d->n_in + (size_t)1) * sizeof *d->ins);
+    d->places = vc_plan_args(e, (d->n_out + (size_t)1) * sizeof *d->places);
+    if (e->status != VC_OK) {
+        return;
+    }
+    if (d->n_in + d->n_out > VC_REFS) {
+        vc_plan_fail(e, node, "it has %u inputs and outputs, more than %u", d->n_in + d->n_out, VC_REFS);
+        return;
+    }
+    for (unsigned k = 0; k < d->n_in; k++) {
+        if (vc_plan_in(e, node, k) != NULL) {
+            d->in[k] = describe(vc_plan_in(e, node, k));
+            d->ins[k] = &d->in[k];
+            refs[n_refs++] = vc_plan_data(e, node, k);
+        }
+    }
+    for (unsigned k = 0; k < d->n_out; k++) {
+        const struct vc_plan_value *y = vc_plan_out(e, node, k);
+
+        d->out[k] = y != NULL ? describe(y) : (struct vc_run_value){0};
+        refs[n_refs++] = y != NULL && y->made ? vc_plan_make(e, node, k, false) : (struct vc_ref){0};
+    }
+    vc_plan_emit_run(e, node, run_define, d, refs, n_refs, d->n_out);
+}

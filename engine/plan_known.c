@@ -1,0 +1,102 @@
+/* plan_known.c - values that follow from sizes and constants alone: positions, tables of sines, causal windows. They
+ * are computed once, when the program is made, by the definitions of graph/, and are constants of it from then on. */
+#include <string.h>
+
+#include "engine/train_program.h"
+#include "graph/forward.h"
+
+/* Reads the shape of its input and none of its elements. */
+static bool of_shape_alone(const struct vc_graph_node *node)
+{
+    return strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0;
+}
+
+void vc_plan_find_known(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        e->values[v].known = g->values[v].kind == VC_VALUE_CONSTANT;
+    }
+    for (uint32_t n = 0; n < g->n_nodes; n++) {
+        const struct vc_graph_node *node = &g->nodes[n];
+        bool known = g->rows[n] != NULL && node->n_inputs != 0;
+
+        for (unsigned k = 0; k < node->n_inputs && !of_shape_alone(node); k++) {
+            known = known && (node->inputs[k] == VC_NO_VALUE || e->values[node->inputs[k]].known);
+        }
+        for (unsigned k = 0; k < node->n_outputs; k++) {
+            if (node->outputs[k] != VC_NO_VALUE) {
+                e->values[node->outputs[k]].known = known;
+            }
+        }
+    }
+}
+
+static enum vc_status no_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
+{
+    (void)user;
+    (void)elements;
+    return vc_fail(ctx, VC_E_INTERNAL, "%s is no constant", param->tensor);
+}
+
+static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
+{
+    struct vc_engine *e = user;
+    struct vc_plan_value *x = &e->values[value];
+
+    if (elements->n != x->n || elements->is_real != x->real) {
+        return vc_fail(ctx, VC_E_INTERNAL, "'%s' has %zu elements, and %llu are expected", e->graph->values[value].name,
+                       elements->n, (unsigned long long)x->n);
+    }
+    memcpy((char *)e->constants + x->data.offset, elements->data,
+           x->n * (x->real ? vc_real_bytes(e->weights->precision) : sizeof(int64_t)));
+    return VC_OK;
+}
+
+/* What Shape reads: a shape, and a place for elements that is not read. */
+static void give_shapes(const struct vc_engine *e, struct vc_run_value *given)
+{
+    static int64_t nothing;
+
+    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
+        const struct vc_graph_node *node = &e->graph->nodes[n];
+        uint32_t v = node->n_inputs != 0 ? node->inputs[0] : VC_NO_VALUE;
+
+        if (v != VC_NO_VALUE && of_shape_alone(node) && !e->values[v].known) {
+            given[v] = (struct vc_run_value){.n_dims = e->values[v].n_dims, .n = 1, .data = &nothing};
+            memcpy(given[v].shape, e->values[v].shape, sizeof given[v].shape);
+            for (unsigned k = 0; k < given[v].n_dims; k++) {
+                given[v].n *= (size_t)given[v].shape[k];
+            }
+        }
+    }
+}
+
+enum vc_status vc_plan_compute_known(struct vc_engine *e)
+{
+    const struct vc_graph *g = e->graph;
+    const struct vc_run_feed feed = {.user = e, .param = no_param, .take = take};
+    struct vc_run_value *given = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *given);
+    uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *wanted);
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+
+    VC_TRY_ALLOC(given);
+    VC_TRY_ALLOC(wanted);
+    give_shapes(e, given);
+    for (uint32_t v = 0; v < g->n_values; v++) {
+        if (e->values[v].known && e->values[v].made && g->values[v].kind == VC_VALUE_RESULT) {
+            wanted[n++] = v;
+        }
+    }
+    if (n != 0) { /* it changes nothing in the graph */
+        VC_TRY(vc_graph_forward_from(e->ctx, (struct vc_graph *)(uintptr_t)g,
+                                     e->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32, &feed,
+                                     given, wanted, n));
+    }
+out:
+    vc_free(e->ctx, given);
+    vc_free(e->ctx, wanted);
+    return status;
+}

@@ -1,0 +1,563 @@
+/* plan_math.c - operators that go element by element, sums along axes, Softmax. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/plan_ops.h"
+
+/* ---- one input ---- */
+
+/* What the gradient is computed from, as vc_train_saves_X say it. */
+#define SAVES_NONE 0
+#define SAVES_X    1u
+#define SAVES_Y    VC_SAVES_OUT
+
+static unsigned unary_saves(enum vc_unary kind)
+{
+    static const unsigned saves[VC_UNARY_KINDS] = {
+#define UNARY(KIND, reads, value, gradient) [VC_UNARY_##KIND] = SAVES_##reads,
+#include "kernels/unary.inc"
+#undef UNARY
+    };
+
+    return saves[kind];
+}
+
+static void unary_forward(struct vc_engine *e, uint32_t node, enum vc_unary kind, double a, double b)
+{
+    struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
+    struct vc_ref refs[2];
+
+    if (args == NULL) {
+        return;
+    }
+    if (!x->real) {
+        vc_plan_fail(e, node, "it is computed from integers, which is not supported");
+        return;
+    }
+    *args = (struct vc_args_unary){.kind = kind, .n = x->n, .a = a, .b = b};
+    refs[0] = vc_plan_data(e, node, 0);
+    refs[1] = vc_plan_make(e, node, 0, true);
+    vc_plan_emit(e, node, VC_LOOP_unary, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, false, refs, 2);
+}
+
+static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kind, double a, double b)
+{
+    struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
+    struct vc_ref refs[3];
+    bool add;
+
+    if (args == NULL || !x->trained) {
+        return;
+    }
+    *args = (struct vc_args_unary){.kind = kind, .n = x->n, .a = a, .b = b};
+    refs[1] = vc_plan_grad(e, node, 0);
+    refs[0] = unary_saves(kind) == 0   ? refs[1]
+              : unary_saves(kind) == 1 ? vc_plan_data(e, node, 0)
+                                       : vc_plan_out(e, node, 0)->data;
+    refs[2] = vc_plan_grad_to(e, node, 0, true, &add);
+    vc_plan_emit(e, node, VC_LOOP_unary_backward, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 3);
+}
+
+/* An operator that is a row of unary.inc, and its numbers. */
+#define OPERATOR(id, kind, a, b)                                                              \
+    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
+    {                                                                                         \
+        (void)e;                                                                              \
+        (void)node;                                                                           \
+        return unary_saves(kind);                                                             \
+    }                                                                                         \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
+    {                                                                                         \
+        unary_forward(e, node, kind, a, b);                                                   \
+    }                                                                                         \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
+    {                                                                                         \
+        unary_backward(e, node, kind, a, b);                                                  \
+    }
+
+#define NUMBER(name, otherwise)                                              vc_plan_float(vc_plan_node(e, node), name, otherwise)
+#define NO_NUMBER                                                            0
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) OPERATOR(id, VC_UNARY_##KIND, alpha, beta)
+#include "kernels/unary.inc"
+#undef UNARY_OP
+OPERATOR(neg, VC_UNARY_COPY, -1, 0)
+
+static enum vc_unary gelu_kind(const struct vc_engine *e, uint32_t node)
+{
+    return strcmp(vc_plan_string(vc_plan_node(e, node), "approximate", "none"), "tanh") == 0 ? VC_UNARY_GELU_TANH
+                                                                                             : VC_UNARY_GELU;
+}
+
+unsigned vc_train_saves_gelu(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    (void)e;
+    (void)node;
+    return unary_saves(VC_UNARY_GELU);
+}
+
+void vc_train_forward_gelu(struct vc_engine *e, uint32_t node)
+{
+    unary_forward(e, node, gelu_kind(e, node), 0, 0);
+}
+
+void vc_train_backward_gelu(struct vc_engine *e, uint32_t node)
+{
+    unary_backward(e, node, gelu_kind(e, node), 0, 0);
+}
+
+/* Its exponent has to be one number. */
+unsigned vc_train_saves_pow(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    (void)e;
+    (void)node;
+    return unary_saves(VC_UNARY_POWER);
+}
+
+static bool exponent_of(struct vc_engine *e, uint32_t node, double *exponent)
+{
+    if (vc_plan_number(e, node, 1, 1, exponent) && vc_plan_in(e, node, 0)->n == vc_plan_out(e, node, 0)->n) {
+        return true;
+    }
+    vc_plan_fail(e, node, "its exponent is not one constant number");
+    return false;
+}
+
+void vc_train_forward_pow(struct vc_engine *e, uint32_t node)
+{
+    double exponent;
+
+    if (exponent_of(e, node, &exponent)) {
+        unary_forward(e, node, VC_UNARY_POWER, exponent, 0);
+    }
+}
+
+void vc_train_backward_pow(struct vc_engine *e, uint32_t node)
+{
+    double exponent;
+
+    if (exponent_of(e, node, &exponent)) {
+        unary_backward(e, node, VC_UNARY_POWER, exponent, 0);
+    }
+}
+
+/* Its limits are inputs, which have to be constants. */
+static bool clip_limits(struct vc_engine *e, uint32_t node, double *least, double *most)
+{
+    if (!vc_plan_number(e, node, 1, -(double)INFINITY, least) || !vc_plan_number(e, node, 2, (double)INFINITY, most)) {
+        vc_plan_fail(e, node, "its limits are computed; constants are needed");
+        return false;
+    }
+    return true;
+}
+
+unsigned vc_train_saves_clip(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    (void)e;
+    (void)node;
+    return unary_saves(VC_UNARY_CLIP);
+}
+
+void vc_train_forward_clip(struct vc_engine *e, uint32_t node)
+{
+    double least;
+    double most;
+
+    if (clip_limits(e, node, &least, &most)) {
+        unary_forward(e, node, VC_UNARY_CLIP, least, most);
+    }
+}
+
+void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
+{
+    double least;
+    double most;
+
+    if (clip_limits(e, node, &least, &most)) {
+        unary_backward(e, node, VC_UNARY_CLIP, least, most);
+    }
+}
+
+/* ---- Dropout ---- */
+
+unsigned vc_train_saves_dropout(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    (void)e;
+    (void)node;
+    return 0;
+}
+
+static void dropout(struct vc_engine *e, uint32_t node, struct vc_ref from, struct vc_ref to, bool add)
+{
+    struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    struct vc_args_dropout *args = vc_plan_args(e, sizeof *args);
+    struct vc_ref refs[2] = {from, to};
+
+    if (args == NULL) {
+        return;
+    }
+    *args = (struct vc_args_dropout){
+        .n = x->n, .per_row = x->n_dims == 0 ? 1 : x->n / (uint64_t)x->shape[0], .seed = e->options.seed, .node = node};
+    if (!vc_plan_number(e, node, 1, 0.5, &args->ratio) || !(args->ratio >= 0 && args->ratio < 1)) {
+        vc_plan_fail(e, node, "its ratio is no constant from 0 to below 1");
+        return;
+    }
+    args->ratio = e->options.dropout ? args->ratio : 0;
+    vc_plan_emit(e, node, VC_LOOP_dropout, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 2);
+}
+
+void vc_train_forward_dropout(struct vc_engine *e, uint32_t node)
+{
+    struct vc_ref from = vc_plan_data(e, node, 0);
+
+    if (vc_plan_node(e, node)->n_outputs > 1 && vc_plan_out(e, node, 1) != NULL && vc_plan_out(e, node, 1)->made) {
+        vc_plan_fail(e, node, "its mask is read, which is not supported");
+        return;
+    }
+    dropout(e, node, from, vc_plan_make(e, node, 0, true), false);
+}
+
+void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
+{
+    struct vc_ref from = vc_plan_grad(e, node, 0);
+    bool add;
+
+    if (vc_plan_trained(e, node, 0)) {
+        struct vc_ref to = vc_plan_grad_to(e, node, 0, true, &add);
+
+        dropout(e, node, from, to, add);
+    }
+}
+
+/* ---- x sigmoid(x), which graphs have as two nodes ---- */
+
+/* Whether anything but `node` reads the value, or wants it as it is. */
+static bool read_elsewhere(const struct vc_engine *e, uint32_t v, uint32_t node)
+{
+    const struct vc_graph *g = e->graph;
+
+    for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
+        if (g->outputs[k] == v) {
+            return true;
+        }
+    }
+    for (size_t k = 0; k < e->options.n_kept; k++) {
+        if (e->options.kept[k] == v) {
+            return true;
+        }
+    }
+    for (uint32_t n = g->values[v].node + 1; n < g->n_nodes; n++) {
+        for (unsigned k = 0; n != node && k < g->nodes[n].n_inputs; k++) {
+            if (g->nodes[n].inputs[k] == v) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph *g = e->graph;
+    const struct vc_graph_node *mul = &g->nodes[node];
+    const struct vc_graph_node *sigmoid;
+
+    if (strcmp(mul->op, "Mul") != 0 || g->values[mul->inputs[1]].kind != VC_VALUE_RESULT) {
+        return false;
+    }
+    sigmoid = &g->nodes[g->values[mul->inputs[1]].node];
+    return strcmp(sigmoid->op, "Sigmoid") == 0 && sigmoid->inputs[0] == mul->inputs[0] &&
+           !read_elsewhere(e, mul->inputs[1], node);
+}
+
+/* ---- two inputs that broadcast ---- */
+
+enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV };
+
+static unsigned pair_saves(const struct vc_engine *e, const struct vc_graph_node *node, enum pair kind)
+{
+    unsigned saves = 0;
+
+    if (kind == PAIR_MUL) {
+        saves |= vc_train_wants(e, node, 0) ? 2u : 0;
+        saves |= vc_train_wants(e, node, 1) ? 1u : 0;
+    }
+    if (kind == PAIR_DIV) {
+        saves |= 2u | (vc_train_wants(e, node, 1) ? 1u : 0);
+    }
+    return saves;
+}
+
+static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
+{
+    static const enum vc_sum_kind kinds[] = {VC_SUM_A_PLUS_B, VC_SUM_A_MINUS_B, VC_SUM_A_TIMES_B, VC_SUM_A_OVER_B};
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    struct vc_strided s = {.kind = kinds[kind], .scale = 1, .n_dims = y->n_dims};
+
+    if (!y->real) {
+        vc_plan_fail(e, node, "it is computed from integers, which is not supported");
+        return;
+    }
+    memcpy(s.shape, y->shape, sizeof s.shape);
+    vc_plan_steps(y, y->n_dims, s.step[0]);
+    for (unsigned k = 0; k < 2; k++) {
+        vc_plan_steps(vc_plan_in(e, node, k), y->n_dims, s.step[1 + k]);
+        s.refs[1 + k] = vc_plan_data(e, node, k);
+    }
+    s.refs[0] = vc_plan_make(e, node, 0, true);
+    vc_plan_strided(e, node, &s, false);
+}
+
+/* The gradient of input k: a term for each element of the output, summed up where the input was broadcast.
+ *     a + b: dy, dy      a - b: dy, -dy      a b: dy b, dy a      a / b: dy / b, -dy a / (b b) */
+static void pair_gradient(struct vc_engine *e, uint32_t node, enum pair kind, unsigned k)
+{
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    const struct vc_plan_value *x = vc_plan_in(e, node, k);
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = kind == PAIR_SUB && k == 1 ? -1 : 1, .n_dims = y->n_dims};
+    bool over = x->n == y->n;
+    bool add;
+
+    memcpy(s.shape, y->shape, sizeof s.shape);
+    vc_plan_steps(x, y->n_dims, s.step[0]);
+    for (unsigned d = 0; d < y->n_dims; d++) {
+        s.reduced[d] = y->shape[d] != 1 && s.step[0][d] == 0;
+    }
+    vc_plan_steps(y, y->n_dims, s.step[1]);
+    s.refs[1] = vc_plan_grad(e, node, 0);
+    if (kind == PAIR_MUL || (kind == PAIR_DIV && k == 0)) {
+        s.kind = kind == PAIR_MUL ? VC_SUM_A_TIMES_B : VC_SUM_A_OVER_B;
+        vc_plan_steps(vc_plan_in(e, node, 1 - k), y->n_dims, s.step[2]);
+        s.refs[2] = vc_plan_data(e, node, 1 - k);
+    } else if (kind == PAIR_DIV) {
+        s.kind = VC_SUM_QUOTIENT_D2;
+        for (unsigned v = 0; v < 2; v++) {
+            vc_plan_steps(vc_plan_in(e, node, v), y->n_dims, s.step[2 + v]);
+            s.refs[2 + v] = vc_plan_data(e, node, v);
+        }
+    }
+    s.refs[0] = vc_plan_grad_to(e, node, k, over && k == 0, &add);
+    if (s.refs[0].kind == VC_REF_ARENA && s.refs[0].index == s.refs[1].index && !add && s.kind == VC_SUM_A) {
+        return; /* it is the gradient of the output itself */
+    }
+    vc_plan_strided(e, node, &s, add);
+}
+
+/* The second one first: that of the first may take the place of dy. */
+static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
+{
+    for (unsigned k = 2; k-- > 0;) {
+        if (vc_plan_trained(e, node, k)) {
+            pair_gradient(e, node, kind, k);
+        }
+    }
+}
+
+#define PAIR(id, kind)                                                                        \
+    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
+    {                                                                                         \
+        return pair_saves(e, node, kind);                                                     \
+    }                                                                                         \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
+    {                                                                                         \
+        pair_forward(e, node, kind);                                                          \
+    }                                                                                         \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
+    {                                                                                         \
+        pair_backward(e, node, kind);                                                         \
+    }
+
+PAIR(add, PAIR_ADD)
+PAIR(sub, PAIR_SUB)
+PAIR(div, PAIR_DIV)
+
+unsigned vc_train_saves_mul(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    return vc_plan_is_swish(e, (uint32_t)(node - e->graph->nodes)) ? unary_saves(VC_UNARY_SWISH)
+                                                                   : pair_saves(e, node, PAIR_MUL);
+}
+
+void vc_train_forward_mul(struct vc_engine *e, uint32_t node)
+{
+    if (vc_plan_is_swish(e, node)) {
+        unary_forward(e, node, VC_UNARY_SWISH, 0, 0);
+    } else {
+        pair_forward(e, node, PAIR_MUL);
+    }
+}
+
+void vc_train_backward_mul(struct vc_engine *e, uint32_t node)
+{
+    if (vc_plan_is_swish(e, node)) {
+        unary_backward(e, node, VC_UNARY_SWISH, 0, 0);
+    } else {
+        pair_backward(e, node, PAIR_MUL);
+    }
+}
+
+/* ---- sums and means along axes ---- */
+
+/* Which dimensions go, and what one term counts for; false: a problem was noted. */
+static bool reduce_axes(struct vc_engine *e, uint32_t node, bool *reduced, double *scale)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    int64_t axes[VC_GRAPH_MAX_DIMS];
+    double terms = 1;
+    size_t n_axes;
+
+    if (!x->real || !vc_plan_ints(e, node, 1, axes, VC_GRAPH_MAX_DIMS, &n_axes)) {
+        vc_plan_fail(e, node,
+                     x->real ? "its axes are computed; constants are needed"
+                             : "it is computed from integers, which is not supported");
+        return false;
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        reduced[k] = strcmp(n->op, "GlobalAveragePool") == 0
+                         ? k >= 2
+                         : n_axes == 0 && vc_plan_int(n, "noop_with_empty_axes", 0) == 0;
+    }
+    for (size_t k = 0; k < n_axes; k++) {
+        reduced[vc_plan_axis(axes[k], x->n_dims)] = true;
+    }
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        terms *= reduced[k] ? (double)x->shape[k] : 1;
+    }
+    *scale = strcmp(n->op, "ReduceSum") == 0 ? 1 : 1 / terms;
+    return true;
+}
+
+/* The steps of the result along the dimensions of x. */
+static void reduced_steps(const struct vc_plan_value *x, const bool *reduced, int64_t *step)
+{
+    int64_t all = 1;
+
+    for (unsigned k = x->n_dims; k-- > 0;) {
+        step[k] = reduced[k] ? 0 : all;
+        all *= reduced[k] ? 1 : x->shape[k];
+    }
+}
+
+unsigned vc_train_saves_reduce_sum(const struct vc_engine *e, const struct vc_graph_node *node)
+{
+    (void)e;
+    (void)node;
+    return 0;
+}
+
+void vc_train_forward_reduce_sum(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    struct vc_strided s = {.kind = VC_SUM_A, .n_dims = x->n_dims};
+
+    if (!reduce_axes(e, node, s.reduced, &s.scale)) {
+        return;
+    }
+    memcpy(s.shape, x->shape, sizeof s.shape);
+    reduced_steps(x, s.reduced, s.step[0]);
+    vc_plan_steps(x, x->n_dims, s.step[1]);
+    s.refs[1] = vc_plan_data(e, node, 0);
+    s.refs[0] = vc_plan_make(e, node, 0, false);
+    vc_plan_strided(e, node, &s, false);
+}
+
+/* Each element gets the gradient of the sum that it is in. */
+void vc_train_backward_reduce_sum(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    struct vc_strided s = {.kind = VC_SUM_A, .n_dims = x->n_dims};
+    bool reduced[VC_GRAPH_MAX_DIMS];
+    bool add;
+
+    if (!x->trained || !reduce_axes(e, node, reduced, &s.scale)) {
+        return;
+    }
+    memcpy(s.shape, x->shape, sizeof s.shape);
+    vc_plan_steps(x, x->n_dims, s.step[0]);
+    reduced_steps(x, reduced, s.step[1]);
+    s.refs[1] = vc_plan_grad(e, node, 0);
+    s.refs[0] = vc_plan_grad_to(e, node, 0, false, &add);
+    vc_plan_strided(e, node, &s, add);
+}
+
+#define SAME_AS_SUM(id)                                                                       \
+    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
+    {                                                                                         \
+        return vc_train_saves_reduce_sum(e, node);                                            \
+    }                                                                                         \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
+    {                                                                                         \
+        vc_train_forward_reduce_sum(e, node);                                                 \
+    }                                                                                         \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
+    {                                                                                         \
+        vc_train_backward_reduce_sum(e, node);                                                \
+    }
+
+SAME_AS_SUM(reduce_mean)
+SAME_AS_SUM(global_average_pool)
+
+/* ---- Softmax ---- */
+
+static struct vc_args_softmax *softmax_args(struct vc_engine *e, uint32_t node, bool logarithm)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    unsigned axis = vc_plan_axis(vc_plan_int(vc_plan_node(e, node), "axis", -1), x->n_dims);
+    struct vc_args_softmax *args = vc_plan_args(e, sizeof *args);
+
+    if (args != NULL) {
+        args->size = (uint64_t)x->shape[axis];
+        args->inner = vc_plan_count(x, axis + 1, x->n_dims);
+        args->rows = x->n / args->size;
+        args->rows_per_block = args->size >= VC_ELEMENTS_PER_BLOCK ? 1 : VC_ELEMENTS_PER_BLOCK / args->size;
+        args->logarithm = logarithm;
+    }
+    return args;
+}
+
+static void softmax_forward(struct vc_engine *e, uint32_t node, bool logarithm)
+{
+    struct vc_args_softmax *args = softmax_args(e, node, logarithm);
+    struct vc_ref refs[2];
+
+    if (args != NULL) {
+        refs[0] = vc_plan_data(e, node, 0);
+        refs[1] = vc_plan_make(e, node, 0, true);
+        vc_plan_emit(e, node, VC_LOOP_softmax, vc_plan_blocks(args->rows, args->rows_per_block), args, false, refs, 2);
+    }
+}
+
+static void softmax_backward(struct vc_engine *e, uint32_t node, bool logarithm)
+{
+    struct vc_args_softmax *args = softmax_args(e, node, logarithm);
+    struct vc_ref refs[3];
+    bool add;
+
+    if (args != NULL && vc_plan_trained(e, node, 0)) {
+        refs[0] = vc_plan_out(e, node, 0)->data;
+        refs[1] = vc_plan_grad(e, node, 0);
+        refs[2] = vc_plan_grad_to(e, node, 0, true, &add);
+        vc_plan_emit(e, node, VC_LOOP_softmax_backward, vc_plan_blocks(args->rows, args->rows_per_block), args, add,
+                     refs, 3);
+    }
+}
+
+#define SOFTMAX(id, logarithm)                                                                \
+    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
+    {                                                                                         \
+        (void)e;                                                                              \
+        (void)node;                                                                           \
+        return VC_SAVES_OUT;                                                                  \
+    }                                                                                         \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
+    {                                                                                         \
+        softmax_forward(e, node, logarithm);                                                  \
+    }                                                                                         \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
+    {                                                                                         \
+        softmax_backward(e, node, logarithm);                                                 \
+    }
+
+SOFTMAX(softmax, false)
+SOFTMAX(log_softmax, true)

@@ -1,0 +1,545 @@
+/* plan_move.c - operators that put elements elsewhere, and views, which leave them where they are. */
+#include <math.h>
+#include <string.h>
+
+#include "engine/plan_ops.h"
+
+/* ---- views ---- */
+
+#define VIEW(id)                                                                              \
+    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
+    {                                                                                         \
+        (void)e;                                                                              \
+        (void)node;                                                                           \
+        return 0;                                                                             \
+    }                                                                                         \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
+    {                                                                                         \
+        (void)e;                                                                              \
+        (void)node;                                                                           \
+    }                                                                                         \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
+    {                                                                                         \
+        (void)e;                                                                              \
+        (void)node;                                                                           \
+    }
+
+VIEW(identity)
+VIEW(flatten)
+VIEW(reshape)
+VIEW(squeeze)
+VIEW(unsqueeze)
+
+/* ---- copies of a part of one array into a part of another ---- */
+
+/* What is walked, and the steps through the input and the output. */
+struct part {
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    int64_t in_step[VC_GRAPH_MAX_DIMS], out_step[VC_GRAPH_MAX_DIMS];
+    int64_t in_base, out_base;
+};
+
+/* All of x, in its order. */
+static struct part part_of(const struct vc_plan_value *x)
+{
+    struct part p = {.n_dims = x->n_dims};
+    int64_t all = 1;
+
+    for (unsigned k = x->n_dims; k-- > 0;) {
+        p.shape[k] = x->shape[k];
+        p.in_step[k] = all;
+        p.out_step[k] = all;
+        all *= x->shape[k];
+    }
+    return p;
+}
+
+static void copy_part(struct vc_engine *e, uint32_t node, const struct part *p, struct vc_ref from, struct vc_ref to)
+{
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = p->n_dims, .refs = {to, from}};
+
+    memcpy(s.shape, p->shape, sizeof s.shape);
+    memcpy(s.step[0], p->out_step, sizeof s.step[0]);
+    memcpy(s.step[1], p->in_step, sizeof s.step[1]);
+    s.base[0] = p->out_base;
+    s.base[1] = p->in_base;
+    vc_plan_strided(e, node, &s, false);
+}
+
+/* The other way, for gradients: from output k into input j. Where not all of the input is in a part, it is 0 first. */
+static void give_back(struct vc_engine *e, uint32_t node, const struct part *p, unsigned k, unsigned j)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, j);
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = p->n_dims};
+    uint64_t n = 1;
+    bool add;
+
+    s.refs[1] = vc_plan_grad(e, node, k);
+    if (!x->trained || s.refs[1].kind == VC_REF_NONE) {
+        return;
+    }
+    s.refs[0] = vc_plan_grad_to(e, node, j, false, &add);
+    for (unsigned d = 0; d < p->n_dims; d++) {
+        n *= (uint64_t)p->shape[d];
+        s.reduced[d] = p->in_step[d] == 0 && p->shape[d] != 1; /* it comes several times */
+        n /= s.reduced[d] ? (uint64_t)p->shape[d] : 1;
+    }
+    if (!add && n != x->n) {
+        struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
+
+        if (args != NULL) {
+            *args = (struct vc_args_unary){.n = x->n, .a = 0};
+            vc_plan_emit(e, node, VC_LOOP_fill, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, false, s.refs, 1);
+        }
+        add = true;
+    }
+    memcpy(s.shape, p->shape, sizeof s.shape);
+    memcpy(s.step[0], p->in_step, sizeof s.step[0]);
+    memcpy(s.step[1], p->out_step, sizeof s.step[1]);
+    s.base[0] = p->in_base;
+    s.base[1] = p->out_base;
+    vc_plan_strided(e, node, &s, add);
+}
+
+#define SAVES_NOTHING(id)                                                                     \
+    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
+    {                                                                                         \
+        (void)e;                                                                              \
+        (void)node;                                                                           \
+        return 0;                                                                             \
+    }
+
+/* One input and one output. */
+#define MOVE(id, find)                                                     \
+    SAVES_NOTHING(id)                                                      \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)         \
+    {                                                                      \
+        struct part p;                                                     \
+                                                                           \
+        if (reals(e, node) && find(e, node, &p)) {                         \
+            struct vc_ref from = vc_plan_data(e, node, 0);                 \
+                                                                           \
+            copy_part(e, node, &p, from, vc_plan_make(e, node, 0, false)); \
+        }                                                                  \
+    }                                                                      \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)        \
+    {                                                                      \
+        struct part p;                                                     \
+                                                                           \
+        if (find(e, node, &p)) {                                           \
+            give_back(e, node, &p, 0, 0);                                  \
+        }                                                                  \
+    }
+
+static bool reals(struct vc_engine *e, uint32_t node)
+{
+    if (!vc_plan_in(e, node, 0)->real) {
+        vc_plan_fail(e, node, "it is computed from integers, which is not supported");
+        return false;
+    }
+    return true;
+}
+
+static bool find_transpose(struct vc_engine *e, uint32_t node, struct part *p)
+{
+    const struct vc_graph_attr *perm = vc_plan_attr(vc_plan_node(e, node), "perm");
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    struct part x = part_of(vc_plan_in(e, node, 0));
+
+    *p = part_of(y);
+    for (unsigned k = 0; k < p->n_dims; k++) {
+        p->in_step[k] = x.in_step[perm != NULL ? (unsigned)perm->ints[k] : p->n_dims - 1 - k];
+    }
+    return true;
+}
+
+static bool find_expand(struct vc_engine *e, uint32_t node, struct part *p)
+{
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+
+    *p = part_of(y);
+    vc_plan_steps(vc_plan_in(e, node, 0), y->n_dims, p->in_step);
+    return true;
+}
+
+/* Where a slice begins or ends, in the elements that there are: low to high. */
+static int64_t within(int64_t at, int64_t size, int64_t low, int64_t high)
+{
+    at = at < 0 ? (at < -size ? low : at + size) : at;
+    return at < low ? low : at > high ? high : at;
+}
+
+static bool find_slice(struct vc_engine *e, uint32_t node, struct part *p)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    int64_t ints[4][VC_GRAPH_MAX_DIMS];
+    size_t n[4];
+    struct part of = part_of(x);
+
+    *p = part_of(y);
+    memcpy(p->in_step, of.in_step, sizeof p->in_step);
+    for (unsigned k = 0; k < 4; k++) {
+        if (!vc_plan_ints(e, node, k + 1, ints[k], VC_GRAPH_MAX_DIMS, &n[k])) {
+            vc_plan_fail(e, node, "where it begins and ends is computed from values; constants are needed");
+            return false;
+        }
+    }
+    for (size_t k = 0; k < n[0]; k++) {
+        unsigned axis = n[2] != 0 ? vc_plan_axis(ints[2][k], x->n_dims) : (unsigned)k;
+        int64_t step = n[3] != 0 ? ints[3][k] : 1;
+        int64_t size = x->shape[axis];
+
+        p->in_base += within(ints[0][k], size, 0, step < 0 ? size - 1 : size) * of.in_step[axis];
+        p->in_step[axis] *= step;
+    }
+    return true;
+}
+
+MOVE(transpose, find_transpose)
+MOVE(expand, find_expand)
+MOVE(slice, find_slice)
+
+/* ---- Concat and Split: a part for each input or output ---- */
+
+/* Part k of y along the axis, as x. */
+static struct part part_along(const struct vc_plan_value *whole, const struct vc_plan_value *piece, unsigned axis,
+                              int64_t at)
+{
+    struct part p = part_of(piece);
+    struct part of = part_of(whole);
+
+    memcpy(p.out_step, of.in_step, sizeof p.out_step);
+    p.out_base = at * of.in_step[axis];
+    return p;
+}
+
+SAVES_NOTHING(concat)
+
+static void concat(struct vc_engine *e, uint32_t node, bool backward)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    unsigned axis = vc_plan_axis(vc_plan_int(n, "axis", 0), y->n_dims);
+    struct vc_ref out = {0};
+    int64_t at = 0;
+
+    if (!backward && !reals(e, node)) {
+        return;
+    }
+    if (!backward) {
+        out = vc_plan_make(e, node, 0, false);
+    }
+    for (unsigned k = 0; k < n->n_inputs; k++) {
+        const struct vc_plan_value *x = vc_plan_in(e, node, k);
+        struct part p = part_along(y, x, axis, at);
+
+        at += x->shape[axis];
+        if (backward) {
+            give_back(e, node, &p, 0, k);
+        } else {
+            struct vc_ref from = vc_plan_data(e, node, k);
+
+            copy_part(e, node, &p, from, out);
+        }
+    }
+}
+
+void vc_train_forward_concat(struct vc_engine *e, uint32_t node)
+{
+    concat(e, node, false);
+}
+
+void vc_train_backward_concat(struct vc_engine *e, uint32_t node)
+{
+    concat(e, node, true);
+}
+
+SAVES_NOTHING(split)
+
+static void split(struct vc_engine *e, uint32_t node, bool backward)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    unsigned axis = vc_plan_axis(vc_plan_int(n, "axis", 0), x->n_dims);
+    int64_t at = 0;
+
+    if (!backward && !reals(e, node)) {
+        return;
+    }
+    for (unsigned k = 0; k < n->n_outputs; k++) {
+        const struct vc_plan_value *y = vc_plan_out(e, node, k);
+        struct part p;
+        struct part turned;
+
+        if (y == NULL) {
+            vc_plan_fail(e, node, "an output of it has no name");
+            return;
+        }
+        p = part_along(x, y, axis, at);
+        at += y->shape[axis];
+        if (!backward && !y->made) {
+            continue;
+        }
+        turned = p;
+        memcpy(turned.in_step, p.out_step, sizeof turned.in_step);
+        memcpy(turned.out_step, p.in_step, sizeof turned.out_step);
+        turned.in_base = p.out_base;
+        turned.out_base = 0;
+        if (backward) {
+            give_back(e, node, &turned, k, 0);
+        } else {
+            struct vc_ref from = vc_plan_data(e, node, 0);
+
+            copy_part(e, node, &turned, from, vc_plan_make(e, node, k, false));
+        }
+    }
+}
+
+void vc_train_forward_split(struct vc_engine *e, uint32_t node)
+{
+    split(e, node, false);
+}
+
+void vc_train_backward_split(struct vc_engine *e, uint32_t node)
+{
+    split(e, node, true);
+}
+
+/* ---- Pad and Resize: for each dimension, where an index of the output is in the input ---- */
+
+static struct vc_args_mapped *map_begin(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    struct vc_args_mapped *args = vc_plan_args(e, sizeof *args);
+
+    if (args == NULL) {
+        return NULL;
+    }
+    args->n_dims = x->n_dims;
+    args->n_in = x->n;
+    args->n_out = y->n;
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        int64_t *map = vc_plan_args(e, (size_t)y->shape[k] * sizeof *map);
+
+        if (map == NULL) {
+            return NULL;
+        }
+        args->in[k] = x->shape[k];
+        args->out[k] = y->shape[k];
+        for (int64_t i = 0; i < y->shape[k]; i++) {
+            map[i] = i;
+        }
+        args->map[k] = map;
+    }
+    return args;
+}
+
+/* The lists of places from the maps. */
+static bool map_back(struct vc_engine *e, struct vc_args_mapped *args)
+{
+    for (unsigned k = 0; k < args->n_dims; k++) {
+        int64_t *first = vc_plan_args(e, ((size_t)args->in[k] + 1) * sizeof *first);
+        int64_t *list = vc_plan_args(e, (size_t)args->out[k] * sizeof *list);
+        int64_t n = 0;
+
+        if (first == NULL || list == NULL) {
+            return false;
+        }
+        for (int64_t at = 0; at < args->in[k]; at++) {
+            first[at] = n;
+            for (int64_t i = 0; i < args->out[k]; i++) {
+                if (args->map[k][i] == at) {
+                    list[n++] = i;
+                }
+            }
+        }
+        first[args->in[k]] = n;
+        args->back[k] = first;
+        args->back_list[k] = list;
+    }
+    return true;
+}
+
+typedef struct vc_args_mapped *find_map(struct vc_engine *e, uint32_t node);
+
+static void mapped_forward(struct vc_engine *e, uint32_t node, find_map *find)
+{
+    struct vc_args_mapped *args = reals(e, node) ? find(e, node) : NULL;
+    struct vc_ref refs[2];
+
+    if (args != NULL) {
+        refs[0] = vc_plan_data(e, node, 0);
+        refs[1] = vc_plan_make(e, node, 0, false);
+        vc_plan_emit(e, node, VC_LOOP_mapped, vc_plan_blocks(args->n_out, VC_ELEMENTS_PER_BLOCK), args, false, refs, 2);
+    }
+}
+
+static void mapped_backward(struct vc_engine *e, uint32_t node, find_map *find)
+{
+    struct vc_args_mapped *args = vc_plan_trained(e, node, 0) ? find(e, node) : NULL;
+    struct vc_ref refs[2];
+    bool add;
+
+    if (args != NULL && map_back(e, args)) {
+        refs[0] = vc_plan_grad(e, node, 0);
+        refs[1] = vc_plan_grad_to(e, node, 0, false, &add);
+        vc_plan_emit(e, node, VC_LOOP_mapped_backward, vc_plan_blocks(args->n_in, VC_ELEMENTS_PER_BLOCK), args, add,
+                     refs, 2);
+    }
+}
+
+#define MAPPED(id, find)                                            \
+    SAVES_NOTHING(id)                                               \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        mapped_forward(e, node, find);                              \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        mapped_backward(e, node, find);                             \
+    }
+
+/* Which element of a dimension of `size` is at place `at` of the padded one; -1: none. */
+static int64_t padded_from(int64_t at, int64_t size, const char *mode)
+{
+    if (at >= 0 && at < size) {
+        return at;
+    }
+    if (*mode == 'c') { /* constant */
+        return -1;
+    }
+    if (*mode == 'e') { /* edge */
+        return at < 0 ? 0 : size - 1;
+    }
+    if (*mode == 'w') { /* wrap */
+        return at % size < 0 ? at % size + size : at % size;
+    }
+    if (size == 1) {
+        return 0;
+    }
+    at = (at < 0 ? -at : at) % (2 * (size - 1)); /* reflect: there and back */
+    return at < size ? at : 2 * (size - 1) - at;
+}
+
+static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
+{
+    const char *mode = vc_plan_string(vc_plan_node(e, node), "mode", "constant");
+    struct vc_args_mapped *args = map_begin(e, node);
+    int64_t pads[2 * VC_GRAPH_MAX_DIMS];
+    int64_t axes[VC_GRAPH_MAX_DIMS];
+    size_t n;
+    size_t n_axes;
+
+    if (args == NULL) {
+        return NULL;
+    }
+    if (!vc_plan_ints(e, node, 1, pads, 2 * VC_GRAPH_MAX_DIMS, &n) ||
+        !vc_plan_ints(e, node, 3, axes, VC_GRAPH_MAX_DIMS, &n_axes) ||
+        !vc_plan_number(e, node, 2, 0, &args->otherwise)) {
+        vc_plan_fail(e, node, "its pads or the value of the padding are computed; constants are needed");
+        return NULL;
+    }
+    for (size_t k = 0; k < n / 2; k++) {
+        unsigned axis = n_axes != 0 ? vc_plan_axis(axes[k], args->n_dims) : (unsigned)k;
+        int64_t *map = vc_plan_args(e, (size_t)args->out[axis] * sizeof *map);
+
+        if (map == NULL) {
+            return NULL;
+        }
+        for (int64_t i = 0; i < args->out[axis]; i++) {
+            map[i] = padded_from(i - pads[k], args->in[axis], mode);
+        }
+        args->map[axis] = map;
+    }
+    return args;
+}
+
+/* Where place `at` of `out` lies between the elements of `in`. */
+static double resize_place(const char *mode, int64_t at, int64_t in, int64_t out, double scale)
+{
+    double x = (double)at;
+
+    if (strcmp(mode, "align_corners") == 0) {
+        return out == 1 ? 0 : x * (double)(in - 1) / (double)(out - 1);
+    }
+    if (strcmp(mode, "asymmetric") == 0) {
+        return x / scale;
+    }
+    if (strcmp(mode, "pytorch_half_pixel") == 0 && out == 1) {
+        return 0;
+    }
+    if (strcmp(mode, "half_pixel_symmetric") == 0) { /* the middle stays, although the size was rounded down */
+        return (double)in / 2 * (1 - (double)out / (scale * (double)in)) + (x + 0.5) / scale - 0.5;
+    }
+    return (x + 0.5) / scale - 0.5;
+}
+
+static int64_t resize_nearest(const char *how, double place, int64_t size)
+{
+    double at = strcmp(how, "floor") == 0               ? floor(place)
+                : strcmp(how, "ceil") == 0              ? ceil(place)
+                : strcmp(how, "round_prefer_ceil") == 0 ? floor(place + 0.5)
+                                                        : ceil(place - 0.5);
+
+    return at < 0 ? 0 : at > (double)(size - 1) ? size - 1 : (int64_t)at;
+}
+
+/* The scales that the node states, for each dimension; where it states sizes, they are quotients of these. */
+static bool resize_scales(struct vc_engine *e, uint32_t node, double *scale)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_graph_attr *axes = vc_plan_attr(n, "axes");
+    const struct vc_graph_value *given;
+
+    for (unsigned k = 0; k < x->n_dims; k++) {
+        scale[k] = (double)vc_plan_out(e, node, 0)->shape[k] / (double)x->shape[k];
+    }
+    if (n->n_inputs > 3 && n->inputs[3] != VC_NO_VALUE) {
+        return true;
+    }
+    given = &e->graph->values[n->inputs[2]];
+    if (given->kind != VC_VALUE_CONSTANT) {
+        return false;
+    }
+    for (int64_t k = 0; k < given->shape[0].size; k++) {
+        scale[axes != NULL ? vc_plan_axis(axes->ints[k], x->n_dims) : (unsigned)k] = ((const double *)given->data)[k];
+    }
+    return true;
+}
+
+static struct vc_args_mapped *find_resize(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const char *mode = vc_plan_string(n, "coordinate_transformation_mode", "half_pixel");
+    const char *how = vc_plan_string(n, "nearest_mode", "round_prefer_floor");
+    struct vc_args_mapped *args = map_begin(e, node);
+    double scale[VC_GRAPH_MAX_DIMS];
+
+    if (args == NULL) {
+        return NULL;
+    }
+    if (strcmp(vc_plan_string(n, "mode", "nearest"), "nearest") != 0 || !resize_scales(e, node, scale)) {
+        vc_plan_fail(e, node, "mode '%s' cannot be trained; nearest with constant scales or sizes can",
+                     vc_plan_string(n, "mode", "nearest"));
+        return NULL;
+    }
+    for (unsigned k = 0; k < args->n_dims; k++) {
+        int64_t *map = vc_plan_args(e, (size_t)args->out[k] * sizeof *map);
+
+        if (map == NULL) {
+            return NULL;
+        }
+        for (int64_t i = 0; i < args->out[k]; i++) {
+            map[i] = resize_nearest(how, resize_place(mode, i, args->in[k], args->out[k], scale[k]), args->in[k]);
+        }
+        args->map[k] = map;
+    }
+    return args;
+}
+
+MAPPED(pad, find_pad)
+MAPPED(resize, find_resize)

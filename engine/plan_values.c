@@ -1,0 +1,572 @@
+/* plan_values.c - what operators ask while a program is made: shapes, attributes, memory, gradients, instructions. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "engine/train_program.h"
+
+void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    char text[VC_MESSAGE_BYTES];
+    char *problem;
+    va_list args;
+
+    if (e->n_problems == VC_GRAPH_MAX_PROBLEMS) {
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    problem = vc_arena_printf(e->ctx, &e->arena, "%s '%s': %s", n->op,
+                              n->name[0] != '\0' ? n->name : e->graph->values[n->outputs[0]].name, text);
+    if (problem == NULL) {
+        e->status = VC_E_NOMEM;
+        return;
+    }
+    e->problems[e->n_problems++] = problem;
+}
+
+struct vc_plan_value *vc_plan_in(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+
+    return k >= n->n_inputs || n->inputs[k] == VC_NO_VALUE ? NULL : &e->values[n->inputs[k]];
+}
+
+struct vc_plan_value *vc_plan_out(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+
+    return k >= n->n_outputs || n->outputs[k] == VC_NO_VALUE ? NULL : &e->values[n->outputs[k]];
+}
+
+bool vc_plan_trained(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, k);
+
+    return x != NULL && x->trained;
+}
+
+uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned end)
+{
+    uint64_t n = 1;
+
+    for (unsigned k = first; k < end; k++) {
+        n *= (uint64_t)x->shape[k];
+    }
+    return n;
+}
+
+/* ---- attributes and numbers ---- */
+
+const struct vc_graph_attr *vc_plan_attr(const struct vc_graph_node *node, const char *name)
+{
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        if (strcmp(node->attrs[k].name, name) == 0) {
+            return &node->attrs[k];
+        }
+    }
+    return NULL;
+}
+
+int64_t vc_plan_int(const struct vc_graph_node *node, const char *name, int64_t otherwise)
+{
+    const struct vc_graph_attr *attr = vc_plan_attr(node, name);
+
+    return attr == NULL ? otherwise : attr->i;
+}
+
+double vc_plan_float(const struct vc_graph_node *node, const char *name, double otherwise)
+{
+    const struct vc_graph_attr *attr = vc_plan_attr(node, name);
+
+    return attr == NULL ? otherwise : attr->f;
+}
+
+const char *vc_plan_string(const struct vc_graph_node *node, const char *name, const char *otherwise)
+{
+    const struct vc_graph_attr *attr = vc_plan_attr(node, name);
+
+    return attr == NULL ? otherwise : attr->s;
+}
+
+unsigned vc_plan_axis(int64_t axis, unsigned n_dims)
+{
+    return (unsigned)(axis < 0 ? axis + (int64_t)n_dims : axis);
+}
+
+/* How many elements a value that is no result has; -1: not known. */
+static int64_t elements_of(const struct vc_engine *e, uint32_t v)
+{
+    const struct vc_graph_value *value = &e->graph->values[v];
+    int64_t n = 1;
+
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        int64_t size = vc_dim_value(&e->graph->dims, value->shape[k]);
+
+        if (size < 0 || __builtin_mul_overflow(n, size, &n)) {
+            return -1;
+        }
+    }
+    return n;
+}
+
+bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *ints, size_t capacity, size_t *n)
+{
+    const struct vc_graph_node *is = vc_plan_node(e, node);
+    uint32_t v = k < is->n_inputs ? is->inputs[k] : VC_NO_VALUE;
+    int64_t count;
+
+    *n = 0;
+    if (v == VC_NO_VALUE) {
+        return true;
+    }
+    count = elements_of(e, v);
+    if (count < 0 || (uint64_t)count > capacity || e->graph->values[v].dtype == VC_DTYPE_F32) {
+        return false;
+    }
+    *n = (size_t)count;
+    for (size_t i = 0; i < *n; i++) {
+        if (e->graph->values[v].kind == VC_VALUE_CONSTANT) {
+            ints[i] = ((const int64_t *)e->graph->values[v].data)[i];
+        } else if (e->graph->facts[v].elems != NULL) {
+            ints[i] = vc_dim_value(&e->graph->dims, e->graph->facts[v].elems[i]);
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool vc_plan_number(const struct vc_engine *e, uint32_t node, unsigned k, double otherwise, double *number)
+{
+    const struct vc_graph_node *is = vc_plan_node(e, node);
+    const struct vc_graph_value *value;
+
+    *number = otherwise;
+    if (k >= is->n_inputs || is->inputs[k] == VC_NO_VALUE) {
+        return true;
+    }
+    value = &e->graph->values[is->inputs[k]];
+    if (value->kind != VC_VALUE_CONSTANT || elements_of(e, is->inputs[k]) != 1) {
+        return false;
+    }
+    *number = value->dtype == VC_DTYPE_F32 ? *(const double *)value->data : (double)*(const int64_t *)value->data;
+    return true;
+}
+
+/* ---- memory ---- */
+
+struct vc_ref vc_plan_buffer(struct vc_engine *e, uint64_t n, size_t element_bytes)
+{
+    struct vc_ref ref = {.kind = VC_REF_ARENA, .index = (uint32_t)e->n_buffers};
+    uint64_t bytes;
+
+    if (e->status != VC_OK) {
+        return (struct vc_ref){0};
+    }
+    if (!vc_mul_u64(n, element_bytes, &bytes) || bytes > (uint64_t)1 << 60) {
+        e->status = vc_fail(e->ctx, VC_E_FORMAT, "the sizes of values overflow");
+        return (struct vc_ref){0};
+    }
+    if (e->n_buffers == e->buffer_capacity) {
+        size_t capacity = 2 * e->buffer_capacity + 64;
+        struct vc_buffer *more = vc_alloc_array(e->ctx, VC_TAG_MISC, capacity, sizeof *more);
+
+        if (more == NULL) {
+            e->status = VC_E_NOMEM;
+            return (struct vc_ref){0};
+        }
+        if (e->n_buffers != 0) {
+            memcpy(more, e->buffers, e->n_buffers * sizeof *more);
+        }
+        vc_free(e->ctx, e->buffers);
+        e->buffers = more;
+        e->buffer_capacity = capacity;
+    }
+    e->buffers[e->n_buffers++] = (struct vc_buffer){.size_bytes = bytes, .first = UINT64_MAX};
+    return ref;
+}
+
+struct vc_ref vc_plan_reals(struct vc_engine *e, uint64_t n)
+{
+    return vc_plan_buffer(e, n, vc_real_bytes(e->weights->precision));
+}
+
+struct vc_ref vc_plan_scratch(struct vc_engine *e, uint64_t n)
+{
+    uint64_t all;
+
+    if (!vc_mul_u64(n, e->n_workers, &all)) {
+        all = UINT64_MAX;
+    }
+    return vc_plan_reals(e, all);
+}
+
+/* Elements of the parameter lie together, in its own order. */
+static bool lies_as_it_is(const struct vc_graph_param *param)
+{
+    return !param->transposed && (!param->sliced || param->axis == 0);
+}
+
+static uint64_t slice_offset(const struct vc_graph_param *param)
+{
+    uint64_t n = param->sliced ? param->first : 0;
+
+    for (unsigned k = 1; param->sliced && k < param->n_dims; k++) {
+        n *= param->shape[k];
+    }
+    return n;
+}
+
+/* Between the elements of a parameter in C order and those of its tensor: steps along the dimensions of the parameter,
+ * and where it begins. */
+static int64_t param_steps(const struct vc_graph_param *param, int64_t *step)
+{
+    int64_t all = 1;
+    int64_t base;
+
+    for (unsigned k = param->n_dims; k-- > 0;) {
+        step[k] = all;
+        all *= (int64_t)param->shape[k];
+    }
+    base = param->sliced ? (int64_t)param->first * step[param->axis] : 0;
+    if (param->transposed) {
+        int64_t last = step[param->n_dims - 1];
+
+        step[param->n_dims - 1] = step[param->n_dims - 2];
+        step[param->n_dims - 2] = last;
+    }
+    return base;
+}
+
+/* The parameter that input k is; NULL: it is none, or one of integers. */
+static const struct vc_graph_param *param_of(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
+
+    return value->kind == VC_VALUE_PARAMETER && value->dtype == VC_DTYPE_F32 ? &e->graph->params[value->param] : NULL;
+}
+
+bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base)
+{
+    const struct vc_graph_param *param = param_of(e, node, k);
+
+    if (param != NULL) {
+        *base = param_steps(param, step);
+    }
+    return param != NULL;
+}
+
+struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_param *param = param_of(e, node, k);
+
+    return vc_plan_working(e, node, e->weights->of_param[param - e->graph->params]);
+}
+
+struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_graph_param *param = param_of(e, node, k);
+    uint32_t weight;
+
+    if (param == NULL) {
+        return (struct vc_ref){0};
+    }
+    weight = e->weights->of_param[param - e->graph->params];
+    e->reached[weight] = true;
+    return (struct vc_ref){.kind = VC_REF_GRAD, .index = weight};
+}
+
+/* to = from, or to += from, one of them with the steps of the parameter in its tensor. */
+static void copy_param(struct vc_engine *e, uint32_t node, const struct vc_graph_param *param, bool to_tensor,
+                       struct vc_ref to, struct vc_ref from)
+{
+    const struct vc_plan_value *x = &e->values[param->value];
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = x->n_dims};
+    int64_t step = 1;
+
+    s.base[to_tensor ? 0 : 1] = param_steps(param, s.step[to_tensor ? 0 : 1]);
+    for (unsigned k = x->n_dims; k-- > 0;) {
+        s.shape[k] = x->shape[k];
+        s.step[to_tensor ? 1 : 0][k] = step;
+        step *= x->shape[k];
+    }
+    s.refs[0] = to;
+    s.refs[1] = from;
+    vc_plan_strided(e, node, &s, to_tensor);
+}
+
+struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
+{
+    struct vc_plan_value *x = vc_plan_in(e, node, k);
+    const struct vc_graph_value *value;
+    const struct vc_graph_param *param;
+    struct vc_ref whole;
+
+    if (x == NULL) {
+        return (struct vc_ref){0};
+    }
+    value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
+    if (value->kind != VC_VALUE_PARAMETER || x->data.kind != VC_REF_NONE) {
+        return e->values[x->root].data;
+    }
+    param = &e->graph->params[value->param];
+    whole = vc_plan_working(e, node, e->weights->of_param[value->param]);
+    if (lies_as_it_is(param)) {
+        whole.offset = slice_offset(param) * (x->real ? vc_real_bytes(e->weights->precision) : sizeof(int64_t));
+        x->data = whole;
+    } else if (!x->real) {
+        vc_plan_fail(e, node, "the integers of '%s' are transposed, which cannot be computed with", value->name);
+    } else {
+        x->data = vc_plan_reals(e, x->n);
+        copy_param(e, node, param, false, x->data, whole);
+    }
+    return x->data;
+}
+
+struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over)
+{
+    struct vc_plan_value *y = vc_plan_out(e, node, k);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    const struct vc_plan_value *root;
+
+    if (y == NULL) {
+        return (struct vc_ref){0};
+    }
+    if (over && x != NULL) {
+        root = &e->values[x->root];
+        if (root->data.kind == VC_REF_ARENA && !root->held && !root->kept && !(e->repeats && root->saved) &&
+            root->last_read == node && root->n == y->n && root->real == y->real) {
+            y->data = root->data;
+            return y->data;
+        }
+    }
+    y->data = y->real ? vc_plan_reals(e, y->n) : vc_plan_buffer(e, y->n, sizeof(int64_t));
+    return y->data;
+}
+
+struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    const struct vc_plan_value *y = vc_plan_out(e, node, k);
+
+    return y != NULL && e->values[y->root].has_grad ? e->values[y->root].grad : (struct vc_ref){0};
+}
+
+struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add)
+{
+    const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
+    struct vc_plan_value *root = &e->values[vc_plan_in(e, node, k)->root];
+    struct vc_ref from = vc_plan_grad(e, node, 0);
+
+    *add = true;
+    if (value->kind == VC_VALUE_PARAMETER && lies_as_it_is(&e->graph->params[value->param])) {
+        const struct vc_graph_param *param = &e->graph->params[value->param];
+        uint32_t weight = e->weights->of_param[value->param];
+
+        e->reached[weight] = true;
+        return (struct vc_ref){
+            .kind = VC_REF_GRAD, .index = weight, .offset = slice_offset(param) * vc_real_bytes(e->weights->precision)};
+    }
+    if (root->has_grad) {
+        return root->grad;
+    }
+    *add = false;
+    root->has_grad = true;
+    root->grad = over && from.kind == VC_REF_ARENA ? from : vc_plan_reals(e, root->n);
+    return root->grad;
+}
+
+void vc_plan_give_grads(struct vc_engine *e)
+{
+    for (uint32_t p = 0; p < e->graph->n_params; p++) {
+        const struct vc_graph_param *param = &e->graph->params[p];
+        const struct vc_plan_value *x = &e->values[param->value];
+        uint32_t weight = e->weights->of_param[p];
+
+        if (x->has_grad) {
+            copy_param(e, 0, param, true, (struct vc_ref){.kind = VC_REF_GRAD, .index = weight}, x->grad);
+            e->reached[weight] = true;
+        }
+    }
+}
+
+/* ---- instructions ---- */
+
+void *vc_plan_args(struct vc_engine *e, size_t bytes)
+{
+    void *args = e->status == VC_OK ? vc_arena_alloc(e->ctx, &e->arena, bytes) : NULL;
+
+    if (args == NULL) {
+        e->status = VC_E_NOMEM;
+        return NULL;
+    }
+    memset(args, 0, bytes);
+    return args;
+}
+
+static bool grow(struct vc_engine *e)
+{
+    size_t capacity = 2 * e->capacity + 64;
+    struct vc_instruction *more;
+
+    if (e->n < e->capacity) {
+        return true;
+    }
+    more = vc_alloc_array(e->ctx, VC_TAG_MISC, capacity, sizeof *more);
+    if (more == NULL) {
+        e->status = VC_E_NOMEM;
+        return false;
+    }
+    if (e->n != 0) {
+        memcpy(more, e->instructions, e->n * sizeof *more);
+    }
+    vc_free(e->ctx, e->instructions);
+    e->instructions = more;
+    e->capacity = capacity;
+    return true;
+}
+
+void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
+{
+    if (ref.kind == VC_REF_ARENA) {
+        struct vc_buffer *buffer = &e->buffers[ref.index];
+
+        buffer->first = step < buffer->first ? step : buffer->first;
+        buffer->last = step > buffer->last ? step : buffer->last;
+    }
+}
+
+static void add_instruction(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs)
+{
+    struct vc_instruction *in;
+
+    if (e->status != VC_OK || instruction->call.args == NULL || !grow(e)) {
+        return;
+    }
+    in = &e->instructions[e->n++];
+    *in = *instruction;
+    for (unsigned k = 0; k < in->n_refs; k++) {
+        in->refs[k] = refs[k];
+        vc_plan_touch(e, refs[k], vc_plan_step(e, e->n - 1));
+    }
+}
+
+void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
+                  bool add, const struct vc_ref *refs, unsigned n_refs)
+{
+    static const char *const names[] = {
+#define LOOP(id, part) #id,
+#include "engine/train_loops.inc"
+#undef LOOP
+    };
+    struct vc_train_device *device = e->options.device;
+    int found = device != NULL ? device->table->find(names[loop]) : 0;
+
+    if (found < 0) {
+        vc_plan_fail(e, node, "the plug-in for the device has no instruction '%s'", names[loop]);
+        return;
+    }
+    add_instruction(e,
+                    &(struct vc_instruction){.run = e->loops[loop],
+                                             .loop = (int)loop,
+                                             .node = node,
+                                             .n_blocks = n_blocks,
+                                             .call = {.args = args, .add = add},
+                                             .n_refs = n_refs,
+                                             .device_loop = found},
+                    refs);
+}
+
+void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
+                      const struct vc_ref *refs, unsigned n_refs, unsigned n_written)
+{
+    add_instruction(e,
+                    &(struct vc_instruction){.run = run,
+                                             .loop = -1,
+                                             .node = node,
+                                             .n_blocks = 1,
+                                             .call = {.args = args},
+                                             .n_refs = n_refs,
+                                             .n_written = n_written},
+                    refs);
+}
+
+/* ---- walks with strides ---- */
+
+/* Dimensions that can be walked as one: those of the same kind that lie behind each other in all arrays. */
+static unsigned join(unsigned n, int64_t *size, int64_t step[4][VC_GRAPH_MAX_DIMS])
+{
+    unsigned to = 0;
+
+    for (unsigned k = 0; k < n; k++) {
+        bool joins = to > 0;
+
+        if (size[k] == 1) {
+            continue;
+        }
+        for (unsigned v = 0; joins && v < 4; v++) {
+            joins = step[v][to - 1] == step[v][k] * size[k];
+        }
+        to += !joins;
+        size[to - 1] = joins ? size[to - 1] * size[k] : size[k];
+        for (unsigned v = 0; v < 4; v++) {
+            step[v][to - 1] = step[v][k];
+        }
+    }
+    return to;
+}
+
+void vc_plan_strided(struct vc_engine *e, uint32_t node, const struct vc_strided *s, bool add)
+{
+    struct vc_args_strided *args = vc_plan_args(e, sizeof *args);
+    uint64_t terms = 1;
+
+    if (args == NULL) {
+        return;
+    }
+    args->kind = s->kind;
+    args->scale = s->scale;
+    args->n = 1;
+    for (unsigned k = 0; k < s->n_dims; k++) {
+        unsigned at = s->reduced[k] ? args->n_reduced++ : args->n_kept++;
+
+        (s->reduced[k] ? args->reduced : args->kept)[at] = s->shape[k];
+        for (unsigned v = 0; v < 4; v++) { /* arrays that are not there go along with a */
+            int64_t step = s->step[v != 0 && s->refs[v].kind == VC_REF_NONE ? 1 : v][k];
+
+            (s->reduced[k] ? args->reduced_step : args->kept_step)[v][at] = step;
+        }
+        args->n *= s->reduced[k] ? 1 : (uint64_t)s->shape[k];
+        terms *= s->reduced[k] ? (uint64_t)s->shape[k] : 1;
+    }
+    memcpy(args->base, s->base, sizeof args->base);
+    args->n_kept = join(args->n_kept, args->kept, args->kept_step);
+    args->n_reduced = join(args->n_reduced, args->reduced, args->reduced_step);
+    if (args->n_kept == 0) {
+        args->n_kept = 1;
+        args->kept[0] = 1;
+        for (unsigned v = 0; v < 4; v++) {
+            args->kept_step[v][0] = 0;
+        }
+    }
+    args->per_block = terms >= VC_ELEMENTS_PER_BLOCK ? 1 : VC_ELEMENTS_PER_BLOCK / terms;
+    if (args->n_reduced != 0 && args->kept_step[1][args->n_kept - 1] == 1 && args->per_block < 64) {
+        args->per_block = 64; /* columns are read side by side */
+    }
+    vc_plan_emit(e, node, VC_LOOP_strided_sum, vc_plan_blocks(args->n, args->per_block), args, add, s->refs, 4);
+}
+
+void vc_plan_steps(const struct vc_plan_value *x, unsigned n_dims, int64_t *step)
+{
+    int64_t all = 1;
+
+    for (unsigned k = 0; k < n_dims; k++) {
+        step[k] = 0;
+    }
+    for (unsigned k = x->n_dims; k-- > 0;) {
+        step[n_dims - x->n_dims + k] = x->shape[k] == 1 ? 0 : all;
+        all *= x->shape[k];
+    }
+}

@@ -1,0 +1,279 @@
+/* train_program.h - inside of an engine: buffers, instructions, and what makes them of a graph.
+ *
+ * An instruction is a loop over blocks that may run in any order and at the same time; the next one begins when all
+ * have ended. What it reads and writes are refs, which become pointers when memory is attached:
+ *
+ *     0  conv_forward   blocks 64   p: x, weights, bias, y, scratch
+ *     1  unary          blocks 13   p: y, y
+ *     2  max_pool       ...
+ *        (the loss, outside)
+ *     3  max_pool_backward ...
+ *
+ * A buffer of the arena lives from the first to the last instruction that refers to it. */
+#ifndef VC_DISTILL_TRAIN_PROGRAM_H
+#define VC_DISTILL_TRAIN_PROGRAM_H
+
+#include "core/base/arena.h"
+#include "core/base/crew.h"
+#include "engine/engine.h"
+#include "engine/train_loops.h"
+#include "graph/base/graph_state.h"
+
+#define VC_REFS VC_LOOP_PTRS
+
+enum vc_ref_kind { VC_REF_NONE = 0, VC_REF_ARENA, VC_REF_WEIGHT, VC_REF_GRAD, VC_REF_CONSTANT };
+
+struct vc_ref {
+    enum vc_ref_kind kind;
+    uint32_t index;  /* of the buffer or the weight */
+    uint64_t offset; /* bytes */
+};
+
+struct vc_instruction {
+    vc_train_loop run;
+    int loop; /* enum vc_train_loop_id; -1: a definition of graph/, whose last n_written refs are what it makes */
+    uint32_t node;
+    size_t n_blocks;
+    struct vc_train_call call; /* pointers are set by vc_engine_attach */
+    unsigned n_refs;
+    struct vc_ref refs[VC_REFS];
+    unsigned n_written;
+    /* On a device: */
+    int device_loop;
+    void *device_args;        /* arguments whose arrays are there */
+    uint64_t staged[VC_REFS]; /* of a definition: where in the staging memory its copies are */
+};
+
+/* A value of the graph while the program is made. */
+struct vc_plan_value {
+    bool made;     /* shape and data hold */
+    bool known;    /* it follows from sizes and constants: a constant of the program */
+    bool real;     /* floats; else int64_t */
+    bool trained;  /* its gradient is needed */
+    uint32_t root; /* the value whose elements it shows with another shape; itself */
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    uint64_t n;
+    struct vc_ref data;
+    struct vc_ref extra; /* what else the backward instructions of the node that makes it read */
+    /* Of a root: */
+    uint32_t last_read; /* the last node that reads the elements in the forward pass */
+    bool saved;         /* a backward instruction reads them */
+    bool kept;          /* what the forward pass left of them is read in the backward pass */
+    bool again;         /* they are computed again, in the part whose turn it is */
+    bool held;          /* nobody may write over them: inputs, weights, constants, outputs */
+    bool has_grad;      /* the gradient was begun */
+    struct vc_ref grad;
+};
+
+struct vc_engine {
+    struct vc_ctx *ctx;
+    const struct vc_graph *graph;
+    struct vc_weights *weights;
+    struct vc_engine_options options;
+    struct vc_arena arena; /* of what the program is made of; not the arena of values */
+    struct vc_crew *crew;
+    unsigned n_workers;
+    const vc_train_loop *loops; /* by enum vc_train_loop_id */
+
+    struct vc_plan_value *values; /* by value of the graph; NULL behind vc_engine_make */
+    bool *needed;                 /* nodes; the same */
+    uint32_t *parts; /* by node: which are computed again together; 0: not at all; NULL behind the making */
+    bool repeats;    /* instructions that are added compute a part again */
+    size_t n, capacity;
+    struct vc_instruction *instructions;
+    size_t n_forward; /* of them */
+    bool backward;    /* instructions that are added are behind the loss */
+    size_t n_buffers, buffer_capacity;
+    struct vc_buffer *buffers;
+    struct vc_buffer_plan plan;
+    uint64_t naive_bytes;
+    uint64_t macs, macs_again; /* of the forward pass; of what is computed again */
+    void *constants;           /* elements of the graph's constants */
+    uint64_t constant_bytes;
+    size_t n_inputs, n_outputs;
+    struct vc_engine_value *inputs, *outputs;
+    struct vc_ref *input_refs, *output_refs; /* data and gradient of each */
+    bool *reached;                           /* by weight: an instruction adds to its gradient */
+    struct vc_ref *working;                  /* by weight: its rounded copy (plan_round.c) */
+    const char *problems[VC_GRAPH_MAX_PROBLEMS];
+    size_t n_problems;
+    enum vc_status status; /* VC_E_NOMEM, or VC_OK */
+
+    struct vc_ctx define_ctx;     /* of the definitions that instructions run, one at a time */
+    enum vc_status define_status; /* of the last pass */
+    struct vc_engine_fault fault; /* the same */
+
+    atomic_size_t *next; /* by instruction: the next block that nobody has taken */
+    struct vc_engine_pass pass;
+
+    /* With options.device (engine_device.c): */
+    char *staging; /* host memory */
+    void *device_arena, *own;
+    uint64_t staging_bytes, own_bytes;
+    bool has_indices;  /* instructions may find an index out of range */
+    bool outputs_stay; /* on the device, with their gradients */
+};
+
+/* What the instructions need beside the arena: engine_device.c. */
+enum vc_status vc_engine_plan_device(struct vc_engine *e);
+void vc_engine_detach_device(struct vc_engine *e);
+enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t end);
+enum vc_status vc_engine_forward_device(struct vc_engine *e);
+enum vc_status vc_engine_backward_device(struct vc_engine *e);
+
+/* An operator. */
+struct vc_train_op {
+    const char *name;
+    unsigned data_inputs; /* bit k: the elements of input k are read; else they are known when the program is made */
+    /* Whether the backward instructions read the elements of inputs (bit k) or of output 0 (VC_SAVES_OUT). */
+    unsigned (*saves)(const struct vc_engine *e, const struct vc_graph_node *node);
+    void (*forward)(struct vc_engine *e, uint32_t node);
+    void (*backward)(struct vc_engine *e, uint32_t node); /* the gradient of its output is complete */
+    bool view; /* output 0 shows the elements of input 0; there are no instructions */
+};
+
+#define VC_SAVES_OUT 0x80000000u
+
+const struct vc_train_op *vc_train_op_find(const char *name);
+
+/* "Conv 'conv1': ..." */
+void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...) VC_PRINTF(3, 4);
+
+/* ---- for the operators: what a node has (plan_values.c) ---- */
+
+/* Outputs of the graph that are computed. */
+static inline uint32_t vc_plan_outputs(const struct vc_engine *e)
+{
+    return e->options.n_outputs != 0 ? VC_AT_MOST(e->options.n_outputs, e->graph->n_outputs) : e->graph->n_outputs;
+}
+
+static inline const struct vc_graph_node *vc_plan_node(const struct vc_engine *e, uint32_t node)
+{
+    return &e->graph->nodes[node];
+}
+
+/* Input k, NULL where it is not given. */
+struct vc_plan_value *vc_plan_in(const struct vc_engine *e, uint32_t node, unsigned k);
+struct vc_plan_value *vc_plan_out(const struct vc_engine *e, uint32_t node, unsigned k);
+bool vc_plan_trained(const struct vc_engine *e, uint32_t node, unsigned k);
+uint64_t vc_plan_count(const struct vc_plan_value *x, unsigned first, unsigned end);
+
+const struct vc_graph_attr *vc_plan_attr(const struct vc_graph_node *node, const char *name);
+int64_t vc_plan_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
+double vc_plan_float(const struct vc_graph_node *node, const char *name, double otherwise);
+const char *vc_plan_string(const struct vc_graph_node *node, const char *name, const char *otherwise);
+unsigned vc_plan_axis(int64_t axis, unsigned n_dims);
+/* Integers that input k is known to be; false: they are computed from values. */
+bool vc_plan_ints(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *ints, size_t capacity, size_t *n);
+/* The one number that input k is, `otherwise` where it is not given; false: it is no constant. */
+bool vc_plan_number(const struct vc_engine *e, uint32_t node, unsigned k, double otherwise, double *number);
+
+/* ---- memory ---- */
+
+struct vc_ref vc_plan_buffer(struct vc_engine *e, uint64_t n, size_t element_bytes);
+struct vc_ref vc_plan_reals(struct vc_engine *e, uint64_t n);
+/* Scratch of n reals for each worker. */
+struct vc_ref vc_plan_scratch(struct vc_engine *e, uint64_t n);
+/* The elements of input k in C order: a copy of those of a parameter that lie otherwise. */
+struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k);
+/* Input k is a parameter of reals: the steps along its dimensions in its tensor, and where it begins there. */
+bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base);
+/* That tensor as a whole. */
+struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k);
+/* Its gradient as a whole, which is added to; kind VC_REF_NONE: input k is none. */
+struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k);
+/* Room for output k; with `over`, the memory of input 0 where nobody else needs that. */
+struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over);
+/* The gradient of output k; kind VC_REF_NONE: nothing came. */
+struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k);
+/* Where the gradient of input k goes. *add: to what is there; else all of it has to be written. `over`: where it is the
+ * first, it may take the memory of the gradient of output 0, which has as many elements and is read no more. */
+struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bool over, bool *add);
+
+/* ---- values that 16 bits can hold (plan_round.c); without options.rounding nothing is added ---- */
+
+/* What the program reads in place of a weight: its rounded copy, or itself. */
+struct vc_ref vc_plan_working(struct vc_engine *e, uint32_t node, uint32_t weight);
+/* Before the first node. */
+void vc_plan_round_inputs(struct vc_engine *e);
+/* Behind the instructions of a node: what it makes; what its backward instructions add to. */
+void vc_plan_round_results(struct vc_engine *e, uint32_t node);
+void vc_plan_round_gradients(struct vc_engine *e, uint32_t node);
+/* Behind the loss: what it wrote. */
+void vc_plan_round_output_gradients(struct vc_engine *e);
+
+/* ---- recomputation (plan_again.c) ---- */
+
+/* Divides the nodes into parts as the options say. The last part is kept: its backward instructions come next. */
+enum vc_status vc_plan_divide(struct vc_engine *e);
+/* Sets `kept` of all roots; `saved` and `held` are set. */
+void vc_plan_find_kept(struct vc_engine *e);
+/* Before the backward instructions of a node: those that compute its part again, where it is the last one of that. */
+void vc_plan_repeat(struct vc_engine *e, uint32_t node);
+
+/* ---- instructions ---- */
+
+/* Bytes of the engine's own arena; zeroed. NULL: no memory. */
+void *vc_plan_args(struct vc_engine *e, size_t bytes);
+/* args is from vc_plan_args, or NULL after a failure; then nothing is added. */
+void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
+                  bool add, const struct vc_ref *refs, unsigned n_refs);
+
+/* The same with a loop that is none of the tables, and writes to the last n_written refs; one block. */
+void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
+                      const struct vc_ref *refs, unsigned n_refs, unsigned n_written);
+
+/* The step of instruction k: the loss comes between forward and backward. */
+static inline uint64_t vc_plan_step(const struct vc_engine *e, size_t k)
+{
+    return e->backward ? k + 1 : k;
+}
+
+/* The buffer lives at that step, too. */
+void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step);
+
+/* A walk over a shape with steps in up to four arrays: out, a, b, c (train_loops.h, strided_sum). Results are what is
+ * left when `reduced` dimensions are summed up. */
+struct vc_strided {
+    enum vc_sum_kind kind;
+    double scale;
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    bool reduced[VC_GRAPH_MAX_DIMS];
+    int64_t step[4][VC_GRAPH_MAX_DIMS];
+    int64_t base[4];
+    struct vc_ref refs[4];
+};
+
+void vc_plan_strided(struct vc_engine *e, uint32_t node, const struct vc_strided *s, bool add);
+/* The steps of x in C order, of size 1: 0, where it is walked with n_dims dimensions, of which it has the last ones. */
+void vc_plan_steps(const struct vc_plan_value *x, unsigned n_dims, int64_t *step);
+
+/* The end of the backward program: gradients of parameters that lie otherwise in their tensors go there. */
+void vc_plan_give_grads(struct vc_engine *e);
+
+/* The node is x times Sigmoid(x), of which nobody else reads the latter: one operator (plan_math.c). */
+bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node);
+
+/* ---- what needs no instructions, and what needs no loops (plan_known.c, plan_define.c) ---- */
+
+/* Marks the values that follow from sizes and constants alone, whose nodes make no instructions. */
+void vc_plan_find_known(struct vc_engine *e);
+/* Computes those of them that are read, into the constants of the engine. */
+enum vc_status vc_plan_compute_known(struct vc_engine *e);
+
+/* An output of it is integers, and it is no view. */
+bool vc_plan_makes_integers(const struct vc_engine *e, uint32_t node);
+/* Nobody wants gradients of its outputs, and there are no loops for them; behind find_trained. */
+bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node);
+/* The instruction that runs the node's definition. */
+void vc_plan_define(struct vc_engine *e, uint32_t node);
+
+/* How many blocks n elements make. */
+static inline size_t vc_plan_blocks(uint64_t n, uint64_t per_block)
+{
+    return (size_t)(n / per_block + (n % per_block != 0));
+}
+
+#endif

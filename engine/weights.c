@@ -1,0 +1,500 @@
+/* weights.c - see weights.h. */
+#include "engine/weights.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/kernels.h"
+#include "passes/graph_params.h"
+#include "passes/random.h"
+
+#define NO_PARAM ((uint32_t)-1)
+#define DRAWN    ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */
+
+static struct vc_name_list names_of(const struct vc_weights *w)
+{
+    return VC_NAME_LIST(w->items, sizeof *w->items);
+}
+
+/* Of the file that is meant: names are those of one file. SIZE_MAX: there is none. */
+static size_t find_entry(const struct vc_weights *w, bool from_weights, const char *name)
+{
+    return vc_name_table_find(&w->names[from_weights], names_of(w), name, strlen(name));
+}
+
+const struct vc_weight *vc_weights_find(const struct vc_weights *w, const char *name)
+{
+    size_t own = find_entry(w, false, name);
+    size_t other = find_entry(w, true, name);
+    size_t first = own < other ? own : other;
+
+    return first == SIZE_MAX ? NULL : &w->items[first];
+}
+
+static enum vc_status add_entry(struct vc_weights *w, uint32_t k, bool train)
+{
+    const struct vc_graph_param *param = vc_graph_param(w->graph, k);
+    struct vc_weight *item = &w->items[w->n];
+
+    *item = (struct vc_weight){.name = param->tensor,
+                               .from_weights = param->from_weights,
+                               .param = k,
+                               .n_dims = param->n_dims,
+                               .shape = param->shape,
+                               .n = 1};
+    for (unsigned d = 0; d < param->n_dims; d++) {
+        if (!vc_mul_u64(item->n, param->shape[d], &item->n)) {
+            return vc_fail(w->ctx, VC_E_FORMAT, "%s: the size overflows", param->tensor);
+        }
+    }
+    item->integers = vc_graph_value(w->graph, param->value)->dtype != VC_DTYPE_F32;
+    item->trained = train && !item->integers;
+    w->of_param[k] = (uint32_t)w->n;
+    (void)vc_name_table_add(&w->names[param->from_weights], names_of(w), w->n++);
+    return VC_OK;
+}
+
+/* What a batch counts for in the running statistics of a node; 0: they are no weights, both of them, and stay. */
+static double norm_share(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    double momentum = (double)0.9f;
+
+    for (unsigned k = 3; k < 5; k++) {
+        if (k >= node->n_inputs || node->inputs[k] == VC_NO_VALUE ||
+            vc_graph_value(graph, node->inputs[k])->param == VC_NO_PARAM) {
+            return 0;
+        }
+    }
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        if (strcmp(node->attrs[k].name, "momentum") == 0) {
+            momentum = node->attrs[k].f;
+        }
+    }
+    return 1 - momentum;
+}
+
+/* Running means and variances: inputs 3 and 4 of BatchNormalization. */
+static void find_statistics(struct vc_weights *w)
+{
+    for (uint32_t n = 0; n < vc_graph_node_count(w->graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(w->graph, n);
+
+        for (unsigned k = 3; strcmp(node->op, "BatchNormalization") == 0 && k < node->n_inputs; k++) {
+            uint32_t v = node->inputs[k];
+            uint32_t param = v != VC_NO_VALUE ? vc_graph_value(w->graph, v)->param : VC_NO_PARAM;
+
+            if (param != VC_NO_PARAM) {
+                struct vc_weight *item = &w->items[w->of_param[param]];
+
+                item->norm_share = item->statistic ? -1 : norm_share(w->graph, node);
+                item->statistic = true;
+                item->trained = false;
+            }
+        }
+    }
+}
+
+static enum vc_status add_bytes(struct vc_weights *w, const struct vc_weight *item)
+{
+    uint64_t bytes;
+
+    if (!vc_mul_u64(item->n, item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision), &bytes) ||
+        !vc_round_up_u64(bytes, VC_POOL_ALIGN, &bytes) || !vc_add_u64(w->data_bytes, bytes, &w->data_bytes)) {
+        return vc_fail(w->ctx, VC_E_FORMAT, "%s: the size overflows", item->name);
+    }
+    return VC_OK;
+}
+
+/* What an entry takes; add_bytes has checked that it does not overflow. */
+static uint64_t bytes_of(const struct vc_weights *w, const struct vc_weight *item)
+{
+    uint64_t bytes = item->n * (item->integers ? sizeof(int64_t) : vc_real_bytes(w->precision));
+
+    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+}
+
+static void count_gradients(struct vc_weights *w)
+{
+    w->grad_bytes = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        w->grad_bytes += w->items[i].trained ? bytes_of(w, &w->items[i]) : 0;
+    }
+}
+
+/* A table of names for each file; entries have numbers up to that of all parameters in both. */
+static enum vc_status make_tables(struct vc_weights *w)
+{
+    uint32_t n = vc_graph_param_count(w->graph);
+    bool others = false;
+    enum vc_status status;
+
+    for (uint32_t k = 0; k < n; k++) {
+        others = others || vc_graph_param(w->graph, k)->from_weights;
+    }
+    VC_TRY(vc_name_table_make(w->ctx, n, &w->names[false]));
+    VC_TRY(others ? vc_name_table_make(w->ctx, n, &w->names[true]) : VC_OK);
+out:
+    return status;
+}
+
+enum vc_status vc_weights_make(struct vc_ctx *ctx, const struct vc_graph *graph, enum vc_graph_precision precision,
+                               bool train, const bool *frozen, struct vc_weights **out)
+{
+    uint32_t n = vc_graph_param_count(graph);
+    struct vc_weights *w = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *w);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(w);
+    w->ctx = ctx;
+    w->graph = graph;
+    w->precision = precision;
+    w->items = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *w->items);
+    VC_TRY_ALLOC(w->items);
+    w->of_param = vc_calloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *w->of_param);
+    VC_TRY_ALLOC(w->of_param);
+    VC_TRY(make_tables(w));
+    for (uint32_t k = 0; k < n; k++) {
+        const struct vc_graph_param *param = vc_graph_param(graph, k);
+        size_t known = find_entry(w, param->from_weights, param->tensor);
+
+        w->of_param[k] = (uint32_t)known;
+        VC_TRY(known == SIZE_MAX ? add_entry(w, k, train) : VC_OK);
+    }
+    for (uint32_t k = 0; frozen != NULL && k < n; k++) {
+        w->items[w->of_param[k]].trained = w->items[w->of_param[k]].trained && !frozen[k];
+    }
+    find_statistics(w);
+    for (size_t i = 0; i < w->n; i++) {
+        VC_TRY(add_bytes(w, &w->items[i]));
+    }
+    count_gradients(w);
+    *out = w;
+    w = NULL;
+out:
+    vc_weights_free(w);
+    return status;
+}
+
+enum vc_status vc_weights_leave_unread(struct vc_weights *w, const uint32_t *values, size_t n)
+{
+    const struct vc_graph *graph = w->graph;
+    bool *read = vc_calloc_array(w->ctx, VC_TAG_MISC, vc_graph_value_count(graph) + (size_t)1, sizeof *read);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(read);
+    for (size_t k = 0; k < n; k++) {
+        read[values[k]] = true;
+    }
+    for (uint32_t k = vc_graph_node_count(graph); k-- > 0;) {
+        const struct vc_graph_node *node = vc_graph_node(graph, k);
+        bool needed = false;
+
+        for (unsigned i = 0; i < node->n_outputs; i++) {
+            needed = needed || (node->outputs[i] != VC_NO_VALUE && read[node->outputs[i]]);
+        }
+        for (unsigned i = 0; needed && i < node->n_inputs; i++) {
+            if (node->inputs[i] != VC_NO_VALUE) {
+                read[node->inputs[i]] = true;
+            }
+        }
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->items[i].unread = true;
+    }
+    for (uint32_t k = 0; k < vc_graph_param_count(graph); k++) {
+        struct vc_weight *item = &w->items[w->of_param[k]];
+
+        item->unread = item->unread && !read[vc_graph_param(graph, k)->value];
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        w->items[i].trained = w->items[i].trained && !w->items[i].unread;
+    }
+    count_gradients(w);
+out:
+    vc_free(w->ctx, read);
+    return status;
+}
+
+/* One more entry. bound: of its numbers. */
+static enum vc_status add_drawn(struct vc_weights *w, const char *name, unsigned n_dims, const uint64_t *shape,
+                                double bound)
+{
+    uint64_t *own = vc_arena_alloc(w->ctx, &w->added, n_dims * sizeof *own);
+    struct vc_weight *item = &w->items[w->n];
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(name);
+    VC_TRY_ALLOC(own);
+    memcpy(own, shape, n_dims * sizeof *own);
+    *item = (struct vc_weight){.name = name,
+                               .param = NO_PARAM,
+                               .n_dims = n_dims,
+                               .shape = own,
+                               .n = shape[0],
+                               .trained = true,
+                               .drawn = true,
+                               .bound = bound};
+    if (n_dims == 2 && !vc_mul_u64(item->n, shape[1], &item->n)) {
+        return vc_fail(w->ctx, VC_E_ARGUMENT, "%s: the size overflows", name);
+    }
+    VC_TRY(add_bytes(w, item));
+    w->n++;
+out:
+    return status;
+}
+
+/* For n more entries. */
+static enum vc_status make_room(struct vc_weights *w, size_t n)
+{
+    struct vc_weight *items = vc_calloc_array(w->ctx, VC_TAG_MISC, w->n + n + 1, sizeof *items);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(items);
+    memcpy(items, w->items, w->n * sizeof *items);
+    vc_free(w->ctx, w->items);
+    w->items = items;
+out:
+    return status;
+}
+
+enum vc_status vc_weights_add_shares(struct vc_weights *w, const char *name, uint64_t n, size_t *entry)
+{
+    enum vc_status status;
+
+    VC_TRY(make_room(w, 1));
+    *entry = w->n;
+    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "grid.%s", name), 1, &n, 0));
+    w->items[*entry].middle = 1;
+    w->items[*entry].shares = true;
+    count_gradients(w);
+out:
+    return status;
+}
+
+enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64_t inputs, uint64_t outputs,
+                                  uint64_t seed, size_t *first)
+{
+    double bound = 1 / sqrt((double)inputs);
+    const uint64_t shape[2] = {outputs, inputs};
+    enum vc_status status;
+
+    VC_TRY(make_room(w, 2));
+    w->seed = seed;
+    *first = w->n;
+    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "%s.weight", name), 2, shape, bound));
+    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "%s.bias", name), 1, shape, bound));
+    count_gradients(w);
+out:
+    return status;
+}
+
+/* Even numbers between -bound and bound; a stream for each entry, which other entries do not move. */
+static void draw(const struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+
+    for (uint64_t i = 0; i < item->n; i++) { /* 53 bits: a number of [0, 1) */
+        double u = (double)(vc_random_bits(w->seed, DRAWN + entry, i) >> 11) * 0x1p-53;
+        double x = item->middle + item->bound * (2 * u - 1);
+
+        if (w->precision == VC_GRAPH_F64) {
+            ((double *)item->data)[i] = x;
+        } else {
+            ((float *)item->data)[i] = (float)x;
+        }
+    }
+}
+
+enum vc_status vc_weights_allocate(struct vc_weights *w)
+{
+    uint64_t data = 0;
+    uint64_t grad = 0;
+    enum vc_status status = VC_OK;
+
+    w->data_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->data_bytes);
+    VC_TRY_ALLOC(w->data_block);
+    w->grad_block = vc_alloc(w->ctx, VC_TAG_TILES, (size_t)w->grad_bytes);
+    VC_TRY_ALLOC(w->grad_block);
+    for (size_t i = 0; i < w->n; i++) {
+        struct vc_weight *item = &w->items[i];
+        uint64_t bytes = bytes_of(w, item);
+
+        item->data = (char *)w->data_block + data;
+        data += bytes;
+        if (item->trained) {
+            item->grad = (char *)w->grad_block + grad;
+            grad += bytes;
+        }
+    }
+    VC_TRY(vc_weights_clear(w));
+out:
+    return status;
+}
+
+enum vc_status vc_weights_load(struct vc_weights *w, const struct vc_model *model, const struct vc_model *other)
+{
+    struct vc_place place = vc_place_whole();
+    enum vc_status status = VC_OK;
+
+    if (vc_kernels_get(w->ctx) == NULL) {
+        return w->ctx->status;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        struct vc_weight *item = &w->items[i];
+        const struct vc_model *from = item->from_weights ? other : model;
+        size_t tensor = VC_NO_TENSOR;
+
+        if (item->drawn) {
+            draw(w, i);
+            continue;
+        }
+        VC_TRY(vc_param_find(w->ctx, from, vc_graph_param(w->graph, item->param), &tensor));
+        status = item->integers
+                     ? vc_place_integers(w->ctx, from, tensor, &place, item->data)
+                     : vc_place_values(w->ctx, from, tensor, &place, w->precision == VC_GRAPH_F64, item->data);
+        if (status != VC_OK) {
+            status = vc_context(w->ctx, "%s", from->path);
+            goto out;
+        }
+    }
+    if (model != NULL) {
+        status = vc_model_unchanged(w->ctx, model, status);
+    }
+    if (other != NULL && status == VC_OK) {
+        status = vc_model_unchanged(w->ctx, other, status);
+    }
+out:
+    vc_weights_changed(w);
+    return status;
+}
+
+enum vc_status vc_weights_clear(struct vc_weights *w)
+{
+    if (w->grad_block != NULL && w->grad_bytes != 0) {
+        memset(w->grad_block, 0, (size_t)w->grad_bytes);
+    }
+    w->grads_on_device = false;
+    return w->device_grad != NULL ? vc_train_clear(w->device, w->device_grad, w->grad_bytes) : VC_OK;
+}
+
+/* ---- copies on a device ---- */
+
+enum vc_status vc_weights_use(struct vc_weights *w, struct vc_train_device *device)
+{
+    enum vc_status status = VC_OK;
+
+    if (w->device != NULL) {
+        return VC_OK;
+    }
+    w->device = device;
+    VC_TRY(vc_train_alloc(device, w->data_bytes, &w->device_data));
+    VC_TRY(vc_train_alloc(device, w->grad_bytes, &w->device_grad));
+    VC_TRY(vc_train_clear(device, w->device_grad, w->grad_bytes));
+    w->newer_on_host = true;
+out:
+    return status;
+}
+
+void vc_weights_leave(struct vc_weights *w)
+{
+    if (w->device != NULL) {
+        vc_train_free(w->device, w->device_data, w->data_bytes);
+        vc_train_free(w->device, w->device_grad, w->grad_bytes);
+    }
+    w->device = NULL;
+    w->device_data = NULL;
+    w->device_grad = NULL;
+    w->newer_on_device = false;
+    w->grads_on_device = false;
+}
+
+void vc_weights_changed(struct vc_weights *w)
+{
+    w->newer_on_host = true;
+    w->newer_on_device = false;
+}
+
+enum vc_status vc_weights_to_host(struct vc_weights *w)
+{
+    enum vc_status status = VC_OK;
+
+    if (w->device != NULL && w->newer_on_device) {
+        VC_TRY(vc_train_to_host(w->device, w->data_block, w->device_data, w->data_bytes));
+        w->newer_on_device = false;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_weights_grads_to_host(struct vc_weights *w)
+{
+    return w->device != NULL && w->grads_on_device
+               ? vc_train_to_host(w->device, w->grad_block, w->device_grad, w->grad_bytes)
+               : VC_OK;
+}
+
+enum vc_status vc_weights_grads_to_device(struct vc_weights *w)
+{
+    return w->device != NULL ? vc_train_to_device(w->device, w->device_grad, w->grad_block, w->grad_bytes) : VC_OK;
+}
+
+enum vc_status vc_weights_entry_to_host(struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+    ptrdiff_t at = (char *)item->data - (char *)w->data_block;
+
+    return w->device != NULL && w->newer_on_device
+               ? vc_train_to_host(w->device, item->data, (char *)w->device_data + at,
+                                  item->n * vc_real_bytes(w->precision))
+               : VC_OK;
+}
+
+enum vc_status vc_weights_entry_to_device(struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+    ptrdiff_t at = (char *)item->data - (char *)w->data_block;
+
+    return w->device != NULL ? vc_train_to_device(w->device, (char *)w->device_data + at, item->data,
+                                                  item->n * vc_real_bytes(w->precision))
+                             : VC_OK;
+}
+
+enum vc_status vc_weights_gradient_to_device(struct vc_weights *w, size_t entry)
+{
+    const struct vc_weight *item = &w->items[entry];
+    ptrdiff_t at = (char *)item->grad - (char *)w->grad_block;
+
+    return w->device != NULL ? vc_train_to_device(w->device, (char *)w->device_grad + at, item->grad,
+                                                  item->n * vc_real_bytes(w->precision))
+                             : VC_OK;
+}
+
+enum vc_status vc_weights_to_device(struct vc_weights *w)
+{
+    enum vc_status status = VC_OK;
+
+    if (w->device != NULL && w->newer_on_host) {
+        VC_TRY(vc_train_to_device(w->device, w->device_data, w->data_block, w->data_bytes));
+        w->newer_on_host = false;
+    }
+out:
+    return status;
+}
+
+void vc_weights_free(struct vc_weights *w)
+{
+    if (w == NULL) {
+        return;
+    }
+    vc_weights_leave(w);
+    vc_free(w->ctx, w->data_block);
+    vc_free(w->ctx, w->grad_block);
+    vc_free(w->ctx, w->items);
+    vc_free(w->ctx, w->of_param);
+    vc_name_table_release(w->ctx, &w->names[false]);
+    vc_name_table_release(w->ctx, &w->names[true]);
+    vc_arena_release(w->ctx, &w->added);
+    vc_free(w->ctx, w);
+}
