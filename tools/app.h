@@ -12,9 +12,9 @@
 
 #include <vcompress/vcompress.h>
 
-#include "tools/command_files.h"
-#include "tools/options.h"
-#include "tools/print.h"
+#include "tools/options/command_files.h"
+#include "tools/options/options.h"
+#include "tools/show/print.h"
 
 #if defined(__GNUC__)
 #define TOOLS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))

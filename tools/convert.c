@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tools/each_input.h"
-#include "tools/html_pages.h"
+#include "tools/show/html_pages.h"
 
 /* ---- options ---- */
 

@@ -6,7 +6,7 @@
 #include <vcompress/vcompress.h>
 
 #include "tools/app.h"
-#include "tools/target.h"
+#include "tools/options/target.h"
 
 #define MAX_RULES 256
 

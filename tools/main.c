@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "tools/app.h"
-#include "tools/commands.h"
+#include "tools/commands/commands.h"
 
 const struct command *const commands[] = {
     &command_quantize,   &command_prune,       &command_distill,  &command_run,    &command_dequantize,

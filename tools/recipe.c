@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/commands.h"
+#include "tools/commands/commands.h"
 
 /* Which group of the command has this option. */
 static const struct opt_group *group_of(const struct command *command, const struct opt *opt)

@@ -7,7 +7,7 @@
 
 #include "core/model/memory_model.h"
 #include "fuzz_target.h"
-#include "tools/commands.h"
+#include "tools/commands/commands.h"
 #include "tools/recipe.h"
 
 /* What main.c has for the command. */

@@ -8,8 +8,8 @@
 
 #include "core/model/memory_model.h"
 #include "fuzz_target.h"
-#include "tools/commands.h"
-#include "tools/prune_structured.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/prune_structured.h"
 
 #define MAX_BYTES ((size_t)1 << 16)
 

@@ -77,7 +77,7 @@ findings=$(
             fi
         done
     done
-    for room in $rooms core/*; do
+    for room in $rooms core/* tools/*; do
         if [ -d "$room" ] && [ ! -s "$room/README.md" ]; then
             echo "no README.md: $room"
         fi

@@ -12,7 +12,7 @@
 #include <vcompress/context.h>
 
 #include "core/base/ctx.h"
-#include "tools/options.h"
+#include "tools/options/options.h"
 
 #define MANY 400
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "tools/print.h"
+#include "tools/show/print.h"
 
 static void test_left(void **unused)
 {

@@ -1,0 +1,361 @@
+/* cmd_completion.c - vcompress completion: scripts for bash, zsh and fish, from the tables of options. A script
+ * completes commands, options, the words that an option takes ("--overflow error|inf|sat"), and file names. */
+#include <string.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+
+/* In single quotes for the shell: ' becomes '\''. */
+static void put_quoted(FILE *to, const char *s)
+{
+    fputc('\'', to);
+    for (; *s != '\0'; s++) {
+        if (*s == '\'') {
+            fputs("'\\''", to);
+        } else {
+            fputc(*s, to);
+        }
+    }
+    fputc('\'', to);
+}
+
+static bool wants_file(const struct opt *opt)
+{
+    return options_value(opt) != NULL &&
+           (strcmp(options_value(opt), "FILE") == 0 || strcmp(options_value(opt), "DIR") == 0);
+}
+
+/* ---- names of GPUs ---- */
+
+static struct vc_gpus *catalogue; /* while a script is printed, and its context */
+static struct vc_ctx *gpu_ctx;
+
+static bool wants_gpu(const struct opt *opt)
+{
+    return strcmp(opt->name, "gpu") == 0 || strcmp(opt->name, "target-gpu") == 0 || strcmp(opt->name, "must-fit") == 0;
+}
+
+/* "RTX-4090" for GeForce RTX 4090: words without spaces, which the catalogue knows as well. False: it does not. */
+static bool short_name(const struct vc_gpu *gpu, char *to, size_t room)
+{
+    static const char *const makes[] = {"GeForce ", "Tesla ", "AMD "};
+    const char *name = gpu->name;
+    const struct vc_gpu *found = NULL;
+    unsigned count = 1;
+    size_t n = 0;
+
+    for (size_t k = 0; k < sizeof makes / sizeof makes[0]; k++) {
+        name += strncmp(name, makes[k], strlen(makes[k])) == 0 ? strlen(makes[k]) : 0;
+    }
+    for (; *name != '\0' && n + 1 < room; name++) {
+        bool plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') || (*name >= '0' && *name <= '9');
+
+        if (plain || (n != 0 && to[n - 1] != '-')) {
+            to[n++] = plain ? *name : '-';
+        }
+    }
+    n -= n != 0 && to[n - 1] == '-';
+    to[n] = '\0';
+    return vc_gpus_find(gpu_ctx, catalogue, to, &found, &count) == VC_OK && found == gpu;
+}
+
+static void put_gpus(FILE *to)
+{
+    char name[80];
+
+    for (size_t k = 0; k < vc_gpus_count(catalogue); k++) {
+        if (vc_gpu(catalogue, k)->of == NULL && short_name(vc_gpu(catalogue, k), name, sizeof name)) {
+            fprintf(to, " %s", name);
+        }
+    }
+}
+
+/* ---- words ---- */
+
+static void put_word(FILE *to, const char *word, size_t n)
+{
+    fprintf(to, " %.*s", (int)n, word);
+}
+
+/* Calls fn for every option of the command. */
+static void each_option(FILE *to, const struct command *command, void (*fn)(FILE *to, const struct opt *opt))
+{
+    for (size_t g = 0; g < command->n_groups; g++) {
+        for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
+            fn(to, &command->groups[g]->opts[i]);
+        }
+    }
+}
+
+static void put_command_names(FILE *to)
+{
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, " %s", commands[i]->name);
+    }
+}
+
+/* ---- bash ---- */
+
+static void bash_option(FILE *to, const struct opt *opt)
+{
+    fprintf(to, " --%s", opt->name);
+    if (opt->letter != 0) {
+        fprintf(to, " -%c", opt->letter);
+    }
+}
+
+/* A line of the case that completes what follows "--overflow=":  --overflow) words=' error inf sat';;  */
+static void bash_joined(FILE *to, const struct opt *opt)
+{
+    if (options_value(opt) == NULL) {
+        return;
+    }
+    fprintf(to, "        --%s", opt->name);
+    if (wants_gpu(opt)) {
+        fputs(") words=$gpus;;\n", to);
+    } else if (options_has_words(opt)) {
+        fputs(") words='", to);
+        options_each_word(options_value(opt), put_word, to);
+        fputs("';;\n", to);
+    } else {
+        fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
+    }
+}
+
+/* The same for a value in a word of its own, which optional values are not. */
+static void bash_value(FILE *to, const struct opt *opt)
+{
+    if (options_value(opt) == NULL || opt->optional) {
+        return;
+    }
+    fprintf(to, "        --%s", opt->name);
+    if (opt->letter != 0) {
+        fprintf(to, "|-%c", opt->letter);
+    }
+    if (wants_gpu(opt)) {
+        fputs(") words=$gpus;;\n", to);
+    } else if (options_has_words(opt)) {
+        fputs(") words='", to);
+        options_each_word(options_value(opt), put_word, to);
+        fputs("';;\n", to);
+    } else {
+        fputs(wants_file(opt) ? ") COMPREPLY=($(compgen -f -- \"$cur\")); return;;\n" : ") return;;\n", to);
+    }
+}
+
+static void put_bash(FILE *to)
+{
+    fputs("# bash completion of vcompress\n"
+          "_vcompress() {\n"
+          "  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words= joined=\n"
+          "  COMPREPLY=()\n"
+          "  local gpus='",
+          to);
+    put_gpus(to);
+    fputs("'\n"
+          "  # --color=al comes as three words where '=' ends a word, which it does by default, else as one\n"
+          "  if [ \"$cur\" = = ]; then joined=$prev cur=\n"
+          "  elif [ \"$prev\" = = ] && [ \"$COMP_CWORD\" -ge 3 ]; then joined=${COMP_WORDS[COMP_CWORD-2]}\n"
+          "  fi\n"
+          "  local before=\n"
+          "  case $cur in --*=*) joined=${cur%%=*} before=${cur%%=*}= cur=${cur#*=};; esac\n"
+          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+          "    words='",
+          to);
+    put_command_names(to);
+    fputs(" --version --help'\n  else\n    case ${COMP_WORDS[1]} in\n", to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "    %s)\n      if [ -n \"$joined\" ]; then\n      case $joined in\n", commands[i]->name);
+        each_option(to, commands[i], bash_joined);
+        fputs("      esac\n      else case $prev in\n", to);
+        each_option(to, commands[i], bash_value);
+        fputs("        *) words='", to);
+        each_option(to, commands[i], bash_option);
+        if (commands[i]->args != NULL && strchr(commands[i]->args, '|') != NULL) {
+            options_each_word(commands[i]->args, put_word, to);
+        } else if (commands[i]->args != NULL && strcmp(commands[i]->args, "COMMAND") == 0) {
+            put_command_names(to);
+        }
+        fputs("'\n", to);
+        if (commands[i]->args != NULL && strcmp(commands[i]->args, "FILE") == 0) {
+            fputs("          case $cur in -*) ;; *) COMPREPLY=($(compgen -f -- \"$cur\")); return;; esac\n", to);
+        }
+        fputs("          ;;\n      esac; fi;;\n", to);
+    }
+    fputs("    esac\n  fi\n  COMPREPLY=($(compgen -P \"$before\" -W \"$words\" -- \"$cur\"))\n}\n"
+          "complete -o filenames -o bashdefault -F _vcompress vcompress\n",
+          to);
+}
+
+/* ---- zsh ---- */
+
+static void zsh_text(FILE *to, const char *s)
+{
+    for (; *s != '\0'; s++) {
+        if (strchr("[]:\\", *s) != NULL) {
+            fputc('\\', to);
+        }
+        fputs(*s == '\'' ? "'\\''" : (char[]){*s, '\0'}, to);
+    }
+}
+
+static void zsh_one(FILE *to, const struct opt *opt, bool letter)
+{
+    bool repeated = opt->kind == OPT_MORE || opt->kind == OPT_CALL;
+
+    fputs("        '", to);
+    fputs(repeated ? "*" : "", to);
+    if (letter) {
+        fprintf(to, "-%c%s", opt->letter, options_value(opt) != NULL ? "+" : "");
+    } else {
+        fprintf(to, "--%s%s", opt->name, options_value(opt) == NULL ? "" : opt->optional ? "=-" : "=");
+    }
+    fputc('[', to);
+    zsh_text(to, opt->help);
+    fputc(']', to);
+    if (options_value(opt) != NULL) {
+        fputs(opt->optional ? "::" : ":", to);
+        fprintf(to, "%s:", opt->name);
+        if (wants_gpu(opt)) {
+            fputc('(', to);
+            put_gpus(to);
+            fputc(')', to);
+        } else if (options_has_words(opt)) {
+            fputc('(', to);
+            options_each_word(options_value(opt), put_word, to);
+            fputc(')', to);
+        } else if (wants_file(opt)) {
+            fputs("_files", to);
+        }
+    }
+    fputs("' \\\n", to);
+}
+
+static void zsh_option(FILE *to, const struct opt *opt)
+{
+    zsh_one(to, opt, false);
+    if (opt->letter != 0) {
+        zsh_one(to, opt, true);
+    }
+}
+
+static void put_zsh(FILE *to)
+{
+    fputs("#compdef vcompress\n# zsh completion of vcompress\n_vcompress() {\n  local -a commands\n  commands=(\n", to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "    '%s:", commands[i]->name);
+        zsh_text(to, commands[i]->summary);
+        fputs("'\n", to);
+    }
+    fputs("  )\n  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n"
+          "  local command=$words[2]\n  shift words\n  (( CURRENT-- ))\n  case $command in\n",
+          to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "    %s)\n      _arguments -s \\\n", commands[i]->name);
+        each_option(to, commands[i], zsh_option);
+        if (commands[i]->args != NULL && strchr(commands[i]->args, '|') != NULL) {
+            fputs("        ':shell:(", to);
+            options_each_word(commands[i]->args, put_word, to);
+            fputs(")'\n", to);
+        } else {
+            fputs("        '*:file:_files'\n", to);
+        }
+        fputs("      ;;\n", to);
+    }
+    fputs("  esac\n}\n_vcompress \"$@\"\n", to);
+}
+
+/* ---- fish ---- */
+
+static const struct command *fish_command;
+
+static void fish_option(FILE *to, const struct opt *opt)
+{
+    fprintf(to, "complete -c vcompress -n '__fish_seen_subcommand_from %s' -l %s", fish_command->name, opt->name);
+    if (opt->letter != 0) {
+        fprintf(to, " -s %c", opt->letter);
+    }
+    if (options_value(opt) != NULL && !opt->optional) {
+        fputs(wants_file(opt) ? " -r" : " -x", to);
+    }
+    if (wants_gpu(opt)) {
+        fputs(" -a '", to);
+        put_gpus(to);
+        fputs("'", to);
+    } else if (options_has_words(opt)) {
+        fputs(" -a '", to);
+        options_each_word(options_value(opt), put_word, to);
+        fputs("'", to);
+    }
+    fputs(" -d ", to);
+    put_quoted(to, opt->help);
+    fputc('\n', to);
+}
+
+static void put_fish(FILE *to)
+{
+    fputs("# fish completion of vcompress\n", to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "complete -c vcompress -f -n __fish_use_subcommand -a %s -d ", commands[i]->name);
+        put_quoted(to, commands[i]->summary);
+        fputc('\n', to);
+    }
+    for (size_t i = 0; i < n_commands; i++) {
+        fish_command = commands[i];
+        each_option(to, commands[i], fish_option);
+        if (commands[i]->args != NULL && strchr(commands[i]->args, '|') != NULL) {
+            fprintf(to, "complete -c vcompress -f -n '__fish_seen_subcommand_from %s' -a '", commands[i]->name);
+            options_each_word(commands[i]->args, put_word, to);
+            fputs("'\n", to);
+        }
+    }
+}
+
+/* ---- the command ---- */
+
+static const struct opt_group *const groups[] = {&group_help};
+
+static int run_completion(struct app *app, int n_args, char **args)
+{
+    static void (*const scripts[])(FILE * to) = {put_bash, put_zsh, put_fish};
+    struct base_options base = {.json = {.on = false}};
+    int rc = app_parse(app, n_args, args, &base);
+    int shell;
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args != 1) {
+        return app_usage(app, "completion takes the name of a shell: bash, zsh or fish");
+    }
+    shell = options_word(app->command->args, app->parsed.args[0]);
+    if (shell < 0) {
+        return app_usage(app, "no completion for '%s': bash, zsh or fish", app->parsed.args[0]);
+    }
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    if (rc == GO_ON && vc_gpus_open(app->ctx, NULL, &catalogue) != VC_OK) {
+        rc = app_fail(app, VC_E_NOMEM);
+    }
+    if (rc == GO_ON) {
+        gpu_ctx = app->ctx;
+        scripts[shell](stdout);
+        vc_gpus_close(catalogue);
+        catalogue = NULL;
+    }
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+const struct command command_completion = {
+    .name = "completion",
+    .usage = "bash|zsh|fish",
+    .summary = "print a completion script for a shell",
+    .text = "For this shell alone: source <(vcompress completion bash). For every new one, write the script to\n"
+            "  ~/.local/share/bash-completion/completions/vcompress   bash\n"
+            "  a folder of $fpath, as _vcompress                      zsh\n"
+            "  ~/.config/fish/completions/vcompress.fish              fish",
+    .groups = groups,
+    .n_groups = 1,
+    .args = "bash|zsh|fish",
+    .run = run_completion,
+};

@@ -1,0 +1,36 @@
+/* cmd_convert.c - vcompress convert: the same tensors in another file format. */
+#include "tools/commands/commands.h"
+#include "tools/convert.h"
+
+static const struct opt_group *const groups[] = {&group_copy, &group_run,    &group_json,
+                                                 &group_page, &group_report, &group_help};
+
+static int run_convert(struct app *app, int n_args, char **args)
+{
+    struct convert_options options = {.n_rules = 0};
+    const struct conversion what = {.tag = ""};
+    int rc;
+
+    convert_defaults(&options);
+    rc = app_parse(app, n_args, args, &options);
+    return rc == GO_ON ? convert_run(app, &options, &what) : rc;
+}
+
+const struct command command_convert = {
+    .name = "convert",
+    .usage = "[options] INPUT... (-o OUTPUT | --format FORMAT [-d DIR])",
+    .summary = "write the same tensors in another file format",
+    .text = "The extension of the output, or --format, says its format. Every tensor is copied bit for bit; what the "
+            "format cannot "
+            "hold is refused before anything is read. Quantized tensors keep their codes and scales. No value "
+            "changes: casts are the work of quantize (--fp16, --bf16) and dequantize, which also convert when the "
+            "output's name asks for another format.\n"
+            "  vcompress convert model.npz -o model.safetensors\n"
+            "  vcompress convert model.npz -o deflated.npz --deflate\n"
+            "  vcompress convert --format safetensors *.npz",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.report/1",
+    .run = run_convert,
+};

@@ -1,0 +1,114 @@
+/* cmd_devices.c - vcompress devices: which CUDA devices could be used, what could bring ranks together, and why not. */
+#include <vcompress/device.h>
+#include <vcompress/ranks.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+
+static const struct opt_group *const groups[] = {&group_run, &group_report, &group_help};
+
+static bool print_devices(struct app *app, const struct vc_devices *list)
+{
+    static const char *const titles[] = {"device", "name", "capability", "memory", "free", ""};
+    const struct out *out = &app->out;
+    struct table table;
+    char buf[CELL_BYTES];
+
+    table_init(&table, "llrrrl");
+    for (size_t i = 0; i < 6; i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (size_t i = 0; i < list->n_devices; i++) {
+        const struct vc_device_info *info = &list->devices[i];
+
+        snprintf(buf, sizeof(buf), "cuda:%d", info->index);
+        table_add(&table, INK_NONE, buf);
+        table_add(&table, INK_NONE, info->name);
+        snprintf(buf, sizeof(buf), "%d.%d", info->major, info->minor);
+        table_add(&table, INK_NONE, buf);
+        table_add(&table, INK_NONE, info->total_bytes > 0 ? fmt_size(buf, out, info->total_bytes) : "-");
+        table_add(&table, INK_NONE, info->total_bytes > 0 ? fmt_size(buf, out, info->free_bytes) : "-");
+        table_add(&table, info->usable ? INK_GOOD : INK_WARN, info->usable ? "usable" : info->reason);
+    }
+    return table_print(&table, out, false);
+}
+
+/* "ranks: Open MPI 4.1.4" */
+static void print_ranks(struct app *app)
+{
+    const struct out *out = &app->out;
+    const char *name;
+
+    if (vc_ranks_find(app->ctx, &name) == VC_OK) {
+        fputs("ranks: ", out->to);
+        print_clean(out->to, name);
+    } else {
+        fputs("ranks: none: ", out->to);
+        print_clean(out->to, vc_ctx_message(app->ctx));
+    }
+    fputc('\n', out->to);
+}
+
+static bool print_list(struct app *app, const struct vc_devices *list)
+{
+    const struct out *out = &app->out;
+    bool ok = true;
+
+    fprintf(out->to, "cpu: %s, %u thread%s\n", vc_ctx_cpu_level(app->ctx), vc_ctx_threads(app->ctx),
+            vc_ctx_threads(app->ctx) == 1 ? "" : "s");
+    if (list->n_devices > 0) {
+        fprintf(out->to, "cuda: %s\n", list->runtime);
+        ok = print_devices(app, list);
+    } else {
+        fputs("cuda: none: ", out->to);
+        print_clean(out->to, list->reason);
+        fputc('\n', out->to);
+    }
+    for (size_t i = 0; app->common.verbose > 0 && i < list->n_searched; i++) {
+        fputs(i == 0 ? "plug-in looked for in\n  " : "  ", out->to);
+        print_clean(out->to, list->searched[i].path);
+        fputs(": ", out->to);
+        print_clean(out->to, list->searched[i].outcome);
+        fputc('\n', out->to);
+    }
+    print_ranks(app);
+    return ok;
+}
+
+static int run_devices(struct app *app, int n_args, char **args)
+{
+    struct base_options base = {.json = {.on = false}};
+    struct vc_devices *list = NULL;
+    enum vc_status status;
+    int rc = app_parse(app, n_args, args, &base);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args != 0) {
+        return app_usage(app, "devices takes no operands, but got '%s'", app->parsed.args[0]);
+    }
+    rc = app_open(app);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    status = vc_devices_list(app->ctx, &list);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    rc = print_list(app, list) ? EXIT_YES : app_refuse(app, VC_E_NOMEM, "not enough memory to print the list");
+    vc_devices_free(list);
+    return rc;
+}
+
+const struct command command_devices = {
+    .name = "devices",
+    .usage = "[-v] [options]",
+    .summary = "list the CUDA devices, or why there are none",
+    .text = "Without a CUDA device everything works on the CPU, with the same results. -v tells where the plug-in was "
+            "looked for. The last line is what lets processes that mpirun or srun started train together "
+            "(distill --ranks).",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .run = run_devices,
+};

@@ -1,0 +1,311 @@
+/* cmd_diff.c - vcompress diff: how far two checkpoints are apart, tensor by tensor. The library compares
+ * (vc_diff_models) and judges (vc_diff_within); here are the options, the table with the worst tensors first, and the
+ * exit status. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+#include "tools/show/html_pages.h"
+
+#define MAX_LINES 20 /* without -v; the worst come first */
+
+struct diff_cli {
+    struct base_options base;
+    struct vc_diff_limits limits;
+    struct vc_open_options open;
+};
+
+/* clang-format off */
+static const struct opt diff_opts[] = {
+    {.name = "tolerance", .value = "X", .kind = OPT_REAL, OPT_FIELD(struct diff_cli, limits.tolerance),
+     .help = "largest difference of two values that still counts as equal (default 0)"},
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, OPT_FIELD(struct diff_cli, limits.min_sqnr_db),
+     .help = "what counts is the SQNR of each tensor, not the single value, unless --tolerance is given too"},
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct diff_cli, open.key),
+     .help = "the dict whose tensors are the weights, in those of the files that are PyTorch's (default: the usual names)"},
+};
+/* clang-format on */
+static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
+static const struct opt_group *const groups[] = {&group_diff, &group_run,    &group_json,
+                                                 &group_page, &group_report, &group_help};
+
+/* What is compared with what, and what was found. */
+struct comparison {
+    const struct vc_model *a, *b;
+    const struct vc_diff *diff;
+    const struct vc_diff_limits *limits;
+    const struct vc_diff_row **order; /* worst first */
+    size_t n_beyond;                  /* rows that are not close enough */
+};
+
+/* Where a row stands in the table: missing tensors first, then other shapes, other values that have no figures, other
+ * values by SQNR (worst_first), equal ones. */
+static int rank(const struct vc_diff_row *row)
+{
+    switch (row->kind) {
+    case VC_DIFF_ONLY_A:
+        return 0;
+    case VC_DIFF_ONLY_B:
+        return 1;
+    case VC_DIFF_SHAPE:
+        return 2;
+    case VC_DIFF_VALUES:
+        return row->numeric ? 4 : 3;
+    case VC_DIFF_SAME:
+        break;
+    }
+    return 5;
+}
+
+static int worst_first(const void *pa, const void *pb)
+{
+    const struct vc_diff_row *a = *(const struct vc_diff_row *const *)pa;
+    const struct vc_diff_row *b = *(const struct vc_diff_row *const *)pb;
+    int by_rank = rank(a) - rank(b);
+
+    if (by_rank != 0) {
+        return by_rank;
+    }
+    if (rank(a) == 4 && a->sqnr_db != b->sqnr_db) {
+        return a->sqnr_db < b->sqnr_db ? -1 : 1;
+    }
+    return a < b ? -1 : a > b;
+}
+
+/* ---- the table ---- */
+
+static const char *type_name(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_NONE ? "-" : vc_dtype_name(dtype);
+}
+
+static const char *verdict_of(const struct comparison *c, const struct vc_diff_row *row)
+{
+    static const char *const words[] = {
+        [VC_DIFF_SAME] = "equal",
+        [VC_DIFF_VALUES] = "differs",
+        [VC_DIFF_SHAPE] = "other shape",
+        [VC_DIFF_ONLY_A] = "only in the first",
+        [VC_DIFF_ONLY_B] = "only in the second",
+    };
+
+    return row->kind == VC_DIFF_VALUES && vc_diff_within(c->limits, row) ? "close enough" : words[row->kind];
+}
+
+static void add_row(struct table *table, const struct out *out, const struct comparison *c,
+                    const struct vc_diff_row *row)
+{
+    bool figures = row->numeric && row->kind <= VC_DIFF_VALUES;
+    char type[CELL_BYTES];
+    char buf[CELL_BYTES];
+
+    snprintf(type, sizeof(type), "%s %s %s", type_name(row->dtype_a), out_arrow(out), type_name(row->dtype_b));
+    table_add(table, INK_NONE, row->name);
+    table_add(table, INK_NONE, row->dtype_a == row->dtype_b ? type_name(row->dtype_a) : type);
+    table_add(table, INK_NONE, fmt_count(buf, row->n_elems));
+    table_add(table, INK_NONE, figures ? fmt_real(buf, row->max_abs_error) : "");
+    table_add(table, INK_NONE, figures ? fmt_db(buf, row->sqnr_db) : "");
+    snprintf(buf, sizeof(buf), "%.7f", row->cosine);
+    table_add(table, INK_NONE, figures && isfinite(row->cosine) ? buf : "");
+    table_add(table, vc_diff_within(c->limits, row) ? INK_NONE : INK_BAD, verdict_of(c, row));
+}
+
+static bool print_table(struct app *app, const struct comparison *c)
+{
+    static const char *const titles[] = {"tensor", "type", "elements", "max error", "SQNR", "cosine", ""};
+    bool verbose = app->common.verbose > 0;
+    size_t n = 0;
+    struct table table;
+
+    if (c->diff->n_rows == 0 || (!verbose && c->order[0]->kind == VC_DIFF_SAME)) {
+        return true; /* nothing to list */
+    }
+    table_init(&table, "llrrrrl");
+    for (size_t i = 0; i < 7; i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (; n < c->diff->n_rows && (verbose || n < MAX_LINES); n++) {
+        if (!verbose && c->order[n]->kind == VC_DIFF_SAME) {
+            break;
+        }
+        add_row(&table, &app->out, c, c->order[n]);
+    }
+    fputc('\n', app->out.to);
+    if (!table_print(&table, &app->out, !verbose)) {
+        return false;
+    }
+    if (n < c->diff->n_rows) {
+        fprintf(app->out.to, "  and %zu more, %s (-v lists them)\n", c->diff->n_rows - n,
+                c->order[n]->kind == VC_DIFF_SAME ? "equal" : "closer");
+    }
+    fputc('\n', app->out.to);
+    return true;
+}
+
+static void print_verdict(const struct out *out, const struct comparison *c)
+{
+    const struct vc_diff *diff = c->diff;
+    char buf[CELL_BYTES];
+    char limit[CELL_BYTES * 2] = "";
+
+    if (c->limits->by_value && c->limits->tolerance > 0) {
+        snprintf(limit, sizeof(limit), " (tolerance %g)", c->limits->tolerance);
+    } else if (c->limits->by_sqnr) {
+        snprintf(limit, sizeof(limit), " (at least %s)", fmt_db(buf, c->limits->min_sqnr_db));
+    }
+    if (diff->n_different == 0) {
+        fprintf(out->to, "%ssame:%s %s tensors, all equal\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
+                fmt_count(buf, diff->n_rows));
+        return;
+    }
+    if (c->n_beyond == 0) {
+        fprintf(out->to, "%sclose enough:%s %zu of %zu tensors differ, all within the limit%s", out_ink(out, INK_GOOD),
+                out_ink(out, INK_NONE), diff->n_different, diff->n_rows, limit);
+    } else {
+        fprintf(out->to, "%sdiffers:%s %zu of %zu tensors%s", out_ink(out, INK_BAD), out_ink(out, INK_NONE),
+                c->n_beyond, diff->n_rows, limit);
+    }
+    if (isfinite(diff->sqnr_db)) {
+        fprintf(out->to, "; SQNR over all %s", fmt_db(buf, diff->sqnr_db));
+        fprintf(out->to, ", max error %s", fmt_real(buf, diff->max_abs_error));
+    }
+    fputc('\n', out->to);
+}
+
+static void print_model_notes(const struct out *out, const struct vc_model *model)
+{
+    const struct vc_fact *fact;
+
+    for (size_t i = 0; (fact = vc_model_fact(model, i)) != NULL; i++) {
+        if (strcmp(fact->key, VC_FACT_NOTE) == 0) {
+            fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
+            print_clean(out->to, fact->value);
+            fputc('\n', out->to);
+        }
+    }
+}
+
+static bool print_comparison(struct app *app, const struct comparison *c)
+{
+    const struct out *out = &app->out;
+    char size[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, vc_model_path(c->a));
+    fprintf(out->to, "%s (%s) %s %s", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_file_bytes(c->a)),
+            out_arrow(out), out_ink(out, INK_BOLD));
+    print_clean(out->to, vc_model_path(c->b));
+    fprintf(out->to, "%s (%s)\n", out_ink(out, INK_NONE), fmt_size(size, out, vc_model_file_bytes(c->b)));
+    print_model_notes(out, c->a);
+    print_model_notes(out, c->b);
+    if (!print_table(app, c)) {
+        return false;
+    }
+    print_verdict(out, c);
+    return true;
+}
+
+/* ---- the command ---- */
+
+/* Prints the table and the document. The exit status: are all tensors close enough? */
+static int tell(struct app *app, struct comparison *c)
+{
+    enum vc_status status;
+    char *text = NULL;
+    int rc = GO_ON;
+
+    signals_end_printing();
+    c->order = malloc((c->diff->n_rows + 1) * sizeof(*c->order));
+    if (c->order == NULL) {
+        return app_refuse(app, VC_E_NOMEM, "not enough memory to compare %zu tensors", c->diff->n_rows);
+    }
+    for (size_t i = 0; i < c->diff->n_rows; i++) {
+        c->order[i] = &c->diff->rows[i];
+    }
+    c->n_beyond = vc_diff_beyond(c->limits, c->diff);
+    qsort(c->order, c->diff->n_rows, sizeof(*c->order), worst_first);
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_comparison(app, c)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && app->json.on) {
+        status = vc_diff_json(app->ctx, c->a, c->b, c->diff, c->limits, &text);
+        rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+        vc_text_free(text);
+    }
+    rc = rc == GO_ON ? page_diff(app, c->a, c->b, c->diff, c->limits) : rc;
+    app_print_memory(app);
+    free(c->order);
+    return rc != GO_ON ? rc : c->n_beyond == 0 ? EXIT_YES : EXIT_NO;
+}
+
+static int run_diff(struct app *app, int n_args, char **args)
+{
+    struct diff_cli cli;
+    struct comparison c = {.a = NULL};
+    struct vc_model *a = NULL;
+    struct vc_model *b = NULL;
+    struct vc_diff *diff = NULL;
+    enum vc_status status;
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_diff_limits_defaults(&cli.limits);
+    vc_open_defaults(&cli.open);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args != 2) {
+        return app_usage(app, "diff takes two files, got %d; see vcompress diff --help", app->parsed.n_args);
+    }
+    if (cli.limits.tolerance < 0) {
+        return app_usage(app, "--tolerance: a difference is never below 0, as %g is", cli.limits.tolerance);
+    }
+    rc = app_open(app);
+    if (rc == GO_ON) {
+        rc = json_check(app);
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->subject = app->parsed.args[0];
+    app->output = app->parsed.args[1];
+    status = vc_model_open(app->ctx, app->subject, &cli.open, &a);
+    if (status == VC_OK) {
+        status = vc_model_open(app->ctx, app->output, &cli.open, &b);
+    }
+    if (status == VC_OK) {
+        progress_begin(app);
+        status = vc_diff_models(app->ctx, a, b, &diff);
+        progress_end();
+    }
+    if (status != VC_OK) {
+        rc = app_fail(app, status);
+    } else {
+        cli.limits.by_sqnr = options_seen(&app->parsed, "min-sqnr");
+        cli.limits.by_value = !cli.limits.by_sqnr || options_seen(&app->parsed, "tolerance");
+        c = (struct comparison){.a = a, .b = b, .diff = diff, .limits = &cli.limits};
+        rc = tell(app, &c);
+    }
+    vc_diff_free(diff);
+    vc_model_close(b);
+    vc_model_close(a);
+    return rc;
+}
+
+const struct command command_diff = {
+    .name = "diff",
+    .usage = "[--tolerance X] [--min-sqnr DB] [options] A B",
+    .summary = "compare two checkpoints",
+    .text = "Compares the weights that the files stand for: quantized tensors are decoded first, dtypes may differ. "
+            "Exit status 0 when every tensor of A is in B, with the same shape and close enough, and B has no others; "
+            "else 1. Error and SQNR are those of B against A.\n"
+            "  vcompress diff model.npz model.int8.npz --min-sqnr 35",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.diff/1",
+    .run = run_diff,
+};

@@ -1,0 +1,795 @@
+/* cmd_distill.c - vcompress distill: trains a student until it answers as its teacher does. The library trains;
+ * print_distill.c has the report. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/keep_steps.h"
+#include "tools/log_step.h"
+#include "tools/options/distill_effects.h"
+#include "tools/options/distill_nets.h"
+#include "tools/options/distill_words.h"
+#include "tools/options/match_word.h"
+#include "tools/options/recompute_word.h"
+#include "tools/passes.h"
+#include "tools/ranks_app.h"
+#include "tools/show/html_pages.h"
+#include "tools/show/print_distill.h"
+
+#define MAX_FREEZE  64
+#define MAX_MATCHES CURVE_MATCHES
+
+/* What the command opens beside its data. */
+struct opened {
+    struct net student, teacher;
+    struct answer_files answers, eval_answers;
+    struct vc_model *mask;
+};
+
+struct distill_cli {
+    struct nets_cli nets; /* first */
+    const char *student, *eval, *log, *mask;
+    const char *eval_teacher;
+    const char *eval_arrays[MAX_NET_ARRAYS];
+    struct vc_data_options eval_data;
+    struct vc_distill_options distill;
+    enum vc_ranks_kind ranks;
+    struct vc_prune_options prune;   /* of --sparsity */
+    struct vc_quantize_options grid; /* of --fake-quant */
+    bool has_grid;
+    const char *freeze[MAX_FREEZE];
+    struct vc_match matches[MAX_MATCHES];
+    char match_texts[MAX_MATCHES][MATCH_BYTES]; /* their names */
+    struct step_log steps;
+    struct curve curve;
+    struct opened opened;
+    char derived[128]; /* "digits.npz at width 0.5": a student without a file */
+    bool own_teacher;  /* in a chain: it is the input itself, which is not closed */
+};
+
+static bool take_eval_array(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+
+    if (strchr(value, '=') == NULL || cli->eval_data.n_arrays == MAX_NET_ARRAYS) {
+        return false;
+    }
+    cli->eval_arrays[cli->eval_data.n_arrays++] = value;
+    cli->eval_data.arrays = cli->eval_arrays;
+    return true;
+}
+
+static bool take_freeze(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+
+    if (cli->distill.n_freeze == MAX_FREEZE || value[0] == '\0') {
+        return false;
+    }
+    cli->freeze[cli->distill.n_freeze++] = value;
+    cli->distill.freeze = cli->freeze;
+    return true;
+}
+
+static bool take_match(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+    size_t n = cli->distill.n_matches;
+
+    if (n == MAX_MATCHES || !match_word(value, cli->match_texts[n], &cli->matches[n])) {
+        return false;
+    }
+    cli->distill.matches = cli->matches;
+    cli->distill.n_matches++;
+    return true;
+}
+
+static bool take_expected(void *group, const char *value)
+{
+    return expected_share(value, &((struct distill_cli *)group)->distill.expect_sparsity);
+}
+
+static bool take_betas(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+    char end;
+
+    return sscanf(value, "%lf,%lf%c", &o->beta1, &o->beta2, &end) == 2;
+}
+
+static bool take_grid(void *group, const char *value)
+{
+    struct distill_cli *cli = group;
+
+    cli->has_grid = true;
+    return grid_word(value, &cli->grid);
+}
+
+static bool take_schedule(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+    unsigned long long first, last, every;
+    char end;
+
+    if (strspn(value, "0123456789:") != strlen(value) ||
+        sscanf(value, "%19llu:%19llu:%19llu%c", &first, &last, &every, &end) != 3) {
+        return false;
+    }
+    o->prune_first = first;
+    o->prune_last = last;
+    o->prune_every = every;
+    return every != 0;
+}
+
+#define OPTIMIZERS "sgd|momentum|adam|adamw|adam8bit"
+
+static bool take_optimizer(void *group, const char *value)
+{
+    int word = options_word(OPTIMIZERS, value);
+
+    ((struct distill_cli *)group)->distill.optimizer = word == 4 ? VC_OPTIMIZER_ADAM8BIT : (enum vc_optimizer)word;
+    return word >= 0;
+}
+
+static bool take_precision(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+
+    return precision_word(value, &o->precision, &o->half);
+}
+
+static bool take_recompute(void *group, const char *value)
+{
+    struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
+
+    return recompute_word(value, &o->recompute, &o->recompute_every) && o->recompute != VC_RECOMPUTE_SELECTIVE;
+}
+
+#define DISTILL(member) OPT_FIELD(struct distill_cli, distill.member)
+#define PRUNE(member)   OPT_FIELD(struct distill_cli, prune.member)
+#define CLI(member)     .field = offsetof(struct distill_cli, member)
+
+/* clang-format off */
+static const struct opt student_opts[] = {
+    {.name = "student", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(student),
+     .help = "the network that learns: a pruned copy of the teacher, or another one; a list of layers (docs/graph.md): a new network, "
+             "whose first weights are drawn from --seed (not in a recipe: what the passes before it leave)"},
+    {.name = "width", .value = "SHARE", .kind = OPT_ABOVE_0, DISTILL(width),
+     .help = "in place of --student: the teacher with that share of the neurons, channels and heads of every layer, those of "
+             "the largest weights; as prune --structured makes it"},
+    {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DISTILL(keep_layers),
+     .help = "in place of --student: the teacher with these layers only, such as 0,2,4; as prune --keep-layers makes it. With "
+             "--width both"},
+    {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DISTILL(layers),
+     .help = "--keep-layers: which layers are meant, by what stands in front of their numbers: decoder.block"},
+    {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval), .option = "eval",
+     .help = "rows to judge teacher and student by, before and after; exit 1, and nothing written, when the student ends "
+             "worse than it began"},
+    {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
+     .help = "as --array, for --eval"},
+    {.name = "eval-teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval_logits",
+     .help = "answers of the teacher to the rows of --eval, where --teacher is a file of vcompress logits"},
+    {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
+};
+
+static const struct opt training_opts[] = {
+    {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(steps), .help = "optimizer steps (default 400)"},
+    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(epochs), .help = "walks over the data, in place of --steps"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(batch), .help = "rows computed at a time (default 64)"},
+    {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(accum),
+     .help = "batches of one step, whose gradients are those of one large batch (default 1)"},
+    {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer",
+     .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
+    {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(lr), .help = "learning rate (default 0.001)"},
+    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(momentum), .help = "of --optimizer momentum (default 0.9); refused with any other"},
+    {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(nesterov), .help = "of --optimizer momentum"},
+    {.name = "betas", .value = "X,Y", .kind = OPT_CALL, .call = take_betas, .option = "beta1",
+     .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam, adamw and adam8bit (default 0.9,0.999)"},
+    {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(eps), .help = "of adam, adamw and adam8bit (default 1e-8)"},
+    {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(weight_decay),
+     .help = "not of tensors of one dimension (default 0.01 for adamw, else 0)"},
+    {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(decay_1d), .help = "weight decay of biases and norms, too"},
+    {.name = "schedule", .value = "constant|cosine|linear|step", .kind = OPT_CHOICE, DISTILL(schedule),
+     .help = "of the learning rate (default constant)"},
+    {.name = "warmup", .value = "N", .kind = OPT_COUNT, DISTILL(warmup), .help = "steps in which the rate rises (default 0)"},
+    {.name = "step-every", .value = "N", .kind = OPT_COUNT, DISTILL(step_every),
+     .help = "--schedule step: steps with one rate (default 100)"},
+    {.name = "step-factor", .value = "X", .kind = OPT_REAL, DISTILL(step_factor),
+     .help = "--schedule step: then times this (default 0.1)"},
+    {.name = "clip", .value = "X", .kind = OPT_ABOVE_0, DISTILL(clip), .help = "the largest norm of all gradients (default: any)"},
+    {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(temperature), .help = "of the teacher's answers (default 2)"},
+    {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(alpha),
+     .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
+             "labels are needed; 0: no teacher is)"},
+    {.name = "classes", .value = "same|common", .kind = OPT_CHOICE, DISTILL(classes),
+     .help = "where vocabularies of teacher and student are padded to different sizes: common compares the first classes, that both have (default same)"},
+    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss),
+     .help = "the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default kd)"},
+    {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,
+     .option = "matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
+     .help = "one more term of the loss, as often as given: values inside both networks, by their names in graph --full; where the "
+             "widths differ, a linear map is trained between them, which is not written (weight: default 1)"},
+    {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(seed), .help = "of the order of the rows, and of new weights (default 0)"},
+    {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(order),
+     .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
+    {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision",
+     .help = "of the arithmetic (default f32); bf16, fp16: f32 whose values, gradients and weights are rounded to 16 bits as "
+             "mixed precision does it, beside weights of f32; it takes no less memory"},
+    {.name = "loss-scale", .value = "X", .kind = OPT_ABOVE_0, DISTILL(loss_scale),
+     .help = "--precision fp16: multiply the loss by this power of two (default: one that adapts itself, from 65536 on)"},
+    {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,
+     .option = "recompute", .wanted = "none, sqrt, every:K, layer or auto",
+     .help = "which parts of the forward pass are computed again in the backward pass, as in estimate (default none); the bits are "
+             "the same; auto: as little as lets the programs be within --budget"},
+    {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, DISTILL(recompute_budget),
+     .help = "with --recompute auto: what the programs of the networks may take"},
+    {.name = "device-memory", .value = "SIZE", .kind = OPT_SIZE, DISTILL(device_memory),
+     .help = "with --device cuda: most of the device's memory to take; batches and recomputation are chosen so that "
+             "the run fits (default: what there is)"},
+    {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "freeze",
+     .help = "leave tensors whose name matches as they are"},
+    {.name = "allow-tied", .kind = OPT_BOOL, .set = 1, DISTILL(allow_tied),
+     .help = "train a tensor that an ONNX file calls by several names as one (exporters write equal tensors once)"},
+    {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(frozen_norm),
+     .help = "batch normalization computes with its running statistics, and keeps them"},
+    {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),
+     .help = "train nothing: only the running statistics of batch normalization become those of the rows of --data"},
+    {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(keep_sparsity),
+     .help = "every weight that is zero stays zero, of tensors with two or more dimensions (default: of those that came pruned, "
+             "with 20 to 99.9 % zeros)"},
+    {.name = "no-keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(refill),
+     .help = "train zeros as all other weights: a pruned student fills again"},
+    {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(mask), .option = "mask",
+     .help = "weights that the masks of this file do not keep become zero and stay zero (as prune --mask-out writes them)"},
+    {.name = "sparsity", .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
+     .help = "prune while it trains: in the end that share of the weights is zero, the smallest magnitudes first, of the "
+             "tensors that prune works on: 0.9 or 90%"},
+    {.name = "prune-steps", .value = "FIRST:LAST:EVERY", .kind = OPT_CALL, .call = take_schedule, .option = "prune_first",
+     .wanted = "FIRST:LAST:EVERY, such as 0:300:20",
+     .help = "--sparsity: behind which step weights become zero first and last, and every how many steps between; steeply "
+             "first, then ever fewer (default: 20 times over the first three quarters of the steps)"},
+    {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
+     .help = "--sparsity: seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
+    {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
+     .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
+     .help = "--sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)"},
+    {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_grid, .option = "grid",
+     .wanted = "int8, int8/tensor, int8/channel, int8/group:N, fp16 or bf16",
+     .help = "train with weights rounded as quantize would leave them, of the tensors that it works on: int8 (per output "
+             "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. A student that is int8 "
+             "already is trained so anyway, and stays int8"},
+    {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(learn_scales),
+     .help = "codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too; larger weights are cut off"},
+    {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(control),
+     .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
+};
+
+static const struct opt ranks_opts[] = {
+    {.name = "ranks", .value = "auto|none|mpi", .kind = OPT_CHOICE, CLI(ranks), .option = "ranks",
+     .help = "processes that mpirun or srun started share the batches of each step, with the bits of one process; --accum says how many "
+             "there are (default auto: where there are several; none: each trains by itself)"},
+    {.name = "all-reduce", .value = "auto|host|nccl", .kind = OPT_CHOICE, DISTILL(all_reduce),
+     .help = "what adds up the gradients of ranks with a CUDA device each: the hosts, with the bits of one process, or NCCL, from device to device "
+             "and within rounding (default auto: NCCL, where all ranks have it)"},
+};
+
+static const struct opt output_opts[] = {
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
+     .help = "where to write, in the student's format or that of the extension"},
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct distill_cli, nets.convert.write.force),
+     .help = "replace an existing file (never the input)"},
+    {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, DISTILL(dry_run),
+     .help = "check everything and count the memory; train nothing, write nothing"},
+};
+
+static const struct opt watch_opts[] = {
+    {.name = "log", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
+    {.name = "dump-gradients", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, DISTILL(gradients),
+     .help = "the gradients of the first step, by the names of their tensors (npz, safetensors); an older file is replaced with --force only"},
+    {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval_every),
+     .help = "judge the student by --eval after every N steps, and after the last"},
+    {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(early_stop),
+     .help = "end the run when N such evaluations in a row were not better than the best"},
+    {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(keep),
+     .help = "--eval-every: write the weights of the best evaluation, or of the last step (default best)"},
+    {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint),
+     .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors); without it nothing stays of a run whose output cannot be written"},
+    {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint_every),
+     .help = "... and after every N steps"},
+    {.name = "resume", .value = "FILE", .file = FILE_RESUMED, .kind = OPT_TEXT, DISTILL(resume),
+     .help = "go on from this checkpoint, with the same options and files, as if the run had not been interrupted"},
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(min_accuracy),
+     .help = "gate: write nothing and exit 1 when the student answers fewer rows of --eval rightly, such as 0.95"},
+    {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(max_drop),
+     .help = "gate: ... when its accuracy is further below that of the teacher, such as 0.01"},
+    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "expect_sparsity",
+     .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
+     .help = "gate: ... when fewer weights of the tensors that came pruned are zero in the end than pruning each to this share makes"},
+};
+/* clang-format on */
+static const struct opt_group group_student = {"Student", student_opts, sizeof(student_opts) / sizeof(student_opts[0]),
+                                               0};
+static const struct opt_group group_training = {"Training", training_opts,
+                                                sizeof(training_opts) / sizeof(training_opts[0]), 0};
+static const struct opt_group group_watch = {"Logs and gates", watch_opts, sizeof(watch_opts) / sizeof(watch_opts[0]),
+                                             0};
+static const struct opt_group group_ranks = {"Ranks", ranks_opts, sizeof(ranks_opts) / sizeof(ranks_opts[0]), 0};
+const struct opt_group group_distill_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,  &group_training,
+                                                 &group_select,  &group_distill_output, &group_watch, &group_ranks,
+                                                 &group_run,     &group_json,           &group_page,  &group_report,
+                                                 &group_help};
+
+/* ---- steps ---- */
+
+/* vc_distill_options.tell */
+static void tell_step(void *user, const struct vc_distill_step *step)
+{
+    struct distill_cli *cli = user;
+
+    progress_steps(step->control ? "control" : "distill", step->step, step->n_steps);
+    curve_keep(&cli->curve, step);
+    if (!step->control) {
+        log_step(&cli->steps, step);
+    }
+}
+
+/* ---- the run ---- */
+
+static bool is_derived(const struct distill_cli *cli)
+{
+    return cli->distill.width != 0 || cli->distill.keep_layers != NULL;
+}
+
+/* The student as the report names it. */
+static const char *student_name(struct distill_cli *cli)
+{
+    const struct vc_distill_options *o = &cli->distill;
+    char width[32] = "";
+
+    if (!is_derived(cli)) {
+        return cli->student;
+    }
+    if (o->width != 0) {
+        snprintf(width, sizeof(width), " at width %g", o->width);
+    }
+    snprintf(cli->derived, sizeof(cli->derived), "%.60s%s%s%.20s", cli->nets.teacher, width,
+             o->keep_layers != NULL ? " with layers " : "", o->keep_layers != NULL ? o->keep_layers : "");
+    return cli->derived;
+}
+
+static int print_json(struct app *app, const struct vc_distillation *d)
+{
+    char *text = NULL;
+    enum vc_status status = vc_distill_json(app->ctx, d->options, d, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int tell(struct app *app, struct distill_cli *cli, const struct vc_distillation *d)
+{
+    int rc = GO_ON;
+
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) &&
+        !print_distillation(app, &cli->distill, cli->nets.teacher, student_name(cli), d)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, d);
+    }
+    if (rc == GO_ON) {
+        rc = page_distill(app, d, student_name(cli), cli->curve.steps, cli->curve.n);
+    }
+    app_print_memory(app);
+    return rc;
+}
+
+/* done: all steps are. rc, or that of a log that could not be written. */
+static int close_log(struct app *app, struct distill_cli *cli, int rc, bool done)
+{
+    int error = log_close(&cli->steps, done);
+
+    return error != 0 && (rc == GO_ON || rc == EXIT_YES) ? app_refuse_file(app, "--log ", cli->log, strerror(error))
+                                                         : rc;
+}
+
+/* --log, which is replaced. GO_ON or a status. */
+static int open_log(struct app *app, struct distill_cli *cli)
+{
+    return cli->log == NULL || log_open(&cli->steps, cli->log, cli->distill.resume != NULL)
+               ? GO_ON
+               : app_refuse_file(app, "--log ", cli->log, strerror(errno));
+}
+
+static int distill(struct app *app, struct distill_cli *cli, const struct net *student, const struct net *teacher)
+{
+    struct vc_distillation *d = NULL;
+    enum vc_status status;
+    int rc = GO_ON;
+
+    cli->distill.student = net_of(student);
+    cli->distill.teacher = net_of(teacher);
+    cli->distill.data = &cli->nets.data;
+    cli->distill.write = &cli->nets.convert.write;
+    cli->distill.tell = tell_step;
+    cli->distill.user = cli;
+    if (options_seen(&app->parsed, "max-memory")) {
+        cli->distill.memory_bytes = app->common.max_memory;
+        cli->distill.keep_batch = options_seen(&app->parsed, "batch") || options_seen(&app->parsed, "accum");
+    }
+    app->subject = NULL; /* sentences name the file that they are about */
+    rc = cli->distill.dry_run || app->silent ? GO_ON : open_log(app, cli);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (!app->silent) {
+        progress_begin(app);
+    }
+    status = vc_distill(app->ctx, &cli->distill, &d);
+    progress_end();
+    app->written = d != NULL && status == VC_OK && !cli->distill.dry_run;
+    status = ranks_agree(app, cli->distill.ranks, status);
+    if (status == VC_E_CANCELLED && caught_signal() != 0 && cli->distill.checkpoint != NULL &&
+        !app->silent) { /* what a signal ends says where it goes on */
+        fprintf(stderr, "vcompress: ");
+        print_clean(stderr, vc_ctx_message(app->ctx));
+        fputc('\n', stderr);
+    }
+    rc = (status == VC_OK || status == VC_E_GATE) && !app->silent ? tell(app, cli, d) : rc;
+    rc = close_log(app, cli, rc, status == VC_OK || status == VC_E_GATE);
+    if (rc == GO_ON && status == VC_E_GATE) {
+        app->subject = is_derived(cli) ? cli->nets.teacher : cli->student;
+        rc = app_gate(app, d->missed);
+    }
+    rc = rc != GO_ON ? rc : status == VC_OK ? EXIT_YES : app_fail(app, status);
+    vc_distillation_free(d);
+    return rc;
+}
+
+/* The rows of --eval are read as those of --data. */
+static void set_eval(struct distill_cli *cli)
+{
+    const char *path = cli->eval;
+    struct vc_data_options own = cli->eval_data;
+
+    cli->eval_data = cli->nets.data;
+    cli->eval_data.path = path;
+    cli->eval_data.n_rows = 0;
+    cli->eval_data.labels = own.labels;
+    if (own.n_arrays != 0) {
+        cli->eval_data.arrays = cli->eval_arrays;
+        cli->eval_data.n_arrays = own.n_arrays;
+    }
+    cli->distill.eval = path != NULL ? &cli->eval_data : NULL;
+}
+
+/* What a command and a line of a recipe have in common. GO_ON or a status. */
+static int check_both(struct app *app, const struct distill_cli *cli, bool teacher)
+{
+    enum { N_OF_PRUNING = 3 }; /* the others belong to --fake-quant, too */
+    static const char *const of_pruning[] = {"prune-steps", "scope", "min-keep", "min-elements", "include", "exclude"};
+    const struct effects_of of = {&cli->distill, teacher, cli->eval != NULL, is_derived(cli)};
+    int rc;
+
+    if ((options_seen(&app->parsed, "steps") && cli->distill.steps == 0) ||
+        (options_seen(&app->parsed, "epochs") && cli->distill.epochs == 0)) {
+        return app_usage(app, "--%s: expected a number from 1 on",
+                         options_seen(&app->parsed, "steps") ? "steps" : "epochs");
+    }
+    if (options_seen(&app->parsed, "eval-array") && cli->eval == NULL) {
+        return app_usage(app, "--eval-array needs --eval FILE");
+    }
+    rc = effects_check(app, &of);
+    for (size_t i = 0; rc == GO_ON && cli->prune.sparsity == NULL && i < sizeof(of_pruning) / sizeof(of_pruning[0]);
+         i++) {
+        bool both = i >= N_OF_PRUNING;
+
+        if (options_seen(&app->parsed, of_pruning[i]) && !(both && cli->has_grid)) {
+            return app_usage(app, "--%s belongs to --sparsity SHARE%s", of_pruning[i],
+                             both ? " or --fake-quant SCHEME" : "");
+        }
+    }
+    return rc;
+}
+
+/* Gradual pruning and a grid, where they are asked for. */
+static void set_passes(struct app *app, struct distill_cli *cli)
+{
+    cli->grid.rules = cli->nets.convert.rules;
+    cli->grid.n_rules = cli->nets.convert.n_rules;
+    cli->grid.min_elems = options_seen(&app->parsed, "min-elements") ? cli->prune.min_elems : cli->grid.min_elems;
+    cli->distill.grid = cli->has_grid ? &cli->grid : NULL;
+    cli->prune.rules = cli->nets.convert.rules;
+    cli->prune.n_rules = cli->nets.convert.n_rules;
+    cli->distill.prune = cli->prune.sparsity != NULL ? &cli->prune : NULL;
+}
+
+/* GO_ON or a status. */
+static int check(struct app *app, const struct distill_cli *cli)
+{
+    const char *output = cli->nets.convert.write.path;
+
+    if (app->parsed.n_args != 0) {
+        return app_usage(app, "distill takes its files by options: --teacher, --student, --data; got '%s'",
+                         app->parsed.args[0]);
+    }
+    if ((cli->student == NULL && !is_derived(cli)) || cli->nets.data.path == NULL) {
+        return app_usage(app, "distill needs --student (or --width, or --keep-layers), --data and, but for --alpha 0, "
+                              "--teacher; see vcompress "
+                              "distill --help");
+    }
+    if (is_derived(cli) && (cli->student != NULL || cli->nets.teacher == NULL)) {
+        return app_usage(app, "--width and --keep-layers make the student of --teacher FILE%s",
+                         cli->student != NULL ? ", and --student names another one: choose one" : "");
+    }
+    if (cli->distill.layers != NULL && cli->distill.keep_layers == NULL) {
+        return app_usage(app, "--layers says which layers --keep-layers means");
+    }
+    if (output == NULL && !cli->distill.dry_run) {
+        return app_usage(app, "distill needs -o FILE, or --dry-run");
+    }
+    if (output != NULL && strcmp(output, "-") == 0) {
+        return app_usage(app, "-o -: a trained network goes into a file");
+    }
+    return cli->nets.teacher_graph != NULL && cli->nets.teacher == NULL
+               ? app_usage(app, "--teacher-graph needs --teacher FILE")
+               : check_both(app, cli, cli->nets.teacher != NULL);
+}
+
+static int open_teacher(struct app *app, struct distill_cli *cli)
+{
+    struct opened *o = &cli->opened;
+    const char *other = cli->nets.graph != NULL ? cli->nets.graph : cli->student;
+    int rc = GO_ON;
+
+    if (cli->nets.teacher != NULL) {
+        rc = answers_open(app, cli->nets.teacher, &o->answers);
+        cli->distill.logits = (const struct vc_model *const *)o->answers.models;
+        cli->distill.n_logits = o->answers.n;
+    }
+    if (rc == GO_ON && cli->nets.teacher != NULL && o->answers.n == 0) {
+        rc = net_open(app, cli->nets.teacher, cli->nets.teacher_graph, other, &o->teacher);
+    }
+    if (rc == GO_ON && o->answers.n != 0 && cli->nets.teacher_graph != NULL) {
+        rc = app_usage(app, "--teacher-graph: %s has answers, which need no graph", cli->nets.teacher);
+    }
+    if (rc == GO_ON && cli->eval_teacher != NULL) {
+        rc = answers_open(app, cli->eval_teacher, &o->eval_answers);
+        cli->distill.eval_logits = (const struct vc_model *const *)o->eval_answers.models;
+        cli->distill.n_eval_logits = o->eval_answers.n;
+    }
+    if (rc == GO_ON && cli->eval_teacher != NULL && o->eval_answers.n == 0) {
+        rc = app_usage(app, "--eval-teacher %s: is no file of vcompress logits", cli->eval_teacher);
+    }
+    if (rc == GO_ON && is_derived(cli) && o->answers.n != 0) {
+        rc = app_usage(app, "--width and --keep-layers make the student of the teacher, and %s has only its answers",
+                       cli->nets.teacher);
+    }
+    return rc;
+}
+
+/* The student of a list of layers, which has no weights yet. */
+static int draw_student(struct app *app, struct distill_cli *cli)
+{
+    struct net *net = &cli->opened.student;
+    enum vc_status status = vc_network_draw(app->ctx, cli->student, cli->distill.seed, &net->weights);
+
+    app->subject = cli->student;
+    status = status == VC_OK ? net_build(app->ctx, cli->student, NULL, net) : status;
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+static int open_all(struct app *app, struct distill_cli *cli)
+{
+    struct opened *o = &cli->opened;
+    int rc = is_derived(cli) ? GO_ON
+             : vc_graph_is_text(cli->student)
+                 ? draw_student(app, cli)
+                 : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
+
+    cli->distill.graph = is_derived(cli) ? cli->nets.graph : NULL;
+    rc = rc == GO_ON ? open_teacher(app, cli) : rc;
+    if (rc == GO_ON && cli->mask != NULL) {
+        enum vc_status status = vc_model_open(app->ctx, cli->mask, NULL, &o->mask);
+
+        cli->distill.mask = o->mask;
+        app->subject = cli->mask;
+        rc = status == VC_OK ? GO_ON : app_fail(app, status);
+    }
+    return rc;
+}
+
+static void begin(void *options)
+{
+    struct distill_cli *cli = options;
+
+    vc_distill_defaults(&cli->distill);
+    vc_prune_defaults(&cli->prune);
+    vc_quantize_defaults(&cli->grid);
+    vc_data_defaults(&cli->nets.data);
+    curve_begin(&cli->curve);
+}
+
+/* Closes what was opened. */
+static void end(void *options)
+{
+    struct distill_cli *cli = options;
+
+    if (cli->own_teacher) {
+        cli->opened.teacher.weights = NULL;
+    }
+    vc_model_close(cli->opened.mask);
+    answers_close(&cli->opened.answers);
+    answers_close(&cli->opened.eval_answers);
+    net_close(&cli->opened.student);
+    net_close(&cli->opened.teacher);
+    memset(&cli->opened, 0, sizeof(cli->opened));
+}
+
+static int run_distill(struct app *app, int n_args, char **args)
+{
+    struct distill_cli cli;
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    convert_defaults(&cli.nets.convert);
+    begin(&cli);
+    ranks_begin(app, n_args, args);
+    rc = app_parse(app, n_args, args, &cli);
+    rc = rc == GO_ON ? check(app, &cli) : rc;
+    if (rc == GO_ON) {
+        set_eval(&cli);
+        set_passes(app, &cli);
+        app->output = cli.nets.convert.write.path;
+        rc = app_open(app);
+    }
+    if (rc == GO_ON || app->held_status != VC_OK) {
+        rc = ranks_join(app, cli.ranks, &cli.distill.ranks);
+    }
+    rc = rc == GO_ON && !app->silent ? json_check(app) : rc;
+    rc = rc == GO_ON ? open_all(app, &cli) : rc;
+    rc = rc == GO_ON ? distill(app, &cli, &cli.opened.student, &cli.opened.teacher) : rc;
+    rc = ranks_settle(app, cli.distill.ranks, rc);
+    end(&cli);
+    return rc;
+}
+
+/* ---- as a pass of a chain ---- */
+
+static int ready(struct app *app, void *options, struct conversion *what)
+{
+    struct distill_cli *cli = options;
+
+    if (is_derived(cli)) {
+        return app_usage(app,
+                         "--width and --keep-layers: in a chain the student is what the passes before distill leave, "
+                         "such as prune --structured");
+    }
+    if (cli->student != NULL) {
+        return app_usage(app, "--student: in a chain the student is what the passes before distill leave");
+    }
+    if (cli->nets.data.path == NULL) {
+        return app_usage(app, "distill needs --data FILE");
+    }
+    set_eval(cli);
+    set_passes(app, cli);
+    what->tag = "distilled";
+    if (ranks_refuse(app, cli->ranks, "distill in a recipe") != GO_ON) {
+        return EXIT_USAGE;
+    }
+    if (check_both(app, cli, true) != GO_ON) {
+        return EXIT_USAGE;
+    }
+    return answers_check(app, cli->nets.teacher);
+}
+
+/* The teacher is another network, files with its answers, or the input itself; or labels alone teach. */
+static enum vc_status find_teacher(struct vc_ctx *ctx, const struct vc_model *model, struct distill_cli *cli)
+{
+    const struct nets_cli *nets = &cli->nets;
+    struct net *teacher = &cli->opened.teacher;
+    bool own = nets->teacher == NULL;
+    enum vc_status status = VC_OK;
+
+    if (own && cli->distill.alpha == 0) {
+        return VC_OK;
+    }
+    cli->own_teacher = own;
+    if (own) {
+        teacher->weights = (struct vc_model *)(uintptr_t)model;
+        return net_build(ctx, nets->teacher_graph != NULL ? nets->teacher_graph : nets->graph, NULL, teacher);
+    }
+    status = answers_read(ctx, nets->teacher, &cli->opened.answers);
+    if (status == VC_OK && cli->opened.answers.n == 0) {
+        status = vc_model_open(ctx, nets->teacher, NULL, &teacher->weights);
+        status = status == VC_OK ? net_build(ctx, nets->teacher_graph,
+                                             nets->graph != NULL ? nets->graph : vc_model_path(model), teacher)
+                                 : status;
+    }
+    return status;
+}
+
+/* The files of one input, which are opened anew for the next one. */
+static enum vc_status open_files(struct vc_ctx *ctx, const struct vc_model *model, struct distill_cli *cli)
+{
+    struct opened *o = &cli->opened;
+    enum vc_status status;
+
+    end(cli);
+    status = find_teacher(ctx, model, cli);
+    if (status == VC_OK && cli->eval_teacher != NULL) {
+        status = answers_read(ctx, cli->eval_teacher, &o->eval_answers);
+    }
+    if (status == VC_OK && cli->mask != NULL) {
+        status = vc_model_open(ctx, cli->mask, NULL, &o->mask);
+    }
+    cli->distill.teacher = net_of(&o->teacher);
+    cli->distill.logits = (const struct vc_model *const *)o->answers.models;
+    cli->distill.n_logits = o->answers.n;
+    cli->distill.eval_logits = (const struct vc_model *const *)o->eval_answers.models;
+    cli->distill.n_eval_logits = o->eval_answers.n;
+    cli->distill.mask = o->mask;
+    return status;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *options)
+{
+    struct distill_cli *cli = options;
+    enum vc_status status = open_files(ctx, model, cli);
+
+    cli->distill.graph = cli->nets.graph;
+    cli->distill.data = &cli->nets.data;
+    cli->distill.write = &cli->nets.convert.write; /* whether files beside the output are replaced */
+    cli->distill.tell = tell_step;
+    cli->distill.user = cli;
+    return status == VC_OK ? vc_job_add_distill(ctx, job, &cli->distill) : status;
+}
+
+static int start(struct app *app, void *options, bool dry_run)
+{
+    return dry_run ? GO_ON : open_log(app, options);
+}
+
+static int finish(struct app *app, void *options, int rc)
+{
+    return close_log(app, options, rc, rc == GO_ON || rc == EXIT_YES || rc == EXIT_NO);
+}
+
+const struct pass_row pass_distill = {.command = &command_distill,
+                                      .size = sizeof(struct distill_cli),
+                                      .begin = begin,
+                                      .ready = ready,
+                                      .add = add,
+                                      .start = start,
+                                      .finish = finish,
+                                      .end = end};
+
+const struct command command_distill = {
+    .name = "distill",
+    .usage = "[--teacher FILE] (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT",
+    .summary = "train a network until it answers as another one does",
+    .text = "Trains the student on the rows of the data so that its answers come near to those of the teacher: what "
+            "pruning "
+            "lost comes back, and small networks learn from large ones. Labels are not needed. The output has the "
+            "student's "
+            "tensors, names and types; what is not trained is copied bit for bit. docs/distillation.md has the exact "
+            "losses. "
+            "Operators that cannot be trained are refused before anything is. As a line of a recipe (vcompress run) it "
+            "stands behind "
+            "prune and before quantize, and its student is what is left by then.\n"
+            "  vcompress prune --sparsity 0.9 digits.npz -o pruned.npz\n"
+            "  vcompress distill --teacher digits.npz --student pruned.npz \\\n"
+            "    --graph digits.layers.txt --keep-sparsity \\\n"
+            "    --data images.npz --array test_images=train_images -o recovered.npz\n"
+            "  vcompress run --pass 'prune --sparsity 0.9' \\\n"
+            "    --pass 'distill --data rows.npz --keep-sparsity' \\\n"
+            "    --pass 'quantize --int8' net.onnx -o small.onnx",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .schema = "vcompress.distill/1",
+    .run = run_distill,
+};

@@ -1,0 +1,88 @@
+/* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. */
+#include "tools/commands/commands.h"
+#include "tools/options/memory_cli.h"
+#include "tools/show/html_pages.h"
+
+static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_devices, &group_run,
+                                                 &group_json,  &group_page,   &group_report,  &group_help};
+
+static int print_json(struct app *app, const struct memory_cli *cli)
+{
+    char *text = NULL;
+    struct vc_memory_options shown = memory_cli_options(cli);
+    enum vc_status status =
+        vc_memory_json(app->ctx, &cli->report, cli->layers, &shown, cli->source.graph, app->subject, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+/* For the table of -v, and for JSON. */
+static int make_layers(struct app *app, struct memory_cli *cli)
+{
+    enum vc_status status;
+
+    if (app->common.verbose == 0 && !app->json.on) {
+        return GO_ON;
+    }
+    status = vc_memory_layers_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory,
+                                   &cli->layers);
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+static int tell(struct app *app, const struct memory_cli *cli)
+{
+    int rc = GO_ON;
+
+    signals_end_printing();
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !memory_cli_print(app, cli)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, cli);
+    }
+    return rc == GO_ON ? page_estimate(app, cli) : rc;
+}
+
+static int run_estimate(struct app *app, int n_args, char **args)
+{
+    struct memory_cli cli = {.tell_device = true};
+    int rc;
+
+    vc_memory_defaults(&cli.memory);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && app->parsed.n_args != 1) {
+        rc = app_usage(app, "estimate needs one MODEL; see vcompress estimate --help");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? memory_cli_count(app, &cli) : rc;
+    rc = rc == GO_ON ? make_layers(app, &cli) : rc;
+    rc = rc == GO_ON ? tell(app, &cli) : rc;
+    rc = rc == GO_ON ? memory_cli_refused(app, &cli) : rc;
+    app_print_memory(app);
+    rc = rc == GO_ON ? memory_cli_check_budget(app, &cli) : rc;
+    memory_cli_close(&cli);
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+const struct command command_estimate = {
+    .name = "estimate",
+    .usage = "[options] MODEL",
+    .summary = "tell what memory a model takes, for inference or for training",
+    .schema = "vcompress.estimate/1",
+    .text =
+        "MODEL is a weight file or folder, a config.json alone, an ONNX file, or the text of a graph. Only headers are "
+        "read, and no GPU is needed. Each figure says how it is known: exact ones are counted from sizes, modelled "
+        "ones follow what PyTorch does. With -v there is a table of layers: parameters, bytes of weights, what of its "
+        "activations lives at the peak (in training: is kept for the backward pass), and all that it computes.",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_estimate,
+};

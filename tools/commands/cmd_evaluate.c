@@ -1,0 +1,168 @@
+/* cmd_evaluate.c - vcompress evaluate: how well a network answers, from the file as it is stored. */
+#include <math.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/options/distill_nets.h"
+#include "tools/show/print_graph.h"
+
+struct evaluate_cli {
+    struct nets_cli nets; /* first */
+    struct vc_evaluate_options evaluate;
+    enum vc_teacher_loss loss;
+    double min_accuracy;
+};
+
+/* clang-format off */
+static const struct opt evaluate_opts[] = {
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct evaluate_cli, evaluate.batch),
+     .help = "rows computed at a time (default 64)"},
+    {.name = "temperature", .value = "T", .kind = OPT_REAL, OPT_FIELD(struct evaluate_cli, evaluate.temperature),
+     .help = "that the divergence from the teacher is measured at (default 2)"},
+    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, loss),
+     .help = "what outputs are compared with the teacher's by: divergence of the answers, squared error, or 1 - cosine, for "
+             "outputs that are no logits (default kd)"},
+    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
+     .help = "of the arithmetic (default f32)"},
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .field = offsetof(struct evaluate_cli, min_accuracy),
+     .help = "gate: exit 1 when fewer of the labelled rows are answered rightly, such as 0.95"},
+};
+/* clang-format on */
+static const struct opt_group group_evaluate = {"Evaluation", evaluate_opts,
+                                                sizeof(evaluate_opts) / sizeof(evaluate_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_teacher, &group_rows,   &group_evaluate, &group_run,
+                                                 &group_json,    &group_report, &group_help};
+
+/* tokens: the network answers for each position of a sequence. */
+static void print(struct app *app, const struct vc_quality *q, bool tokens, enum vc_teacher_loss loss)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    print_clean(to, app->subject);
+    fprintf(to, ": %s rows", fmt_count(buf, q->n_rows));
+    if (q->n_labels != 0) {
+        fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
+        fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
+        fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
+        if (tokens) {
+            fprintf(to, ", perplexity %.4f", exp(q->ce));
+        }
+    }
+    if (!isnan(q->agreement)) {
+        fprintf(to, ", agreement with the teacher %s", fmt_share(buf, q->agreement));
+    }
+    if (!isnan(q->kd)) {
+        snprintf(buf, sizeof(buf), loss == VC_TEACHER_LOSS_KD ? "%.4f" : "%.4g", q->kd);
+        fprintf(to, ", %s %s", vc_teacher_loss_measure(loss), buf);
+    }
+    fputc('\n', to);
+}
+
+static int print_json(struct app *app, const struct vc_evaluate_options *o, const struct vc_quality *q,
+                      const char *missed)
+{
+    char *text = NULL;
+    enum vc_status status = vc_evaluate_json(app->ctx, o, q, missed, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net *net, const struct net *teacher)
+{
+    struct vc_evaluate_options *o = &cli->evaluate;
+    struct vc_quality quality;
+    enum vc_status status;
+    char text[128];
+    bool missed;
+    int rc = GO_ON;
+
+    o->network = net_of(net);
+    o->teacher = net_of(teacher);
+    o->data = &cli->nets.data;
+    o->loss = (uint64_t)cli->loss;
+    app->subject = NULL; /* sentences name the file that they are about */
+    progress_begin(app);
+    status = vc_evaluate(app->ctx, o, &quality);
+    progress_end();
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    app->subject = app->parsed.args[0];
+    missed = cli->min_accuracy > 0 && !(quality.accuracy >= cli->min_accuracy);
+    snprintf(text, sizeof(text), "accuracy %.4f is below --min-accuracy %g", quality.accuracy, cli->min_accuracy);
+    if (app->json.on) {
+        rc = print_json(app, o, &quality, missed ? text : NULL);
+    }
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+        uint32_t logits = vc_graph_output(o->network.graph, 0);
+
+        print(app, &quality, vc_graph_value(o->network.graph, logits)->n_dims == 3, cli->loss);
+        print_graph_notes(&app->out, o->network.graph);
+    }
+    app_print_memory(app);
+    return rc != GO_ON ? rc : missed ? app_gate(app, text) : EXIT_YES;
+}
+
+/* Refuses what changes nothing beside the other options. GO_ON or a status. */
+static int check_effects(struct app *app, const struct evaluate_cli *cli)
+{
+    static const char *const of_teacher[] = {"teacher-graph", "loss", "temperature"};
+
+    for (size_t k = 0; cli->nets.teacher == NULL && k < sizeof(of_teacher) / sizeof(of_teacher[0]); k++) {
+        if (options_seen(&app->parsed, of_teacher[k])) {
+            return app_usage(app, "--%s needs --teacher FILE, whom the answers are compared with", of_teacher[k]);
+        }
+    }
+    if (options_seen(&app->parsed, "temperature") && cli->loss != VC_TEACHER_LOSS_KD) {
+        return app_usage(app, "--temperature belongs to the divergence from the teacher (--loss kd): here it would "
+                              "change nothing");
+    }
+    return GO_ON;
+}
+
+static int run_evaluate(struct app *app, int n_args, char **args)
+{
+    struct evaluate_cli cli;
+    struct net net = {NULL, NULL, NULL};
+    struct net teacher = {NULL, NULL, NULL};
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_evaluate_defaults(&cli.evaluate);
+    vc_data_defaults(&cli.nets.data);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL)) {
+        rc = app_usage(app, "evaluate needs one MODEL and --data FILE; see vcompress evaluate --help");
+    }
+    rc = rc == GO_ON ? check_effects(app, &cli) : rc;
+    rc = rc == GO_ON ? app_open(app) : rc;
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? app_check_gate(app, "min-accuracy", cli.min_accuracy) : rc;
+    rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, cli.nets.teacher, &net) : rc;
+    if (rc == GO_ON && cli.nets.teacher != NULL) {
+        rc = net_open(app, cli.nets.teacher, cli.nets.teacher_graph,
+                      cli.nets.graph != NULL ? cli.nets.graph : app->parsed.args[0], &teacher);
+    }
+    rc = rc == GO_ON ? evaluate(app, &cli, &net, &teacher) : rc;
+    net_close(&net);
+    net_close(&teacher);
+    return rc;
+}
+
+const struct command command_evaluate = {
+    .name = "evaluate",
+    .usage = "--data FILE [--teacher FILE] [--graph FILE] [options] MODEL",
+    .summary = "tell how well a network answers",
+    .text = "Runs the network on every row of the data, with its weights as they are stored (codes through their "
+            "scales), and counts the rows whose largest logit is that of the label, and of the teacher.\n"
+            "  vcompress evaluate --graph digits.layers.txt --data images.npz \\\n"
+            "    --array y=test_labels model.int8.npz",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.evaluate/1",
+    .run = run_evaluate,
+};

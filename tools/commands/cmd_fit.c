@@ -1,0 +1,653 @@
+/* cmd_fit.c - vcompress fit: whether what a model takes is there on a GPU; the exit status says so. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/options/memory_cli.h"
+#include "tools/show/html_pages.h"
+
+#define MAX_DEVICES  32
+#define MOST_BUDGETS 12 /* that --recompute auto tries */
+#define MOST         ((uint64_t)1 << 30)
+
+struct fit_cli {
+    struct memory_cli memory; /* first */
+    struct vc_fit_options fit;
+    const char *gpus[MAX_DEVICES];
+    size_t n_gpus;
+    const char *gpus_file;
+    uint64_t size;
+    struct device_cli device;
+    const char *baseline;
+    double max_growth; /* a share, of the peak */
+    bool all, max_batch, max_ctx, max_layers, porcelain;
+    /* what was found */
+    uint64_t peak_before;
+    bool grew; /* more than it may */
+    struct vc_gpus *catalogue;
+    struct vc_fit_row *rows;
+    size_t n_rows;
+};
+
+static bool take_gpu(void *group, const char *value)
+{
+    struct fit_cli *cli = group;
+
+    if (cli->n_gpus == MAX_DEVICES) {
+        return false;
+    }
+    cli->gpus[cli->n_gpus++] = value;
+    return true;
+}
+
+/* "2%" or "0.02" */
+static bool take_growth(void *group, const char *value)
+{
+    double *share = &((struct fit_cli *)group)->max_growth;
+    char *end;
+
+    *share = strtod(value, &end);
+    if (end != value && strcmp(end, "%") == 0) {
+        *share /= 100.0;
+        end++;
+    }
+    return end != value && *end == '\0' && *share >= 0.0 && *share <= 1e6;
+}
+
+/* clang-format off */
+static const struct opt fit_opts[] = {
+    {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_CALL, .call = take_gpu,
+     .help = "as vcompress gpus lists them, or auto, the one at hand; repeat it for several, which all have to fit (default: "
+             "$VCOMPRESS_GPU)"},
+    {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .option = "visible_bytes", .field = offsetof(struct fit_cli, size),
+     .help = "a device of which a program sees that much: 16GiB"},
+    {.name = "all-gpus", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, all),
+     .help = "list every GPU on which it fits, the smallest first; it fits if there is one"},
+    {.name = "max-batch", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_batch),
+     .help = "the largest batch that fits, too; it is the answer then: 0 is no"},
+    {.name = "max-ctx", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_ctx),
+     .help = "the largest context that fits, too"},
+    {.name = "max-gpu-layers", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_layers),
+     .help = "how many layers there is room for while the first ones are on the host with their keys and values, too; it is the "
+             "answer then: 0 is no"},
+    {.name = "baseline", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct fit_cli, baseline),
+     .help = "a document of --json from before: exit 1, too, when the peak has grown since then by more than --max-growth"},
+    {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth,
+     .wanted = "a share such as 0.02 or 2%",
+     .help = "how much it may have grown (default 0)"},
+    DEVICE_OPTIONS(struct fit_cli),
+    {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, porcelain),
+     .help = "a line per device: NAME, need and usable memory in MiB, verdict, then the largest batch, context and number of layers "
+             "that were asked for, with tabs between"},
+};
+/* clang-format on */
+static const struct opt_group group_fit = {"Device", fit_opts, sizeof(fit_opts) / sizeof(fit_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_fit,  &group_model, &group_memory, &group_devices, &group_run,
+                                                 &group_json, &group_page,  &group_report, &group_help};
+
+/* ---- deciding ---- */
+
+/* Its verdict, with what is free of it as the row has it. */
+static enum vc_status decide_row(struct app *app, struct fit_cli *cli, struct vc_fit_row *row)
+{
+    uint64_t given = cli->fit.used_bytes;
+    uint64_t visible = row->fit.visible_bytes;
+    uint64_t rest =
+        row->fit.usable_bytes + cli->fit.margin_bytes; /* at most what is visible, where anything is usable */
+    enum vc_status status;
+
+    cli->fit.used_bytes = row->fit.usable_bytes != 0 ? visible - rest : given;
+    status = vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, visible, &cli->fit, &row->fit);
+    cli->fit.used_bytes = given;
+    return status;
+}
+
+/* A GPU, or (NULL) a memory of that size. */
+static int add_row(struct app *app, struct fit_cli *cli, const struct vc_gpu *gpu, unsigned count, uint64_t visible)
+{
+    struct vc_fit_row *row = &cli->rows[cli->n_rows];
+    enum vc_status status;
+
+    *row = (struct vc_fit_row){.gpu = gpu, .count = count};
+    status = vc_fit_decide(app->ctx, &cli->memory.report, &cli->memory.memory, visible, &cli->fit, &row->fit);
+    cli->n_rows += status == VC_OK;
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+static uint64_t devices_of(const struct vc_memory_options *o)
+{
+    return (uint64_t)(o->dp > 1 ? o->dp : 1) * (o->tp > 1 ? o->tp : 1) * (o->pp > 1 ? o->pp : 1);
+}
+
+/* A model that is divided between more devices than there are. */
+static int check_count(struct app *app, const struct fit_cli *cli, const char *name, unsigned count)
+{
+    uint64_t n = devices_of(&cli->memory.memory);
+
+    return count < 2 || n <= count
+               ? GO_ON
+               : app_usage(app, "--gpu: '%s' are %u devices, but --dp, --tp and --pp are about %llu", name, count,
+                           (unsigned long long)n);
+}
+
+static int add_named(struct app *app, struct fit_cli *cli, const char *name)
+{
+    const struct vc_gpu *gpu = NULL;
+    uint64_t others = cli->fit.used_bytes;
+    uint64_t visible = 0;
+    unsigned count = 1;
+    int rc = device_find(app, &cli->device, cli->catalogue, name, &gpu, &count, &visible, &cli->fit.used_bytes);
+
+    rc = rc == GO_ON ? check_count(app, cli, name, count) : rc;
+    rc = rc == GO_ON ? add_row(app, cli, gpu, count, visible) : rc;
+    cli->fit.used_bytes = others;
+    return rc;
+}
+
+static int by_memory(const void *a, const void *b)
+{
+    const struct vc_fit_row *x = a;
+    const struct vc_fit_row *y = b;
+
+    if (x->fit.visible_bytes != y->fit.visible_bytes) {
+        return x->fit.visible_bytes < y->fit.visible_bytes ? -1 : 1;
+    }
+    return strcmp(x->gpu->name, y->gpu->name);
+}
+
+/* All cards on which it fits. */
+static int add_all(struct app *app, struct fit_cli *cli)
+{
+    size_t kept = 0;
+    const struct vc_gpu *gpu;
+    int rc = GO_ON;
+
+    for (size_t k = 0; rc == GO_ON && (gpu = vc_gpu(cli->catalogue, k)) != NULL; k++) {
+        if (gpu->of == NULL) {
+            rc = add_named(app, cli, gpu->name);
+        }
+    }
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        if (cli->rows[k].fit.verdict == VC_FITS) {
+            cli->rows[kept++] = cli->rows[k];
+        }
+    }
+    cli->n_rows = kept;
+    if (kept != 0) {
+        qsort(cli->rows, kept, sizeof *cli->rows, by_memory);
+    }
+    return rc;
+}
+
+static bool has_attention(const struct vc_graph *graph)
+{
+    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
+        if (strcmp(vc_graph_node(graph, n)->op, "Attention") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What has no answer for this model. GO_ON or a status. */
+static int check_largest(struct app *app, const struct fit_cli *cli)
+{
+    const struct vc_graph *graph = cli->memory.source.graph;
+
+    if (!cli->max_batch && !cli->max_ctx && !cli->max_layers) {
+        return GO_ON;
+    }
+    if (graph == NULL) {
+        return cli->memory.source.refused != NULL
+                   ? app_refuse(app, VC_E_UNSUPPORTED, "%s", cli->memory.source.refused)
+                   : app_refuse(app, VC_E_UNSUPPORTED,
+                                "does not say what its model computes, so there is no largest size");
+    }
+    if (cli->max_ctx && !has_attention(graph)) {
+        return app_refuse(app, VC_E_UNSUPPORTED,
+                          "has no attention that keeps keys and values, so --max-ctx has no answer");
+    }
+    if (cli->max_layers && (cli->max_batch || cli->max_ctx || cli->fit.weights_only)) {
+        return app_usage(app,
+                         "--max-gpu-layers is about batch and context as they are given, and not about weights alone");
+    }
+    if (cli->max_layers && cli->memory.memory.mode != VC_MEMORY_INFER) {
+        return app_usage(app, "--max-gpu-layers is about inference");
+    }
+    if (cli->max_layers && cli->memory.report.unknown != NULL) {
+        return app_refuse(app, VC_E_UNSUPPORTED, "%s, so --max-gpu-layers has no answer", cli->memory.report.unknown);
+    }
+    return GO_ON;
+}
+
+/* The largest batch or context of each device, or how many layers it has room for. */
+static int find_largest(struct app *app, struct fit_cli *cli)
+{
+    const struct vc_model *model = graph_source_model(&cli->memory.source);
+    struct vc_graph *graph = cli->memory.source.graph;
+    const char *batch = NULL;
+    enum vc_status status = VC_OK;
+    int rc = check_largest(app, cli);
+
+    if (rc == GO_ON && cli->max_batch) {
+        rc = memory_cli_symbol(app, graph, "batch", &batch);
+    }
+    for (size_t k = 0; rc == GO_ON && k < cli->n_rows && status == VC_OK; k++) {
+        struct vc_fit_row *row = &cli->rows[k];
+        uint64_t visible = row->fit.visible_bytes;
+        bool fits = false;
+
+        row->has_batch = cli->max_batch;
+        row->has_context = cli->max_ctx;
+        row->has_layers = cli->max_layers;
+        if (cli->max_batch) {
+            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, batch, MOST,
+                                    &row->largest_batch);
+        }
+        if (cli->max_ctx && status == VC_OK) {
+            status = vc_fit_largest(app->ctx, graph, model, &cli->memory.memory, visible, &cli->fit, NULL, MOST,
+                                    &row->largest_context);
+        }
+        if (cli->max_layers && status == VC_OK) {
+            status = vc_fit_layers(app->ctx, graph, model, &cli->memory.report, &cli->memory.memory, visible, &cli->fit,
+                                   &row->largest_layers, &row->n_layers, &fits);
+        }
+    }
+    return rc != GO_ON ? rc : status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+/* ---- --recompute auto ---- */
+
+/* Without --budget, what the smallest device has room for is the budget: less than all devices have until it fits, or
+ * until less makes no difference. The rows are counted anew. */
+static int fit_budget(struct app *app, struct fit_cli *cli)
+{
+    struct vc_memory_options *memory = &cli->memory.memory;
+    const struct vc_model *model = graph_source_model(&cli->memory.source);
+    enum vc_status status = VC_OK;
+
+    if (cli->memory.report.moments[VC_MOMENT_PEAK].known != VC_KNOWN_NOT) {
+        memory->budget_bytes = cli->memory.report.moments[VC_MOMENT_PEAK].bytes;
+    }
+    for (int round = 0; round < MOST_BUDGETS && status == VC_OK; round++) {
+        int64_t left = INT64_MAX;
+        uint64_t peak = cli->memory.report.moments[VC_MOMENT_PEAK].bytes;
+
+        for (size_t k = 0; k < cli->n_rows; k++) {
+            left = cli->rows[k].fit.headroom_bytes < left ? cli->rows[k].fit.headroom_bytes : left;
+        }
+        if (left >= 0 || cli->n_rows == 0 || peak > memory->budget_bytes || (uint64_t)-left >= peak) {
+            break;
+        }
+        memory->budget_bytes = peak - (uint64_t)-left;
+        status = vc_memory_estimate(app->ctx, cli->memory.source.graph, model, memory, &cli->memory.report);
+        for (size_t k = 0; k < cli->n_rows && status == VC_OK; k++) {
+            status = decide_row(app, cli, &cli->rows[k]);
+        }
+    }
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+/* ---- the one before ---- */
+
+/* The peak now, as the document of it says it; false: it is not known. */
+static bool peak_now(const struct fit_cli *cli, uint64_t *peak)
+{
+    const struct vc_memory_part *whole = &cli->memory.report.moments[VC_MOMENT_PEAK];
+
+    *peak = whole->known != VC_KNOWN_NOT ? whole->bytes : cli->n_rows != 0 ? cli->rows[0].fit.peak_bytes : 0;
+    return whole->known != VC_KNOWN_NOT || (cli->n_rows != 0 && cli->rows[0].fit.verdict != VC_FITS_UNKNOWN &&
+                                            (cli->fit.weights_only || cli->fit.activation_bytes != 0));
+}
+
+static int compare(struct app *app, struct fit_cli *cli)
+{
+    uint64_t now;
+    bool known;
+    enum vc_status status;
+
+    if (cli->baseline == NULL) {
+        return options_seen(&app->parsed, "max-growth") ? app_usage(app, "--max-growth goes with --baseline FILE")
+                                                        : GO_ON;
+    }
+    status = vc_fit_read_peak(app->ctx, cli->baseline, &cli->peak_before, &known);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    if (!known || !peak_now(cli, &now)) {
+        return app_gate(app, known ? "the peak is not known, so that it cannot be compared"
+                                   : "the peak of the baseline is not known, so that it cannot be compared");
+    }
+    cli->grew = (double)now > (double)cli->peak_before * (1 + cli->max_growth);
+    return GO_ON;
+}
+
+/* "peak: 5.02 GiB, 5.00 GiB in fit.json: +0.4 %, at most 2 %" */
+static void print_growth(const struct app *app, const struct fit_cli *cli)
+{
+    char buf[CELL_BYTES];
+    uint64_t now;
+
+    (void)peak_now(cli, &now);
+    fprintf(app->out.to, "peak: %s, ", fmt_size(buf, &app->out, now));
+    fprintf(app->out.to, "%s in ", fmt_size(buf, &app->out, cli->peak_before));
+    print_clean(app->out.to, cli->baseline);
+    fprintf(app->out.to, ": %+.2f %%, at most %g %%%s\n",
+            cli->peak_before == 0 ? 0.0 : 100 * ((double)now / (double)cli->peak_before - 1), 100 * cli->max_growth,
+            cli->grew ? ": too much" : "");
+}
+
+static int decide(struct app *app, struct fit_cli *cli)
+{
+    const char *usual = getenv("VCOMPRESS_GPU");
+    enum vc_status status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
+    int rc = status == VC_OK ? GO_ON : app_fail(app, status);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (cli->n_gpus == 0 && cli->size == 0 && !cli->all) {
+        if (usual == NULL || *usual == '\0') {
+            return app_usage(app, "fit needs a device: --gpu NAME, --memory SIZE or --all-gpus");
+        }
+        cli->gpus[cli->n_gpus++] = usual;
+    }
+    if (cli->n_gpus == 0 && !cli->all && (cli->device.slice != NULL || options_seen(&app->parsed, "ecc"))) {
+        return app_usage(app, "--slice and --ecc are about a GPU: --gpu NAME");
+    }
+    if (cli->n_gpus == 0 && !cli->all && cli->gpus_file != NULL) {
+        return app_usage(app, "--gpus-file has GPUs for --gpu NAME and --all-gpus: here it would change nothing");
+    }
+    cli->rows = calloc(vc_gpus_count(cli->catalogue) + MAX_DEVICES + 1, sizeof *cli->rows);
+    if (cli->rows == NULL) {
+        return app_refuse(app, VC_E_NOMEM, "not enough memory for the answers");
+    }
+    for (size_t k = 0; rc == GO_ON && k < cli->n_gpus; k++) {
+        rc = add_named(app, cli, cli->gpus[k]);
+    }
+    if (rc == GO_ON && cli->size != 0) {
+        rc = add_row(app, cli, NULL, 1, cli->size);
+    }
+    if (rc == GO_ON && cli->all) {
+        rc = add_all(app, cli);
+    }
+    return rc == GO_ON ? find_largest(app, cli) : rc;
+}
+
+static bool row_is_yes(const struct vc_fit_row *row)
+{
+    return row->has_layers ? row->largest_layers != 0
+           : row->has_batch || row->has_context
+               ? (!row->has_batch || row->largest_batch != 0) && (!row->has_context || row->largest_context != 0)
+               : row->fit.verdict == VC_FITS;
+}
+
+/* All of the devices, one of them with --all-gpus; with a largest size, that there is one. */
+static bool is_yes(const struct fit_cli *cli)
+{
+    if (cli->grew) {
+        return false;
+    }
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        if (!row_is_yes(&cli->rows[k]) && !cli->all) {
+            return false;
+        }
+    }
+    return cli->n_rows != 0;
+}
+
+/* ---- telling ---- */
+
+static const char *name_of(const struct vc_fit_row *row)
+{
+    return row->gpu != NULL ? row->gpu->name : "a device";
+}
+
+static void print_porcelain(const struct app *app, const struct fit_cli *cli)
+{
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        const struct vc_fit_row *row = &cli->rows[k];
+
+        print_clean(app->out.to, name_of(row));
+        fprintf(app->out.to, "\t%llu\t%llu\t%s", (unsigned long long)((row->fit.need_bytes + 1048575) >> 20),
+                (unsigned long long)(row->fit.usable_bytes >> 20), vc_fit_row_word(row));
+        if (row->has_batch) {
+            fprintf(app->out.to, "\t%llu", (unsigned long long)row->largest_batch);
+        }
+        if (row->has_context) {
+            fprintf(app->out.to, "\t%llu", (unsigned long long)row->largest_context);
+        }
+        if (row->has_layers) {
+            fprintf(app->out.to, "\t%u", row->largest_layers);
+        }
+        fputc('\n', app->out.to);
+    }
+}
+
+/* "1.02 GiB", "-12.0 MiB" */
+static const char *fmt_headroom(char *buf, const struct app *app, int64_t bytes)
+{
+    char size[CELL_BYTES];
+
+    snprintf(buf, CELL_BYTES, "%s%.40s", bytes < 0 ? "-" : "",
+             fmt_size(size, &app->out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
+    return buf;
+}
+
+static void add_cells(const struct app *app, const struct fit_cli *cli, struct table *table,
+                      const struct vc_fit_row *row)
+{
+    char buf[CELL_BYTES];
+    bool fits = row->fit.verdict == VC_FITS;
+
+    table_add(table, INK_NONE, name_of(row));
+    table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.visible_bytes));
+    table_add(table, INK_NONE, fmt_size(buf, &app->out, row->fit.usable_bytes));
+    table_add(table, INK_NONE, fmt_headroom(buf, app, row->fit.headroom_bytes));
+    table_add(table, fits ? INK_GOOD : row->fit.verdict == VC_FITS_NOT ? INK_BAD : INK_WARN, vc_fit_row_word(row));
+    if (cli->max_batch) {
+        table_add(table, INK_NONE, fmt_count(buf, row->largest_batch));
+    }
+    if (cli->max_ctx) {
+        table_add(table, INK_NONE, fmt_count(buf, row->largest_context));
+    }
+    if (cli->max_layers) {
+        snprintf(buf, sizeof buf, "%u of %u", row->largest_layers, row->n_layers);
+        table_add(table, INK_NONE, buf);
+    }
+}
+
+static bool print_rows(struct app *app, const struct fit_cli *cli)
+{
+    static const char *const titles[] = {"device", "visible", "usable", "left", "verdict"};
+    struct table table;
+
+    table_init(&table, cli->max_batch && cli->max_ctx                      ? "lrrrlrr"
+                       : cli->max_batch || cli->max_ctx || cli->max_layers ? "lrrrlr"
+                                                                           : "lrrrl");
+    for (size_t k = 0; k < 5; k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    if (cli->max_batch) {
+        table_add(&table, INK_DIM, "batch");
+    }
+    if (cli->max_ctx) {
+        table_add(&table, INK_DIM, "context");
+    }
+    if (cli->max_layers) {
+        table_add(&table, INK_DIM, "layers");
+    }
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        add_cells(app, cli, &table, &cli->rows[k]);
+    }
+    return table_print(&table, &app->out, true);
+}
+
+/* "need: 13.6 GiB = 13.2 GiB at the peak + 332 MiB for the device's runtime" */
+static void print_need(const struct app *app, const struct fit_cli *cli, const struct vc_fit *fit)
+{
+    char buf[CELL_BYTES];
+
+    fprintf(app->out.to, "need: %s", fmt_size(buf, &app->out, fit->need_bytes));
+    fprintf(app->out.to, " = %s %s", fmt_size(buf, &app->out, fit->peak_bytes),
+            cli->fit.weights_only ? "of weights" : "at the peak");
+    fprintf(app->out.to, " + %s of the device's runtime", fmt_size(buf, &app->out, fit->context_bytes));
+    if (fit->slack_bytes != 0) {
+        fprintf(app->out.to, " + %s that the allocator cannot use", fmt_size(buf, &app->out, fit->slack_bytes));
+    }
+    fputc('\n', app->out.to);
+    fprintf(app->out.to, "usable: what a program sees, less %s", fmt_size(buf, &app->out, cli->fit.margin_bytes));
+    if (cli->fit.used_bytes != 0) {
+        fprintf(app->out.to, " and the %s that others have", fmt_size(buf, &app->out, cli->fit.used_bytes));
+    }
+    fputc('\n', app->out.to);
+}
+
+static int print_json(struct app *app, const struct fit_cli *cli)
+{
+    char *text = NULL;
+    struct vc_memory_options shown = memory_cli_options(&cli->memory);
+    enum vc_status status = vc_fit_json(app->ctx, &cli->memory.report, &shown, cli->memory.source.graph, app->subject,
+                                        cli->rows, cli->n_rows, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int tell(struct app *app, const struct fit_cli *cli)
+{
+    bool shown = !app->common.quiet && !(app->json.on && app->json.path == NULL);
+    bool several = false;
+    int rc = GO_ON;
+
+    signals_end_printing();
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        several = several || cli->rows[k].count > 1;
+    }
+    if (shown && cli->porcelain) {
+        print_porcelain(app, cli);
+    } else if (shown) {
+        bool printed = memory_cli_print(app, &cli->memory);
+
+        if (cli->n_rows != 0) {
+            print_need(app, cli, &cli->rows[0].fit);
+            printed = print_rows(app, cli) && printed;
+        } else {
+            fputs("no GPU of the catalogue is large enough\n", app->out.to);
+        }
+        if (several) {
+            fprintf(app->out.to, "several devices: each has a memory of its own%s\n",
+                    devices_of(&cli->memory.memory) > 1 ? "" : " and holds the whole model");
+        }
+        if (cli->baseline != NULL) {
+            print_growth(app, cli);
+        }
+        rc = printed ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
+    }
+    rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
+    return rc == GO_ON ? page_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows, cli->baseline,
+                                  cli->peak_before)
+                       : rc;
+}
+
+/* The first device that says no, for those who print nothing else. */
+static void say_why(struct app *app, const struct fit_cli *cli)
+{
+    char need[CELL_BYTES];
+    char usable[CELL_BYTES];
+    char text[3 * CELL_BYTES + 128];
+    size_t k = 0;
+
+    while (k + 1 < cli->n_rows && row_is_yes(&cli->rows[k])) {
+        k++;
+    }
+    if (cli->n_rows == 0 || cli->grew) {
+        (void)app_gate(app, cli->grew ? "the peak has grown by more than --max-growth"
+                                      : "no GPU of the catalogue is large enough");
+        return;
+    }
+    snprintf(text, sizeof text, "%.60s: %s: needs %s%s, %s usable", name_of(&cli->rows[k]),
+             vc_fit_row_word(&cli->rows[k]), fmt_size(need, &app->out, cli->rows[k].fit.need_bytes),
+             cli->rows[k].fit.verdict == VC_FITS_UNKNOWN ? " and what is not known" : "",
+             fmt_size(usable, &app->out, cli->rows[k].fit.usable_bytes));
+    (void)app_gate(app, text);
+}
+
+/* The exit status. A no is certain without a graph, too. */
+static int answer(struct app *app, const struct fit_cli *cli)
+{
+    bool unknown = false;
+    bool no = cli->fit.weights_only;
+    int rc = GO_ON;
+
+    if (is_yes(cli)) {
+        return EXIT_YES;
+    }
+    for (size_t k = 0; k < cli->n_rows; k++) {
+        unknown = unknown || cli->rows[k].fit.verdict == VC_FITS_UNKNOWN;
+        no = no || cli->rows[k].fit.verdict == VC_FITS_NOT;
+    }
+    rc = unknown && !no ? memory_cli_refused(app, &cli->memory) : GO_ON;
+    if (rc == GO_ON && app->common.quiet) {
+        say_why(app, cli);
+    }
+    return rc == GO_ON ? EXIT_NO : rc;
+}
+
+static int run_fit(struct app *app, int n_args, char **args)
+{
+    struct fit_cli cli = {.all = false};
+    bool own_budget;
+    int rc;
+
+    vc_memory_defaults(&cli.memory.memory);
+    vc_fit_defaults(&cli.fit);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && app->parsed.n_args != 1) {
+        rc = app_usage(app, "fit needs one MODEL; see vcompress fit --help");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (!options_seen(&app->parsed, "allocator")) { /* the one that most programs have, and its slack */
+        cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
+    }
+    cli.fit.context_bytes = cli.memory.memory.context_bytes;
+    cli.fit.ideal = options_seen(&app->parsed, "runtime") && cli.memory.memory.runtime != VC_RUNTIME_DEQUANTIZE;
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    own_budget = cli.memory.memory.recompute == VC_RECOMPUTE_AUTO && cli.memory.memory.budget_bytes == 0;
+    if (own_budget) {
+        cli.memory.memory.budget_bytes = INT64_MAX; /* everything is kept, to begin with */
+    }
+    rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
+    rc = rc == GO_ON ? decide(app, &cli) : rc;
+    rc = rc == GO_ON && own_budget ? fit_budget(app, &cli) : rc;
+    rc = rc == GO_ON ? compare(app, &cli) : rc;
+    rc = rc == GO_ON ? tell(app, &cli) : rc;
+    app_print_memory(app);
+    rc = rc == GO_ON && !own_budget ? memory_cli_check_budget(app, &cli.memory) : rc;
+    rc = rc == GO_ON ? answer(app, &cli) : rc;
+    vc_gpus_close(cli.catalogue);
+    memory_cli_close(&cli.memory);
+    free(cli.rows);
+    return rc;
+}
+
+const struct command command_fit = {
+    .name = "fit",
+    .usage = "[options] --gpu NAME MODEL",
+    .summary = "tell whether a model fits a GPU, for inference or for training",
+    .schema = "vcompress.fit/1",
+    .text =
+        "No GPU is needed, and only headers are read. The exit status is 0 if it fits, 1 if it does not, or if that is "
+        "not certain: 'tight' means that it takes from the margin, 'unknown' that a part of the need is not known "
+        "(--weights-only and --activations SIZE help where a file does not say what its model computes).",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_fit,
+};

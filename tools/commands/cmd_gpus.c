@@ -1,0 +1,223 @@
+/* cmd_gpus.c - vcompress gpus: the catalogue, or the part of it that matches; none of them is asked. */
+#include <string.h>
+
+#include <vcompress/gpus.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+
+struct gpus_cli {
+    struct base_options base;
+    const char *file;
+    bool csv;
+};
+
+/* clang-format off */
+static const struct opt gpus_opts[] = {
+    {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct gpus_cli, file),
+     .help = "more rows, or others for names that are there: CSV with the titles that --csv prints, of which name and "
+             "memory_gb are enough"},
+    {.name = "csv", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct gpus_cli, csv),
+     .help = "print it as such a file"},
+};
+/* clang-format on */
+static const struct opt_group group_gpus = {"Catalogue", gpus_opts, sizeof(gpus_opts) / sizeof(gpus_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_gpus, &group_run, &group_json, &group_report, &group_help};
+
+/* Those that are known for sure. */
+static const char *types_text(char *buf, size_t n, const struct vc_gpu *gpu)
+{
+    size_t used = 0;
+
+    buf[0] = '\0';
+    for (unsigned k = 0; k < VC_GPU_TYPES && used < n; k++) {
+        if ((gpu->types >> k & 1) != 0) {
+            used += (size_t)snprintf(buf + used, n - used, "%s%s", used == 0 ? "" : " ", vc_gpu_type_name(1U << k));
+        }
+    }
+    return gpu->types == 0 && gpu->types_unsure != 0 ? "?" : buf;
+}
+
+static void add_card(struct table *table, const struct out *out, const struct vc_gpu *gpu)
+{
+    char buf[CELL_BYTES];
+    char types[128];
+    enum vc_gpu_source source;
+    uint64_t bytes = vc_gpu_visible_bytes(gpu, &source);
+
+    table_add(table, INK_NONE, gpu->name);
+    snprintf(buf, sizeof buf, "%g GB", gpu->memory_gb);
+    table_add(table, INK_NONE, buf);
+    fmt_size(buf, out, bytes);
+    if (source != VC_GPU_FROM_CUDA) { /* what is not known for sure is known from below */
+        memmove(buf + 2, buf, strlen(buf) + 1);
+        memcpy(buf, "> ", 2);
+    }
+    table_add(table, source == VC_GPU_FROM_CUDA ? INK_NONE : INK_DIM, buf);
+    snprintf(buf, sizeof buf, "%.4g", gpu->bandwidth_gb_s);
+    table_add(table, INK_NONE, gpu->bandwidth_gb_s != 0 ? buf : "-");
+    snprintf(buf, sizeof buf, "%d.%d", gpu->major, gpu->minor);
+    table_add(table, INK_NONE, gpu->major != 0 ? buf : "-");
+    table_add(table, INK_NONE, types_text(types, sizeof types, gpu));
+}
+
+static bool print_cards(struct app *app, const struct vc_gpus *gpus, const char *match)
+{
+    static const char *const titles[] = {"name", "sold as", "visible", "GB/s", "CUDA", "matrix units"};
+    struct table table;
+    const struct vc_gpu *gpu;
+    size_t n = 0;
+
+    table_init(&table, "lrrrrl");
+    for (size_t k = 0; k < 6; k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
+        if (gpu->of == NULL && (match == NULL || vc_gpu_matches(gpu, match))) {
+            add_card(&table, &app->out, gpu);
+            n++;
+        }
+    }
+    if (n == 0) {
+        table_init(&table, "l");
+    }
+    return table_print(&table, &app->out, true);
+}
+
+/* The instances of clouds that match, or whose GPUs do: a line each. */
+static void print_instances(struct app *app, const struct vc_gpus *gpus, const char *match)
+{
+    const struct vc_gpu *gpu;
+    size_t n = 0;
+
+    for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
+        if (gpu->of != NULL && (match == NULL || vc_gpu_matches(gpu, match))) {
+            fputs(n++ == 0 ? "instances, whose GPUs keep memories of their own\n  " : "  ", app->out.to);
+            print_clean(app->out.to, gpu->name);
+            fprintf(app->out.to, ": %u %s ", gpu->count, out_times(&app->out));
+            print_clean(app->out.to, gpu->of->name);
+            fputc('\n', app->out.to);
+        }
+    }
+}
+
+static void print_notes(struct app *app, const struct vc_gpus *gpus, const char *match)
+{
+    const struct vc_gpu *gpu;
+
+    for (size_t k = 0; app->common.verbose > 0 && (gpu = vc_gpu(gpus, k)) != NULL; k++) {
+        if ((match != NULL && !vc_gpu_matches(gpu, match)) || (gpu->n_aliases == 0 && *gpu->note == '\0')) {
+            continue;
+        }
+        fputs("  ", app->out.to);
+        print_clean(app->out.to, gpu->name);
+        for (size_t i = 0; i < gpu->n_aliases; i++) {
+            fputs(i == 0 ? ": also called " : ", ", app->out.to);
+            print_clean(app->out.to, gpu->aliases[i]);
+        }
+        fputs(*gpu->note != '\0' ? (gpu->n_aliases != 0 ? "; " : ": ") : "", app->out.to);
+        print_clean(app->out.to, gpu->note);
+        fputc('\n', app->out.to);
+    }
+}
+
+static int print_catalogue(struct app *app, const struct vc_gpus *gpus, const char *match)
+{
+    if (!print_cards(app, gpus, match)) {
+        return app_refuse(app, VC_E_NOMEM, "not enough memory to print the list");
+    }
+    print_instances(app, gpus, match);
+    print_notes(app, gpus, match);
+    return GO_ON;
+}
+
+static int print_document(struct app *app, const struct gpus_cli *cli, const struct vc_gpus *gpus, const char *match)
+{
+    char *text = NULL;
+    enum vc_status status =
+        cli->csv ? vc_gpus_csv(app->ctx, gpus, match, &text) : vc_gpus_json(app->ctx, gpus, match, &text);
+    int rc = GO_ON;
+
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    if (cli->csv) {
+        fputs(text, app->out.to);
+    } else {
+        rc = json_print(app, text);
+    }
+    vc_text_free(text);
+    return rc;
+}
+
+static bool any_matches(const struct vc_gpus *gpus, const char *match)
+{
+    const struct vc_gpu *gpu;
+
+    for (size_t k = 0; (gpu = vc_gpu(gpus, k)) != NULL; k++) {
+        if (match == NULL || vc_gpu_matches(gpu, match)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int show(struct app *app, const struct gpus_cli *cli, const struct vc_gpus *gpus, const char *match)
+{
+    int rc = GO_ON;
+
+    if (!any_matches(gpus, match)) {
+        return app_usage(app, "no GPU matches '%s'; vcompress gpus lists all of them", match);
+    }
+    if (cli->csv) {
+        return print_document(app, cli, gpus, match);
+    }
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+        rc = print_catalogue(app, gpus, match);
+    }
+    return rc == GO_ON && app->json.on ? print_document(app, cli, gpus, match) : rc;
+}
+
+static int run_gpus(struct app *app, int n_args, char **args)
+{
+    struct gpus_cli cli = {.csv = false};
+    struct vc_gpus *gpus = NULL;
+    enum vc_status status;
+    int rc = app_parse(app, n_args, args, &cli);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args > 1) {
+        return app_usage(app, "gpus takes one name, but got '%s' too", app->parsed.args[1]);
+    }
+    if (cli.csv && app->json.on) {
+        return app_usage(app, "--csv and --json are two forms of the same");
+    }
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    if (rc != GO_ON) {
+        return rc;
+    }
+    status = vc_gpus_open(app->ctx, cli.file, &gpus);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    rc = show(app, &cli, gpus, app->parsed.n_args == 1 ? app->parsed.args[0] : NULL);
+    vc_gpus_close(gpus);
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+const struct command command_gpus = {
+    .name = "gpus",
+    .usage = "[options] [NAME]",
+    .summary = "list GPUs that are known: their memory, bandwidth and types",
+    .schema = "vcompress.gpus/1",
+    .text =
+        "A catalogue; no GPU is needed. NAME lists those that match: 'a100', 'ada', 'RTX 40'. What a program sees of "
+        "a memory is less than what the card is sold with; a figure after > is the least that is certain. -v adds "
+        "other names and notes.",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .run = run_gpus,
+};

@@ -1,0 +1,290 @@
+/* cmd_graph.c - vcompress graph: what a model computes. The library builds the graph, runs it, and makes the document
+ * and the drawing; print_graph.c has the tables. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/graph_source.h"
+#include "tools/show/html_pages.h"
+#include "tools/show/print_graph.h"
+
+#define MAX_NAMES 1024
+
+struct graph_cli {
+    struct graph_source source; /* first */
+    struct vc_graph_file_options run;
+    const char *svg;
+    const char *values[MAX_NAMES], *arrays[MAX_NAMES];
+    size_t n_values, n_arrays;
+    bool full, text, couplings;
+    struct vc_graph_blocks *blocks;
+};
+
+static bool take_one(const char **list, size_t *n, const char *value)
+{
+    if (*n == MAX_NAMES) {
+        return false;
+    }
+    list[(*n)++] = value;
+    return true;
+}
+
+static bool take_value(void *group, const char *value)
+{
+    struct graph_cli *cli = group;
+
+    return take_one(cli->values, &cli->n_values, value);
+}
+
+static bool take_array(void *group, const char *value)
+{
+    struct graph_cli *cli = group;
+
+    return strchr(value, '=') != NULL && take_one(cli->arrays, &cli->n_arrays, value);
+}
+
+/* clang-format off */
+static const struct opt graph_opts[] = {
+    {.name = "full", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, full),
+     .help = "list every node with the values that it takes and makes, in place of blocks"},
+    {.name = "text", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, text),
+     .help = "print it in ONNX's textual syntax, and nothing else"},
+    {.name = "couplings", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, couplings),
+     .help = "print which rows and columns of which tensors can only be removed together, as a file of couplings has "
+             "it, and nothing else"},
+    {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
+     .help = "draw it, too; replaces an older drawing, nothing else"},
+    GRAPH_SOURCE_OPTIONS,
+};
+static const struct opt run_opts[] = {
+    {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.data),
+     .help = "compute it: the arrays of this file are the inputs (npz, safetensors, ...)"},
+    {.name = "outputs", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.outputs),
+     .help = "where the values that are computed go, as npz, safetensors, ..."},
+    {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
+     .help = "the input is that array of --data (default: the one of its name)"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct graph_cli, run.batch),
+     .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
+    {.name = "value", .value = "NAME", .kind = OPT_CALL, .call = take_value,
+     .help = "compute this value, by its name in --full; repeat it for more (default: the outputs)"},
+    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct graph_cli, run.precision),
+     .help = "of all floats (default f32)"},
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct graph_cli, run.force),
+     .help = "replace the file of --outputs"},
+};
+/* clang-format on */
+static const struct opt_group group_graph = {"Graph", graph_opts, sizeof(graph_opts) / sizeof(graph_opts[0]), 0};
+static const struct opt_group group_compute = {"Computing", run_opts, sizeof(run_opts) / sizeof(run_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_graph, &group_compute, &group_run, &group_json,
+                                                 &group_page,  &group_report,  &group_help};
+
+/* ---- telling ---- */
+
+static int print_json(struct app *app, const struct graph_cli *cli)
+{
+    char *text = NULL;
+    enum vc_status status =
+        vc_graph_json(app->ctx, cli->source.graph, cli->blocks, graph_source_model(&cli->source), &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int draw(struct app *app, const struct graph_cli *cli)
+{
+    char *text = NULL;
+    enum vc_status status = vc_graph_svg(app->ctx, cli->source.graph, cli->blocks, app->subject, &text);
+    int rc = status == VC_OK ? svg_write(app, cli->svg, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int print_text(struct app *app, const struct graph_cli *cli)
+{
+    char *text = NULL;
+    enum vc_status status = vc_graph_print_text(app->ctx, cli->source.graph, &text);
+    int rc = GO_ON;
+
+    if (status == VC_OK) {
+        fputs(text, app->out.to);
+    } else {
+        rc = app_fail(app, status);
+    }
+    vc_text_free(text);
+    return rc;
+}
+
+static int print_couplings(struct app *app, const struct graph_cli *cli)
+{
+    struct vc_couplings *couplings = NULL;
+    char *text = NULL;
+    enum vc_status status = vc_couplings_of_graph(app->ctx, cli->source.graph, &couplings);
+    int rc = GO_ON;
+
+    if (status == VC_OK) {
+        status = vc_couplings_print(app->ctx, couplings, &text);
+    }
+    if (status == VC_OK) {
+        fputs(text, app->out.to);
+    } else {
+        rc = app_fail(app, status);
+    }
+    vc_text_free(text);
+    vc_couplings_free(couplings);
+    return rc;
+}
+
+/* A value that was computed and goes into the file. */
+static void tell_value(void *user, const struct vc_graph_array *array)
+{
+    const struct app *app = user;
+    char shape[CELL_BYTES];
+
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+        print_clean(app->out.to, app->output);
+        fputs(": ", app->out.to);
+        print_clean(app->out.to, array->name);
+        fprintf(app->out.to, " %s %s\n", vc_dtype_name(array->dtype),
+                fmt_shape(shape, &app->out, array->n_dims, array->shape));
+    }
+}
+
+static int compute(struct app *app, struct graph_cli *cli)
+{
+    enum vc_status status;
+
+    cli->run.values = cli->values;
+    cli->run.n_values = cli->n_values;
+    cli->run.arrays = cli->arrays;
+    cli->run.n_arrays = cli->n_arrays;
+    cli->run.weights = cli->source.checkpoint;
+    cli->run.tell = tell_value;
+    cli->run.user = app;
+    app->output = cli->run.outputs;
+    status = vc_graph_run_files(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->run);
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+static int tell(struct app *app, struct graph_cli *cli)
+{
+    enum vc_status status = VC_OK;
+    bool tables = !app->common.quiet && !cli->text && !cli->couplings && cli->run.outputs == NULL &&
+                  !(app->json.on && app->json.path == NULL);
+    int rc = GO_ON;
+
+    if ((tables && !cli->full) || cli->svg != NULL || app->json.on || app->json.html != NULL) {
+        status = vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->blocks);
+    }
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    if (cli->run.outputs == NULL) { /* else it computes, behind what is printed */
+        signals_end_printing();
+    }
+    if (cli->text) {
+        rc = print_text(app, cli);
+    }
+    if (cli->couplings) {
+        rc = print_couplings(app, cli);
+    }
+    if (tables && !(cli->full ? print_graph_nodes(app, cli->source.graph)
+                              : print_graph_blocks(app, cli->source.graph, cli->blocks))) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
+    }
+    if (rc == GO_ON && cli->svg != NULL) {
+        rc = draw(app, cli);
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, cli);
+    }
+    rc = rc == GO_ON ? page_graph(app, cli->source.graph, cli->blocks) : rc;
+    if (rc == GO_ON && cli->run.outputs != NULL) {
+        rc = compute(app, cli);
+        if (rc == GO_ON && !app->common.quiet && !(app->json.on && app->json.path == NULL)) {
+            print_graph_notes(&app->out, cli->source.graph);
+        }
+    }
+    app_print_memory(app);
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+/* What the options say together. GO_ON or a status. */
+static int check(struct app *app, const struct graph_cli *cli)
+{
+    if (app->parsed.n_args != 1) {
+        return app_usage(app, "graph needs one MODEL; see vcompress graph --help");
+    }
+    if ((cli->run.data != NULL) != (cli->run.outputs != NULL) && cli->run.outputs == NULL) {
+        return app_usage(app, "--data needs --outputs FILE, where the values go");
+    }
+    if (cli->run.outputs == NULL && (cli->n_values != 0 || cli->n_arrays != 0 || cli->run.batch != 0)) {
+        return app_usage(app, "--value, --array and --batch need --data and --outputs");
+    }
+    if ((cli->text || cli->couplings) && app->json.on && app->json.path == NULL) {
+        return app_usage(app, "--%s and --json both go to standard output; give one a file: --json=FILE",
+                         cli->text ? "text" : "couplings");
+    }
+    if (cli->run.outputs == NULL && options_seen(&app->parsed, "precision")) {
+        return app_usage(app, "--precision needs --data and --outputs: nothing is computed without them");
+    }
+    if (cli->full && (cli->text || cli->couplings || cli->run.outputs != NULL)) {
+        return app_usage(app, "--full lists nodes in the table, which %s leaves out",
+                         cli->text        ? "--text"
+                         : cli->couplings ? "--couplings"
+                                          : "--outputs");
+    }
+    if (cli->text && cli->couplings) {
+        return app_usage(app, "--text and --couplings both go to standard output; choose one");
+    }
+    return GO_ON;
+}
+
+static int run_graph(struct app *app, int n_args, char **args)
+{
+    struct graph_cli cli = {.full = false};
+    int rc;
+
+    vc_graph_file_defaults(&cli.run);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON) {
+        rc = check(app, &cli);
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    if (rc == GO_ON) {
+        rc = cli.svg != NULL ? svg_check(app, cli.svg) : GO_ON;
+        rc = rc == GO_ON ? json_check(app) : rc;
+    }
+    if (rc == GO_ON) {
+        rc = graph_source_open(app, &cli.source, GRAPH_ALWAYS);
+    }
+    if (rc == GO_ON) {
+        rc = graph_source_bind(app, &cli.source);
+    }
+    if (rc == GO_ON) {
+        rc = tell(app, &cli);
+    }
+    vc_graph_blocks_free(cli.blocks);
+    graph_source_close(&cli.source);
+    return rc;
+}
+
+const struct command command_graph = {
+    .name = "graph",
+    .usage = "[options] MODEL",
+    .summary = "tell what a model computes",
+    .text =
+        "MODEL is an ONNX file, or a text: a list of layers or ONNX's textual syntax. The table has a line for each "
+        "block, and one for all that repeat; multiply-adds are those of products, convolutions and attention. With "
+        "--data the model is computed by plain loops, which define the operators: for comparing, not for speed.",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.graph/1",
+    .run = run_graph,
+};

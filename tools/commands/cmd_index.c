@@ -1,0 +1,54 @@
+/* cmd_index.c - vcompress index: the index of a folder of safetensors files. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+
+static const struct opt_group *const groups[] = {&group_run, &group_report, &group_help};
+
+static int run_index(struct app *app, int n_args, char **args)
+{
+    struct base_options base = {.json = {.on = false}};
+    struct vc_index_summary summary;
+    enum vc_status status;
+    int rc = app_parse(app, n_args, args, &base);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args != 1) {
+        return app_usage(app, "index takes one FOLDER, but got %d operands", app->parsed.n_args);
+    }
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    status = vc_index_write(app->ctx, app->subject, &summary);
+    if (status == VC_OK && !app->common.quiet) {
+        fprintf(app->out.to, "wrote %s/%s: %zu tensors in %zu files, %" PRIu64 " bytes\n", app->subject, summary.name,
+                summary.n_tensors, summary.n_files, summary.total_size);
+    }
+    app_print_memory(app);
+    return status == VC_OK ? EXIT_YES : app_fail(app, status);
+}
+
+const struct command command_index = {
+    .name = "index",
+    .usage = "[options] FOLDER",
+    .summary = "write the index of a folder of safetensors files",
+    .text =
+        "Reads the headers of every safetensors file in FOLDER and writes model.safetensors.index.json, replacing the "
+        "one that is there. The last step after workers with --shard have done their files; a file that is missing "
+        "(by the numbers in the names of the others), a tensor that occurs twice, or files that were not made by one "
+        "job are refused.\n"
+        "  for i in 1 2 3; do\n"
+        "      vcompress quantize --int8 --shard $i/3 model -o model.int8 &\n"
+        "  done; wait\n"
+        "  vcompress index model.int8",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FOLDER",
+    .run = run_index,
+};

@@ -1,0 +1,130 @@
+/* cmd_inspect.c - vcompress inspect: what is in a checkpoint, from its headers; --stats reads the values as well. The
+ * library counts (vc_inspect); print_inspect.c has the tables. */
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/convert.h"
+#include "tools/show/html_pages.h"
+#include "tools/show/print_inspect.h"
+
+struct inspect_cli {
+    struct base_options base;
+    struct vc_open_options open;
+    bool stats;
+};
+
+static bool take_void_as(void *group, const char *value)
+{
+    ((struct inspect_cli *)group)->open.void_as = VC_DTYPE_BF16;
+    return strcmp(value, "bf16") == 0;
+}
+
+/* clang-format off */
+static const struct opt inspect_opts[] = {
+    {.name = "stats", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct inspect_cli, stats),
+     .help = "read the values: NaN, Inf, zeros, ranges, and how the magnitudes are spread"},
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct inspect_cli, open.key),
+     .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
+     .help = "what NumPy's raw 2-byte elements (V2) mean"},
+};
+/* clang-format on */
+static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
+static const struct opt_group *const groups[] = {&group_inspect, &group_run,    &group_json,
+                                                 &group_page,    &group_report, &group_help};
+
+static int print_json(struct app *app, const struct vc_inspection *in)
+{
+    char *text = NULL;
+    enum vc_status status = vc_inspect_json(app->ctx, in, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+/* Prints the tables and the document. */
+static int tell(struct app *app, const struct vc_inspection *in)
+{
+    int rc = GO_ON;
+
+    signals_end_printing();
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_inspection(app, in)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, in);
+    }
+    rc = rc == GO_ON ? page_inspect(app, in) : rc;
+    app_print_memory(app);
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+/* Only reading values takes long enough for a progress line. */
+static int look(struct app *app, const struct vc_model *model, bool stats)
+{
+    struct vc_inspection *in = NULL;
+    enum vc_status status;
+    int rc;
+
+    if (stats) {
+        progress_begin(app);
+    }
+    status = stats ? vc_inspect_values(app->ctx, model, &in) : vc_inspect(app->ctx, model, false, &in);
+    progress_end();
+    rc = status == VC_OK ? tell(app, in) : app_fail(app, status);
+    vc_inspection_free(in);
+    return rc;
+}
+
+static int inspect_input(struct app *app, void *user)
+{
+    const struct inspect_cli *cli = user;
+    struct vc_model *model = NULL;
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &cli->open, &model);
+    int rc;
+
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    rc = check_key(app, model, cli->open.key);
+    if (rc == GO_ON) {
+        rc = look(app, model, cli->stats);
+    }
+    vc_model_close(model);
+    return rc;
+}
+
+static int run_inspect(struct app *app, int n_args, char **args)
+{
+    struct inspect_cli cli = {.stats = false};
+    int rc;
+
+    vc_open_defaults(&cli.open);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args == 0) {
+        return app_usage(app, "inspect needs an INPUT file; see vcompress inspect --help");
+    }
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    if (rc == GO_ON) {
+        rc = json_check(app);
+    }
+    return rc == GO_ON ? inputs_each(app, inspect_input, &cli) : rc;
+}
+
+const struct command command_inspect = {
+    .name = "inspect",
+    .usage = "[--stats] [options] INPUT...",
+    .summary = "tell what is in a checkpoint",
+    .text = "Reads headers only, unless --stats is given. Tensors that differ in their number alone share a line; -v "
+            "lists every one. The sizes after int8 and fp16 are those that quantize would write, exactly.",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.inspect/1",
+    .run = run_inspect,
+};

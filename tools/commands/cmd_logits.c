@@ -1,0 +1,134 @@
+/* cmd_logits.c - vcompress logits: what a network answers to every row, in a file that distill takes as a teacher. */
+#include <math.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/options/distill_nets.h"
+#include "tools/show/print_graph.h"
+
+struct logits_cli {
+    struct nets_cli nets; /* first */
+    struct vc_logits_options logits;
+    struct vc_write_options write;
+};
+
+static bool take_dtype(void *group, const char *value)
+{
+    struct logits_cli *cli = group;
+
+    cli->logits.dtype = strcmp(value, "f16") == 0   ? VC_DTYPE_F16
+                        : strcmp(value, "f32") == 0 ? VC_DTYPE_F32
+                        : strcmp(value, "f64") == 0 ? VC_DTYPE_F64
+                                                    : VC_DTYPE_NONE;
+    return cli->logits.dtype != VC_DTYPE_NONE;
+}
+
+#define LOGITS(member) OPT_FIELD(struct logits_cli, logits.member)
+
+/* clang-format off */
+static const struct opt logits_opts[] = {
+    {.name = "topk", .value = "K", .kind = OPT_COUNT, LOGITS(topk),
+     .help = "only the K largest logits of each row, and the sum of all (default: all logits)"},
+    {.name = "temperature", .value = "T", .kind = OPT_REAL, LOGITS(temperature),
+     .help = "--topk: of that sum; distill has to use the same (default 2)"},
+    {.name = "dtype", .value = "f16|f32|f64", .kind = OPT_CALL, .call = take_dtype, .option = "dtype",
+     .wanted = "f16, f32 or f64", .help = "of the logits in the file (default f32)"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, LOGITS(batch), .help = "rows computed at a time (default 64)"},
+    {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, LOGITS(precision), .help = "of the arithmetic (default f32)"},
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT,
+     OPT_FIELD(struct logits_cli, write.path), .help = "where to write: npz or safetensors, by the extension"},
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct logits_cli, write.force),
+     .help = "replace an existing file (never the input)"},
+};
+/* clang-format on */
+static const struct opt_group group_logits = {"Logits", logits_opts, sizeof(logits_opts) / sizeof(logits_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_rows, &group_logits, &group_run, &group_report, &group_help};
+
+static void print(struct app *app, const struct logits_cli *cli, const struct vc_quality *q)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    print_clean(to, app->subject);
+    fprintf(to, ": %s rows", fmt_count(buf, q->n_rows));
+    if (q->n_labels != 0) {
+        fprintf(to, ", accuracy %s", fmt_share(buf, q->accuracy));
+        fprintf(to, " (%s of ", fmt_count(buf, (uint64_t)llround(q->accuracy * (double)q->n_labels)));
+        fprintf(to, "%s), cross-entropy %.4f", fmt_count(buf, q->n_labels), q->ce);
+    }
+    fputs("\nwrote ", to);
+    print_clean(to, cli->write.path);
+    fputc('\n', to);
+}
+
+static int logits(struct app *app, struct logits_cli *cli, const struct net *net)
+{
+    struct vc_quality quality;
+    enum vc_status status;
+
+    cli->logits.network = net_of(net);
+    cli->logits.data = &cli->nets.data;
+    cli->logits.write = &cli->write;
+    app->subject = NULL; /* sentences name the file that they are about */
+    progress_begin(app);
+    status = vc_logits(app->ctx, &cli->logits, &quality);
+    progress_end();
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    app->subject = app->parsed.args[0];
+    if (!app->common.quiet) {
+        print(app, cli, &quality);
+        print_graph_notes(&app->out, net->graph);
+    }
+    app_print_memory(app);
+    return EXIT_YES;
+}
+
+static int run_logits(struct app *app, int n_args, char **args)
+{
+    struct logits_cli cli;
+    struct net net = {NULL, NULL, NULL};
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_logits_defaults(&cli.logits);
+    vc_data_defaults(&cli.nets.data);
+    vc_write_defaults(&cli.write);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL || cli.write.path == NULL)) {
+        rc = app_usage(app, "logits needs one TEACHER, --data FILE and -o FILE; see vcompress logits --help");
+    }
+    if (rc == GO_ON && cli.logits.topk == 0 && options_seen(&app->parsed, "temperature")) {
+        rc = app_usage(app, "--temperature belongs to --topk K, whose sum of the others it is for: all logits are "
+                            "written as they are");
+    }
+    if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
+        rc = app_usage(app, "-o -: logits go into a file");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->output = cli.write.path;
+    rc = app_open(app);
+    rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, NULL, &net) : rc;
+    rc = rc == GO_ON ? logits(app, &cli, &net) : rc;
+    net_close(&net);
+    return rc;
+}
+
+const struct command command_logits = {
+    .name = "logits",
+    .usage = "--data FILE [--graph FILE] [options] -o OUTPUT TEACHER",
+    .summary = "write what a network answers, as a teacher for distill",
+    .text = "Runs the network on every row of the data and writes its logits, with SHA-256 of the network and of the "
+            "rows. distill takes the file as --teacher, so that no teacher is in memory, and refuses it for other rows "
+            "or another order of them.\n"
+            "  vcompress logits --graph digits.layers.txt --data images.npz \\\n"
+            "    --array test_images=train_images \\\n"
+            "    digits.npz -o answers.npz",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_logits,
+};

@@ -1,0 +1,374 @@
+/* cmd_plan.c - vcompress plan: how a model can be made to fit a GPU, as command lines; the exit status says whether. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/show/html_pages.h"
+#include "tools/show/plan_lines.h"
+
+struct plan_cli {
+    struct memory_cli memory; /* first */
+    struct vc_fit_options fit;
+    struct vc_recipe_options options;
+    const char *gpu, *gpus_file;
+    struct device_cli device;
+    uint64_t size;
+    bool all, porcelain;
+    /* what was found */
+    struct vc_gpus *catalogue;
+    const struct vc_gpu *found;
+    struct vc_recipes *recipes;
+    size_t n;
+    struct vc_recipe_lines *lines; /* of each */
+};
+
+/* "batch,prune" */
+static bool take_without(void *group, const char *value)
+{
+    struct plan_cli *cli = group;
+
+    for (const char *at = value; at != NULL;) {
+        size_t n = strcspn(at, ",");
+        unsigned k = 0;
+
+        while (k < VC_LEVERS && (strlen(vc_lever_name((enum vc_lever)(1u << k))) != n ||
+                                 strncmp(vc_lever_name((enum vc_lever)(1u << k)), at, n) != 0)) {
+            k++;
+        }
+        if (k == VC_LEVERS) {
+            return false;
+        }
+        cli->options.without |= 1u << k;
+        at = at[n] == ',' ? at + n + 1 : NULL;
+    }
+    return true;
+}
+
+/* clang-format off */
+static const struct opt plan_opts[] = {
+    {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_TEXT, .field = offsetof(struct plan_cli, gpu),
+     .help = "as vcompress gpus lists them, or auto, the one at hand (default: $VCOMPRESS_GPU); several of a kind may share the model"},
+    {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .option = "visible_bytes", .field = offsetof(struct plan_cli, size),
+     .help = "a device of which a program sees that much: 16GiB"},
+    {.name = "all", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, all),
+     .help = "list every recipe that needs less than all that do less harm, whether it fits or not"},
+    {.name = "scan", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct plan_cli, options.scan),
+     .help = "read the weights and measure the errors; else they are usual ones"},
+    {.name = "without", .value = "LIST", .kind = OPT_CALL, .call = take_without,
+     .wanted = "a list of weights, prune, cache, batch, context, accumulation, recompute, amp, optimizer and devices, by commas",
+     .help = "leave as they are: weights, prune, cache, batch, context; in training accumulation, recompute, amp, optimizer; of several "
+             "devices that they share the model: devices"},
+    DEVICE_OPTIONS(struct plan_cli),
+    {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, porcelain),
+     .help = "the command lines alone"},
+};
+/* clang-format on */
+static const struct opt_group group_plan = {"Plan", plan_opts, sizeof(plan_opts) / sizeof(plan_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_plan, &group_model, &group_memory, &group_devices, &group_run,
+                                                 &group_json, &group_page,  &group_report, &group_help};
+
+/* ---- deciding ---- */
+
+static int find_device(struct app *app, struct plan_cli *cli)
+{
+    unsigned count = 1;
+    enum vc_status status;
+    int rc;
+
+    if (cli->gpu != NULL && cli->size != 0) {
+        return app_usage(app, "--gpu and --memory are two devices: a plan is for one");
+    }
+    if (cli->gpu == NULL && cli->size == 0) {
+        cli->gpu = getenv("VCOMPRESS_GPU");
+        if (cli->gpu == NULL || *cli->gpu == '\0') {
+            return app_usage(app, "plan needs a device: --gpu NAME or --memory SIZE");
+        }
+    }
+    cli->options.visible_bytes = cli->size;
+    if (cli->size != 0 && (cli->device.slice != NULL || options_seen(&app->parsed, "ecc"))) {
+        return app_usage(app, "--slice and --ecc are about a GPU: --gpu NAME");
+    }
+    if (cli->size != 0 && cli->gpus_file != NULL) {
+        return app_usage(app, "--gpus-file has GPUs for --gpu NAME: here it would change nothing");
+    }
+    if (cli->size != 0) {
+        return GO_ON;
+    }
+    status = vc_gpus_open(app->ctx, cli->gpus_file, &cli->catalogue);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    rc = device_find(app, &cli->device, cli->catalogue, cli->gpu, &cli->found, &count, &cli->options.visible_bytes,
+                     &cli->fit.used_bytes);
+    cli->options.n_devices = count;
+    return rc;
+}
+
+static int make_lines(struct app *app, struct plan_cli *cli)
+{
+    const struct plan_lines all = {.source = &cli->memory.source,
+                                   .gpu = options_seen(&app->parsed, "gpu") ? NULL : cli->gpu};
+    int rc = GO_ON;
+
+    while (vc_recipe(cli->recipes, cli->n) != NULL) {
+        cli->n++;
+    }
+    cli->lines = calloc(cli->n, sizeof *cli->lines);
+    if (cli->lines == NULL) {
+        return app_refuse(app, VC_E_NOMEM, "not enough memory for the command lines");
+    }
+    for (size_t k = 0; rc == GO_ON && k < cli->n; k++) {
+        rc = plan_lines_make(app, &all, vc_recipe(cli->recipes, k), &cli->lines[k]);
+    }
+    return rc;
+}
+
+static int decide(struct app *app, struct plan_cli *cli)
+{
+    const struct graph_source *source = &cli->memory.source;
+    enum vc_status status;
+    int rc = find_device(app, cli);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (cli->options.scan && graph_source_model(source) == NULL) {
+        return app_refuse(app, VC_E_UNSUPPORTED, "has no weights that --scan could measure");
+    }
+    cli->options.runtime_given = options_seen(&app->parsed, "runtime");
+    status = vc_recipes_make(app->ctx, source->graph, graph_source_model(source), &cli->memory.memory, &cli->fit,
+                             &cli->options, &cli->recipes);
+    return status == VC_OK ? make_lines(app, cli) : app_fail(app, status);
+}
+
+/* ---- telling ---- */
+
+static const struct vc_recipe *chosen(const struct plan_cli *cli)
+{
+    return vc_recipe(cli->recipes, vc_recipes_best(cli->recipes));
+}
+
+/* The last one needs least. */
+static const struct vc_recipe *nearest(const struct plan_cli *cli)
+{
+    return vc_recipe(cli->recipes, cli->n - 1);
+}
+
+/* "0.87 %", "0 %" */
+static const char *fmt_error(char *buf, const struct vc_recipe *recipe)
+{
+    snprintf(buf, CELL_BYTES, recipe->error == 0 ? "%.0f %%" : "%.2g %%", 100 * recipe->error);
+    return buf;
+}
+
+static const char *fmt_rest(char *buf, const struct app *app, int64_t bytes)
+{
+    char size[CELL_BYTES];
+
+    snprintf(buf, CELL_BYTES, "%s%.40s", bytes < 0 ? "-" : "",
+             fmt_size(size, &app->out, bytes < 0 ? (uint64_t)-bytes : (uint64_t)bytes));
+    return buf;
+}
+
+static void add_recipe(const struct app *app, struct table *table, const struct vc_recipe *recipe)
+{
+    char buf[CELL_BYTES];
+    bool fits = recipe->fit.verdict == VC_FITS;
+
+    table_add(table, INK_NONE, fmt_size(buf, &app->out, recipe->fit.need_bytes));
+    table_add(table, INK_NONE, fmt_rest(buf, app, recipe->fit.headroom_bytes));
+    table_add(table,
+              fits                                 ? INK_GOOD
+              : recipe->fit.verdict == VC_FITS_NOT ? INK_BAD
+                                                   : INK_WARN,
+              vc_fit_word(&recipe->fit));
+    table_add(table, INK_NONE, fmt_error(buf, recipe));
+    table_add(table, INK_DIM, recipe->error == 0 ? "" : recipe->measured ? "measured" : "assumed");
+    snprintf(buf, sizeof buf, "%.3g", recipe->time);
+    table_add(table, INK_NONE, recipe->time > 1 ? buf : "");
+    table_add(table, INK_NONE, recipe->what);
+}
+
+/* All recipes, or the model as it is and the one that was chosen. */
+static bool print_recipes(struct app *app, const struct plan_cli *cli)
+{
+    static const char *const titles[] = {"need", "left", "verdict", "error", "", "time", "recipe"};
+    const struct vc_recipe *shown = chosen(cli) != NULL ? chosen(cli) : nearest(cli);
+    struct table table;
+
+    table_init(&table, "rrlrlrl");
+    for (size_t k = 0; k < sizeof titles / sizeof titles[0]; k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    for (size_t k = 0; vc_recipe(cli->recipes, k) != NULL; k++) {
+        if (cli->all || k == 0 || vc_recipe(cli->recipes, k) == shown) {
+            add_recipe(app, &table, vc_recipe(cli->recipes, k));
+        }
+    }
+    return table_print(&table, &app->out, true);
+}
+
+/* Of the recipe that was chosen. */
+static void print_lines(const struct app *app, const struct plan_cli *cli, const char *before)
+{
+    const struct vc_recipe_lines *lines = &cli->lines[vc_recipes_best(cli->recipes)];
+
+    for (size_t k = 0; k < lines->n; k++) {
+        fputs(before, app->out.to);
+        print_clean(app->out.to, lines->lines[k]);
+        fputc('\n', app->out.to);
+    }
+}
+
+/* What comes nearest where nothing fits, and what is not known. */
+static void print_miss(const struct app *app, const struct plan_cli *cli)
+{
+    const struct vc_recipe *recipe = nearest(cli);
+    char buf[CELL_BYTES];
+
+    bool unread = recipe->report->components[VC_MEMORY_PARAMETERS].known == VC_KNOWN_NOT;
+
+    if (recipe->report->unknown != NULL && (unread || (!cli->fit.weights_only && cli->fit.activation_bytes == 0))) {
+        fprintf(app->out.to, "unknown: %s", recipe->report->unknown);
+        if (recipe->report->unknown_name != NULL) {
+            fputs(": ", app->out.to);
+            print_clean(app->out.to, recipe->report->unknown_name);
+        }
+        fputs(unread ? "\n" : "; --weights-only and --activations SIZE help\n", app->out.to);
+    }
+    if (recipe->fit.headroom_bytes < 0) {
+        fprintf(app->out.to, "nothing fits; the nearest is %s, which misses by %s\n", recipe->what,
+                fmt_size(buf, &app->out, (uint64_t)-recipe->fit.headroom_bytes));
+    } else {
+        fputs("nothing is certain to fit\n", app->out.to);
+    }
+}
+
+static bool print_plan(struct app *app, const struct plan_cli *cli)
+{
+    const struct vc_recipe *recipe = chosen(cli);
+    const struct vc_recipe *first = vc_recipe(cli->recipes, 0);
+    char buf[CELL_BYTES];
+
+    if (cli->porcelain) {
+        if (recipe != NULL) {
+            print_lines(app, cli, "");
+        }
+        return true;
+    }
+    print_clean(app->out.to, app->subject);
+    fputs(" on ", app->out.to);
+    print_clean(app->out.to, cli->found != NULL ? cli->found->name : "a device");
+    fprintf(app->out.to, ": %s usable", fmt_size(buf, &app->out, first->fit.usable_bytes));
+    fprintf(app->out.to, " of the %s that a program sees%s\n", fmt_size(buf, &app->out, first->fit.visible_bytes),
+            cli->fit.weights_only ? "; weights alone" : "");
+    if (!print_recipes(app, cli)) {
+        return false;
+    }
+    if (recipe == NULL) {
+        print_miss(app, cli);
+    } else {
+        print_lines(app, cli, "  ");
+    }
+    if (recipe != NULL && recipe->n_passes != 0 && graph_source_model(&cli->memory.source) == NULL) {
+        fputs("no weights were seen: the first line is for those that belong to this model\n", app->out.to);
+    }
+    return true;
+}
+
+static int print_json(struct app *app, const struct plan_cli *cli)
+{
+    char *text = NULL;
+    enum vc_status status = vc_recipes_json(app->ctx, cli->recipes, cli->found != NULL ? cli->found->name : NULL,
+                                            app->subject, cli->lines, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int tell(struct app *app, const struct plan_cli *cli)
+{
+    int rc = GO_ON;
+
+    signals_end_printing();
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_plan(app, cli)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
+    }
+    rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
+    return rc == GO_ON ? page_plan(app, cli->recipes, cli->found != NULL ? cli->found->name : NULL, cli->lines) : rc;
+}
+
+/* Nothing fits for certain: why, where nothing else says it. */
+static int answer_no(struct app *app, const struct plan_cli *cli)
+{
+    bool unknown = nearest(cli)->fit.verdict == VC_FITS_UNKNOWN && !cli->fit.weights_only;
+    int rc = unknown ? memory_cli_refused(app, &cli->memory) : GO_ON;
+
+    if (rc == GO_ON && app->common.quiet) {
+        (void)app_gate(app, nearest(cli)->fit.headroom_bytes < 0 ? "no recipe fits" : "no recipe is certain to fit");
+    }
+    return rc == GO_ON ? EXIT_NO : rc;
+}
+
+static int run_plan(struct app *app, int n_args, char **args)
+{
+    struct plan_cli cli = {.all = false};
+    int rc;
+
+    vc_memory_defaults(&cli.memory.memory);
+    vc_fit_defaults(&cli.fit);
+    vc_recipe_defaults(&cli.options);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && app->parsed.n_args != 1) {
+        rc = app_usage(app, "plan needs one MODEL; see vcompress plan --help");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (!options_seen(&app->parsed, "allocator")) { /* as fit */
+        cli.memory.memory.allocator = VC_ALLOCATOR_PYTORCH;
+    }
+    cli.fit.context_bytes = cli.memory.memory.context_bytes;
+    cli.fit.ideal = options_seen(&app->parsed, "runtime") && cli.memory.memory.runtime != VC_RUNTIME_DEQUANTIZE;
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? memory_cli_count(app, &cli.memory) : rc;
+    cli.fit.workspace_bytes = cli.memory.report.components[VC_MEMORY_WORKSPACE].bytes;
+    rc = rc == GO_ON ? decide(app, &cli) : rc;
+    rc = rc == GO_ON ? tell(app, &cli) : rc;
+    app_print_memory(app);
+    rc = rc == GO_ON && chosen(&cli) == NULL ? answer_no(app, &cli) : rc;
+    rc = rc == GO_ON ? EXIT_YES : rc;
+    for (size_t k = 0; cli.lines != NULL && k < cli.n; k++) {
+        plan_lines_free(&cli.lines[k]);
+    }
+    free(cli.lines);
+    vc_recipes_free(cli.recipes);
+    vc_gpus_close(cli.catalogue);
+    memory_cli_close(&cli.memory);
+    return rc;
+}
+
+const struct command command_plan = {
+    .name = "plan",
+    .usage = "[options] --gpu NAME MODEL",
+    .summary = "tell how a model can be made to fit a GPU, as command lines",
+    .schema = "vcompress.plan/1",
+    .text =
+        "Finds the least harmful recipe that fits: weights in half precision or int8, neurons removed (where the model "
+        "says what belongs together), keys and values of fewer bits, a smaller batch or context; in training the batch "
+        "in parts, recomputation, autocast, 8-bit Adam; of several GPUs (NAME:COUNT) that they share the model. Prints "
+        "the command lines that make the model, the last of "
+        "which proves it. Only headers are read, and no GPU is needed. The exit status is 0 if there is a recipe, 1 if "
+        "there is none; then the nearest one is named, and by how much it misses. Zeros save no memory of a device, so "
+        "that pruning single weights is in no recipe.\n"
+        "  vcompress plan --gpu 'RTX 3060' --ctx 4096 model/\n"
+        "  vcompress plan --gpu T4 --mode train --optimizer adamw --batch 32 --all \\\n"
+        "    bert/config.json",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_plan,
+};

@@ -1,0 +1,369 @@
+/* cmd_prune.c - vcompress prune: options in, a job out. The library does the work, convert.c the rest. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/commands/prune_structured.h"
+#include "tools/passes.h"
+
+#define MAX_SETS 64
+
+struct prune_cli {
+    struct convert_options convert; /* first: the shared options */
+    struct vc_prune_options prune;
+    struct vc_depth_options depth;
+    struct vc_sparsity_rule sets[MAX_SETS];
+    char *globs[MAX_SETS]; /* their texts */
+    size_t n_sets;
+    const char *mask; /* --mask */
+    bool permanent;   /* --make-permanent */
+    bool alone;       /* layers are left out, and nothing else is pruned */
+    struct vc_model *masks;
+    const char *score; /* --score */
+    struct structured_cli structured;
+};
+
+/* "2:4" or "block:4x4" */
+static bool take_pattern(void *group, const char *value)
+{
+    struct vc_prune_options *prune = &((struct prune_cli *)group)->prune;
+    int end = 0;
+
+    if (sscanf(value, "%4u:%4u%n", &prune->keep, &prune->group, &end) == 2 && value[end] == '\0') {
+        prune->pattern = VC_PATTERN_N_OF_M;
+        return true;
+    }
+    prune->pattern = VC_PATTERN_BLOCK;
+    return sscanf(value, "block:%5ux%5u%n", &prune->block_rows, &prune->block_cols, &end) == 2 && value[end] == '\0';
+}
+
+/* "GLOB=0.8": the argument is cut at its last '='. */
+static bool take_set(void *group, const char *value)
+{
+    struct prune_cli *cli = group;
+    const char *equals = strrchr(value, '=');
+    char *glob;
+
+    if (equals == NULL || equals == value || cli->n_sets == MAX_SETS) {
+        return false;
+    }
+    glob = strndup(value, (size_t)(equals - value));
+    if (glob == NULL) {
+        return false;
+    }
+    cli->globs[cli->n_sets] = glob;
+    cli->sets[cli->n_sets++] = (struct vc_sparsity_rule){.glob = glob, .sparsity = equals + 1};
+    return true;
+}
+
+#define PRUNE(member)      OPT_FIELD(struct prune_cli, prune.member)
+#define DEPTH(member)      OPT_FIELD(struct prune_cli, depth.member)
+#define STRUCTURED(member) OPT_FIELD(struct prune_cli, structured.member)
+#define STRUCTURED(member) OPT_FIELD(struct prune_cli, structured.member)
+
+/* clang-format off */
+static const struct opt prune_opts[] = {
+    {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
+     .help = "share of the weights that becomes zero, those of the smallest score first: 0.5 or 50%; zeros that are there "
+             "count"},
+    {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
+     .help = "seek the smallest in each tensor by itself, which loses more, or in all tensors together (default: with "
+             "--sparsity in all tensors together, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
+             "--structured in each tensor)"},
+    {.name = "score", .value = "magnitude|lamp|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
+     .option = "score",
+     .help = "what is compared: magnitudes, or with one threshold for all tensors (--scope global, which lamp stands for) "
+             "the square of a weight over the sum of the squares of its tensor that are not smaller, so that no tensor "
+             "is emptied for its small numbers (default: lamp with --sparsity; magnitude with --scope, --set alone or a "
+             "pattern). With --structured: l2, l1, or norm, the scales of the "
+             "normalizations (default l2)"},
+    {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
+     .help = "N:M keeps the N largest of every M weights along the input channels (2:4 is what sparse tensor cores "
+             "take); block:RxC removes whole blocks of R rows and C columns"},
+    {.name = "structured", .value = "SHARE", .kind = OPT_TEXT, STRUCTURED(options.share),
+     .help = "remove that share of the neurons or channels of every layer, whole: rows, the columns that read them, biases, "
+             "norms; the tensors become smaller (docs/structured.md)"},
+    {.name = "remove", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(remove),
+     .help = "remove these, in place of --structured: a line per group, any tensor and axis of it and the numbers, such as "
+             "fc1.weight:0 3,7,12-20"},
+    {.name = "dims", .value = "LIST", .kind = OPT_TEXT, STRUCTURED(dims),
+     .help = "--structured: what is removed: neurons, heads, experts, hidden, by commas (default neurons)"},
+    {.name = "round-to", .value = "N", .kind = OPT_COUNT, STRUCTURED(options.round_to),
+     .help = "--structured: what stays of neurons or of the hidden size is a multiple of N, if need be more than asked for"},
+    {.name = "couplings", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(couplings),
+     .help = "which rows are which columns, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from what "
+             "the model computes)"},
+    {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(graph),
+     .help = "what the model computes, where its own file does not say it: a list of layers, or an ONNX file"},
+    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
+     OPT_FIELD(struct prune_cli, convert.write.layout),
+     .help = "plain: write shapes that the configuration beside the weights cannot say, and leave it as it is"},
+    {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
+     .help = "set to zero what the masks of that file say: NAME.mask, or NAME, with 1 for what is kept; tensors without a "
+             "mask are kept"},
+    {.name = "mask-out", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, PRUNE(mask_path),
+     .help = "write the masks of all tensors that were pruned, too: NAME.mask, a bit per weight, for --mask"},
+    {.name = "make-permanent", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct prune_cli, permanent),
+     .help = "prune nothing but what torch.nn.utils.prune has pruned: of NAME_orig and NAME_mask, the tensor NAME is written; "
+             "prune does so for every such pair anyway, and then the rest"},
+    {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
+     .help = "another share for the tensors whose name matches, whatever the default rules say; repeatable, the last "
+             "match wins"},
+    {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
+     .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
+     .help = "keep tensors with fewer elements (default 0)"},
+    {.name = "nonfinite", .value = "error|keep", .kind = OPT_CHOICE, PRUNE(nonfinite),
+     .help = "NaN and Inf in the source: stop, or keep that tensor (default error)"},
+    {.name = "dequantize", .kind = OPT_BOOL, .set = 1, PRUNE(dequantize),
+     .help = "accept quantized weights: they become f32 first"},
+};
+static const struct opt depth_opts[] = {
+    {.name = "drop-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(drop),
+     .help = "leave out whole layers, by their numbers from 0 on: 8,9,10 or 8-10; those behind get the numbers of those that "
+             "are gone, config.json or the metadata of GGUF follows; before everything else that is pruned"},
+    {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(keep),
+     .help = "the same, by the layers that stay: 0-7,11"},
+    {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DEPTH(layers),
+     .help = "which layers are meant, by what stands in front of their numbers in the names of tensors: decoder.block; for "
+             "models with several such lists, or with layers of several kinds"},
+};
+/* clang-format on */
+
+static const struct opt_group group_depth = {"Layers", depth_opts, sizeof(depth_opts) / sizeof(depth_opts[0]), 0};
+static const struct opt_group group_prune = {"Pruning", prune_opts, sizeof(prune_opts) / sizeof(prune_opts[0]), 0};
+static const struct opt_group *const groups[] = {
+    &group_prune, &group_depth, &group_select, &group_write_pruned, &group_run,
+    &group_json,  &group_page,  &group_report, &group_help,
+};
+
+static void begin(void *cli)
+{
+    vc_prune_defaults(&((struct prune_cli *)cli)->prune);
+    vc_depth_defaults(&((struct prune_cli *)cli)->depth);
+    vc_structured_defaults(&((struct prune_cli *)cli)->structured.options);
+}
+
+/* Layers are left out, and ... */
+static bool has_depth(const struct prune_cli *cli)
+{
+    return cli->depth.drop != NULL || cli->depth.keep != NULL;
+}
+
+/* ... nothing else is pruned: no option of these asks for it. */
+static bool is_depth_alone(const struct app *app, const struct prune_cli *cli)
+{
+    bool more = cli->n_sets != 0 || cli->mask != NULL || cli->permanent || cli->prune.pattern != VC_PATTERN_NONE;
+
+    for (size_t i = 0; i < sizeof(prune_opts) / sizeof(prune_opts[0]); i++) {
+        more = more || options_seen(&app->parsed, prune_opts[i].name);
+    }
+    return has_depth(cli) && !more && cli->convert.n_rules == 0;
+}
+
+/* Options of one kind of pruning that were given together with the other. */
+static int refuse_other(struct app *app, const char *const *names, size_t n, const char *with)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (options_seen(&app->parsed, names[i])) {
+            return app_usage(app, "--%s %s", names[i], with);
+        }
+    }
+    return GO_ON;
+}
+
+/* What stays of a tensor is exact: the gate would pass whatever is left out. */
+static int refuse_min_sqnr(struct app *app)
+{
+    static const char *const gate[] = {"min-sqnr"};
+
+    return refuse_other(app, gate, 1, "judges values that change; here rows, columns or layers go, and the rest stays");
+}
+
+static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
+{
+    static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
+                                         "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
+    static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
+    struct vc_structured_options *o = &own->structured.options;
+    int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);
+    int rc =
+        refuse_other(app, others, sizeof(others) / sizeof(others[0]),
+                     "sets single weights to zero, and --structured and --remove make tensors smaller: choose one");
+
+    rc = rc == GO_ON ? refuse_min_sqnr(app) : rc;
+    if (rc == GO_ON && own->structured.remove != NULL) {
+        rc = refuse_other(app, of_share, sizeof(of_share) / sizeof(of_share[0]),
+                          "says what --structured chooses; --remove FILE says it itself");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (score < 0) {
+        return app_usage(app, "--score %s: --structured takes l2, l1 or norm", own->score);
+    }
+    o->score = (enum vc_structured_score)score;
+    o->scope = own->prune.scope;
+    o->dequantize = own->prune.dequantize;
+    o->rules = own->convert.rules;
+    o->n_rules = own->convert.n_rules;
+    o->sets = own->sets;
+    o->n_sets = own->n_sets;
+    what->tag = "slim";
+    return structured_ready(app, &own->structured);
+}
+
+/* --sparsity without a word on how its zeros are shared out: lamp loses least (docs/numerics.md). */
+static bool is_shared_by_lamp(const struct app *app, const struct prune_cli *own)
+{
+    return own->prune.sparsity != NULL && own->score == NULL && !options_seen(&app->parsed, "scope") &&
+           own->prune.pattern == VC_PATTERN_NONE && own->mask == NULL && !own->permanent;
+}
+
+/* The words of --score without --structured. */
+static int take_score(struct app *app, struct prune_cli *own)
+{
+    int word = own->score == NULL ? (is_shared_by_lamp(app, own) ? VC_SCORE_LAMP : VC_SCORE_MAGNITUDE)
+                                  : options_word("magnitude|lamp", own->score);
+
+    if (word < 0) {
+        return app_usage(app, "--score %s goes with --structured; else magnitude or lamp", own->score);
+    }
+    own->prune.score = (enum vc_prune_score)word;
+    return GO_ON;
+}
+
+static int ready(struct app *app, void *cli, struct conversion *what)
+{
+    static const char *const structured[] = {"dims", "round-to", "couplings", "graph", "layout"};
+    static const char *const of_choice[] = {"min-elements"};
+    struct prune_cli *own = cli;
+    int rc;
+
+    if (own->depth.layers != NULL && !has_depth(own)) {
+        return app_usage(app, "--layers says which layers are meant: --drop-layers and --keep-layers leave out some");
+    }
+    if (structured_asked(&own->structured)) {
+        return ready_structured(app, own, what);
+    }
+    rc =
+        refuse_other(app, structured, sizeof(structured) / sizeof(structured[0]), "goes with --structured or --remove");
+    rc = rc == GO_ON ? take_score(app, own) : rc;
+    if (rc != GO_ON) {
+        return rc;
+    }
+    own->prune.rules = own->convert.rules;
+    own->prune.n_rules = own->convert.n_rules;
+    own->prune.sets = own->sets;
+    own->prune.n_sets = own->n_sets;
+    if (own->prune.score == VC_SCORE_LAMP && !options_seen(&app->parsed, "scope")) {
+        own->prune.scope = VC_PRUNE_GLOBAL;
+    }
+    what->tag = "pruned";
+    own->alone = is_depth_alone(app, own);
+    if (own->alone) {
+        return refuse_min_sqnr(app);
+    }
+    what->pairs = true;
+    what->beside = own->prune.mask_path;
+    if (own->permanent) {
+        if (own->mask != NULL || own->prune.pattern != VC_PATTERN_NONE) {
+            return app_usage(app, "--make-permanent conflicts with %s: choose one",
+                             own->mask != NULL ? "--mask" : "--pattern");
+        }
+        own->prune.pattern = VC_PATTERN_PAIRS;
+        return GO_ON;
+    }
+    if (own->mask != NULL) {
+        if (own->prune.pattern != VC_PATTERN_NONE) {
+            return app_usage(app, "--mask conflicts with --pattern: choose one");
+        }
+        rc = refuse_other(app, of_choice, sizeof(of_choice) / sizeof(of_choice[0]),
+                          "chooses among tensors that pruning would take; --mask prunes those that have a mask");
+        if (rc != GO_ON) {
+            return rc;
+        }
+        own->prune.pattern = VC_PATTERN_GIVEN;
+        return GO_ON;
+    }
+    if (own->prune.sparsity == NULL && own->n_sets == 0 && own->prune.pattern != VC_PATTERN_N_OF_M) {
+        return app_usage(app,
+                         "nothing says how much to prune: --sparsity 0.5, --pattern 2:4, --structured 0.3, --remove "
+                         "FILE, --mask FILE, --make-permanent, or --drop-layers 3,4");
+    }
+    return GO_ON;
+}
+
+/* Opens the masks for the first input; they serve all. */
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
+{
+    struct prune_cli *own = cli;
+    enum vc_status status = VC_OK;
+
+    if (has_depth(own)) {
+        status = vc_job_add_depth(ctx, job, &own->depth);
+        if (status != VC_OK || own->alone) {
+            return status;
+        }
+    }
+    if (structured_asked(&own->structured)) {
+        return structured_add(ctx, job, model, &own->structured);
+    }
+    if (own->mask != NULL && own->masks == NULL) {
+        status = vc_model_open(ctx, own->mask, NULL, &own->masks);
+    }
+    own->prune.mask = own->masks;
+    return status == VC_OK ? vc_job_add_prune(ctx, job, &own->prune) : status;
+}
+
+static void end(void *cli)
+{
+    struct prune_cli *own = cli;
+
+    for (size_t i = 0; i < own->n_sets; i++) {
+        free(own->globs[i]);
+    }
+    vc_model_close(own->masks);
+    structured_end(&own->structured);
+}
+
+const struct pass_row pass_prune = {.command = &command_prune,
+                                    .size = sizeof(struct prune_cli),
+                                    .begin = begin,
+                                    .ready = ready,
+                                    .add = add,
+                                    .end = end};
+
+static int run_prune(struct app *app, int n_args, char **args)
+{
+    return pass_run(app, &pass_prune, n_args, args);
+}
+
+const struct command command_prune = {
+    .name = "prune",
+    .usage = "(--sparsity SHARE | --pattern N:M | --structured SHARE | --drop-layers LIST | ...) [options] INPUT... "
+             "[-o OUTPUT | -d DIR]",
+    .summary = "set the smallest weights to zero, or remove neurons or layers",
+    .text =
+        "Writes a checkpoint with the same tensors, types and shapes, in which the weights that count least "
+        "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings, tokens "
+        "and places that are learned, and output heads are kept, and the report says why; --include asks for them. "
+        "Zeros save bytes in deflated files (--deflate) and time where hardware skips them (--pattern 2:4); on most "
+        "devices they save no memory.\n"
+        "With --structured whole neurons, channels or heads go, with everything that belongs to them, and the "
+        "tensors become smaller: that saves file, memory and time everywhere. What belongs together comes from what "
+        "the model computes (a family of Hugging Face models, GGUF, ONNX, --graph) or from --couplings; --dry-run "
+        "shows it.\n"
+        "--drop-layers leaves out whole layers: a smaller model of the same kind, which every loader reads.\n"
+        "  vcompress prune --sparsity 0.5 model.npz\n"
+        "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate \\\n"
+        "    model.npz -o small.npz\n"
+        "  vcompress prune --pattern 2:4 model.safetensors\n"
+        "  vcompress prune --structured 0.3 --round-to 64 model/ -o smaller/\n"
+        "  vcompress prune --drop-layers 8-10 model-folder -o smaller",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.report/1",
+    .run = run_prune,
+};

@@ -1,0 +1,203 @@
+/* cmd_quantize.c - vcompress quantize: options in, a job out. The library does the work, convert.c the rest. */
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/passes.h"
+
+struct quantize_cli {
+    struct convert_options convert; /* first: the shared options */
+    struct vc_quantize_options quantize;
+};
+
+/* "tensor", "channel" or "group:N" */
+static bool take_granularity(void *group, const char *value)
+{
+    struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
+
+    quantize->granularity_given = true;
+    if (strcmp(value, "tensor") == 0) {
+        quantize->granularity = VC_GRANULARITY_TENSOR;
+    } else if (strcmp(value, "channel") == 0) {
+        quantize->granularity = VC_GRANULARITY_CHANNEL;
+    } else {
+        quantize->granularity = VC_GRANULARITY_GROUP;
+        return strncmp(value, "group:", 6) == 0 && options_count(value + 6, &quantize->group_size) &&
+               quantize->group_size > 0;
+    }
+    return true;
+}
+
+#define QUANTIZE(member) OPT_FIELD(struct quantize_cli, quantize.member)
+#define TARGET           .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct quantize_cli, quantize.target)
+
+/* clang-format off */
+static const struct opt target_opts[] = {
+    {.name = "int8", TARGET, .set = VC_TARGET_INT8, .option = "target=int8",
+     .help = "codes of 8 bits and f32 scales: a quarter of f32; in GGUF files Q8_0 blocks"},
+    {.name = "fp16", TARGET, .set = VC_TARGET_F16, .option = "target=f16",
+     .help = "IEEE half precision: half of f32, values up to 65504"},
+    {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
+     .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
+    {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
+     .help = "for every tensor the smallest of int8 (a scale per tensor, channel or group), fp16, bf16 and nothing that has this "
+             "SQNR; reads all weights before, with --dry-run, too"},
+    {.name = "aim-bytes", .value = "SIZE", .kind = OPT_SIZE, .one_of = true, QUANTIZE(aim_bytes),
+     .help = "of these for every tensor, so that the file has at most SIZE and the sum of squared errors is the least; exit 1 "
+             "where it cannot be so small"},
+};
+
+static const struct opt scheme_opts[] = {
+    {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
+     .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel; GGUF has "
+             "group:32 only)"},
+    {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
+     .help = "int8: the axis of the channels, negative from the end (default: the output channels, which are on the "
+             "last axis of kernels of Flax and Keras, and on axis 0 where neither format nor name tells)"},
+    {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
+     .help = "int8: codes -127..127 around zero (default)"},
+    {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
+     .help = "int8: codes -128..127 with a zero point per scale"},
+    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
+     OPT_FIELD(struct quantize_cli, convert.write.layout),
+     .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
+             "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
+             "(default auto: what the program takes that loads the input, or a refusal)"},
+    {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
+     .help = "f32 and f64 tensors that stay otherwise, such as embeddings, norms and biases: cast them, too; not those that "
+             "--exclude names, nor what GGUF's loaders want in f32 (default keep)"},
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_elems),
+     .help = "keep tensors with fewer elements (default 4096)"},
+    {.name = "min-row", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_row),
+     .help = "keep tensors with fewer elements per index of the axis (default 32)"},
+    {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, QUANTIZE(nonfinite),
+     .help = "NaN and Inf in the source: stop, keep that tensor, or replace them (default error)"},
+    {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, QUANTIZE(overflow),
+     .help = "fp16, bf16, --rest: values beyond the range: stop, make them Inf, or the largest finite (default error)"},
+    {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
+     .help = "accept input that is quantized already"},
+};
+/* clang-format on */
+
+static const struct opt_group group_target = {"Target (exactly one)", target_opts,
+                                              sizeof(target_opts) / sizeof(target_opts[0]), 0};
+static const struct opt_group group_scheme = {"Scheme", scheme_opts, sizeof(scheme_opts) / sizeof(scheme_opts[0]), 0};
+static const struct opt_group *const groups[] = {
+    &group_target, &group_scheme, &group_select, &group_write, &group_run,
+    &group_json,   &group_page,   &group_report, &group_help,
+};
+
+/* The option of the target on the command line; NULL: there is none. */
+static const struct opt *target_given(const struct app *app)
+{
+    for (size_t i = 0; i < group_target.n_opts; i++) {
+        if (options_seen(&app->parsed, target_opts[i].name)) {
+            return &target_opts[i];
+        }
+    }
+    return NULL;
+}
+
+/* "--int8, --fp16 or --bf16". Returns `all`. */
+static const char *list_targets(char *all, size_t room)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < group_target.n_opts && n < room; i++) {
+        const char *join = i == 0 ? "" : i + 1 < group_target.n_opts ? ", " : " or ";
+
+        n += (size_t)snprintf(all + n, room - n, "%s--%s", join, target_opts[i].name);
+    }
+    return all;
+}
+
+/* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
+static int check_target(struct app *app, const struct vc_quantize_options *options)
+{
+    static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
+    bool aim = options->target == VC_TARGET_CHOSEN;
+    bool int8 = options->target == VC_TARGET_INT8 || aim;
+    bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
+
+    if (target_given(app) == NULL) {
+        char all[160];
+
+        return app_usage(app, "no target given: choose %s", list_targets(all, sizeof(all)));
+    }
+    for (size_t i = 0; !int8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
+        if (options_seen(&app->parsed, int8_only[i])) {
+            return app_usage(app, "--%s works with --int8 only", int8_only[i]);
+        }
+    }
+    if (aim && options_seen(&app->parsed, "granularity")) {
+        return app_usage(app, "an aim chooses the granularity of each tensor: leave out --granularity");
+    }
+    if (options_seen(&app->parsed, "aim-sqnr") && !(options->aim_sqnr_db > 0.0)) {
+        return app_usage(app, "--aim-sqnr: a number of dB above 0");
+    }
+    if (options_seen(&app->parsed, "aim-bytes") && options->aim_bytes == 0) {
+        return app_usage(app, "--aim-bytes: a file has more than 0 bytes");
+    }
+    if (options_seen(&app->parsed, "axis") && options->axis == VC_AXIS_OUTPUT) {
+        return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
+    }
+    if (int8 && !rest && options_seen(&app->parsed, "overflow")) {
+        return app_usage(app,
+                         "--overflow works with --fp16, --bf16 and --rest only: int8 scales fit every finite value");
+    }
+    return GO_ON;
+}
+
+static void begin(void *cli)
+{
+    vc_quantize_defaults(&((struct quantize_cli *)cli)->quantize);
+}
+
+static int ready(struct app *app, void *cli, struct conversion *what)
+{
+    struct quantize_cli *own = cli;
+    bool aim = options_seen(&app->parsed, "aim-sqnr") || options_seen(&app->parsed, "aim-bytes");
+    int rc;
+
+    own->quantize.target = aim ? VC_TARGET_CHOSEN : own->quantize.target;
+    own->quantize.rules = own->convert.rules;
+    own->quantize.n_rules = own->convert.n_rules;
+    rc = check_target(app, &own->quantize);
+    if (rc == GO_ON) {
+        what->tag = aim ? "aim" : target_given(app)->name;
+        what->more_tensors = aim || own->quantize.target == VC_TARGET_INT8;
+    }
+    return rc;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
+{
+    (void)model;
+    return vc_job_add_quantize(ctx, job, &((const struct quantize_cli *)cli)->quantize);
+}
+
+const struct pass_row pass_quantize = {
+    .command = &command_quantize, .size = sizeof(struct quantize_cli), .begin = begin, .ready = ready, .add = add};
+
+static int run_quantize(struct app *app, int n_args, char **args)
+{
+    return pass_run(app, &pass_quantize, n_args, args);
+}
+
+const struct command command_quantize = {
+    .name = "quantize",
+    .usage = "(--int8 | --fp16 | --bf16 | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o OUTPUT | -d DIR]",
+    .summary = "store weights in fewer bits",
+    .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
+            "Small, one-dimensional and integer tensors are kept bit for bit, and the report says why. Nothing is "
+            "overwritten without --force; --dry-run shows the report without writing. Of several inputs each has an "
+            "output of its own; what fails for one does not stop the others, and the exit status is the worst.\n"
+            "  vcompress quantize --int8 model.npz -o small.npz\n"
+            "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz\n"
+            "  vcompress quantize --int8 *.safetensors -d small\n"
+            "  vcompress quantize --int8 --rest fp16 pipeline/",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.report/1",
+    .run = run_quantize,
+};

@@ -1,0 +1,282 @@
+/* cmd_sensitivity.c - vcompress sensitivity: what each tensor would lose. The library measures (vc_model_sensitivity),
+ * makes the document and the drawing; print_sensitivity.c has the tables. */
+#include <string.h>
+
+#include "tools/commands/commands.h"
+#include "tools/convert.h"
+#include "tools/show/html_pages.h"
+#include "tools/show/print_sensitivity.h"
+
+#define MAX_ARRAYS 64
+#define LONG       2.0 /* seconds from which on the time is said beforehand */
+
+struct sensitivity_cli {
+    struct convert_options convert; /* first: the common options, --include and --exclude */
+    struct vc_sensitivity_options measure;
+    struct vc_sensitivity_data_options with_data;
+    const char *svg, *graph;
+    const char *arrays[MAX_ARRAYS];
+    size_t n_arrays;
+};
+
+static bool take_array(void *group, const char *value)
+{
+    struct sensitivity_cli *cli = group;
+
+    if (strchr(value, '=') == NULL || cli->n_arrays == MAX_ARRAYS) {
+        return false;
+    }
+    cli->arrays[cli->n_arrays++] = value;
+    return true;
+}
+
+static bool take_void_as(void *group, const char *value)
+{
+    ((struct sensitivity_cli *)group)->convert.open.void_as = VC_DTYPE_BF16;
+    return strcmp(value, "bf16") == 0;
+}
+
+/* clang-format off */
+static const struct opt sensitivity_opts[] = {
+    {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct sensitivity_cli, svg),
+     .help = "draw it, too: a heat map of all tensors, and the curves of those that pruning hurts most; replaces an older "
+             "drawing, nothing else"},
+    {.name = "min-elements", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, measure.min_elems),
+     .help = "leave out tensors with fewer elements (default 0)"},
+    {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, convert.open.key),
+     .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
+     .help = "what NumPy's raw 2-byte elements (V2) mean"},
+};
+/* clang-format on */
+/* clang-format off */
+static const struct opt data_opts[] = {
+    {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, with_data.data),
+     .help = "compute the model with the arrays of this file as inputs, too (npz, safetensors, ...): what the outputs lose "
+             "when one tensor alone changes, or units are removed that belong together"},
+    {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, graph),
+     .help = "what the model computes: a text or an ONNX file, as for vcompress graph (default: what INPUT says itself)"},
+    {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
+     .help = "the input is that array of --data (default: the one of its name)"},
+    {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.n_rows),
+     .help = "compute the first N rows of the data (default 8)"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.batch),
+     .help = "compute N of them at a time, such as 1 for a graph that was exported with one row (default: all)"},
+};
+/* clang-format on */
+static const struct opt_group group_data = {"With data", data_opts, sizeof(data_opts) / sizeof(data_opts[0]), 0};
+static const struct opt_group group_sensitivity = {"Sensitivity", sensitivity_opts,
+                                                   sizeof(sensitivity_opts) / sizeof(sensitivity_opts[0]), 0};
+static const struct opt_group *const groups[] = {
+    &group_sensitivity, &group_data, &group_select, &group_run, &group_json, &group_page, &group_report, &group_help,
+};
+
+static int print_json(struct app *app, const struct vc_sensitivity *s)
+{
+    char *text = NULL;
+    enum vc_status status = vc_sensitivity_json(app->ctx, s, &text);
+    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+static int draw(struct app *app, const struct vc_sensitivity *s, const char *path)
+{
+    char *text = NULL;
+    enum vc_status status = vc_sensitivity_svg(app->ctx, s, &text);
+    int rc = status == VC_OK ? svg_write(app, path, text) : app_fail(app, status);
+
+    vc_text_free(text);
+    return rc;
+}
+
+/* Prints the tables, the document and the drawing. */
+static int tell(struct app *app, const struct sensitivity_cli *cli, const struct vc_sensitivity *s)
+{
+    const struct sensitivity_request request = {
+        .rules = cli->convert.rules, .n_rules = cli->convert.n_rules, .key = cli->convert.open.key};
+    int rc = GO_ON;
+
+    signals_end_printing();
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_sensitivity(app, s, &request)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && cli->svg != NULL) {
+        rc = draw(app, s, cli->svg);
+    }
+    if (rc == GO_ON && app->json.on) {
+        rc = print_json(app, s);
+    }
+    rc = rc == GO_ON ? page_sensitivity(app, s) : rc;
+    app_print_memory(app);
+    return rc == GO_ON ? EXIT_YES : rc;
+}
+
+/* vc_sensitivity_data_options.estimate */
+static void tell_estimate(void *user, size_t n_runs, double seconds)
+{
+    const struct app *app = user;
+
+    if (seconds >= LONG && !app->common.quiet) {
+        fputs("vcompress: ", stderr);
+        print_clean(stderr, app->subject);
+        fprintf(stderr,
+                seconds < 120 ? ": %zu runs of the model, about %.0f s\n" : ": %zu runs of the model, about %.0f min\n",
+                n_runs, seconds < 120 ? seconds : seconds / 60);
+    }
+}
+
+/* The graph of --graph, or the model's own. *other: the ONNX file that it is in. */
+static enum vc_status open_graph(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
+                                 struct vc_model **other, struct vc_graph **graph)
+{
+    struct vc_graph_options options;
+    enum vc_status status = VC_OK;
+
+    vc_graph_defaults(&options);
+    if (cli->graph == NULL) {
+        return vc_graph_build(app->ctx, model, &options, graph);
+    }
+    options.weights = model;
+    if (vc_graph_is_text(cli->graph)) {
+        return vc_graph_read_text(app->ctx, cli->graph, &options, graph);
+    }
+    status = vc_model_open(app->ctx, cli->graph, NULL, other);
+    return status == VC_OK ? vc_graph_build(app->ctx, *other, &options, graph) : status;
+}
+
+static enum vc_status measure_outputs(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model,
+                                      struct vc_sensitivity *s)
+{
+    struct vc_sensitivity_data_options options = cli->with_data;
+    struct vc_model *other = NULL;
+    struct vc_graph *graph = NULL;
+    enum vc_status status = open_graph(app, cli, model, &other, &graph);
+
+    if (status == VC_OK) {
+        options.graph = graph;
+        options.graph_model = other;
+        options.arrays = cli->arrays;
+        options.n_arrays = cli->n_arrays;
+        options.estimate = tell_estimate;
+        options.user = app;
+        status = vc_sensitivity_measure(app->ctx, s, &options);
+    }
+    vc_graph_close(graph);
+    vc_model_close(other);
+    return status;
+}
+
+static int measure(struct app *app, const struct sensitivity_cli *cli, const struct vc_model *model)
+{
+    struct vc_sensitivity *s = NULL;
+    enum vc_status status;
+    int rc = check_key(app, model, cli->convert.open.key);
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    progress_begin(app);
+    status = vc_model_sensitivity(app->ctx, model, &cli->measure, &s);
+    if (status == VC_OK && cli->with_data.data != NULL) {
+        status = measure_outputs(app, cli, model, s);
+    }
+    progress_end();
+    rc = status == VC_OK ? tell(app, cli, s) : app_fail(app, status);
+    vc_sensitivity_free(s);
+    return rc;
+}
+
+static int measure_input(struct app *app, void *user)
+{
+    const struct sensitivity_cli *cli = user;
+    struct vc_model *model = NULL;
+    enum vc_status status = vc_model_open(app->ctx, app->subject, &cli->convert.open, &model);
+    int rc;
+
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    rc = measure(app, cli, model);
+    vc_model_close(model);
+    return rc;
+}
+
+/* GO_ON or a status. */
+static int check_svg(struct app *app, const char *path)
+{
+    if (path == NULL) {
+        return GO_ON;
+    }
+    if (app->parsed.n_args > 1) {
+        return app_usage(app, "--svg draws one INPUT, got %d", app->parsed.n_args);
+    }
+    if (path[0] == '\0' || strcmp(path, "-") == 0) {
+        return app_usage(app, "--svg: '%s' is no file; /dev/stdout is standard output", path);
+    }
+    return svg_check(app, path);
+}
+
+/* GO_ON or a status. */
+static int check_data(struct app *app, const struct sensitivity_cli *cli)
+{
+    if (cli->with_data.data == NULL &&
+        (cli->graph != NULL || cli->n_arrays != 0 || cli->with_data.n_rows != 8 || cli->with_data.batch != 0)) {
+        return app_usage(app, "--graph, --array, --rows and --batch need --data FILE, the inputs of the model");
+    }
+    if (cli->with_data.data != NULL && app->parsed.n_args > 1) {
+        return app_usage(app, "--data is for one INPUT, got %d", app->parsed.n_args);
+    }
+    return cli->with_data.n_rows == 0 ? app_usage(app, "--rows: expected a number from 1 on") : GO_ON;
+}
+
+static int run_sensitivity(struct app *app, int n_args, char **args)
+{
+    struct sensitivity_cli cli;
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_open_defaults(&cli.convert.open);
+    vc_sensitivity_defaults(&cli.measure);
+    vc_sensitivity_data_defaults(&cli.with_data);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args == 0) {
+        return app_usage(app, "sensitivity needs an INPUT file; see vcompress sensitivity --help");
+    }
+    rc = check_data(app, &cli);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    cli.measure.rules = cli.convert.rules;
+    cli.measure.n_rules = cli.convert.n_rules;
+    app->subject = app->parsed.args[0];
+    rc = app_open(app);
+    rc = rc == GO_ON ? json_check(app) : rc;
+    rc = rc == GO_ON ? check_svg(app, cli.svg) : rc;
+    return rc == GO_ON ? inputs_each(app, measure_input, &cli) : rc;
+}
+
+const struct command command_sensitivity = {
+    .name = "sensitivity",
+    .usage = "[--svg FILE] [--data FILE] [options] INPUT...",
+    .summary = "tell what each tensor would lose",
+    .text =
+        "Measures, per tensor, the error of pruning by magnitude to 10 to 95 %, of the pattern 2:4, and of every "
+        "scheme of quantize, from the weights alone; writes no checkpoint. Error is the RMS of the change over the "
+        "RMS of the tensor. At the end are the tensors that stand out, and command lines that treat them with care. "
+        "Quantized weights are measured as what they decode to. Each tensor is read twice. With --data the model is "
+        "computed with each of these changes alone, by plain loops, and the advice is from what the outputs lose. "
+        "That takes its time: said beforehand from 2 s on.\n"
+        "  vcompress sensitivity model.npz\n"
+        "  vcompress sensitivity --graph model.onnx --data x.npz model.npz\n"
+        "  vcompress sensitivity --svg model.svg --json=model.json model.safetensors",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.sensitivity/1",
+    .run = run_sensitivity,
+};

@@ -1,0 +1,316 @@
+/* cmd_verify.c - vcompress verify: everything that is wrong with a checkpoint, listed at once. The library finds it
+ * (vc_verify); here are the options, the list as text, and the exit status. */
+#include <math.h>
+#include <string.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+#include "tools/show/html_pages.h"
+
+#define MAX_PATTERN_RULES 64
+
+struct verify_cli {
+    struct base_options base;
+    struct vc_verify_options verify;
+    bool strict;
+    struct vc_rule rules[MAX_PATTERN_RULES];
+};
+
+#define VERIFY(member) OPT_FIELD(struct verify_cli, verify.member)
+
+static bool take_void_as(void *group, const char *value)
+{
+    ((struct verify_cli *)group)->verify.void_as = VC_DTYPE_BF16;
+    return strcmp(value, "bf16") == 0;
+}
+
+static bool take_rule(void *group, const char *glob, bool include)
+{
+    struct verify_cli *cli = group;
+
+    if (glob[0] == '\0' || cli->verify.n_rules == MAX_PATTERN_RULES) {
+        return false;
+    }
+    cli->rules[cli->verify.n_rules++] = (struct vc_rule){.glob = glob, .include = include};
+    return true;
+}
+
+static bool take_include(void *group, const char *value)
+{
+    return take_rule(group, value, true);
+}
+
+static bool take_exclude(void *group, const char *value)
+{
+    return take_rule(group, value, false);
+}
+
+/* clang-format off */
+static const struct opt verify_opts[] = {
+    {.name = "data", .kind = OPT_BOOL, .set = 1, VERIFY(data),
+     .help = "read the values as well: checksums, scales, ranges of codes, NaN and Inf, weights that are there twice"},
+    {.name = "sha256", .kind = OPT_BOOL, .set = 1, VERIFY(sha256),
+     .help = "print the SHA-256 of every tensor's values (C order, little-endian: the same in every format); reads them as "
+             "--data does"},
+    {.name = "against", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, VERIFY(against),
+     .help = "compare with the checkpoint that it was made from: the same tensors, kept ones byte for byte, the error of "
+             "the others; reads the values of both"},
+    {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),
+     .help = "with --against: a tensor that differs and stays below this SQNR is an error"},
+    {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_TEXT, VERIFY(pattern),
+     .help = "every weight that prune would choose has at most N values of M along the input channels that are not zero, "
+             "such as 2:4; or blocks of R rows and C columns that are zero or have no zero; reads these weights"},
+    {.name = "include", .value = "GLOB", .kind = OPT_CALL, .call = take_include, .option = "include=true",
+     .help = "with --pattern: tensors whose name matches, too; the last match wins"},
+    {.name = "exclude", .value = "GLOB", .kind = OPT_CALL, .call = take_exclude, .option = "include=false",
+     .help = "with --pattern: not the tensors whose name matches; the last match wins"},
+    {.name = "strict", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct verify_cli, strict),
+     .help = "warnings count for the exit status as well"},
+    {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
+     .help = "what NumPy's raw 2-byte elements (V2) mean"},
+};
+/* clang-format on */
+static const struct opt_group group_verify = {"Verify", verify_opts, sizeof(verify_opts) / sizeof(verify_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_verify, &group_run,    &group_json,
+                                                 &group_page,   &group_report, &group_help};
+
+/* What was found, and what that means for the exit status. */
+struct verdict {
+    const struct vc_verification *v;
+    bool strict;
+};
+
+static bool is_fine(const struct verdict *verdict)
+{
+    return verdict->v->n_errors == 0 && (!verdict->strict || verdict->v->n_warnings == 0);
+}
+
+/* ---- text ---- */
+
+static const char *severity_name(enum vc_severity severity)
+{
+    return severity == VC_SEVERITY_ERROR ? "error" : "warning";
+}
+
+static const char *plural(size_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void print_finding(const struct out *out, const struct vc_finding *finding)
+{
+    bool error = finding->severity == VC_SEVERITY_ERROR;
+
+    fprintf(out->to, "  %s%s:%s ", out_ink(out, error ? INK_BAD : INK_WARN), severity_name(finding->severity),
+            out_ink(out, INK_NONE));
+    if (finding->tensor[0] != '\0') {
+        print_clean(out->to, finding->tensor);
+        fputs(": ", out->to);
+    }
+    print_clean(out->to, finding->sentence);
+    fprintf(out->to, " %s[%s]%s\n", out_ink(out, INK_DIM), finding->id, out_ink(out, INK_NONE));
+}
+
+static void print_figures(const struct out *out, const struct vc_verification *v)
+{
+    char buf[CELL_BYTES];
+
+    fputs("  against ", out->to);
+    print_clean(out->to, v->against);
+    fprintf(out->to, ": %s tensor%s compared, ", fmt_count(buf, v->n_compared), plural(v->n_compared));
+    fprintf(out->to, "%s identical", fmt_count(buf, v->n_identical));
+    if (v->measured) {
+        const struct vc_verify_row *worst = &v->rows[v->worst];
+
+        fprintf(out->to, "; SQNR %s, worst ", fmt_db(buf, v->sqnr_db));
+        print_clean(out->to, worst->name);
+        fprintf(out->to, ": %s", fmt_db(buf, worst->sqnr_db));
+        fprintf(out->to, ", max error %s", fmt_real(buf, worst->max_abs_error));
+    }
+    fputc('\n', out->to);
+}
+
+/* With -v: the types, and what was measured of every tensor. */
+static void print_dtypes(const struct out *out, const struct vc_verification *v)
+{
+    char buf[CELL_BYTES];
+
+    for (size_t i = 0; i < v->n_dtypes; i++) {
+        const struct vc_verify_dtype *d = &v->dtypes[i];
+
+        fprintf(out->to, "%s%s: %s tensor%s", i == 0 ? "  " : "; ", vc_dtype_name(d->dtype),
+                fmt_count(buf, d->n_tensors), plural(d->n_tensors));
+        fprintf(out->to, ", %s%s", fmt_size(buf, out, d->size_bytes), i + 1 == v->n_dtypes ? "\n" : "");
+    }
+}
+
+static bool print_rows(const struct out *out, const struct vc_verification *v)
+{
+    struct table table;
+    char buf[CELL_BYTES];
+
+    table_init(&table, "llrrrll");
+    for (size_t i = 0; i < v->n_rows; i++) {
+        const struct vc_verify_row *row = &v->rows[i];
+
+        table_add(&table, INK_NONE, row->name);
+        table_add(&table, INK_NONE, vc_dtype_name(row->dtype));
+        table_add(&table, INK_NONE, fmt_count(buf, row->n_elems));
+        table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_db(buf, row->sqnr_db) : "");
+        table_add(&table, INK_NONE, row->compared && row->numeric ? fmt_real(buf, row->max_abs_error) : "");
+        table_add(&table, INK_NONE, row->nans + row->infs != 0 ? "NaN or Inf" : "");
+        table_add(&table, row->read ? INK_NONE : INK_BAD,
+                  !row->read       ? "cannot be read"
+                  : row->identical ? "identical"
+                                   : "");
+    }
+    return table_print(&table, out, false);
+}
+
+static void print_digests(const struct out *out, const struct vc_verification *v)
+{
+    for (size_t i = 0; i < v->n_rows; i++) {
+        if (v->rows[i].sha256[0] != '\0') {
+            fprintf(out->to, "  %s  ", v->rows[i].sha256);
+            print_clean(out->to, v->rows[i].name);
+            fputc('\n', out->to);
+        }
+    }
+}
+
+static bool print_verdict(struct app *app, const struct verdict *verdict)
+{
+    const struct vc_verification *v = verdict->v;
+    const struct out *out = &app->out;
+    char n[CELL_BYTES];
+    char size[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, v->path);
+    fprintf(out->to, "%s: %s, %s tensor%s, %s\n", out_ink(out, INK_NONE), v->format, fmt_count(n, v->n_tensors),
+            plural(v->n_tensors), fmt_size(size, out, v->file_bytes));
+    for (size_t i = 0; i < v->n_findings; i++) {
+        print_finding(out, &v->findings[i]);
+    }
+    if (v->n_findings < v->n_errors + v->n_warnings) {
+        fprintf(out->to, "  and %zu more\n", v->n_errors + v->n_warnings - v->n_findings);
+    }
+    if (app->common.verbose > 0) {
+        print_dtypes(out, v);
+        if (!print_rows(out, v)) {
+            return false;
+        }
+    }
+    print_digests(out, v);
+    if (v->against[0] != '\0') {
+        print_figures(out, v);
+    }
+    if (v->n_pattern != 0) {
+        fprintf(out->to, "  %s weight%s checked for the pattern\n", fmt_count(n, v->n_pattern), plural(v->n_pattern));
+    }
+    if (v->n_errors + v->n_warnings == 0) {
+        fprintf(out->to, "%sfine:%s nothing found in headers%s\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE),
+                v->data ? " and values" : "; --data reads the values, too");
+    } else {
+        fprintf(out->to, "%s%s:%s %zu error%s, %zu warning%s%s\n", out_ink(out, is_fine(verdict) ? INK_GOOD : INK_BAD),
+                is_fine(verdict) ? "fine" : "not fine", out_ink(out, INK_NONE), v->n_errors, plural(v->n_errors),
+                v->n_warnings, plural(v->n_warnings), v->data ? "" : " in headers");
+    }
+    return true;
+}
+
+/* ---- the command ---- */
+
+/* Prints the list and the document. The exit status: is the file fine? */
+static int tell(struct app *app, const struct verdict *verdict)
+{
+    enum vc_status status;
+    char *text = NULL;
+    int rc = GO_ON;
+
+    signals_end_printing();
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_verdict(app, verdict)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    if (rc == GO_ON && app->json.on) {
+        status = vc_verify_json(app->ctx, verdict->v, verdict->strict, &text);
+        rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
+        vc_text_free(text);
+    }
+    rc = rc == GO_ON ? page_verify(app, verdict->v, verdict->strict) : rc;
+    app_print_memory(app);
+    return rc != GO_ON ? rc : is_fine(verdict) ? EXIT_YES : EXIT_NO;
+}
+
+static int verify_file(struct app *app, void *user)
+{
+    const struct verify_cli *cli = user;
+    struct vc_verification *v = NULL;
+    struct verdict verdict;
+    enum vc_status status;
+    int rc;
+
+    progress_begin(app);
+    status = vc_verify(app->ctx, app->subject, &cli->verify, &v);
+    progress_end();
+    verdict = (struct verdict){.v = v, .strict = cli->strict};
+    rc = status == VC_OK ? tell(app, &verdict) : app_fail(app, status);
+    vc_verification_free(v);
+    return rc;
+}
+
+static int run_verify(struct app *app, int n_args, char **args)
+{
+    struct verify_cli cli = {.strict = false};
+    int rc;
+
+    vc_verify_defaults(&cli.verify);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (app->parsed.n_args == 0) {
+        return app_usage(app, "verify needs a FILE; see vcompress verify --help");
+    }
+    if (app->parsed.n_args > 1 && cli.verify.against != NULL) {
+        return app_usage(app, "--against is the source of one FILE, but there are %d", app->parsed.n_args);
+    }
+    if (options_seen(&app->parsed, "min-sqnr") && cli.verify.against == NULL) {
+        return app_usage(app, "--min-sqnr needs --against FILE, the source that the error is measured by");
+    }
+    if (cli.verify.n_rules != 0 && cli.verify.pattern == NULL) {
+        return app_usage(app, "--include and --exclude say which weights --pattern is about, which is not given");
+    }
+    cli.verify.rules = cli.rules;
+    rc = app_check_gate(app, "min-sqnr", cli.verify.min_sqnr_db);
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->subject = app->parsed.args[0];
+    app->output = cli.verify.against;
+    rc = app_open(app);
+    if (rc == GO_ON) {
+        rc = json_check(app);
+    }
+    return rc == GO_ON ? inputs_each(app, verify_file, &cli) : rc;
+}
+
+const struct command command_verify = {
+    .name = "verify",
+    .usage = "[--data] [--sha256] [--against SOURCE] [options] FILE...",
+    .summary = "list everything that is wrong with a checkpoint",
+    .text =
+        "Makes the checks that every command makes when it opens a file, but does not stop at the first finding; and "
+        "some more: parts of quantized weights that are missing or left over, a name that promises another format. Of "
+        "a "
+        "damaged file, what can still be read is looked at. Reads headers only unless --data or --against is given. "
+        "Exit status 0 when there is no error, 1 when there are some, 3 when it is no checkpoint or of a kind that "
+        "cannot be read; warnings count with --strict. Of several files the worst status counts.\n"
+        "  vcompress verify --data model.safetensors\n"
+        "  vcompress verify small.npz --against model.npz --min-sqnr 35",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .schema = "vcompress.verify/1",
+    .run = run_verify,
+};

@@ -1,0 +1,66 @@
+/* device_cli.c - which device --gpu means, and how much of its memory is meant. */
+#include "tools/options/memory_cli.h"
+
+#include <string.h>
+
+/* The first device that can be used, as a card of a catalogue. */
+static int find_at_hand(struct app *app, struct device_cli *device)
+{
+    struct vc_devices *list = NULL;
+    enum vc_status status = vc_devices_list(app->ctx, &list);
+    const struct vc_device_info *found = NULL;
+    int rc = GO_ON;
+
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    for (size_t k = 0; found == NULL && k < list->n_devices; k++) {
+        found = list->devices[k].total_bytes != 0 ? &list->devices[k] : NULL;
+    }
+    if (found == NULL) {
+        rc = app_refuse(app, VC_E_DEVICE, "--gpu auto: there is no device here%s%s",
+                        list->n_devices == 0 ? ": " : " whose memory could be asked",
+                        list->n_devices == 0 ? list->reason : "");
+    } else {
+        device->at_hand = (struct vc_gpu){.name = "the device at hand",
+                                          .vendor = "",
+                                          .architecture = "",
+                                          .memory_type = "",
+                                          .note = "",
+                                          .count = 1,
+                                          .cuda_bytes = found->total_bytes};
+        device->taken = found->free_bytes < found->total_bytes ? found->total_bytes - found->free_bytes : 0;
+    }
+    vc_devices_free(list);
+    return rc;
+}
+
+int device_find(struct app *app, struct device_cli *device, const struct vc_gpus *catalogue, const char *text,
+                const struct vc_gpu **gpu, unsigned *count, uint64_t *visible, uint64_t *used)
+{
+    unsigned part = 1;
+    unsigned of = 1;
+    int end = 0;
+    int rc;
+
+    if (device->slice != NULL && (sscanf(device->slice, "%4u/%4u%n", &part, &of, &end) != 2 ||
+                                  device->slice[end] != '\0' || part == 0 || part > of)) {
+        return app_usage(app, "--slice: '%s' is no part of a device, such as 1/8", device->slice);
+    }
+    *count = 1;
+    if (strcmp(text, "auto") == 0) {
+        rc = find_at_hand(app, device);
+        if (rc != GO_ON) {
+            return rc;
+        }
+        *gpu = &device->at_hand;
+        *used = options_seen(&app->parsed, "used") ? *used : device->taken;
+        *visible = vc_gpu_part_bytes(*gpu, VC_GPU_ECC_AS_LISTED, part, of);
+        return GO_ON;
+    }
+    if (vc_gpus_find(app->ctx, catalogue, text, gpu, count) != VC_OK) {
+        return app_usage(app, "--gpu: %s", vc_ctx_message(app->ctx));
+    }
+    *visible = vc_gpu_part_bytes(*gpu, (enum vc_gpu_ecc)device->ecc, part, of);
+    return GO_ON;
+}

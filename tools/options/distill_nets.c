@@ -1,0 +1,227 @@
+/* distill_nets.c - see distill_nets.h. */
+#include "tools/options/distill_nets.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool take_array(void *group, const char *value)
+{
+    struct nets_cli *cli = group;
+
+    if (strchr(value, '=') == NULL || cli->data.n_arrays == MAX_NET_ARRAYS) {
+        return false;
+    }
+    cli->arrays[cli->data.n_arrays++] = value;
+    cli->data.arrays = cli->arrays;
+    return true;
+}
+
+static bool take_rows(void *group, const char *value)
+{
+    struct nets_cli *cli = group;
+
+    return options_count(value, &cli->data.n_rows) && cli->data.n_rows != 0;
+}
+
+static bool take_length(void *group, const char *value)
+{
+    struct nets_cli *cli = group;
+
+    return options_count(value, &cli->data.length) && cli->data.length != 0;
+}
+
+#define NETS(member) .field = offsetof(struct nets_cli, member)
+
+/* clang-format off */
+static const struct opt teacher_opts[] = {
+    {.name = "teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, NETS(teacher), .option = "teacher",
+     .help = "the network whose answers are the aim; distill also takes a file of vcompress logits, or several: A,B are one "
+             "teacher with the mean of their probabilities. In a recipe the input of the run, unless another one is given"},
+    {.name = "teacher-graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(teacher_graph),
+     .help = "what the teacher computes, where it is another one"},
+};
+
+static const struct opt rows_opts[] = {
+    {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(graph),
+     .help = "what the networks compute: a text or an ONNX file, as for vcompress graph (default: what each says itself)"},
+    {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(data.path),
+     .help = "rows: an array for each input of the graph and, where they are known, labels y and a mask (npz, safetensors, "
+             "idx, idx.gz, ...)"},
+    {.name = "array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_array, .option = "arrays",
+     .help = "the input of that name, or y, or mask, is that array (default: the one of its name; a single array is the "
+             "single input)"},
+    {.name = "labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.labels),
+     .help = "another file, whose single array is y"},
+    {.name = "rows", .value = "N", .kind = OPT_CALL, .call = take_rows, .option = "n_rows",
+     .wanted = "a number from 1 on", .help = "the first N rows only"},
+    {.name = "length", .value = "N", .kind = OPT_CALL, .call = take_length, .option = "length",
+     .wanted = "a number from 1 on",
+     .help = "the file of --data is nothing but tokens, as nanoGPT and llm.c write them: N of them are a row"},
+    {.name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.token_bits),
+     .help = "--length: what a token has; a file of llm.c says it itself (default 16)"},
+    {.name = "scale", .value = "X", .kind = OPT_REAL, OPT_FIELD(struct nets_cli, data.scale),
+     .help = "multiply inputs that are floats by it, such as 0.00392156862745098 for bytes (default 1)"},
+    {.name = "mean", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.mean),
+     .help = "then subtract it: one number, or one for each channel"},
+    {.name = "std", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.deviation),
+     .help = "then divide by it: one number, or one for each channel"},
+};
+/* clang-format on */
+const struct opt_group group_teacher = {"Teacher", teacher_opts, sizeof(teacher_opts) / sizeof(teacher_opts[0]), 0};
+const struct opt_group group_rows = {"Networks and rows", rows_opts, sizeof(rows_opts) / sizeof(rows_opts[0]), 0};
+
+/* All that is wrong with the graph: the first sentence as every failure, the others under it. */
+static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status status)
+{
+    int rc = app_fail(app, status);
+    const char *problem;
+
+    for (uint32_t k = 1; graph != NULL && (problem = vc_graph_problem(graph, k)) != NULL; k++) {
+        fputs("           ", stderr);
+        print_clean(stderr, problem);
+        fputc('\n', stderr);
+    }
+    return rc;
+}
+
+/* The graph in a file of its own, with the network's weights. */
+static enum vc_status read_graph(struct vc_ctx *ctx, const char *path, struct net *net)
+{
+    struct vc_graph_options options;
+    enum vc_status status;
+
+    vc_graph_defaults(&options);
+    options.weights = net->weights;
+    if (vc_graph_is_text(path)) {
+        return vc_graph_read_text(ctx, path, &options, &net->graph);
+    }
+    status = vc_model_open(ctx, path, NULL, &net->beside);
+    return status == VC_OK ? vc_graph_build(ctx, net->beside, &options, &net->graph) : status;
+}
+
+enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net)
+{
+    enum vc_status status =
+        graph != NULL ? read_graph(ctx, graph, net) : vc_graph_build(ctx, net->weights, NULL, &net->graph);
+
+    if (status == VC_E_UNSUPPORTED && net->graph == NULL && graph == NULL && other != NULL) {
+        status = read_graph(ctx, other, net);
+    }
+    return status;
+}
+
+int net_open(struct app *app, const char *path, const char *graph, const char *other, struct net *net)
+{
+    enum vc_status status = vc_model_open(app->ctx, path, NULL, &net->weights);
+
+    app->subject = path;
+    if (status == VC_OK && vc_logits_is(net->weights)) {
+        return app_usage(
+            app,
+            "%s: has the answers of a network (vcompress logits), where the network itself is needed; only "
+            "distill --teacher takes answers",
+            path);
+    }
+    status = status == VC_OK ? net_build(app->ctx, graph, other, net) : status;
+    if (status == VC_E_UNSUPPORTED && graph == NULL && net->graph == NULL) {
+        return app_refuse(app, status, "%s; --graph FILE says it", vc_ctx_message(app->ctx));
+    }
+    return status == VC_OK ? GO_ON : refuse(app, net->graph, status);
+}
+
+void net_close(struct net *net)
+{
+    vc_graph_close(net->graph);
+    vc_model_close(net->beside);
+    vc_model_close(net->weights);
+}
+
+struct vc_network net_of(const struct net *net)
+{
+    return (struct vc_network){.graph = net->graph, .weights = net->weights, .beside = net->beside};
+}
+
+/* Takes the next name of "a.npz,b.npz"; false behind the last. */
+static bool next_name(const char **at, char path[MAX_TEACHER_NAME])
+{
+    size_t n = *at != NULL ? strcspn(*at, ",") : 0;
+
+    if (*at == NULL) {
+        return false;
+    }
+    snprintf(path, MAX_TEACHER_NAME, "%.*s", (int)n, *at);
+    *at = (*at)[n] == ',' ? *at + n + 1 : NULL;
+    return true;
+}
+
+int answers_check(struct app *app, const char *paths)
+{
+    char path[MAX_TEACHER_NAME];
+    size_t n = 0;
+
+    while (next_name(&paths, path)) {
+        if (path[0] == '\0') {
+            return app_usage(app, "--teacher: an empty name; names stand between single commas, as in A,B");
+        }
+        if (strlen(path) + 1 == sizeof(path)) {
+            return app_usage(app, "--teacher: a name is too long");
+        }
+        n++;
+    }
+    return n <= MAX_TEACHERS ? GO_ON : app_usage(app, "--teacher: more than %d files", MAX_TEACHERS);
+}
+
+enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer_files *files)
+{
+    bool alone = strchr(paths, ',') == NULL;
+    char path[MAX_TEACHER_NAME];
+    enum vc_status status = VC_OK;
+
+    while (status == VC_OK && next_name(&paths, path)) {
+        struct vc_model *model = NULL;
+
+        status = vc_model_open(ctx, path, NULL, &model);
+        if (status == VC_OK && alone && !vc_logits_is(model)) {
+            vc_model_close(model);
+        } else if (status == VC_OK) {
+            files->models[files->n++] = model;
+        } else {
+            snprintf(files->failed, sizeof(files->failed), "%s", path);
+        }
+    }
+    return status;
+}
+
+int answers_open(struct app *app, const char *paths, struct answer_files *files)
+{
+    int rc = answers_check(app, paths);
+    enum vc_status status = rc == GO_ON ? answers_read(app->ctx, paths, files) : VC_OK;
+
+    if (status != VC_OK) {
+        app->subject = files->failed;
+        return app_fail(app, status);
+    }
+    for (size_t k = 0; rc == GO_ON && k < files->n; k++) { /* files of another kind are no teachers with others */
+        if (!vc_logits_is(files->models[k])) {
+            rc = app_usage(app, "%s: is no file of vcompress logits; several teachers are such files",
+                           vc_model_path(files->models[k]));
+        }
+    }
+    return rc;
+}
+
+void answers_close(struct answer_files *files)
+{
+    for (size_t k = 0; k < files->n; k++) {
+        vc_model_close(files->models[k]);
+    }
+}
+
+const char *fmt_share(char *buf, double share)
+{
+    if (isnan(share)) {
+        return "-";
+    }
+    snprintf(buf, CELL_BYTES, "%.2f %%", 100 * share);
+    return buf;
+}

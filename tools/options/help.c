@@ -1,0 +1,297 @@
+/* help.c - --help and the manual page, from the tables of commands and options: an option that has a row there is
+ * explained everywhere. */
+#include <ctype.h>
+#include <string.h>
+
+#include <vcompress/vcompress.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+
+#define HELP_WIDTH  80
+#define HELP_INDENT 26
+
+/* ---- --help ---- */
+
+/* Breaks text between words; continuation lines start at column `indent`. The cursor is at column `at`. Lines that
+ * start with a blank are examples: printed as they are. */
+static void wrap(FILE *to, const char *text, int at, int indent)
+{
+    while (*text != '\0') {
+        int n = (int)strcspn(text, *text == ' ' ? "\n" : " \n");
+
+        if (at > indent && at + 1 + n > HELP_WIDTH) {
+            fprintf(to, "\n%*s", indent, "");
+            at = indent;
+        } else if (at > indent) {
+            fputc(' ', to);
+            at++;
+        }
+        fwrite(text, 1, (size_t)n, to);
+        at += n;
+        text += n;
+        if (*text == '\n') {
+            fprintf(to, "\n%*s", indent, "");
+            at = indent;
+        }
+        text += *text != '\0';
+    }
+    fputc('\n', to);
+}
+
+/* "  -o, --output FILE" */
+static int option_term(char *buf, size_t n, const struct opt *opt)
+{
+    char letter[8] = "    ";
+
+    if (opt->letter != 0) {
+        snprintf(letter, sizeof(letter), "-%c, ", opt->letter);
+    }
+    if (options_value(opt) == NULL) {
+        return snprintf(buf, n, "  %s--%s", letter, opt->name);
+    }
+    return snprintf(buf, n, opt->optional ? "  %s--%s[=%s]" : "  %s--%s %s", letter, opt->name, options_value(opt));
+}
+
+static void help_option(FILE *to, const struct opt *opt)
+{
+    char term[160];
+    int n = option_term(term, sizeof(term), opt);
+
+    fputs(term, to);
+    if (n > HELP_INDENT - 2) {
+        fputc('\n', to);
+        n = 0;
+    }
+    fprintf(to, "%*s", HELP_INDENT - n, "");
+    wrap(to, opt->help, HELP_INDENT, HELP_INDENT);
+}
+
+void help_command(FILE *to, const struct command *command)
+{
+    const char *title = "";
+
+    fprintf(to, "Usage: vcompress %s", command->name);
+    wrap(to, command->usage, (int)(sizeof("Usage: vcompress") + strlen(command->name)), 7);
+    fprintf(to, "%c%s.\n", toupper((unsigned char)command->summary[0]), command->summary + 1);
+    if (command->text != NULL) {
+        fputc('\n', to);
+        wrap(to, command->text, 0, 0);
+    }
+    for (size_t g = 0; g < command->n_groups; g++) {
+        const struct opt_group *group = command->groups[g];
+
+        if (strcmp(title, group->title) != 0) {
+            fprintf(to, "\n%s:\n", group->title);
+        }
+        title = group->title;
+        for (size_t i = 0; i < group->n_opts; i++) {
+            help_option(to, &group->opts[i]);
+        }
+    }
+}
+
+static const char *const exit_statuses[][2] = {
+    {"0", "done, or the answer is yes"},
+    {"1", "the answer is no: a gate was missed, files differ, verify found errors"},
+    {"2", "wrong usage"},
+    {"3", "the input is damaged or not supported"},
+    {"4", "the system refused: no space, no memory, no permission, no device"},
+};
+#define N_EXIT_STATUSES (sizeof(exit_statuses) / sizeof(exit_statuses[0]))
+
+void help_overview(FILE *to)
+{
+    fputs("Usage: vcompress COMMAND [options] INPUT...\n"
+          "Makes model checkpoints smaller and says what that cost.\n\nCommands:\n",
+          to);
+    for (size_t i = 0; i < n_commands; i++) {
+        fprintf(to, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
+    }
+    fputs("\nExit status:\n", to);
+    for (size_t i = 0; i < N_EXIT_STATUSES; i++) {
+        fprintf(to, "  %s  %s\n", exit_statuses[i][0], exit_statuses[i][1]);
+    }
+    fputs("\nStart with:\n"
+          "  vcompress inspect model.npz                    what is in it\n"
+          "  vcompress quantize --int8 --dry-run model.npz  what it would become\n"
+          "  vcompress quantize --int8 model.npz            make model.int8.npz\n"
+          "\nvcompress COMMAND --help explains a command; vcompress --version the build.\n",
+          to);
+}
+
+/* ---- the manual page, in the man macros of roff ---- */
+
+/* Backslashes and leading points mean something to roff; hyphens are to be copied as they are. Lines that start with a
+ * blank are examples and are not filled. */
+static void roff(FILE *to, const char *text)
+{
+    bool example = false;
+
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\n");
+
+        if ((*text == ' ') != example) {
+            example = !example;
+            fputs(example ? ".nf\n" : ".fi\n", to);
+        }
+        fputs(*text == '.' || *text == '\'' ? "\\&" : "", to);
+        for (size_t i = 0; i < n; i++) {
+            fputs(text[i] == '-' ? "\\-" : text[i] == '\\' ? "\\e" : (char[]){text[i], '\0'}, to);
+        }
+        fputc('\n', to);
+        text += n + (text[n] == '\n');
+    }
+    fputs(example ? ".fi\n" : "", to);
+}
+
+static void man_option(FILE *to, const struct opt *opt)
+{
+    fputs(".TP\n", to);
+    if (opt->letter != 0) {
+        fprintf(to, "\\fB\\-%c\\fR, ", opt->letter);
+    }
+    fputs("\\fB\\-\\-", to);
+    for (const char *p = opt->name; *p != '\0'; p++) {
+        fputs(*p == '-' ? "\\-" : (char[]){*p, '\0'}, to);
+    }
+    fputs("\\fR", to);
+    if (options_value(opt) != NULL) {
+        fprintf(to, opt->optional ? "[=\\fI%s\\fR]" : " \\fI%s\\fR", options_value(opt));
+    }
+    fputc('\n', to);
+    roff(to, opt->help);
+}
+
+static bool is_shared(const struct opt_group *group)
+{
+    return group == &group_run || group == &group_report || group == &group_json || group == &group_page ||
+           group == &group_help;
+}
+
+static void man_command(FILE *to, const struct command *command)
+{
+    fprintf(to, ".SS vcompress %s ", command->name);
+    roff(to, command->usage);
+    roff(to, command->summary);
+    if (command->text != NULL) {
+        fputs(".PP\n", to);
+        roff(to, command->text);
+    }
+    for (size_t g = 0; g < command->n_groups; g++) {
+        for (size_t i = 0; !is_shared(command->groups[g]) && i < command->groups[g]->n_opts; i++) {
+            man_option(to, &command->groups[g]->opts[i]);
+        }
+    }
+}
+
+static void man_group(FILE *to, const struct opt_group *group)
+{
+    for (size_t i = 0; i < group->n_opts; i++) {
+        man_option(to, &group->opts[i]);
+    }
+}
+
+void help_man(FILE *to)
+{
+    fprintf(to,
+            ".TH VCOMPRESS 1 \"\" \"vcompress %s\" \"User Commands\"\n"
+            ".SH NAME\nvcompress \\- makes model checkpoints smaller and says what that cost\n"
+            ".SH SYNOPSIS\n.B vcompress\n.I COMMAND\n[options] \\fIINPUT\\fR...\n.br\n"
+            ".B vcompress \\-\\-version\n.br\n.B vcompress \\-\\-help\n"
+            ".SH DESCRIPTION\nReads checkpoints of neural networks (",
+            vc_version());
+    for (size_t i = 0; vc_format_extension(i) != NULL; i++) {
+        fprintf(to, "%s%s", i == 0 ? "" : ", ", vc_format_extension(i));
+    }
+    fputs("), "
+          "stores the weights in fewer bits, and reports per tensor what that saved and what it cost. The input is "
+          "never changed; the output "
+          "appears whole or not at all, and is the same for any number of threads, processor or device.\n"
+          ".PP\nOptions may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are "
+          "bytes, or carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n.SH COMMANDS\n",
+          to);
+    for (size_t i = 0; i < n_commands; i++) {
+        man_command(to, commands[i]);
+    }
+    fputs(".SH \"COMMON OPTIONS\"\n", to);
+    man_group(to, &group_run);
+    man_group(to, &group_json);
+    man_group(to, &group_page);
+    man_group(to, &group_report);
+    man_group(to, &group_help);
+    fputs(".SH \"EXIT STATUS\"\n", to);
+    for (size_t i = 0; i < N_EXIT_STATUSES; i++) {
+        fprintf(to, ".TP\n%s\n%s\n", exit_statuses[i][0], exit_statuses[i][1]);
+    }
+    fputs(".TP\n128+n\nended by signal n; nothing is left behind\n"
+          ".SH ENVIRONMENT\n"
+          ".TP\n.B COLUMNS\nthe width that reports keep to, as they do on a terminal; else sentences are not broken\n"
+          ".TP\n.B NO_COLOR\nwhen it is not empty, no colours unless \\fB\\-\\-color=always\\fR\n"
+          ".TP\n.B VC_CPU_MASK\nas \\fB\\-\\-cpu\\-mask\\fR\n"
+          ".TP\n.B VCOMPRESS_BACKEND_PATH\nthe CUDA plug-in, or its folder, in place of where it is looked for\n"
+          ".TP\n.B VCOMPRESS_MPI_PATH\nthe same of the MPI plug-in, for distill with several processes\n"
+          ".TP\n.B TORCHELASTIC_RUN_ID\nset by torchrun, whose processes know of no MPI: distill refuses to train as "
+          "one of several\n"
+          ".TP\n.B CUDA_VISIBLE_DEVICES\nthe GPUs that a process sees; with one for each rank, distill takes that\n"
+          ".TP\n.B VCOMPRESS_GPU\nthe GPU of fit and plan where the command line names none\n"
+          ".TP\n.B TMPDIR\nfolder of unnamed temporary files for pipes\n"
+          ".SH EXAMPLES\n.EX\n"
+          "vcompress quantize \\-\\-int8 model.npz \\-o small.npz\n"
+          "vcompress quantize \\-\\-int8 \\-\\-min\\-sqnr 35 \\-\\-json=report.json model.npz\n"
+          "vcompress dequantize small.npz \\-o back.npz\n"
+          "vcompress diff model.npz small.npz \\-\\-min\\-sqnr 35\n.EE\n",
+          to);
+}
+
+/* ---- vcompress help ---- */
+
+struct help_cli {
+    struct base_options base;
+    bool man;
+};
+
+/* clang-format off */
+static const struct opt help_opts[] = {
+    {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
+     .help = "print the manual page (roff) of all commands"},
+};
+/* clang-format on */
+static const struct opt_group group_man = {.title = "Options", .opts = help_opts, .n_opts = 1};
+
+static int run_help(struct app *app, int n_args, char **args)
+{
+    struct help_cli cli = {.man = false};
+    int rc = app_parse(app, n_args, args, &cli);
+    const struct command *command;
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (cli.man) {
+        help_man(stdout);
+        return EXIT_YES;
+    }
+    if (app->parsed.n_args == 0) {
+        help_overview(stdout);
+        return EXIT_YES;
+    }
+    command = command_find(app->parsed.args[0]);
+    if (command == NULL) {
+        return app_usage(app, "no help for '%s': it is no command; see vcompress --help", app->parsed.args[0]);
+    }
+    help_command(stdout, command);
+    return EXIT_YES;
+}
+
+static const struct opt_group *const groups[] = {&group_man, &group_help};
+
+const struct command command_help = {
+    .name = "help",
+    .usage = "[COMMAND]",
+    .summary = "explain a command",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "COMMAND",
+    .run = run_help,
+};

@@ -1,0 +1,47 @@
+/* match_word.c - see match_word.h. */
+#include "tools/options/match_word.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Cuts what stands behind the last colon off the text; "" where there is none. */
+static char *cut_last(char *text)
+{
+    char *colon = strrchr(text, ':');
+
+    if (colon == NULL) {
+        return text + strlen(text);
+    }
+    *colon = '\0';
+    return colon + 1;
+}
+
+bool match_word(const char *word, char *text, struct vc_match *match)
+{
+    static const char *const kinds[] = {"mse", "attention", "cosine"};
+    char *is;
+    char *last;
+    char end;
+
+    *match = (struct vc_match){.weight = 1};
+    if (strlen(word) >= MATCH_BYTES) {
+        return false;
+    }
+    memcpy(text, word, strlen(word) + 1);
+    is = strchr(text, '=');
+    if (is == NULL || is == text) {
+        return false;
+    }
+    *is = '\0';
+    last = cut_last(is + 1);
+    last = sscanf(last, "%lf%c", &match->weight, &end) == 1 ? cut_last(is + 1) : last;
+    match->teacher = text;
+    match->student = is + 1;
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+        if (strcmp(last, kinds[k]) == 0 && is[1] != '\0') {
+            match->kind = (enum vc_match_kind)k;
+            return true;
+        }
+    }
+    return false;
+}

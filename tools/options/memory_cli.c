@@ -1,0 +1,633 @@
+/* memory_cli.c - see memory_cli.h. The library counts; this is its command line. */
+#include "tools/options/memory_cli.h"
+
+#include <string.h>
+
+#include "tools/options/recompute_word.h"
+
+/* "fp16", as people say, or "f16". */
+static bool dtype_of(const char *word, enum vc_dtype *dtype)
+{
+    char name[16];
+
+    if (strcmp(word, "int8") == 0) {
+        word = "i8";
+    }
+    snprintf(name, sizeof name, "%s%s", strncmp(word, "fp", 2) == 0 ? "f" : "",
+             strncmp(word, "fp", 2) == 0 ? word + 2 : word);
+    *dtype = vc_dtype_from_name(name);
+    return *dtype != VC_DTYPE_NONE;
+}
+
+static bool is_float_type(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16 || dtype == VC_DTYPE_F64;
+}
+
+/* A type of floats, or the name of a scheme: "int8", "nf4", "int4-g128", "q4_k". */
+static bool take_dtype(void *group, const char *value)
+{
+    struct memory_cli *cli = group;
+    const uint64_t one[] = {1, 1};
+
+    cli->scheme[0] = '\0';
+    cli->memory.weights = VC_DTYPE_NONE;
+    if (dtype_of(value, &cli->memory.weights) &&
+        (is_float_type(cli->memory.weights) || cli->memory.weights == VC_DTYPE_I8)) {
+        return true;
+    }
+    cli->memory.weights = VC_DTYPE_NONE;
+    snprintf(cli->scheme, sizeof cli->scheme, "%s", value);
+    return vc_weight_scheme_bytes(value, one, 2) != UINT64_MAX;
+}
+
+static bool take_kv_dtype(void *group, const char *value)
+{
+    static const enum vc_dtype types[] = {VC_DTYPE_F32,  VC_DTYPE_F16,     VC_DTYPE_BF16, VC_DTYPE_I8,
+                                          VC_DTYPE_Q8_0, VC_DTYPE_Q5_1,    VC_DTYPE_Q5_0, VC_DTYPE_Q4_1,
+                                          VC_DTYPE_Q4_0, VC_DTYPE_F8_E4M3, VC_DTYPE_NVFP4};
+    struct memory_cli *cli = group;
+    bool known = dtype_of(strcmp(value, "fp8") == 0 ? "f8_e4m3" : value, &cli->memory.cache);
+
+    for (size_t k = 0; known && k < sizeof types / sizeof types[0]; k++) {
+        if (types[k] == cli->memory.cache) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_recompute(void *group, const char *value)
+{
+    struct memory_cli *cli = group;
+
+    return recompute_word(value, &cli->memory.recompute, &cli->memory.recompute_every);
+}
+
+static bool take_teacher_dtype(void *group, const char *value)
+{
+    struct memory_cli *cli = group;
+
+    return dtype_of(value, &cli->memory.teacher_weights) && is_float_type(cli->memory.teacher_weights);
+}
+
+static bool take_grad_dtype(void *group, const char *value)
+{
+    struct memory_cli *cli = group;
+
+    return dtype_of(value, &cli->memory.gradients) && is_float_type(cli->memory.gradients);
+}
+
+/* clang-format off */
+static const struct opt model_opts[] = {
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, batch),
+     .help = "the size batch of the inputs (default 1)"},
+    {.name = "seq", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, sequence),
+     .help = "the size sequence of the inputs (default 128)"},
+    GRAPH_SOURCE_OPTIONS,
+    {.name = "dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_dtype, .option = "scheme",
+     .wanted = "a type of floats or a scheme, such as f16, int8, int4-g128, nf4, q4_k",
+     .help = "what floats are loaded as (default: as they are stored; f32 where there is no file): f32, f16, bf16, f64, or the scheme of "
+             "their codes, int8, int8-gN, int4-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4, nf4-dq, fp8, mxfp4, nvfp4, q4_0, q4_k, q8_0 "
+             "and others (docs/memory-model.md); norms, biases, and, but for GGUF's types, embeddings and the output layer are f16 then"},
+    {.name = "kv-dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_kv_dtype,
+     .wanted = "f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or nvfp4",
+     .help = "of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations)"},
+    {.name = "runtime", .value = "native|dequantize|layerwise", .kind = OPT_CHOICE,
+     OPT_FIELD(struct memory_cli, memory.runtime),
+     .help = "codes of quantized weights are loaded as they are, as floats, or as they are with one tensor at a time as "
+             "floats (default: what the program does that usually loads the file); fit: native and layerwise also mean a runtime that keeps no value "
+             "longer than it is needed, where without the option PyTorch's eager mode is meant"},
+    {.name = "ctx", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.context_tokens),
+     .help = "inference: keys and values of N positions are kept for every sequence"},
+};
+static const struct opt memory_opts[] = {
+    {.name = "mode", .value = "infer|train|distill", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.mode),
+     .help = "what is done with the model (default infer); distill: training towards the outputs of --teacher, or of a file of these"},
+    {.name = "teacher", .value = "MODEL", .kind = OPT_TEXT, .field = offsetof(struct memory_cli, teacher_path),
+     .help = "with --mode distill: the model that is there, too, and computes the targets"},
+    {.name = "teacher-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_teacher_dtype,
+     .help = "what the teacher's floats are loaded as (default: as they are stored)"},
+    {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
+     OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default adamw)"},
+    {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach_step), .option = "foreach_step",
+     .help = "the optimizer's step is that of all weights at once, as PyTorch 2 does it on GPUs: Adam has a copy of its second moments then"},
+    {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
+     .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
+             "gradients of half precision with f32 masters (default none)"},
+    {.name = "recompute", .value = "none|sqrt|every:K|layer|selective|auto", .kind = OPT_CALL, .call = take_recompute,
+     .option = "recompute", .wanted = "none, sqrt, every:K, layer, selective or auto",
+     .help = "activation checkpointing: which parts are computed again in the backward pass (default none): about the square root of "
+             "their number, of K operators with weights each, every layer; selective: the scores of attention; auto: as little as "
+             "lets the peak be within --budget"},
+    {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
+     .help = "with --recompute auto: what the peak may take (default of fit: what the device has room for)"},
+    {.name = "attention", .value = "fused|eager|softmax", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
+     .help = "as one kernel, or with a matrix of scores (default fused); softmax: so, with probabilities of the activations' type"},
+    {.name = "allocator", .value = "exact|cuda|pytorch", .kind = OPT_CHOICE,
+     OPT_FIELD(struct memory_cli, memory.allocator),
+     .help = "blocks are rounded up to 1, 256 or 512 bytes (default exact; of fit pytorch)"},
+    {.name = "in-place", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.in_place),
+     .help = "activation functions, normalizations and additions write over an input that nobody needs any more"},
+    {.name = "no-reuse", .kind = OPT_BOOL, .set = 0, OPT_FIELD(struct memory_cli, memory.reuse),
+     .help = "every value has memory of its own, which nothing uses again"},
+    {.name = "dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, dropout), .option = "dropout",
+     .help = "training: values are dropped at random, and the masks are kept, in attention and where a branch joins the stream, too (default: "
+             "where the model says it; of a config.json by its probabilities, or those that transformers has where keys are absent)"},
+    {.name = "no-dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, no_dropout), .option = "dropout",
+     .help = "training: nothing is dropped"},
+    {.name = "lora", .value = "R", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, lora), .option = "lora_rank",
+     .help = "training: only adapters of rank R are trained, the weights stay as they are"},
+    {.name = "lora-targets", .value = "qv|attention|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.targets),
+     .help = "which products of the layers have adapters: queries and values (default), attention, or all"},
+    {.name = "grad-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_grad_dtype,
+     .help = "of gradients (default: as the weights)"},
+    {.name = "im2col", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, im2col),
+     .help = "convolutions copy the windows of N images at once into the workspace (default: none do)"},
+    {.name = "workspace", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.workspace_bytes),
+     .help = "what the library for products takes (default 32MiB)"},
+    {.name = "context-overhead", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.context_bytes),
+     .help = "what the runtime of the device takes (default 300MiB)"},
+};
+static const struct opt devices_opts[] = {
+    {.name = "dp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, dp),
+     .help = "training: N copies of the model, each with a batch of its own"},
+    {.name = "zero", .value = "0|1|2|3", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.zero),
+     .help = "what the copies of --dp divide between them: 1 states, 2 gradients, too, 3 weights, too (default 0)"},
+    {.name = "tp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, tp),
+     .help = "products of attention, MLP and vocabulary are divided between N devices"},
+    {.name = "sequence-parallel", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.sequence_parallel),
+     .help = "what --tp does not divide is divided along the sequence"},
+    {.name = "pp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, pp), .option = "pp",
+     .help = "layers are divided between N devices, the stages of a pipeline"},
+    {.name = "schedule", .value = "1f1b|gpipe|interleaved", .kind = OPT_CHOICE,
+     OPT_FIELD(struct memory_cli, memory.schedule),
+     .help = "in which order stages compute the parts of a batch (default 1f1b)"},
+    {.name = "chunks", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, chunks),
+     .help = "with --schedule interleaved: groups of layers on each stage (default 2)"},
+    {.name = "stage", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, stage),
+     .help = "the stage that is shown (default: the one that needs most)"},
+    {.name = "accum", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, accumulate),
+     .help = "training: a step adds the gradients of N parts of --batch each (default 1)"},
+    {.name = "bucket", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.bucket_elems),
+     .help = "elements of a buffer that --zero collects gradients or weights in (default 500000000)"},
+    {.name = "offload", .value = "none|optimizer|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.offload),
+     .help = "what lies in the host's memory: gradients, states and masters; all: weights, too (default none)"},
+};
+/* clang-format on */
+const struct opt_group group_model = {"Model", model_opts, sizeof(model_opts) / sizeof(model_opts[0]), 0};
+const struct opt_group group_memory = {"Memory", memory_opts, sizeof(memory_opts) / sizeof(memory_opts[0]), 0};
+const struct opt_group group_devices = {"Several devices", devices_opts, sizeof(devices_opts) / sizeof(devices_opts[0]),
+                                        0};
+
+int memory_cli_symbol(struct app *app, const struct vc_graph *graph, const char *name, const char **symbol)
+{
+    size_t n = strlen(name);
+
+    for (uint32_t k = 0; (*symbol = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strncmp(*symbol, name, n) == 0) {
+            return GO_ON;
+        }
+    }
+    return app_usage(app, "the inputs of the model leave no size open that is called %s; --size NAME=N sets others",
+                     name);
+}
+
+/* --batch and --seq */
+static int bind_named(struct app *app, struct graph_source *source, const char *name, uint64_t size)
+{
+    const char *symbol;
+    int rc = memory_cli_symbol(app, source->graph, name, &symbol);
+
+    if (rc == GO_ON && vc_graph_bind(app->ctx, source->graph, symbol, (int64_t)size) != VC_OK) {
+        rc = app_fail(app, VC_E_ARGUMENT);
+    }
+    return rc;
+}
+
+static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_source *source)
+{
+    int rc = graph_source_bind(app, source);
+
+    if (rc == GO_ON && cli->batch != 0) {
+        rc = bind_named(app, source, "batch", cli->batch);
+    }
+    if (rc == GO_ON && cli->sequence != 0) {
+        rc = bind_named(app, source, "sequence", cli->sequence);
+    }
+    return rc;
+}
+
+/* ---- checking ---- */
+
+/* An option that needs another one, which has to be there with it. */
+static int check_pairs(struct app *app, const struct memory_cli *cli)
+{
+    const struct {
+        const char *name, *needs;
+        bool there;
+    } pairs[] = {
+        {"zero", "--dp N", cli->dp > 1},
+        {"bucket", "--dp N", cli->dp > 1},
+        {"sequence-parallel", "--tp N", cli->tp > 1},
+        {"schedule", "--pp N", cli->pp > 1},
+        {"stage", "--pp N", cli->pp > 1},
+        {"chunks", "--schedule interleaved", cli->memory.schedule == VC_PIPELINE_INTERLEAVED},
+        {"teacher", "--mode distill", cli->memory.mode == VC_MEMORY_DISTILL},
+        {"teacher-dtype", "--teacher MODEL", cli->teacher_path != NULL},
+        {"budget", "--recompute auto", cli->memory.recompute == VC_RECOMPUTE_AUTO},
+        {"lora-targets", "--lora R", cli->lora != 0},
+        {"kv-dtype", "--ctx N", cli->memory.context_tokens != 0 || options_seen(&app->parsed, "max-ctx")},
+        {"activations", "a verdict beyond weights (no --weights-only)", !options_seen(&app->parsed, "weights-only")},
+    };
+
+    for (size_t k = 0; k < sizeof pairs / sizeof pairs[0]; k++) {
+        if (options_seen(&app->parsed, pairs[k].name) && !pairs[k].there) {
+            return app_usage(app, "--%s changes nothing without %s", pairs[k].name, pairs[k].needs);
+        }
+    }
+    return GO_ON;
+}
+
+/* An option that would change nothing was meant for something else. GO_ON or a status. */
+static int check_options(struct app *app, const struct memory_cli *cli)
+{
+    static const char *const of_training[] = {"optimizer", "amp",   "recompute", "dropout", "no-dropout", "lora",
+                                              "dp",        "accum", "offload",   "teacher", "grad-dtype", "foreach"};
+    const struct {
+        const char *name;
+        uint64_t value;
+    } from_1[] = {{"batch", cli->batch}, {"seq", cli->sequence},     {"dp", cli->dp},        {"tp", cli->tp},
+                  {"pp", cli->pp},       {"accum", cli->accumulate}, {"chunks", cli->chunks}};
+    bool trains = cli->memory.mode != VC_MEMORY_INFER;
+
+    for (size_t k = 0; !trains && k < sizeof of_training / sizeof of_training[0]; k++) {
+        if (options_seen(&app->parsed, of_training[k])) {
+            return app_usage(app, "--%s is about training: --mode train", of_training[k]);
+        }
+    }
+    if (trains && cli->memory.context_tokens != 0) {
+        return app_usage(app, "--ctx is about inference: training keeps no keys and values");
+    }
+    if (cli->dropout && cli->no_dropout) {
+        return app_usage(app, "--dropout and --no-dropout say opposite things; choose one");
+    }
+    for (size_t k = 0; k < sizeof from_1 / sizeof from_1[0]; k++) {
+        if (options_seen(&app->parsed, from_1[k].name) && (from_1[k].value == 0 || from_1[k].value > INT64_MAX)) {
+            return app_usage(app, "--%s: expected a number from 1 on", from_1[k].name);
+        }
+    }
+    return check_pairs(app, cli);
+}
+
+/* Counts go into the library's narrower fields. */
+static int take_counts(struct app *app, struct memory_cli *cli)
+{
+    const struct {
+        const char *name;
+        uint64_t from;
+        unsigned *to;
+    } counts[] = {
+        {"dp", cli->dp, &cli->memory.dp},
+        {"tp", cli->tp, &cli->memory.tp},
+        {"pp", cli->pp, &cli->memory.pp},
+        {"accum", cli->accumulate, &cli->memory.micro_batches},
+        {"chunks", cli->chunks, &cli->memory.chunks},
+        {"stage", cli->stage, &cli->memory.stage},
+        {"lora", cli->lora, &cli->memory.lora_rank},
+        {"im2col", cli->im2col, &cli->memory.im2col_images},
+    };
+
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        if (counts[k].from > 1000000) {
+            return app_usage(app, "--%s: %llu is more than 1000000", counts[k].name,
+                             (unsigned long long)counts[k].from);
+        }
+        *counts[k].to = (unsigned)counts[k].from;
+    }
+    if (cli->memory.schedule == VC_PIPELINE_INTERLEAVED && cli->chunks == 0) {
+        cli->memory.chunks = 2;
+    }
+    cli->memory.foreach_step = cli->foreach_step;
+    cli->memory.dropout = cli->no_dropout ? VC_DROPOUT_NEVER : cli->dropout ? VC_DROPOUT_ALWAYS : VC_DROPOUT_STATED;
+    cli->memory.scheme = cli->scheme[0] != '\0' ? cli->scheme : NULL;
+    return GO_ON;
+}
+
+static int open_teacher(struct app *app, struct memory_cli *cli)
+{
+    const char *student = app->subject;
+    int rc;
+
+    if (cli->teacher_path == NULL) {
+        return GO_ON;
+    }
+    app->subject = cli->teacher_path;
+    cli->teacher.base = cli->source.base;
+    memcpy(cli->teacher.sizes, cli->source.sizes, sizeof cli->source.sizes);
+    cli->teacher.n_sizes = cli->source.n_sizes;
+    rc = graph_source_open(app, &cli->teacher, GRAPH_ALWAYS);
+    rc = rc == GO_ON ? bind_all(app, cli, &cli->teacher) : rc;
+    cli->memory.teacher = cli->teacher.graph;
+    cli->memory.teacher_model = graph_source_model(&cli->teacher);
+    app->subject = rc == GO_ON ? student : app->subject;
+    return rc;
+}
+
+/* Of a device's share, and of training, weights alone tell nothing. */
+static bool needs_graph(const struct memory_cli *cli)
+{
+    return cli->memory.mode != VC_MEMORY_INFER || cli->memory.tp > 1 || cli->memory.pp > 1;
+}
+
+int memory_cli_refused(struct app *app, const struct memory_cli *cli)
+{
+    if (cli->source.refused == NULL) {
+        return GO_ON;
+    }
+    (void)app_gate(app, cli->source.refused);
+    return EXIT_INPUT;
+}
+
+int memory_cli_count(struct app *app, struct memory_cli *cli)
+{
+    int rc = check_options(app, cli);
+    enum vc_status status;
+
+    rc = rc == GO_ON ? take_counts(app, cli) : rc;
+    rc =
+        rc == GO_ON ? graph_source_open(app, &cli->source, needs_graph(cli) ? GRAPH_WHERE_SAID : GRAPH_OR_WEIGHTS) : rc;
+    if (rc == GO_ON && cli->source.graph != NULL) {
+        rc = bind_all(app, cli, &cli->source);
+    }
+    rc = rc == GO_ON ? open_teacher(app, cli) : rc;
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (!options_seen(&app->parsed, "runtime") && graph_source_model(&cli->source) != NULL) {
+        cli->memory.runtime = vc_memory_runtime(vc_model_layout(graph_source_model(&cli->source)));
+    }
+    status =
+        vc_memory_estimate(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory, &cli->report);
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
+int memory_cli_check_budget(struct app *app, const struct memory_cli *cli)
+{
+    char peak[CELL_BYTES];
+    char budget[CELL_BYTES];
+    char text[64 + 2 * CELL_BYTES];
+
+    if (cli->report.over_budget == 0) {
+        return GO_ON;
+    }
+    snprintf(text, sizeof text, "the peak is %s whatever is computed again, --budget is %s",
+             fmt_size(peak, &app->out, cli->report.moments[VC_MOMENT_PEAK].bytes),
+             fmt_size(budget, &app->out, cli->memory.budget_bytes));
+    return app_gate(app, text);
+}
+
+void memory_cli_close(struct memory_cli *cli)
+{
+    vc_memory_layers_free(cli->layers);
+    graph_source_close(&cli->source);
+    graph_source_close(&cli->teacher);
+}
+
+/* ---- printing ---- */
+
+static void print_sizes(const struct app *app, const struct memory_cli *cli)
+{
+    const char *name;
+
+    for (uint32_t k = 0; cli->source.graph != NULL && (name = vc_graph_symbol(cli->source.graph, k)) != NULL; k++) {
+        int64_t size = vc_graph_symbol_size(cli->source.graph, k);
+
+        if (size > 0) {
+            fputs(", ", app->out.to);
+            print_clean(app->out.to, name);
+            fprintf(app->out.to, " %lld", (long long)size);
+        }
+    }
+}
+
+/* ", one device of dp 8 x tp 2, ZeRO 1" */
+static void print_division(const struct app *app, const struct vc_memory_options *o)
+{
+    const struct {
+        const char *name;
+        unsigned n;
+    } ways[] = {{"dp", o->dp}, {"tp", o->tp}, {"pp", o->pp}};
+    const char *before = ", one device of ";
+
+    for (size_t k = 0; k < 3; k++) {
+        if (ways[k].n > 1) {
+            fprintf(app->out.to, "%s%s %u", before, ways[k].name, ways[k].n);
+            before = " x ";
+        }
+    }
+    if (o->zero != 0) {
+        fprintf(app->out.to, ", ZeRO %u", o->zero);
+    }
+    if (o->lora_rank != 0) {
+        fprintf(app->out.to, ", adapters of rank %u", o->lora_rank);
+    }
+}
+
+/* Nobody named a type: it is the model's. */
+static bool is_usual(const struct memory_cli *cli)
+{
+    const struct vc_memory_options *o = &cli->memory;
+
+    return o->activations == VC_DTYPE_NONE && o->weights == VC_DTYPE_NONE && o->scheme == NULL && o->amp == VC_AMP_NONE;
+}
+
+struct vc_memory_options memory_cli_options(const struct memory_cli *cli)
+{
+    struct vc_memory_options shown = cli->memory;
+
+    if (is_usual(cli)) {
+        shown.activations = vc_memory_float_type(cli->source.graph, graph_source_model(&cli->source));
+    }
+    return shown;
+}
+
+/* "llama/config.json: 6,738,415,616 parameters; training, adamw, batch 4, sequence 512" */
+static void print_head(const struct app *app, const struct memory_cli *cli)
+{
+    static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
+    static const char *const amps[] = {"", ", autocast", ", pure half precision"};
+    char buf[CELL_BYTES];
+    bool trains = cli->memory.mode != VC_MEMORY_INFER;
+
+    print_clean(app->out.to, app->subject);
+    fprintf(app->out.to, ": %s parameters; %s", fmt_count(buf, cli->report.n_params),
+            cli->memory.mode == VC_MEMORY_DISTILL ? "distillation with "
+            : trains                              ? "training with "
+                                                  : "inference");
+    if (trains) {
+        fprintf(app->out.to, "%s%s", optimizers[cli->memory.optimizer], amps[cli->memory.amp]);
+    }
+    if (is_usual(cli) && memory_cli_options(cli).activations != VC_DTYPE_F32) {
+        fprintf(app->out.to, " in %s", vc_dtype_name(memory_cli_options(cli).activations));
+    }
+    print_sizes(app, cli);
+    if (cli->memory.context_tokens != 0) {
+        fprintf(app->out.to, ", context of %llu", (unsigned long long)cli->memory.context_tokens);
+    }
+    print_division(app, &cli->memory);
+    fputc('\n', app->out.to);
+}
+
+static void add_part(const struct app *app, struct table *table, const char *name, const struct vc_memory_part *part,
+                     uint64_t whole, enum ink ink)
+{
+    char buf[CELL_BYTES];
+    bool known = part->known != VC_KNOWN_NOT;
+
+    table_add(table, ink, name);
+    table_add(table, ink, known ? fmt_size(buf, &app->out, part->bytes) : "?");
+    table_add(table, INK_DIM, known && whole != 0 ? fmt_percent(buf, (double)part->bytes, (double)whole) : "");
+    table_add(table, INK_DIM, vc_known_name(part->known));
+}
+
+static const char *component_text(enum vc_memory_kind component, bool trains)
+{
+    static const char *const texts[VC_MEMORY_COMPONENTS] = {"parameters",
+                                                            "gradients",
+                                                            "optimizer states",
+                                                            "copies of weights",
+                                                            "activations",
+                                                            "inputs",
+                                                            "keys and values",
+                                                            "transients",
+                                                            "workspace of products",
+                                                            "context of the device",
+                                                            "what the allocator cannot use",
+                                                            "communication",
+                                                            "teacher"};
+
+    return component == VC_MEMORY_ACTIVATIONS && trains ? "kept for the backward pass" : texts[component];
+}
+
+/* Not a part of the moments. */
+static bool is_of_device(enum vc_memory_kind component)
+{
+    return component == VC_MEMORY_WORKSPACE || component == VC_MEMORY_CONTEXT || component == VC_MEMORY_SLACK;
+}
+
+/* "stage 1 of 4: 3.20 GiB at the peak, parts of the batch in flight: 4" */
+static void print_stages(const struct app *app, const struct vc_memory_report *r, bool trains)
+{
+    char buf[CELL_BYTES];
+
+    for (unsigned k = 0; r->n_stages > 1 && k < r->n_stages; k++) {
+        fprintf(app->out.to, "stage %u of %u: %s at the peak", k + 1, r->n_stages,
+                fmt_size(buf, &app->out, r->stages[k].peak_bytes));
+        if (trains) {
+            fprintf(app->out.to, ", parts of the batch in flight: %g", r->stages[k].in_flight);
+        }
+        fputs(k + 1 == r->stage ? " (shown)\n" : "\n", app->out.to);
+    }
+    if (r->host_bytes != 0) {
+        fprintf(app->out.to, "in the host's memory: %s\n", fmt_size(buf, &app->out, r->host_bytes));
+    }
+}
+
+static bool print_tables(struct app *app, const struct memory_cli *cli)
+{
+    static const char *const moments[VC_MOMENTS] = {"after loading", "after the forward pass", "at the peak",
+                                                    "after a step"};
+    static const char *const ideal = "at the peak, ideal"; /* nothing is kept that nobody needs any more */
+    const struct vc_memory_report *r = &cli->report;
+    bool trains = cli->memory.mode != VC_MEMORY_INFER;
+    const struct vc_memory_part *peak = &r->moments[VC_MOMENT_PEAK];
+    uint64_t whole = peak->known != VC_KNOWN_NOT ? peak->bytes : 0;
+    struct table table;
+
+    table_init(&table, "lrrl");
+    for (enum vc_memory_kind k = 0; k < VC_MEMORY_COMPONENTS; k++) {
+        if (is_of_device(k)) {
+            continue;
+        }
+        if (r->components[k].bytes != 0 || r->components[k].known == VC_KNOWN_NOT) {
+            add_part(app, &table, component_text(k, trains), &r->components[k], whole, INK_NONE);
+        }
+    }
+    for (enum vc_moment k = 0; k < VC_MOMENTS; k++) {
+        if (trains || k == VC_MOMENT_LOAD || k == VC_MOMENT_PEAK) {
+            add_part(app, &table, !trains && k == VC_MOMENT_PEAK ? ideal : moments[k], &r->moments[k], 0, INK_BOLD);
+        }
+    }
+    if (!trains && r->eager.known != VC_KNOWN_NOT) {
+        add_part(app, &table, "at the peak, PyTorch eager", &r->eager, 0, INK_BOLD);
+    }
+    if (r->reserved[VC_MOMENT_PEAK].bytes != 0) {
+        add_part(app, &table, "reserved by the allocator", &r->reserved[VC_MOMENT_PEAK], 0, INK_NONE);
+    }
+    for (enum vc_memory_kind k = VC_MEMORY_WORKSPACE; cli->tell_device && k <= VC_MEMORY_SLACK; k++) {
+        if (r->components[k].bytes != 0) {
+            add_part(app, &table, component_text(k, trains), &r->components[k], 0, INK_NONE);
+        }
+    }
+    return table_print(&table, &app->out, false);
+}
+
+/* "layer  parameters  weights  at the peak  output", with the sums of all. */
+static bool print_layers(struct app *app, const struct memory_cli *cli)
+{
+    const char *const titles[] = {"layer", "parameters", "weights",
+                                  cli->memory.mode != VC_MEMORY_INFER ? "kept" : "at the peak", "output"};
+    bool known = cli->report.components[VC_MEMORY_ACTIVATIONS].known != VC_KNOWN_NOT;
+    struct vc_memory_layer sum = {.name = "all"};
+    struct table table;
+    char buf[CELL_BYTES];
+
+    table_init(&table, "lrrrr");
+    for (size_t k = 0; k < 5; k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    for (size_t k = 0; k <= cli->layers->n; k++) {
+        const struct vc_memory_layer *layer = k < cli->layers->n ? &cli->layers->layers[k] : &sum;
+        enum ink ink = layer == &sum ? INK_BOLD : INK_NONE;
+
+        table_add(&table, ink, layer->name);
+        table_add(&table, ink, fmt_count(buf, layer->n_params));
+        table_add(&table, ink, fmt_size(buf, &app->out, layer->weight_bytes));
+        table_add(&table, ink, known ? fmt_size(buf, &app->out, layer->activation_bytes) : "?");
+        table_add(&table, ink, known ? fmt_size(buf, &app->out, layer->output_bytes) : "?");
+        sum.n_params += layer->n_params;
+        sum.weight_bytes += layer->weight_bytes;
+        sum.activation_bytes += layer->activation_bytes;
+        sum.output_bytes += layer->output_bytes;
+    }
+    return table_print(&table, &app->out, true);
+}
+
+bool memory_cli_print(struct app *app, const struct memory_cli *cli)
+{
+    const struct vc_memory_report *r = &cli->report;
+    char buf[CELL_BYTES];
+
+    print_head(app, cli);
+    if (!print_tables(app, cli)) {
+        return false;
+    }
+    if (r->unknown != NULL) {
+        fprintf(app->out.to, "unknown: %s", r->unknown);
+        if (r->unknown_name != NULL) {
+            fputs(": ", app->out.to);
+            print_clean(app->out.to, r->unknown_name);
+        }
+        fputc('\n', app->out.to);
+    } else {
+        print_stages(app, r, cli->memory.mode != VC_MEMORY_INFER);
+    }
+    if (r->unknown == NULL && app->common.verbose > 0) {
+        fprintf(app->out.to, "activations in one arena: %s, ", fmt_size(buf, &app->out, r->arena_bytes));
+        fprintf(app->out.to, "at least %s; the peak is at ", fmt_size(buf, &app->out, r->arena_least));
+        print_clean(app->out.to, *r->peak_at != '\0' ? r->peak_at : "the loss");
+        fputc('\n', app->out.to);
+    }
+    return cli->layers == NULL || app->common.verbose == 0 || print_layers(app, cli);
+}

@@ -1,0 +1,103 @@
+/* option_names.c - what the library's sentences call the options: by the command's name of the option that fills the
+ * field, found in the tables of options. "max_bytes" is filled by the row of --max-bytes, so a sentence about it says
+ * "--max-bytes allows 1024". Nothing is prepared: a sentence that names an option looks for it when it is made. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vcompress/context.h>
+
+#include "tools/options/options.h"
+
+static const struct command *own; /* set before the first look-up, then only read */
+
+/* The names that sentences asked for. The library asks from any thread and keeps what it gets, so they stay. */
+static struct said {
+    struct said *next;
+    const struct opt *opt;
+    char text[]; /* "--max-bytes", "-o" */
+} * said;
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* "quantize.min_elems" of a command's structure is "min_elems" of the library's. */
+static const char *last_name(const char *member)
+{
+    const char *point = strrchr(member, '.');
+
+    return point != NULL ? point + 1 : member;
+}
+
+static const struct opt *find_in(const struct command *command, const char *field)
+{
+    for (size_t g = 0; g < command->n_groups; g++) {
+        for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
+            const struct opt *opt = &command->groups[g]->opts[i];
+
+            if (opt->option != NULL && strcmp(last_name(opt->option), field) == 0) {
+                return opt;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The other commands' options, too: what a sentence advises may be the work of another command. */
+static const struct opt *find(const char *field)
+{
+    const struct opt *opt = find_in(own, field);
+
+    for (size_t i = 0; opt == NULL && i < n_commands; i++) {
+        opt = find_in(commands[i], field);
+    }
+    return opt;
+}
+
+/* With said_lock held. NULL: there is no memory; the sentence then has the field's name. */
+static const char *say(const struct opt *opt)
+{
+    const char letter[2] = {opt->letter, '\0'};
+    const char *name = opt->by_letter ? letter : opt->name;
+    struct said *entry = said;
+    size_t size;
+
+    while (entry != NULL && entry->opt != opt) {
+        entry = entry->next;
+    }
+    if (entry != NULL) {
+        return entry->text;
+    }
+    size = strlen(name) + sizeof "--";
+    entry = malloc(sizeof *entry + size);
+    if (entry == NULL) {
+        return NULL;
+    }
+    snprintf(entry->text, size, "%s%s", opt->by_letter ? "-" : "--", name);
+    entry->opt = opt;
+    entry->next = said;
+    said = entry;
+    return entry->text;
+}
+
+static const char *option_name(const char *field)
+{
+    const struct opt *opt;
+    const char *text;
+
+    if (strcmp(field, "vc_index_write") == 0) {
+        return "'vcompress index'";
+    }
+    opt = find(field);
+    if (opt == NULL) {
+        return NULL;
+    }
+    pthread_mutex_lock(&said_lock);
+    text = say(opt);
+    pthread_mutex_unlock(&said_lock);
+    return text;
+}
+
+void option_names_set(struct vc_ctx *ctx, const struct command *command)
+{
+    own = command;
+    vc_ctx_set_option_names(ctx, option_name);
+}

@@ -1,0 +1,133 @@
+/* target.c - see target.h. */
+#include "tools/options/target.h"
+
+#include "tools/graph_source.h"
+
+int targets_find(struct app *app, struct targets *targets)
+{
+    enum vc_status status = targets->n == 0 ? VC_OK : vc_gpus_open(app->ctx, targets->gpus_file, &targets->catalogue);
+
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    for (size_t k = 0; k < targets->n; k++) {
+        struct vc_fit_change *change = &targets->changes[k];
+
+        *change = (struct vc_fit_change){.count = 1};
+        if (vc_gpus_find(app->ctx, targets->catalogue, targets->names[k], &change->gpu, &change->count) != VC_OK) {
+            return app_usage(app, "--%s: %s", targets->must[k] ? "must-fit" : "target-gpu", vc_ctx_message(app->ctx));
+        }
+    }
+    return GO_ON;
+}
+
+void targets_close(struct targets *targets)
+{
+    vc_gpus_close(targets->catalogue);
+    targets->catalogue = NULL;
+}
+
+/* What the model computes, with the usual sizes; none where it does not say that. */
+static int open_graph(struct app *app, const struct vc_model *model, struct graph_source *source)
+{
+    enum vc_status status = vc_graph_build(app->ctx, model, NULL, &source->graph);
+
+    if (status == VC_E_UNSUPPORTED || status == VC_E_FORMAT) {
+        vc_graph_close(source->graph);
+        source->graph = NULL;
+        return GO_ON;
+    }
+    return status == VC_OK ? graph_source_bind(app, source) : app_fail(app, status);
+}
+
+/* The report's gates, and those of targets. Weights alone are no answer to whether a model fits. */
+static void judge(const struct app *app, struct targets *targets, struct vc_report *report)
+{
+    size_t n = report->n_gates < VC_TARGET_GATES - MAX_TARGETS ? report->n_gates : VC_TARGET_GATES - MAX_TARGETS;
+    char need[CELL_BYTES];
+    char usable[CELL_BYTES];
+
+    for (size_t k = 0; k < n; k++) {
+        targets->gates[k] = report->gates[k];
+    }
+    for (size_t k = 0; k < targets->n; k++) {
+        const struct vc_fit_change *change = &targets->changes[k];
+        bool fits = change->after.verdict == VC_FITS && !change->weights_only;
+
+        if (!targets->must[k]) {
+            continue;
+        }
+        targets->gates[n++] = (struct vc_report_gate){"must_fit", (double)change->after.usable_bytes,
+                                                      (double)change->after.need_bytes, true, fits};
+        if (!fits && (report->gate_missed == NULL || report->gate_missed[0] == '\0')) {
+            (void)snprintf(
+                targets->missed, sizeof targets->missed, "--must-fit %.80s: needs %s%s, %s usable", change->gpu->name,
+                fmt_size(need, &app->out, change->after.need_bytes),
+                change->weights_only
+                    ? " for its weights, and what else it needs is not known (the file does not say what it computes)"
+                    : "",
+                fmt_size(usable, &app->out, change->after.usable_bytes));
+            report->gate_missed = targets->missed;
+        }
+    }
+    report->gates = targets->gates;
+    report->n_gates = n;
+}
+
+int targets_ask(struct app *app, struct targets *targets, const struct vc_model *model, struct vc_report *report)
+{
+    struct graph_source source = {.n_sizes = 0};
+    int rc = targets->n == 0 ? GO_ON : open_graph(app, model, &source);
+
+    for (size_t k = 0; rc == GO_ON && k < targets->n; k++) {
+        enum vc_status status = vc_fit_of_report(app->ctx, report, model, source.graph, NULL, &targets->changes[k]);
+
+        rc = status == VC_OK ? GO_ON : app_fail(app, status);
+    }
+    if (rc == GO_ON) {
+        report->n_fits = targets->n;
+        report->fits = targets->changes;
+        judge(app, targets, report);
+    }
+    vc_graph_close(source.graph);
+    return rc;
+}
+
+static const char *answer(const struct vc_fit *fit)
+{
+    static const char *const words[] = {"yes", "tight", "no", "unknown"};
+
+    return words[fit->verdict];
+}
+
+/* "yes, 1.40 GiB left", "no, 300 MiB too much" */
+static void print_answer(const struct app *app, const struct vc_fit *fit)
+{
+    int64_t left = fit->headroom_bytes;
+    char buf[CELL_BYTES];
+
+    fprintf(app->out.to, "%s%s%s, %s %s",
+            out_ink(&app->out, fit->verdict == VC_FITS       ? INK_GOOD
+                               : fit->verdict == VC_FITS_NOT ? INK_BAD
+                                                             : INK_WARN),
+            answer(fit), out_ink(&app->out, INK_NONE),
+            fmt_size(buf, &app->out, left < 0 ? (uint64_t)-left : (uint64_t)left), left < 0 ? "too much" : "left");
+}
+
+void print_targets(const struct app *app, const struct vc_report *report)
+{
+    for (size_t k = 0; k < report->n_fits; k++) {
+        const struct vc_fit_change *change = &report->fits[k];
+
+        fputs("  fit  ", app->out.to);
+        print_clean(app->out.to, change->gpu->name);
+        fprintf(app->out.to, ": %s %s ", answer(&change->before), out_arrow(&app->out));
+        print_answer(app, &change->after);
+        fputs(change->weights_only ? " (weights alone; more is not known)\n" : "\n", app->out.to);
+        if (change->native.verdict != change->after.verdict) {
+            fputs("       with kernels that compute on the codes: ", app->out.to);
+            print_answer(app, &change->native);
+            fputc('\n', app->out.to);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+/* words.c - see words.h. */
+#include "tools/options/words.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* One word from *at on, written to *to with a 0 behind it. */
+static bool cut_word(const char **at, const char *end, char **to, const char **error)
+{
+    char quote = '\0';
+
+    while (*at < end && (quote != '\0' || !is_blank(**at))) {
+        char c = *(*at)++;
+
+        if (c == quote && quote != '\0') {
+            quote = '\0';
+        } else if (quote == '\0' && (c == '\'' || c == '"')) {
+            quote = c;
+        } else if (c == '\\' && quote != '\'' && (quote == '\0' || (*at < end && (**at == '"' || **at == '\\')))) {
+            if (*at == end) {
+                *error = "a backslash ends the line";
+                return false;
+            }
+            *(*to)++ = *(*at)++;
+        } else {
+            *(*to)++ = c;
+        }
+    }
+    if (quote != '\0') {
+        *error = quote == '"' ? "\" is not closed" : "' is not closed";
+        return false;
+    }
+    *(*to)++ = '\0';
+    return true;
+}
+
+bool words_cut(const char *line, size_t n, struct words *words)
+{
+    const char *end = line + n;
+    char *to;
+
+    *words = (struct words){.text = malloc(2 * n + 1)}; /* every word has one byte more, and takes at least one */
+    if (words->text == NULL) {
+        words->error = "not enough memory";
+        return false;
+    }
+    to = words->text;
+    if (memchr(line, '\0', n) != NULL) {
+        words->error = "it holds a zero byte, so it is no text";
+        return false;
+    }
+    for (;;) {
+        while (line < end && is_blank(*line)) {
+            line++;
+        }
+        if (line == end || *line == '#') {
+            return true;
+        }
+        if (words->n == MAX_WORDS) {
+            words->error = "it has too many words";
+            return false;
+        }
+        words->word[words->n++] = to;
+        if (!cut_word(&line, end, &to, &words->error)) {
+            return false;
+        }
+    }
+}
+
+void words_free(struct words *words)
+{
+    free(words->text);
+    words->text = NULL;
+}

@@ -1,0 +1,193 @@
+/* group.c - grouping by name pattern: layers.0.w and layers.1.w are layers.*.w. A hash table of pattern and kind finds
+ * the group of a name, so that ten thousand tensors take no time. */
+#include "tools/show/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vcompress/model.h>
+
+void groups_init(struct groups *groups)
+{
+    *groups = (struct groups){0};
+}
+
+void groups_release(struct groups *groups)
+{
+    for (size_t i = 0; i < groups->n; i++) {
+        free(groups->list[i].key);
+    }
+    free(groups->list);
+    free(groups->slots);
+    free(groups->scratch);
+    groups_init(groups);
+}
+
+/* ---- kinds ---- */
+
+static void add_bytes(struct group_kind *kind, const void *bytes, size_t n)
+{
+    size_t room = sizeof(kind->bytes) - kind->n;
+
+    n = n < room ? n : room;
+    memcpy(kind->bytes + kind->n, bytes, n);
+    kind->n += n;
+}
+
+void group_kind_begin(struct group_kind *kind)
+{
+    kind->n = 0;
+}
+
+void group_kind_number(struct group_kind *kind, uint64_t number)
+{
+    add_bytes(kind, &number, sizeof(number));
+}
+
+void group_kind_text(struct group_kind *kind, const char *text)
+{
+    add_bytes(kind, text, strlen(text) + 1);
+}
+
+/* ---- groups ---- */
+
+/* The key of a group: the pattern, a NUL, the kind. Made in scratch memory, since most names have a group already.
+ * NULL: no memory. */
+static char *make_key(struct groups *groups, const char *name, const struct group_kind *kind, bool apart, size_t *n_key)
+{
+    size_t n_kind = kind != NULL ? kind->n : 0;
+    size_t n_name = strlen(name);
+    size_t need = n_name + 1 + n_kind;
+    size_t n_pattern = n_name;
+
+    if (need > groups->n_scratch) {
+        char *grown = realloc(groups->scratch, 2 * need);
+
+        if (grown == NULL) {
+            return NULL;
+        }
+        groups->scratch = grown;
+        groups->n_scratch = 2 * need;
+    }
+    if (apart) {
+        memcpy(groups->scratch, name, n_name + 1);
+    } else {
+        n_pattern = vc_name_pattern(name, groups->scratch, groups->n_scratch);
+    }
+    if (n_kind != 0) {
+        memcpy(groups->scratch + n_pattern + 1, kind->bytes, n_kind);
+    }
+    *n_key = n_pattern + 1 + n_kind;
+    return groups->scratch;
+}
+
+/* Eight bytes at a time: every tensor's key is hashed. */
+static uint64_t hash_key(const char *key, size_t n)
+{
+    uint64_t h = n;
+
+    for (; n != 0;) {
+        uint64_t word = 0;
+        size_t step = n < sizeof(word) ? n : sizeof(word);
+
+        memcpy(&word, key, step);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+        key += step;
+        n -= step;
+    }
+    return h ^ h >> 32;
+}
+
+/* The slot where key is, or would be. */
+static size_t find_slot(const struct groups *groups, const char *key, size_t n_key)
+{
+    size_t mask = groups->n_slots - 1;
+    size_t at = (size_t)hash_key(key, n_key) & mask;
+
+    for (; groups->slots[at] != 0; at = (at + 1) & mask) {
+        const struct group *group = &groups->list[groups->slots[at] - 1];
+
+        if (group->n_key == n_key && memcmp(group->key, key, n_key) == 0) {
+            break;
+        }
+    }
+    return at;
+}
+
+/* Doubles list and table together; the table is never more than half full. */
+static bool grow(struct groups *groups)
+{
+    size_t capacity = groups->capacity == 0 ? 64 : groups->capacity * 2;
+    struct group *list = realloc(groups->list, capacity * sizeof(*list));
+    size_t *slots;
+
+    if (list == NULL) {
+        return false;
+    }
+    groups->list = list;
+    slots = calloc(capacity * 2, sizeof(*slots));
+    if (slots == NULL) {
+        return false;
+    }
+    free(groups->slots);
+    groups->slots = slots;
+    groups->n_slots = capacity * 2;
+    groups->capacity = capacity;
+    for (size_t i = 0; i < groups->n; i++) {
+        if (list[i].key != NULL) {
+            slots[find_slot(groups, list[i].key, list[i].n_key)] = i + 1;
+        }
+    }
+    return true;
+}
+
+size_t groups_add(struct groups *groups, size_t index, const char *name, const struct group_kind *kind, bool apart)
+{
+    size_t n_key;
+    char *key = make_key(groups, name, kind, apart, &n_key);
+    size_t at;
+    char *copy;
+
+    if (key == NULL || (groups->n == groups->capacity && !grow(groups))) {
+        return NO_GROUP;
+    }
+    at = find_slot(groups, key, n_key);
+    if (groups->slots[at] != 0) {
+        groups->list[groups->slots[at] - 1].count++;
+        return groups->slots[at] - 1;
+    }
+    copy = malloc(n_key);
+    if (copy == NULL) {
+        return NO_GROUP;
+    }
+    memcpy(copy, key, n_key);
+    groups->slots[at] = ++groups->n;
+    groups->list[groups->n - 1] =
+        (struct group){.key = copy, .n_key = n_key, .pattern = copy, .name = name, .first = index, .count = 1};
+    return groups->n - 1;
+}
+
+size_t groups_add_alone(struct groups *groups, size_t index, const char *name)
+{
+    if (groups->n == groups->capacity && !grow(groups)) {
+        return NO_GROUP;
+    }
+    groups->list[groups->n] = (struct group){.pattern = name, .name = name, .first = index, .count = 1};
+    return groups->n++;
+}
+
+char *group_label(const struct group *group, const char *times)
+{
+    const char *name = group->count == 1 ? group->name : group->pattern;
+    size_t n = strlen(name) + 40;
+    char *label = malloc(n);
+
+    if (label != NULL && group->count == 1) {
+        snprintf(label, n, "%s", name);
+    } else if (label != NULL) {
+        snprintf(label, n, "%s %s%zu", name, times, group->count);
+    }
+    return label;
+}

@@ -1,0 +1,19 @@
+/* plan_lines.h - recipes as command lines: the passes that make the model, and the question whose answer is yes then.
+ */
+#ifndef VC_TOOLS_PLAN_LINES_H
+#define VC_TOOLS_PLAN_LINES_H
+
+#include "tools/options/memory_cli.h"
+
+/* What all lines have in common. */
+struct plan_lines {
+    const struct graph_source *source;
+    const char *gpu; /* where no option says it: $VCOMPRESS_GPU; NULL: an option does */
+};
+
+/* Fills *lines with those of one recipe; freed with plan_lines_free. GO_ON or a status. */
+int plan_lines_make(struct app *app, const struct plan_lines *all, const struct vc_recipe *recipe,
+                    struct vc_recipe_lines *lines);
+void plan_lines_free(struct vc_recipe_lines *lines);
+
+#endif

@@ -1,0 +1,305 @@
+/* print_advice.c - what follows from the figures of vcompress sensitivity: the tensors that stand out, and command
+ * lines that treat them with care. The library picks the tensors; here they become words for a shell.
+ *
+ *     fc3.weight: 41.2 %, within the limit up to a sparsity of 30 %
+ *
+ *     vcompress prune --sparsity 0.5 --scope tensor --set 'fc3.weight=0.3' model.npz */
+#include "tools/show/print_sensitivity.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_PICKS 8 /* in a command line */
+
+/* A command line under construction: words, each quoted for a shell where that is needed. */
+struct line {
+    char *text;
+    size_t n_bytes;
+    FILE *to;
+    size_t width, column;
+};
+
+/* ---- words ---- */
+
+/* Starts the word on a new line where it does not fit on this one. */
+static void add_word(struct line *line, const char *word)
+{
+    size_t n = text_width(word);
+
+    if (line->width > 0 && line->column > 2 && line->column + 1 + n > line->width - 2) {
+        fputs(" \\\n   ", line->to);
+        line->column = 3;
+    }
+    fprintf(line->to, "%s%s", line->column > 0 ? " " : "", word);
+    line->column += n + 1;
+}
+
+/* An option and its value, or a value alone, which stay together. */
+static bool add_value(struct line *line, const char *option, const char *value)
+{
+    char *quoted = shell_word(value);
+    size_t n = quoted != NULL ? strlen(option) + strlen(quoted) + 1 : 0;
+    char *word = quoted != NULL ? malloc(n) : NULL;
+
+    if (word != NULL) {
+        snprintf(word, n, "%s%s", option, quoted);
+        add_word(line, word);
+    }
+    free(quoted);
+    free(word);
+    return quoted != NULL && word != NULL;
+}
+
+/* A glob that matches that name alone, and what follows it. The caller frees it. */
+static char *glob_of(const char *name, const char *end)
+{
+    char *glob = malloc(2 * strlen(name) + strlen(end) + 1);
+    char *p = glob;
+
+    for (const char *s = name; glob != NULL && *s != '\0'; s++) {
+        if (strchr("*?[\\", *s) != NULL) {
+            *p++ = '\\';
+        }
+        *p++ = *s;
+    }
+    if (glob != NULL) {
+        strcpy(p, end);
+    }
+    return glob;
+}
+
+static bool add_option(struct line *line, const char *option, const char *name, const char *end)
+{
+    char *glob = glob_of(name, end);
+    bool ok = glob != NULL && add_value(line, option, glob);
+
+    free(glob);
+    return ok;
+}
+
+/* ---- lines ---- */
+
+static bool begin_line(struct line *line, const struct out *out)
+{
+    *line = (struct line){.width = out->limited ? (size_t)out->width : 0};
+    line->to = open_memstream(&line->text, &line->n_bytes);
+    if (line->to != NULL) {
+        fputs("  ", line->to);
+        line->column = 2;
+        fputs("vcompress", line->to);
+        line->column += 9;
+    }
+    return line->to != NULL;
+}
+
+/* What every suggested command has to be told again, and the input. */
+static bool end_line(struct line *line, const struct app *app, const struct sensitivity_request *request, bool ok)
+{
+    const char *path = app->subject;
+
+    for (size_t i = 0; ok && i < request->n_rules; i++) {
+        ok = add_value(line, request->rules[i].include ? "--include " : "--exclude ", request->rules[i].glob);
+    }
+    if (ok && request->key != NULL) {
+        ok = add_value(line, "--key=", request->key);
+    }
+    if (path[0] == '-' && path[1] != '\0') {
+        add_word(line, "--");
+    }
+    ok = ok && add_value(line, "", path);
+    ok = fclose(line->to) == 0 && ok;
+    if (ok) {
+        fprintf(app->out.to, "%s\n", line->text);
+    }
+    free(line->text);
+    return ok;
+}
+
+/* Something that every command has to be told about this model. */
+static bool any_quantized(const struct vc_sensitivity *s)
+{
+    for (size_t i = 0; i < s->n_rows; i++) {
+        if (s->rows[i].errors != NULL &&
+            (vc_dtype_is_quantized(s->rows[i].dtype) || vc_model_tensor(s->model, s->rows[i].tensor)->quant != NULL)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool any_nonfinite(const struct vc_sensitivity *s)
+{
+    for (size_t i = 0; i < s->n_rows; i++) {
+        if (s->rows[i].nonfinite) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_needs(struct line *line, const struct vc_sensitivity *s, const char *quantized)
+{
+    if (any_quantized(s)) {
+        add_word(line, quantized);
+    }
+    if (any_nonfinite(s)) {
+        add_word(line, "--nonfinite=keep");
+    }
+}
+
+/* ---- pruning and quantizing ---- */
+
+/* The tensors above the limit, the worst first. */
+static void print_picks(const struct app *app, const struct vc_sensitivity *s,
+                        const struct vc_sensitivity_advice *advice, const char *verb)
+{
+    const struct out *out = &app->out;
+    bool pruning = s->ways[advice->way].kind == VC_SENSITIVITY_MAGNITUDE;
+    size_t shown = app->common.verbose > 0 || advice->n_picks <= MAX_PICKS ? advice->n_picks : MAX_PICKS;
+    char error[CELL_BYTES];
+    char limit[CELL_BYTES];
+
+    fprintf(out->to, "\n%s%s %s:%s the median %s is %s %%", out_ink(out, INK_BOLD), verb, s->ways[advice->way].name,
+            out_ink(out, INK_NONE), s->measured != NULL ? "error of the outputs" : "error",
+            fmt_relative(error, advice->median));
+    fprintf(out->to, advice->n_picks == 0 ? ", and no tensor is above %s %%\n" : "; above %s %% are\n",
+            fmt_relative(limit, advice->limit));
+    for (size_t i = 0; i < shown; i++) {
+        const struct vc_sensitivity_pick *pick = &advice->picks[i];
+
+        fputs("  ", out->to);
+        print_clean(out->to, s->rows[pick->row].name);
+        fprintf(out->to, ": %s %%", fmt_relative(error, pick->relative));
+        if (pruning && pick->percent == 0) {
+            fputs(s->measured != NULL ? " of the outputs" : ", above the limit at 10 % already", out->to);
+        } else if (pruning) {
+            fprintf(out->to, ", within the limit up to a sparsity of %u %%", pick->percent);
+        }
+        fputc('\n', out->to);
+    }
+    if (shown < advice->n_picks) {
+        fprintf(out->to, "  and %zu more (-v lists them)\n", advice->n_picks - shown);
+    }
+}
+
+static bool print_prune(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
+{
+    const struct vc_sensitivity_advice *advice = &s->prune;
+    struct line line;
+    bool ok;
+
+    print_picks(app, s, advice, "pruned to");
+    if (!begin_line(&line, &app->out)) {
+        return false;
+    }
+    add_word(&line, "prune"); /* of each tensor half: what was measured */
+    add_word(&line, "--sparsity");
+    add_word(&line, "0.5");
+    add_word(&line, "--scope");
+    add_word(&line, "tensor");
+    add_needs(&line, s, "--dequantize");
+    ok = true;
+    for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
+        const struct vc_sensitivity_pick *pick = &advice->picks[i];
+        const char *name = s->rows[pick->row].name;
+        char share[16];
+
+        snprintf(share, sizeof(share), "=0.%02u", pick->percent);
+        if (share[4] == '0') {
+            share[4] = '\0';
+        }
+        ok = pick->percent == 0 ? add_option(&line, "--exclude ", name, "") : add_option(&line, "--set ", name, share);
+    }
+    return end_line(&line, app, request, ok);
+}
+
+static bool print_quantize(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
+{
+    const struct vc_sensitivity_advice *advice = &s->quantize;
+    double db = floor(-20 * log10(advice->median));
+    char text[CELL_BYTES];
+    struct line line;
+    bool ok = true;
+
+    print_picks(app, s, advice, "quantized to");
+    if (!begin_line(&line, &app->out)) {
+        return false;
+    }
+    add_word(&line, "quantize");
+    add_word(&line, "--int8");
+    add_needs(&line, s, "--requantize");
+    for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
+        ok = add_option(&line, "--exclude ", s->rows[advice->picks[i].row].name, "");
+    }
+    ok = end_line(&line, app, request, ok);
+    if (!ok || s->measured != NULL || advice->n_picks == 0 || !isfinite(db) || db < 1) {
+        return ok;
+    }
+    if (!begin_line(&line, &app->out)) { /* the same error everywhere, by what each tensor needs */
+        return false;
+    }
+    snprintf(text, sizeof(text), "%.0f", db);
+    add_word(&line, "quantize");
+    add_word(&line, "--aim-sqnr");
+    add_word(&line, text);
+    add_needs(&line, s, "--requantize");
+    return end_line(&line, app, request, true);
+}
+
+/* "quantize --int8 --exclude 'fc1.weight'" as one word of run. */
+static bool add_pass(struct line *line, const struct vc_sensitivity *s, const struct vc_sensitivity_advice *advice,
+                     const char *pass)
+{
+    struct line own = {.width = 0};
+    bool ok;
+
+    own.to = open_memstream(&own.text, &own.n_bytes);
+    if (own.to == NULL) {
+        return false;
+    }
+    ok = fputs(pass, own.to) != EOF;
+    own.column = 1;
+    for (size_t i = 0; ok && i < advice->n_picks && i < MAX_PICKS; i++) {
+        ok = add_option(&own, "--exclude ", s->rows[advice->picks[i].row].name, "");
+    }
+    ok = fclose(own.to) == 0 && ok && add_value(line, "--pass ", own.text);
+    free(own.text);
+    return ok;
+}
+
+/* With data: both in one run. A name that only a shell can write is no word of a recipe. */
+static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
+{
+    struct line line;
+    bool ok;
+
+    if (s->measured == NULL || any_quantized(s) || any_nonfinite(s) || request->n_rules != 0) {
+        return true;
+    }
+    for (size_t i = 0; i < s->n_rows; i++) {
+        char *clean = text_clean(s->rows[i].name);
+        bool same = clean != NULL && strcmp(clean, s->rows[i].name) == 0;
+
+        free(clean);
+        if (!same) {
+            return true;
+        }
+    }
+    fputs("\nboth in one run:\n", app->out.to);
+    if (!begin_line(&line, &app->out)) {
+        return false;
+    }
+    add_word(&line, "run");
+    ok = add_pass(&line, s, &s->prune, "prune --sparsity 0.5 --scope tensor");
+    ok = ok && add_pass(&line, s, &s->quantize, "quantize --int8");
+    return end_line(&line, app, request, ok);
+}
+
+bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
+{
+    return (s->prune.way == VC_NO_TENSOR || print_prune(app, s, request)) &&
+           (s->quantize.way == VC_NO_TENSOR || print_quantize(app, s, request)) &&
+           (s->prune.way == VC_NO_TENSOR || s->quantize.way == VC_NO_TENSOR || print_recipe(app, s, request));
+}

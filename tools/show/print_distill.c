@@ -1,0 +1,324 @@
+/* print_distill.c - see print_distill.h.
+ *
+ *     student   pruned.npz: 160,301 weights of 13 tensors, 144,125 of which stay 0
+ *     teacher   digits.npz
+ *     data      images.npz: 800 rows; 400 steps of 64 rows, 30.8 epochs
+ *     memory    9.2 MiB: programs 6.1 MiB (least 6.1), weights 626 KiB, gradients 626 KiB, states 1.2 MiB, teacher 626
+ * KiB loss      0.8123 -> 0.0214
+ *
+ *               accuracy  cross-entropy  agreement  divergence
+ *     teacher    97.99 %         0.0712          -           -
+ *     before     81.34 %         ... */
+#include "tools/show/print_distill.h"
+
+#include <math.h>
+#include <string.h>
+
+static void print_size(const struct app *app, const char *name, uint64_t bytes)
+{
+    char buf[CELL_BYTES];
+
+    fprintf(app->out.to, "%s %s", name, fmt_size(buf, &app->out, bytes));
+}
+
+static void print_memory(const struct app *app, const struct vc_distillation *d)
+{
+    char buf[CELL_BYTES];
+
+    fprintf(app->out.to, "memory    %s:",
+            fmt_size(buf, &app->out,
+                     d->arena_bytes + d->weight_bytes + d->gradient_bytes + d->state_bytes + d->teacher_bytes +
+                         d->copy_bytes));
+    print_size(app, " programs", d->arena_bytes);
+    fprintf(app->out.to, " (without reuse %s)", fmt_size(buf, &app->out, d->naive_bytes));
+    print_size(app, ", weights", d->weight_bytes);
+    print_size(app, ", gradients", d->gradient_bytes);
+    print_size(app, ", states", d->state_bytes);
+    if (d->teacher_bytes != 0) {
+        print_size(app, ", teacher", d->teacher_bytes);
+    }
+    fputc('\n', app->out.to);
+    fprintf(app->out.to, "peak      %s while it trains", fmt_size(buf, &app->out, d->planned_bytes));
+    print_size(app, ", with data and models; evaluation alone", d->eval_bytes);
+    if (d->macs_again != 0) {
+        fprintf(app->out.to, "; %.0f %% of the forward pass is computed again",
+                100 * (double)d->macs_again / (double)d->macs_forward);
+    }
+    if (d->device_planned_bytes != 0) {
+        print_size(app, "; on the device", d->device_planned_bytes);
+    }
+    fputc('\n', app->out.to);
+}
+
+/* Gradual pruning: from where to where, and when. */
+static void print_pruning(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+    double n = (double)d->prune_weights;
+    uint64_t behind = d->n_planned - d->prune_last;
+
+    fprintf(to, "pruning   %s weights", fmt_count(buf, d->prune_weights));
+    if (o->dry_run) {
+        fprintf(to, " to a sparsity of %s", o->prune->sparsity);
+    } else {
+        fprintf(to, ", sparsity %.2f %% -> %.2f %%", 100 * (double)d->prune_begin / n, 100 * (double)d->prune_end / n);
+    }
+    fprintf(to, ", behind steps %s", fmt_count(buf, d->prune_first));
+    fprintf(to, " to %s", fmt_count(buf, d->prune_last));
+    fprintf(to, ", every %s\n", fmt_count(buf, d->prune_every));
+    if (4 * behind < d->n_planned) {
+        fprintf(to, "          only %s", fmt_count(buf, behind));
+        fprintf(to, " of %s steps train with the last mask; a quarter of them is usual\n",
+                fmt_count(buf, d->n_planned));
+    }
+}
+
+#define MOST_ZEROS 6 /* lines of one kind, where -v does not ask for all */
+
+/* Tensors that came with zeros: those whose zeros stay, then those that were trained as others. */
+static void print_zeros(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    for (unsigned kind = 0; kind < 2; kind++) {
+        size_t n = 0;
+
+        for (size_t k = 0; k < d->n_zeros; k++) {
+            const struct vc_distill_zeros *z = &d->zeros[k];
+
+            if (z->kept != (kind == 0) || (++n > MOST_ZEROS && app->common.verbose == 0)) {
+                continue;
+            }
+            fputs(n == 1 ? (kind == 0 ? "zeros     stay in " : "zeros     are trained in ") : "          ", to);
+            print_clean(to, z->name);
+            fprintf(to, ": %s", fmt_count(buf, z->before));
+            fprintf(to, " of %s", fmt_count(buf, z->n));
+            if (!o->dry_run) {
+                fprintf(to, " before, %s after", fmt_count(buf, z->after));
+            }
+            fputc('\n', to);
+        }
+        if (n > MOST_ZEROS && app->common.verbose == 0) {
+            fprintf(to, "          and in %zu other tensors (-v lists them)\n", n - MOST_ZEROS);
+        }
+    }
+}
+
+/* A line for each pair of --match, with its term in the first step and in the last. */
+static void print_matches(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    static const char *const kinds[] = {"squared error", "attention", "cosine"};
+    FILE *to = app->out.to;
+
+    for (size_t k = 0; k < d->n_matches; k++) {
+        const struct vc_match *m = &o->matches[k];
+
+        fputs("match     ", to);
+        print_clean(to, m->teacher);
+        fputs(" = ", to);
+        print_clean(to, m->student);
+        fprintf(to, ": %s, weight %g%s", kinds[m->kind], m->weight, d->matches[k].projected ? ", projected" : "");
+        if (!o->dry_run && !isnan(d->matches[k].first)) {
+            fprintf(to, "; %.4g -> %.4g", d->matches[k].first, d->matches[k].last);
+        }
+        fputc('\n', to);
+    }
+}
+
+/* Training in 16 bits, and what became of the scale of the loss. */
+static void print_half(const struct app *app, const struct vc_distill_options *o, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    if (o->half == VC_HALF_NONE) {
+        return;
+    }
+    fprintf(to, "precision %s, with weights of f32 beside it", o->half == VC_HALF_BF16 ? "bf16" : "fp16");
+    if (o->half == VC_HALF_F16 && !o->dry_run) {
+        fprintf(to, "; scale of the loss %.15g", d->loss_scale);
+        fprintf(to, ", %s step%s left out", fmt_count(buf, d->n_skipped), d->n_skipped == 1 ? "" : "s");
+    }
+    fputc('\n', to);
+}
+
+static void print_head(const struct app *app, const struct vc_distill_options *o, const char *teacher,
+                       const char *student, const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+
+    fputs("student   ", to);
+    print_clean(to, student);
+    fprintf(to, ": %s weights", fmt_count(buf, d->n_weights));
+    fprintf(to, " of %zu tensors are trained", d->n_tensors);
+    if (d->n_masked != 0) {
+        fprintf(to, ", %s of which stay 0", fmt_count(buf, d->n_masked));
+    }
+    if (d->n_frozen != 0) {
+        fprintf(to, "; %zu tensors are frozen", d->n_frozen);
+    }
+    if (d->n_unread != 0) {
+        fprintf(to, "; %zu tensors stay as they are, since no logits depend on them", d->n_unread);
+    }
+    if (d->heads_kept != NULL) {
+        fputs("\n          heads stay as they are: ", to);
+        print_clean(to, d->heads_kept);
+    }
+    fputs("\nteacher   ", to);
+    print_clean(to, teacher != NULL ? teacher : "none: labels alone");
+    if (!isnan(d->teacher_accuracy)) {
+        fprintf(to, ": accuracy on the labelled rows %s", fmt_share(buf, d->teacher_accuracy));
+    }
+    fputs("\ndata      ", to);
+    print_clean(to, o->data->path);
+    fprintf(to, ": %s rows;", fmt_count(buf, d->n_rows));
+    fprintf(to, " %s steps of", fmt_count(buf, o->dry_run ? d->n_planned : d->n_steps));
+    fprintf(to, " %s rows", fmt_count(buf, d->batch * d->accum));
+    if (d->accum != 1) {
+        fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
+    }
+    if (o->ranks != NULL) {
+        fprintf(to, " on each of %u ranks (%s%s%s)", vc_ranks_size(o->ranks), vc_ranks_name(o->ranks),
+                d->all_reduce != NULL ? "; gradients by " : "",
+                d->all_reduce == NULL                ? ""
+                : strcmp(d->all_reduce, "host") == 0 ? "the hosts"
+                                                     : d->all_reduce);
+    }
+    fprintf(to, ", %.4g epochs", d->epochs);
+    if (d->resumed != 0) {
+        fprintf(to, "; resumed after %s", fmt_count(buf, d->resumed));
+    }
+    fputc('\n', to);
+    if (d->note != NULL) {
+        fputs("          note: ", to);
+        print_clean(to, d->note);
+        fputc('\n', to);
+    }
+    if (d->unscaled != NULL) {
+        fputs("          note: ", to);
+        print_clean(to, d->unscaled);
+        fputs(" has whole numbers from 0 to 255; where the teacher was trained with pixels from 0 to 1, --scale "
+              "0.00392156862745098 makes them so\n",
+              to);
+    }
+    print_memory(app, d);
+    if (d->grid != NULL) {
+        fprintf(to, "grid      %s: %s weights", d->grid, fmt_count(buf, d->n_grid_weights));
+        fprintf(to, " of %s tensor%s are what codes say, in every step", fmt_count(buf, d->n_grid_tensors),
+                d->n_grid_tensors == 1 ? "" : "s");
+        print_size(app, "; in floats and with scales", d->grid_bytes);
+        fputc('\n', to);
+        if (o->learn_scales && !isnan(d->grid_share)) {
+            fprintf(to, "scales    learned: %.4g of what the largest magnitudes give, in the mean\n", d->grid_share);
+        }
+    }
+    print_zeros(app, o, d);
+    if (d->prune_weights != 0) {
+        print_pruning(app, o, d);
+    }
+    print_matches(app, o, d);
+    print_half(app, o, d);
+    if (o->task == VC_TASK_RECALIBRATE) {
+        fputs("training  none: running statistics from these rows\n", to);
+    } else if (!o->dry_run) {
+        fprintf(to, "loss      %.4g -> %.4g", d->first_loss, d->last_loss);
+        if (o->alpha > 0 && o->alpha < 1) {
+            fprintf(to, "; the first gradients of the logits: %.3g by the teacher, %.3g by labels", d->kd_gradient,
+                    d->ce_gradient);
+        }
+        fputc('\n', to);
+    }
+}
+
+/* small: it may be a hundredth of a percent. */
+static void add_number(struct table *table, double x, bool small)
+{
+    char buf[CELL_BYTES];
+
+    if (isnan(x)) {
+        table_add(table, INK_DIM, "-");
+    } else {
+        (void)(small ? snprintf(buf, sizeof(buf), "%.4g", x) : snprintf(buf, sizeof(buf), "%.4f", x));
+        table_add(table, INK_NONE, buf);
+    }
+}
+
+static void add_quality(struct table *table, const char *name, const struct vc_quality *q, enum vc_teacher_loss loss,
+                        bool the_teacher)
+{
+    char buf[CELL_BYTES];
+
+    table_add(table, INK_NONE, name);
+    table_add(table, INK_NONE, fmt_share(buf, q->accuracy));
+    add_number(table, q->ce, false);
+    table_add(table, the_teacher ? INK_DIM : INK_NONE, the_teacher ? "-" : fmt_share(buf, q->agreement));
+    add_number(table, the_teacher ? (double)NAN : q->kd, loss != VC_TEACHER_LOSS_KD);
+}
+
+static bool print_qualities(const struct app *app, const struct vc_distillation *d, enum vc_teacher_loss loss,
+                            bool has_teacher)
+{
+    const char *const titles[] = {"", "accuracy", "cross-entropy", "agreement", vc_teacher_loss_measure(loss)};
+    struct table table;
+
+    table_init(&table, "lrrrr");
+    for (size_t k = 0; k < 5; k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    if (has_teacher) {
+        add_quality(&table, "teacher", &d->teacher, loss, true);
+    }
+    add_quality(&table, "before", &d->before, loss, false);
+    add_quality(&table, "after", &d->after, loss, false);
+    if (d->has_control) {
+        add_quality(&table, "control", &d->control, loss, false);
+    }
+    return table_print(&table, &app->out, true);
+}
+
+bool print_distillation(struct app *app, const struct vc_distill_options *o, const char *teacher, const char *student,
+                        const struct vc_distillation *d)
+{
+    FILE *to = app->out.to;
+    char buf[CELL_BYTES];
+    bool printed = true;
+
+    print_head(app, o, teacher, student, d);
+    if (d->evaluated) {
+        fputs("eval      ", to);
+        print_clean(to, o->eval->path);
+        fprintf(to, ": %s rows\n", fmt_count(buf, d->after.n_rows));
+        printed = print_qualities(app, d, o->loss, o->teacher.graph != NULL || o->n_eval_logits != 0);
+    }
+    if (d->best_step != 0) {
+        fprintf(to, "the best of %s evaluations was behind", fmt_count(buf, d->n_evals));
+        fprintf(to, " step %s", fmt_count(buf, d->best_step));
+        fprintf(to, "; %s%s\n", o->keep == VC_KEEP_BEST ? "its weights are kept" : "the last weights are kept",
+                d->stopped ? ", and the run was stopped" : "");
+    }
+    if (d->has_control) {
+        fprintf(to, "the teacher gains %+.2f +- %.2f points over the control, which learnt from labels alone\n",
+                100 * d->gain, 100 * d->gain_error);
+    } else if (d->control_reason != NULL) {
+        fprintf(to, "no control run: %s\n", d->control_reason);
+    }
+    if (d->unsaved != NULL) {
+        fprintf(to, "%s checkpoint%s could not be written; the last: ", fmt_count(buf, d->n_unsaved),
+                d->n_unsaved == 1 ? "" : "s");
+        print_clean(to, d->unsaved);
+        fputc('\n', to);
+    }
+    if (d->written != NULL) {
+        fputs("wrote ", to);
+        print_clean(to, o->write->path);
+        fprintf(to, ", %s", fmt_size(buf, &app->out, d->written->totals.file_after));
+        if (!app->common.diffable) {
+            fprintf(to, ", in %.1f s", d->seconds);
+        }
+        fputc('\n', to);
+    }
+    return printed;
+}

@@ -1,0 +1,11 @@
+/* print_distill.h - the report of a distillation. */
+#ifndef VC_TOOLS_PRINT_DISTILL_H
+#define VC_TOOLS_PRINT_DISTILL_H
+
+#include "tools/options/distill_nets.h"
+
+/* False: no memory. */
+bool print_distillation(struct app *app, const struct vc_distill_options *options, const char *teacher,
+                        const char *student, const struct vc_distillation *d);
+
+#endif

@@ -1,0 +1,599 @@
+/* print_inspect.c - the report of vcompress inspect as tables. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/show/group.h"
+#include "tools/show/print_inspect.h"
+
+#define MAX_LINES  40 /* of a table without -v */
+#define BAR_CELLS  12 /* powers of two in the bar of magnitudes */
+#define BAR_LEVELS 8
+
+/* A line of the list: one tensor, or all that differ in their number alone. */
+struct line {
+    size_t index; /* the first tensor */
+    size_t n_tensors;
+    uint64_t bytes;
+    struct vc_value_stats *own; /* of several tensors, summed up; NULL: of one, or without --stats */
+    bool nonfinite;             /* there are NaN or Inf */
+    double sum, sum2;           /* over the finite values, for mean and rms */
+    bool shown;
+};
+
+/* "int8/group:128/asym" for a quantized tensor, into a buffer of CELL_BYTES. */
+static char *fmt_scheme(char *buf, const struct vc_quant *quant)
+{
+    const char *end = quant->symmetric ? "" : "/asym";
+
+    switch (quant->granularity) {
+    case VC_GRANULARITY_TENSOR:
+        snprintf(buf, CELL_BYTES, "int8/tensor%s", end);
+        break;
+    case VC_GRANULARITY_CHANNEL:
+        snprintf(buf, CELL_BYTES, "int8/channel%s", end);
+        break;
+    case VC_GRANULARITY_GROUP:
+        snprintf(buf, CELL_BYTES, "int8/group:%llu%s", (unsigned long long)quant->group_size, end);
+        break;
+    }
+    return buf;
+}
+
+/* ---- first line and census ---- */
+
+static void print_head(const struct out *out, const struct vc_inspection *in)
+{
+    char n[CELL_BYTES];
+    char params[CELL_BYTES];
+    char size[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, vc_model_path(in->model));
+    fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE),
+            vc_model_format(in->model), fmt_count(n, in->n_own), in->n_own == 1 ? "" : "s",
+            fmt_count(params, in->n_params), in->n_params == 1 ? "" : "s",
+            fmt_size(size, out, vc_model_file_bytes(in->model)), in->compressed ? "deflated" : "stored");
+}
+
+/* What the file says about itself. */
+static void print_facts(const struct out *out, const struct vc_inspection *in)
+{
+    const struct vc_fact *fact;
+
+    for (size_t i = 0; (fact = vc_model_fact(in->model, i)) != NULL; i++) {
+        fprintf(out->to, "  %s%s:%s ", out_ink(out, INK_DIM), fact->key, out_ink(out, INK_NONE));
+        print_clean(out->to, fact->value);
+        fputc('\n', out->to);
+    }
+}
+
+static const char *const role_names[] = {
+    [VC_ROLE_WEIGHT] = "weights", [VC_ROLE_OPTIMIZER] = "optimizer", [VC_ROLE_OTHER] = "other"};
+
+#define MAX_PARTS 20 /* without -v */
+
+/* What a training checkpoint holds beside its weights: the optimizer's state, counters. Nothing is printed for a file
+ * that holds weights alone. */
+static bool print_parts(const struct app *app, const struct vc_inspection *in)
+{
+    static const char *const titles[] = {"part", "what it is", "role", "tensors", "size", ""};
+    size_t n = vc_model_part_count(in->model);
+    struct table table;
+    char buf[CELL_BYTES];
+
+    if (n < 2) {
+        return true;
+    }
+    table_init(&table, "lllrrl");
+    for (size_t i = 0; i < 6; i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (size_t i = 0; i < n && (app->common.verbose > 0 || i < MAX_PARTS); i++) {
+        const struct vc_part *part = vc_model_part(in->model, i);
+        bool baggage = part->role != VC_ROLE_WEIGHT && part->n_tensors > 0;
+
+        table_add(&table, INK_NONE, part->name[0] != '\0' ? part->name : "(top)");
+        table_add(&table, INK_NONE, part->what);
+        table_add(&table, INK_NONE, part->chosen || baggage ? role_names[part->role] : "");
+        table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_count(buf, part->n_tensors) : "");
+        table_add(&table, INK_NONE, part->n_tensors > 0 ? fmt_size(buf, &app->out, part->size_bytes) : "");
+        table_add(&table, INK_DIM,
+                  part->chosen                      ? "chosen"
+                  : !baggage                        ? ""
+                  : part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer leaves it out"
+                                                    : "--drop other leaves it out");
+    }
+    fputc('\n', app->out.to);
+    if (!table_print(&table, &app->out, false)) {
+        return false;
+    }
+    if (app->common.verbose == 0 && n > MAX_PARTS) {
+        fprintf(app->out.to, "  and %zu more (-v lists them)\n", n - MAX_PARTS);
+    }
+    return true;
+}
+
+#define MAX_TIED 10 /* without -v */
+
+static void print_tied(const struct app *app, const struct vc_inspection *in)
+{
+    const struct out *out = &app->out;
+    size_t n = 0;
+
+    fputs(in->n_tied > 0 ? "\n" : "", out->to);
+    for (size_t i = 0; i < in->n_tensors && n < in->n_tied; i++) {
+        const struct vc_tensor *tensor = vc_model_tensor(in->model, i);
+
+        if (tensor->alias_of == VC_NO_TENSOR || (n++ >= MAX_TIED && app->common.verbose == 0)) {
+            continue;
+        }
+        fputs("  tied: ", out->to);
+        print_clean(out->to, tensor->name);
+        fputs(" is ", out->to);
+        print_clean(out->to, vc_model_tensor(in->model, tensor->alias_of)->name);
+        fputs(", counted once\n", out->to);
+    }
+    if (app->common.verbose == 0 && in->n_tied > MAX_TIED) {
+        fprintf(out->to, "  and %zu more tied tensors (-v lists them)\n", in->n_tied - MAX_TIED);
+    }
+}
+
+static bool print_census(const struct out *out, const struct vc_inspection *in)
+{
+    static const char *const titles[] = {"type", "tensors", "elements", "size", "share"};
+    struct table table;
+    char buf[CELL_BYTES];
+
+    if (in->n_tensors == 0) {
+        return true;
+    }
+    table_init(&table, "lrrrr");
+    for (size_t i = 0; i < 5; i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (size_t i = 0; i < in->n_dtypes; i++) {
+        const struct vc_inspect_dtype *of_type = &in->dtypes[i];
+
+        table_add(&table, INK_NONE, vc_dtype_name(of_type->dtype));
+        table_add(&table, INK_NONE, fmt_count(buf, of_type->n_tensors));
+        table_add(&table, INK_NONE, fmt_count(buf, of_type->n_elems));
+        table_add(&table, INK_NONE, fmt_size(buf, out, of_type->size_bytes));
+        table_add(&table, INK_NONE, fmt_percent(buf, (double)of_type->size_bytes, (double)in->value_bytes));
+    }
+    fputc('\n', out->to);
+    return table_print(&table, out, false);
+}
+
+static void print_estimates(const struct out *out, const struct vc_inspection *in)
+{
+    uint64_t before = vc_model_file_bytes(in->model);
+    char size[CELL_BYTES];
+    char change[CELL_BYTES];
+
+    if (in->fp16_bytes == 0) {
+        return;
+    }
+    fputs("\n  quantize", out->to);
+    if (in->int8_bytes != 0) { /* 0: it would be refused */
+        fprintf(out->to, " --int8 would make it %s (%s),", fmt_size(size, out, in->int8_bytes),
+                fmt_change(change, out, before, in->int8_bytes));
+    }
+    fprintf(out->to, " --fp16 %s%s (%s)\n", in->int8_bytes == 0 ? "would make it " : "",
+            fmt_size(size, out, in->fp16_bytes), fmt_change(change, out, before, in->fp16_bytes));
+}
+
+/* ---- the bar: how the magnitudes are spread over the powers of two ---- */
+
+/* One cell per power of two, the largest magnitudes at the right; heights are relative to the fullest cell.
+ * conv3.weight of examples/digits: ▁▁▁▁▂▂▃▅█▇▂▁     ....::-+@#:.   where the locale has no UTF-8 */
+static char *fmt_bar(char *buf, const struct out *out, const uint64_t *histogram)
+{
+    static const char *const blocks[] = {" ",
+                                         "\xe2\x96\x81",
+                                         "\xe2\x96\x82",
+                                         "\xe2\x96\x83",
+                                         "\xe2\x96\x84",
+                                         "\xe2\x96\x85",
+                                         "\xe2\x96\x86",
+                                         "\xe2\x96\x87",
+                                         "\xe2\x96\x88"};
+    static const char *const letters[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
+    size_t top = VC_HISTOGRAM_BINS - 1;
+    uint64_t most = 0;
+    char *end = buf;
+
+    while (top > 0 && histogram[top] == 0) { /* bin 0: zeros and subnormals */
+        top--;
+    }
+    for (size_t i = top < BAR_CELLS ? 1 : top - BAR_CELLS + 1; i <= top; i++) {
+        most = histogram[i] > most ? histogram[i] : most;
+    }
+    for (size_t cell = 0; top != 0 && cell < BAR_CELLS; cell++) {
+        size_t bin = top + cell + 1 > BAR_CELLS ? top + cell + 1 - BAR_CELLS : 0;
+        uint64_t n = bin > 0 ? histogram[bin] : 0;
+        size_t level = n == 0 ? 0 : 1 + (size_t)((double)n / (double)most * (BAR_LEVELS - 1) + 0.5);
+
+        end = stpcpy(end, out->utf8 ? blocks[level] : letters[level]);
+    }
+    *end = '\0';
+    return buf;
+}
+
+/* ---- the list ---- */
+
+static uint64_t count_finite(const struct vc_value_stats *stats)
+{
+    return stats->n_elems - stats->nans - stats->infs;
+}
+
+static void merge(struct vc_value_stats *sum, const struct vc_value_stats *stats)
+{
+    if (count_finite(stats) > 0) {
+        bool first = count_finite(sum) == 0;
+
+        sum->min = first || stats->min < sum->min ? stats->min : sum->min;
+        sum->max = first || stats->max > sum->max ? stats->max : sum->max;
+    }
+    sum->valid = true;
+    sum->n_elems += stats->n_elems;
+    sum->nans += stats->nans;
+    sum->infs += stats->infs;
+    sum->zeros += stats->zeros;
+    for (size_t i = 0; i < VC_HISTOGRAM_BINS; i++) {
+        sum->histogram[i] += stats->histogram[i];
+    }
+}
+
+static void add_sums(struct line *line, const struct vc_value_stats *stats)
+{
+    double n = (double)count_finite(stats);
+
+    line->sum += n > 0 ? stats->mean * n : 0;
+    line->sum2 += n > 0 ? stats->rms * stats->rms * n : 0;
+    line->nonfinite = line->nonfinite || stats->nans + stats->infs > 0;
+}
+
+/* Adds the statistics of one more tensor to its line. Those of the first are asked for again, and a copy to sum up in
+ * is made with the second, because statistics are large (a histogram each) and most lines may have no second. False:
+ * no memory. */
+static bool add_stats(struct line *line, const struct vc_inspection *in, size_t tensor)
+{
+    struct vc_value_stats stats;
+
+    if (!vc_inspect_get_stats(in, tensor, &stats)) {
+        return true; /* without --stats */
+    }
+    add_sums(line, &stats);
+    if (line->n_tensors == 1) {
+        return true;
+    }
+    if (line->own == NULL) {
+        line->own = malloc(sizeof(*line->own));
+        if (line->own == NULL) {
+            return false;
+        }
+        (void)vc_inspect_get_stats(in, line->index, line->own);
+    }
+    if (stats.valid) {
+        merge(line->own, &stats);
+    }
+    return true;
+}
+
+/* Which columns the table has. */
+struct view {
+    const struct out *out;
+    bool stats, verbose;
+    bool nonfinite; /* there are NaN or Inf somewhere */
+};
+
+static void add_value_cells(struct table *table, const struct view *view, const struct line *line,
+                            const struct vc_value_stats *s)
+{
+    uint64_t n_finite = count_finite(s);
+    double n = (double)n_finite;
+    const double figures[4] = {s->min, s->max, line->sum / n, sqrt(line->sum2 / n)};
+    char buf[CELL_BYTES];
+
+    for (size_t i = 0; i < 4; i++) {
+        if (i != 2 || view->verbose) { /* the mean of weights is next to nothing */
+            table_add(table, INK_NONE, !s->valid ? "" : n_finite == 0 ? "-" : fmt_real(buf, figures[i]));
+        }
+    }
+    table_add(table, INK_NONE, s->valid ? fmt_percent(buf, (double)s->zeros, (double)s->n_elems) : "");
+    if (view->nonfinite) {
+        table_add(table, s->nans != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(buf, s->nans) : "");
+        table_add(table, s->infs != 0 ? INK_BAD : INK_NONE, s->valid ? fmt_count(buf, s->infs) : "");
+    }
+    table_add(table, INK_NONE, s->valid ? fmt_bar(buf, view->out, s->histogram) : "");
+}
+
+/* What bytes that are no array of numbers are. */
+static const char *raw_kind(const struct vc_tensor *tensor)
+{
+    return tensor->kept_as != NULL ? tensor->kept_as : vc_dtype_name(tensor->dtype);
+}
+
+/* stats: of the line; not looked at without --stats. */
+static void add_line(struct table *table, const struct view *view, const struct vc_inspection *in,
+                     const struct line *line, const struct vc_value_stats *stats, const char *label)
+{
+    const struct vc_tensor *tensor = vc_model_tensor(in->model, line->index);
+    char buf[CELL_BYTES];
+    char type[CELL_BYTES * 2];
+
+    table_add(table, INK_NONE, label);
+    if (!view->stats || view->verbose) {
+        table_add(table, INK_NONE, fmt_shape(buf, view->out, tensor->n_dims, tensor->shape));
+        if (tensor->quant != NULL) {
+            snprintf(type, sizeof(type), "%s of %s", fmt_scheme(buf, tensor->quant),
+                     vc_dtype_name(tensor->quant->source_dtype));
+        } else {
+            snprintf(type, sizeof(type), "%s",
+                     tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : vc_dtype_name(tensor->dtype));
+        }
+        table_add(table, INK_NONE, type);
+    }
+    if (!view->stats) {
+        table_add(table, INK_NONE, fmt_size(buf, view->out, line->bytes));
+        table_add(table, INK_NONE, fmt_percent(buf, (double)line->bytes, (double)in->value_bytes));
+    } else {
+        add_value_cells(table, view, line, stats);
+    }
+}
+
+#define MAX_COLUMNS 13
+
+/* Sets align and titles of the columns that the view has; tells how many there are. */
+static size_t list_columns(const struct view *view, char *align, const char **titles)
+{
+    static const struct {
+        const char *title;
+        bool plain, brief, full, nonfinite; /* without --stats; with it; with -v as well */
+        char align;
+    } columns[MAX_COLUMNS] = {
+        {"tensor", true, true, true, false, 'l'},      {"shape", true, false, true, false, 'l'},
+        {"type", true, false, true, false, 'l'},       {"size", true, false, false, false, 'r'},
+        {"share", true, false, false, false, 'r'},     {"min", false, true, true, false, 'r'},
+        {"max", false, true, true, false, 'r'},        {"mean", false, false, true, false, 'r'},
+        {"rms", false, true, true, false, 'r'},        {"zeros", false, true, true, false, 'r'},
+        {"NaN", false, true, true, true, 'r'},         {"Inf", false, true, true, true, 'r'},
+        {"magnitudes", false, true, true, false, 'l'},
+    };
+    size_t n = 0;
+
+    for (size_t i = 0; i < MAX_COLUMNS; i++) {
+        bool wanted = !view->stats ? columns[i].plain : view->verbose ? columns[i].full : columns[i].brief;
+
+        if (wanted && (view->nonfinite || !columns[i].nonfinite)) {
+            align[n] = columns[i].align;
+            titles[n++] = columns[i].title;
+        }
+    }
+    align[n] = '\0';
+    return n;
+}
+
+static void add_titles(struct table *table, const struct view *view)
+{
+    const char *titles[MAX_COLUMNS];
+    char align[MAX_COLUMNS + 1];
+    size_t n = list_columns(view, align, titles);
+
+    for (size_t i = 0; i < n; i++) {
+        table_add(table, INK_DIM, titles[i]);
+    }
+}
+
+static void begin_table(struct table *table, const struct view *view)
+{
+    static char align[MAX_COLUMNS + 1];
+    const char *titles[MAX_COLUMNS];
+
+    (void)list_columns(view, align, titles);
+    table_init(table, align);
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct line *x = *(const struct line *const *)a;
+    const struct line *y = *(const struct line *const *)b;
+
+    if (x->bytes != y->bytes) {
+        return x->bytes < y->bytes ? 1 : -1;
+    }
+    return x < y ? -1 : x > y;
+}
+
+/* Marks the lines to show: the MAX_LINES - 1 largest and those that hold NaN or Inf. Returns how many
+ * tensors are left out. */
+static size_t choose_lines(struct line *lines, size_t n, const struct line **order)
+{
+    size_t hidden = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        order[i] = &lines[i];
+        lines[i].shown = n <= MAX_LINES || lines[i].nonfinite;
+    }
+    if (n > MAX_LINES) {
+        qsort(order, n, sizeof(*order), by_size);
+        for (size_t i = 0; i < MAX_LINES - 1; i++) {
+            lines[order[i] - lines].shown = true;
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        hidden += lines[i].shown ? 0 : lines[i].n_tensors;
+    }
+    return hidden;
+}
+
+/* What the last column shows. */
+static void print_legend(const struct view *view)
+{
+    if (view->stats) {
+        fprintf(view->out->to, "  %smagnitudes: one cell per power of two, the largest at the right\n",
+                view->nonfinite ? "" : "no NaN, no Inf; ");
+    }
+}
+
+static bool print_lines(struct app *app, const struct vc_inspection *in, const struct groups *groups,
+                        struct line *lines)
+{
+    const struct out *out = &app->out;
+    struct view view = {.out = out, .stats = in->has_stats};
+    const struct line **order = malloc((groups->n + 1) * sizeof(*order));
+    struct table table;
+    size_t hidden;
+    bool ok;
+
+    if (order == NULL) {
+        return false;
+    }
+    hidden = choose_lines(lines, groups->n, order);
+    free(order);
+    for (size_t i = 0; i < groups->n; i++) {
+        view.nonfinite = view.nonfinite || lines[i].nonfinite;
+    }
+    begin_table(&table, &view);
+    add_titles(&table, &view);
+    for (size_t i = 0; i < groups->n; i++) {
+        struct vc_value_stats first;
+        char *label;
+
+        if (!lines[i].shown) {
+            continue;
+        }
+        (void)vc_inspect_get_stats(in, lines[i].index, &first);
+        label = group_label(&groups->list[i], out_times(out));
+        add_line(&table, &view, in, &lines[i], lines[i].own != NULL ? lines[i].own : &first,
+                 label != NULL ? label : "?");
+        free(label);
+    }
+    fputc('\n', out->to);
+    ok = table_print(&table, out, true);
+    if (hidden > 0) {
+        fprintf(out->to, "  and %zu more, smaller (-v lists them)\n", hidden);
+    }
+    print_legend(&view);
+    return ok;
+}
+
+/* -v: a line for each tensor. There may be a million, so nothing is kept of them. */
+static void add_every(struct table *table, const struct view *view, const struct vc_inspection *in)
+{
+    add_titles(table, view);
+    for (size_t i = 0; i < in->n_tensors; i++) {
+        struct line line = {.index = i, .n_tensors = 1, .bytes = vc_model_tensor(in->model, i)->size_bytes};
+        struct vc_value_stats stats;
+
+        if (vc_inspect_get_stats(in, i, &stats)) {
+            add_sums(&line, &stats);
+        }
+        add_line(table, view, in, &line, &stats, vc_model_tensor(in->model, i)->name);
+    }
+}
+
+static bool print_every(const struct out *out, const struct vc_inspection *in)
+{
+    struct view view = {.out = out, .stats = in->has_stats, .verbose = true};
+    struct vc_value_stats stats;
+    struct table table;
+    bool ok;
+
+    for (size_t i = 0; i < in->n_tensors && view.stats && !view.nonfinite; i++) {
+        view.nonfinite = vc_inspect_get_stats(in, i, &stats) && stats.nans + stats.infs > 0;
+    }
+    begin_table(&table, &view);
+    table_measure(&table);
+    add_every(&table, &view, in);
+    fputc('\n', out->to);
+    table_again(&table, out);
+    add_every(&table, &view, in);
+    ok = table_print(&table, out, false);
+    print_legend(&view);
+    return ok;
+}
+
+/* What tensors must have in common, besides the pattern of their names, to share a line. */
+static void kind_of(const struct vc_tensor *tensor, struct group_kind *kind)
+{
+    char scheme[CELL_BYTES];
+
+    group_kind_begin(kind);
+    group_kind_number(kind, (uint64_t)tensor->dtype);
+    group_kind_text(kind, tensor->quant != NULL ? fmt_scheme(scheme, tensor->quant) : "");
+    group_kind_text(kind, tensor->dtype == VC_DTYPE_RAW ? raw_kind(tensor) : "");
+    for (unsigned d = 0; d < tensor->n_dims; d++) {
+        group_kind_number(kind, tensor->shape[d]);
+    }
+}
+
+/* Scales and zero points go with their tensor. */
+static bool print_groups(struct app *app, const struct vc_inspection *in)
+{
+    struct line *lines = calloc(in->n_tensors + 1, sizeof(*lines));
+    struct groups groups;
+    bool ok = lines != NULL;
+
+    groups_init(&groups);
+    for (size_t i = 0; ok && i < in->n_tensors; i++) {
+        const struct vc_tensor *tensor = vc_model_tensor(in->model, i);
+        struct group_kind kind;
+        size_t g;
+
+        if ((tensor->companion_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
+             (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
+            continue; /* -v lists them, and the table of parts has what is beside the weights */
+        }
+        kind_of(tensor, &kind);
+        g = groups_add(&groups, i, tensor->name, &kind, false);
+        ok = g != NO_GROUP;
+        if (ok) {
+            lines[g].index = groups.list[g].first;
+            lines[g].n_tensors++;
+            lines[g].bytes += tensor->size_bytes;
+            ok = add_stats(&lines[g], in, i);
+        }
+    }
+    if (ok && groups.n > 0) {
+        ok = print_lines(app, in, &groups, lines);
+    }
+    for (size_t i = 0; i < groups.n; i++) {
+        free(lines[i].own);
+    }
+    groups_release(&groups);
+    free(lines);
+    return ok;
+}
+
+static bool print_tensors(struct app *app, const struct vc_inspection *in)
+{
+    if (app->common.verbose == 0) {
+        return print_groups(app, in);
+    }
+    return in->n_tensors == 0 || print_every(&app->out, in);
+}
+
+bool print_inspection(struct app *app, const struct vc_inspection *in)
+{
+    const struct out *out = &app->out;
+    char n[CELL_BYTES];
+
+    print_head(out, in);
+    print_facts(out, in);
+    if (!print_parts(app, in) || !print_census(out, in) || !print_tensors(app, in)) {
+        return false;
+    }
+    print_tied(app, in);
+    if (in->n_quantized > 0) {
+        fprintf(out->to, "\n  %s of %zu tensors are quantized; vcompress dequantize turns them back\n",
+                fmt_count(n, in->n_quantized), in->n_own);
+    }
+    if (vc_model_layout(in->model) != NULL) {
+        fputs(in->n_quantized > 0 ? "" : "\n", out->to);
+        print_layout(out, vc_model_layout(in->model));
+    }
+    print_estimates(out, in);
+    return true;
+}

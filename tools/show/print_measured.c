@@ -1,0 +1,295 @@
+/* print_measured.c - what the outputs of a model lose, measured with data: tables for pruning, for schemes and for
+ * coupled groups, each with how well the figures from the weights alone predict it.
+ *
+ *     pruned: outputs, %   50 %  70 %  90 %   2:4  answers
+ *     fc1.weight           3.10  8.42  31.0  2.15      6.2
+ *     order agrees by      0.90  0.90  0.70  0.60 */
+#include "tools/show/print_sensitivity.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LINES 40 /* without -v: the worst of more */
+#define MAX_WAYS  32
+
+struct view {
+    struct app *app;
+    const struct vc_sensitivity *s;
+    const struct vc_measured *m;
+    double *scratch; /* one per line of the longest table */
+};
+
+/* ---- cells ---- */
+
+static double relative_of(const struct vc_output_change *change)
+{
+    return change->reason == NULL ? change->relative : (double)NAN;
+}
+
+/* A measured change that is no number any more is worse than any number. */
+static void add_change(struct table *table, const struct vc_output_change *change)
+{
+    double relative = relative_of(change);
+    char buf[CELL_BYTES];
+
+    if (isinf(relative)) {
+        table_add(table, INK_NONE, "inf");
+    } else {
+        table_add(table, isnan(relative) ? INK_DIM : INK_NONE, fmt_relative(buf, relative));
+    }
+}
+
+static void add_answers(struct table *table, const struct vc_output_change *change)
+{
+    char buf[CELL_BYTES] = "-";
+
+    if (change->reason == NULL && isfinite(change->answers)) {
+        snprintf(buf, sizeof(buf), "%.1f", 100 * change->answers);
+    }
+    table_add(table, INK_NONE, buf);
+}
+
+static void add_agreement(struct table *table, double agreement)
+{
+    char buf[CELL_BYTES] = "-";
+
+    if (isfinite(agreement)) {
+        snprintf(buf, sizeof(buf), "%.2f", agreement);
+    }
+    table_add(table, INK_DIM, buf);
+}
+
+/* "int8/group:128" is "g128", as in the tables from the weights alone. */
+static void add_way(struct table *table, const struct vc_sensitivity_way *way)
+{
+    const char *name = strncmp(way->name, "int8/", 5) == 0 ? way->name + 5 : way->name;
+    char buf[CELL_BYTES];
+
+    if (way->kind == VC_SENSITIVITY_MAGNITUDE) {
+        snprintf(buf, sizeof(buf), "%u %%", way->percent);
+    } else if (strncmp(name, "group:", 6) == 0) {
+        snprintf(buf, sizeof(buf), "g%s", name + 6);
+    } else {
+        snprintf(buf, sizeof(buf), "%s", name);
+    }
+    table_add(table, INK_DIM, buf);
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* The least figure of the n in scratch that is shown; lines below it are not. */
+static double shown_from(const struct view *view, size_t n)
+{
+    if (view->app->common.verbose > 0 || n <= MAX_LINES) {
+        return -1;
+    }
+    qsort(view->scratch, n, sizeof(*view->scratch), smaller_first);
+    return view->scratch[n - MAX_LINES];
+}
+
+static bool end_table(const struct view *view, struct table *table, size_t hidden, const char *what)
+{
+    FILE *to = view->app->out.to;
+    bool ok;
+
+    fputc('\n', to);
+    ok = table_print(table, &view->app->out, true);
+    if (hidden > 0) {
+        fprintf(to, "  and %zu more %s, less sensitive (-v lists every one)\n", hidden, what);
+    }
+    return ok;
+}
+
+/* ---- tensors ---- */
+
+/* The columns of a table: numbers of measured ways. */
+struct columns {
+    const char *title;
+    bool schemes;
+    size_t n, answers, judged; /* answers: the way whose share of other answers is told; SIZE_MAX: none */
+    size_t ways[MAX_WAYS];
+};
+
+static struct columns columns_of(const struct view *view, bool schemes)
+{
+    struct columns c = {
+        .title = schemes ? "quantized: outputs, %" : "pruned: outputs, %", .schemes = schemes, .answers = SIZE_MAX};
+
+    for (size_t i = 0; i < view->m->n_ways && c.n < MAX_WAYS; i++) {
+        const struct vc_sensitivity_way *way = &view->s->ways[view->m->ways[i]];
+
+        if ((way->kind == VC_SENSITIVITY_SCHEME) == schemes) {
+            c.judged = strcmp(way->name, "int8/channel") == 0 || c.n == 0 ? i : c.judged;
+            c.answers = way->percent == 90 ? i : c.answers;
+            c.ways[c.n++] = i;
+        }
+    }
+    return c;
+}
+
+static bool print_tensors(const struct view *view, const struct columns *c)
+{
+    static const char align[] = "lrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr";
+    const struct vc_measured *m = view->m;
+    struct table table;
+    size_t hidden = 0;
+    size_t n = 0;
+    double from;
+
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        if (m->tensors[i].changes != NULL) {
+            double x = relative_of(&m->tensors[i].changes[c->judged]);
+
+            view->scratch[n++] = isnan(x) ? 0 : x;
+        }
+    }
+    from = shown_from(view, n);
+    table_init(&table, align);
+    table.n_cols = c->n + 1 + (c->answers != SIZE_MAX ? 1 : 0);
+    table_add(&table, INK_DIM, c->title);
+    for (size_t k = 0; k < c->n; k++) {
+        add_way(&table, &view->s->ways[m->ways[c->ways[k]]]);
+    }
+    if (c->answers != SIZE_MAX) {
+        table_add(&table, INK_DIM, "answers");
+    }
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        const struct vc_measured_tensor *t = &m->tensors[i];
+
+        if (t->changes == NULL) {
+            continue;
+        }
+        if (relative_of(&t->changes[c->judged]) < from) {
+            hidden++;
+            continue;
+        }
+        table_add(&table, INK_NONE, view->s->rows[t->row].name);
+        for (size_t k = 0; k < c->n; k++) {
+            add_change(&table, &t->changes[c->ways[k]]);
+        }
+        if (c->answers != SIZE_MAX) {
+            add_answers(&table, &t->changes[c->answers]);
+        }
+    }
+    table_add(&table, INK_DIM, "order agrees by");
+    for (size_t k = 0; k < c->n; k++) {
+        add_agreement(&table, m->agreement[c->ways[k]]);
+    }
+    if (c->answers != SIZE_MAX) {
+        table_add(&table, INK_DIM, "");
+    }
+    return end_table(view, &table, hidden, "tensors");
+}
+
+/* ---- groups ---- */
+
+static bool print_groups(const struct view *view)
+{
+    const struct vc_measured *m = view->m;
+    struct table table;
+    size_t hidden = 0;
+    size_t n = 0;
+    double from;
+    char buf[CELL_BYTES];
+
+    for (size_t i = 0; i < m->n_groups; i++) {
+        if (m->groups[i].changes != NULL) {
+            view->scratch[n++] = relative_of(&m->groups[i].changes[0]);
+        }
+    }
+    if (n == 0) {
+        return true;
+    }
+    from = shown_from(view, n);
+    table_init(&table, "lrrrrrrrrrrr");
+    table.n_cols = m->n_percents + 3;
+    table_add(&table, INK_DIM, "removed: outputs, %");
+    table_add(&table, INK_DIM, "units");
+    for (size_t k = 0; k < m->n_percents; k++) {
+        snprintf(buf, sizeof(buf), "%u %%", m->percents[k]);
+        table_add(&table, INK_DIM, buf);
+    }
+    table_add(&table, INK_DIM, "answers");
+    for (size_t i = 0; i < m->n_groups; i++) {
+        const struct vc_measured_group *g = &m->groups[i];
+
+        if (g->changes == NULL) {
+            continue;
+        }
+        if (relative_of(&g->changes[0]) < from) {
+            hidden++;
+            continue;
+        }
+        table_add(&table, INK_NONE, g->name);
+        table_add(&table, INK_NONE, fmt_count(buf, g->n_units));
+        for (size_t k = 0; k < m->n_percents; k++) {
+            add_change(&table, &g->changes[k]);
+        }
+        add_answers(&table, &g->changes[m->n_percents - 1]);
+    }
+    table_add(&table, INK_DIM, "order agrees by");
+    table_add(&table, INK_DIM, "");
+    for (size_t k = 0; k < m->n_percents; k++) {
+        add_agreement(&table, m->group_agreement[k]);
+    }
+    table_add(&table, INK_DIM, "");
+    return end_table(view, &table, hidden, "groups");
+}
+
+/* "not in the tables: 1 is an output of the graph": groups whose units stay, and tensors that the graph does not use.
+ */
+static void print_others(const struct view *view)
+{
+    const struct vc_measured *m = view->m;
+    FILE *to = view->app->out.to;
+
+    for (size_t i = 0; i < m->n_tensors; i++) {
+        if (m->tensors[i].reason != NULL) {
+            fputs("  ", to);
+            print_clean(to, view->s->rows[m->tensors[i].row].name);
+            fprintf(to, ": %s\n", m->tensors[i].reason);
+        }
+    }
+    for (size_t i = 0; view->app->common.verbose > 0 && i < m->n_groups; i++) {
+        if (m->groups[i].reason != NULL) {
+            fputs("  ", to);
+            print_clean(to, m->groups[i].name);
+            fprintf(to, ": %s\n", m->groups[i].reason);
+        }
+    }
+}
+
+bool print_measured(struct app *app, const struct vc_sensitivity *s)
+{
+    struct view view = {.app = app, .s = s, .m = s->measured};
+    struct columns pruned;
+    struct columns schemes;
+    char rows[CELL_BYTES];
+    bool ok = true;
+
+    if (view.m == NULL) {
+        return true;
+    }
+    view.scratch = malloc((view.m->n_tensors + view.m->n_groups + 1) * sizeof(*view.scratch));
+    if (view.scratch == NULL) {
+        return false;
+    }
+    fprintf(app->out.to,
+            "\nwith data, %s rows: error of the outputs when that tensor alone changes\n"
+            "answers: of a hundred rows those with another largest output, at 90 %%\n"
+            "order agrees by: Spearman's rank correlation of these figures and those above\n",
+            view.m->n_rows != 0 ? fmt_count(rows, view.m->n_rows) : "all");
+    pruned = columns_of(&view, false);
+    schemes = columns_of(&view, true);
+    ok = print_tensors(&view, &pruned) && print_tensors(&view, &schemes) && print_groups(&view);
+    print_others(&view);
+    free(view.scratch);
+    return ok;
+}

@@ -1,0 +1,238 @@
+/* print_removal.c - the part of a report about groups of rows and columns that were removed together: how many units
+ * each had and has, the scores that decided, and with -v or --dry-run which tensors are coupled and which units go.
+ *
+ * Groups of layers that differ only in their number share a line, with the extremes of their scores. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/convert.h"
+#include "tools/show/group.h"
+
+/* One line: groups that are alike. */
+struct removal_line {
+    size_t first; /* the first of them */
+    struct vc_report_group sum;
+};
+
+static bool is_cut(const struct vc_report_group *group)
+{
+    return group->reason[0] == '\0';
+}
+
+static void add_to(struct removal_line *line, size_t index, const struct vc_report_group *group)
+{
+    struct vc_report_group *sum = &line->sum;
+
+    if (sum->name == NULL) {
+        line->first = index;
+        *sum = *group;
+        return;
+    }
+    sum->removed_min = group->removed_min < sum->removed_min ? group->removed_min : sum->removed_min;
+    sum->removed_max = group->removed_max > sum->removed_max ? group->removed_max : sum->removed_max;
+    sum->kept_min = group->kept_min < sum->kept_min ? group->kept_min : sum->kept_min;
+    sum->kept_max = group->kept_max > sum->kept_max ? group->kept_max : sum->kept_max;
+}
+
+/* "0.12 to 0.55" */
+static char *fmt_range(char *buf, double least, double most)
+{
+    char low[CELL_BYTES];
+    char high[CELL_BYTES];
+
+    (void)snprintf(buf, CELL_BYTES, "%.24s to %.24s", fmt_real(low, least), fmt_real(high, most));
+    return buf;
+}
+
+static void add_cut(struct table *table, const struct out *out, const struct vc_report_group *sum, const char *label)
+{
+    char buf[CELL_BYTES];
+    char n[CELL_BYTES];
+
+    table_add(table, INK_NONE, label);
+    table_add(table, INK_DIM, sum->kind);
+    table_add(table, INK_NONE, fmt_count(n, sum->n_before));
+    table_add(table, INK_DIM, out_arrow(out));
+    table_add(table, INK_GOOD, fmt_count(n, sum->n_after));
+    table_add(table, INK_NONE, sum->scored ? fmt_range(buf, sum->removed_min, sum->removed_max) : "given");
+    table_add(table, INK_NONE, sum->scored ? fmt_range(buf, sum->kept_min, sum->kept_max) : "");
+}
+
+static void print_list(const struct out *out, const char *word, size_t room, const struct vc_report_group *group)
+{
+    size_t used = strlen(word);
+
+    fprintf(out->to, "%s", word);
+    for (size_t i = 0; i < group->n_removed; i++) {
+        size_t last = i;
+        char text[2 * CELL_BYTES];
+        int n;
+
+        while (last + 1 < group->n_removed && group->removed[last + 1] == group->removed[last] + 1) {
+            last++;
+        }
+        n = last == i ? snprintf(text, sizeof(text), "%llu", (unsigned long long)group->removed[i])
+                      : snprintf(text, sizeof(text), "%llu-%llu", (unsigned long long)group->removed[i],
+                                 (unsigned long long)group->removed[last]);
+        if (i != 0 && used + (size_t)n + 1 > room) {
+            fputs(",\n       ", out->to);
+            used = 7;
+        } else if (i != 0) {
+            fputc(',', out->to);
+            used++;
+        }
+        fputs(text, out->to);
+        used += (size_t)n;
+        i = last;
+    }
+    fputc('\n', out->to);
+}
+
+/* The members of a group, a line broken where it is full; with -v the units that go. */
+static void print_members(const struct out *out, const struct vc_report_group *group, bool units)
+{
+    size_t room = (size_t)out->width - 2;
+    size_t used = 4;
+
+    fprintf(out->to, "    %s", out_ink(out, INK_DIM));
+    for (size_t i = 0; i < group->n_members; i++) {
+        size_t n = text_width(group->members[i]);
+
+        if (i != 0 && used + n + 3 > room) {
+            fputs("\n      = ", out->to);
+            used = 8;
+        } else if (i != 0) {
+            fputs(" = ", out->to);
+            used += 3;
+        }
+        print_clean(out->to, group->members[i]);
+        used += n;
+    }
+    fputc('\n', out->to);
+    if (units && group->n_removed != 0) {
+        print_list(out, "    go ", room, group);
+    }
+    fputs(out_ink(out, INK_NONE), out->to);
+}
+
+/* Groups that stay: a line for each reason. */
+static bool print_kept(const struct out *out, const struct vc_report_removal *removal, bool each)
+{
+    struct groups reasons;
+    bool ok = true;
+
+    groups_init(&reasons);
+    for (size_t i = 0; ok && i < removal->n_groups; i++) {
+        if (!is_cut(&removal->groups[i])) {
+            struct group_kind kind;
+
+            group_kind_begin(&kind);
+            group_kind_text(&kind, removal->groups[i].kind);
+            ok = groups_add(&reasons, i, removal->groups[i].reason, &kind, true) != NO_GROUP;
+        }
+    }
+    for (size_t r = 0; ok && r < reasons.n; r++) {
+        const struct vc_report_group *first = &removal->groups[reasons.list[r].first];
+        char n[CELL_BYTES];
+
+        fprintf(out->to, "%s  kept %s group%s of %s: ", r == 0 ? "\n" : "", fmt_count(n, reasons.list[r].count),
+                reasons.list[r].count == 1 ? "" : "s", first->kind);
+        print_clean(out->to, first->reason);
+        fputc('\n', out->to);
+        for (size_t i = 0; each && i < removal->n_groups; i++) {
+            if (strcmp(removal->groups[i].reason, first->reason) == 0 &&
+                strcmp(removal->groups[i].kind, first->kind) == 0) {
+                print_members(out, &removal->groups[i], false);
+            }
+        }
+    }
+    groups_release(&reasons);
+    return ok;
+}
+
+/* One table for the lines. */
+static bool print_lines(const struct out *out, const struct groups *groups, const struct removal_line *lines)
+{
+    static const char *const titles[] = {"group", "units", "", "", "", "removed", "kept"};
+    struct table table;
+
+    table_init(&table, "llrarll");
+    for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (size_t i = 0; i < groups->n; i++) {
+        char *label = group_label(&groups->list[i], out_times(out));
+
+        add_cut(&table, out, &lines[i].sum, label != NULL ? label : "?");
+        free(label);
+    }
+    fputc('\n', out->to);
+    return table_print(&table, out, true);
+}
+
+/* "multiply-adds 1.89 M -> 1.2 M, batch 1, sequence 128" */
+static void print_work(const struct out *out, const struct vc_report_removal *removal)
+{
+    char before[CELL_BYTES];
+    char after[CELL_BYTES];
+
+    if (removal->macs_at == NULL) {
+        return;
+    }
+    fprintf(out->to, "  multiply-adds %s %s %s", fmt_figure(before, removal->macs_before), out_arrow(out),
+            fmt_figure(after, removal->macs_after));
+    if (removal->macs_at[0] != '\0') {
+        fputs(", ", out->to);
+        print_clean(out->to, removal->macs_at);
+    }
+    fputc('\n', out->to);
+}
+
+bool print_removal(struct app *app, const struct vc_report *report)
+{
+    const struct vc_report_removal *removal = report->removal;
+    const struct out *out = &app->out;
+    bool each = app->common.verbose > 0;
+    struct removal_line *lines;
+    struct groups groups;
+    char before[CELL_BYTES];
+    char after[CELL_BYTES];
+    bool ok;
+
+    if (removal == NULL) {
+        return true;
+    }
+    lines = calloc(removal->n_groups + 1, sizeof(*lines));
+    ok = lines != NULL;
+    groups_init(&groups);
+    for (size_t i = 0; ok && i < removal->n_groups; i++) {
+        const struct vc_report_group *group = &removal->groups[i];
+        struct group_kind kind;
+        size_t g;
+
+        if (!is_cut(group)) {
+            continue;
+        }
+        group_kind_begin(&kind);
+        group_kind_text(&kind, group->kind);
+        group_kind_number(&kind, group->n_before);
+        group_kind_number(&kind, group->n_after);
+        g = groups_add(&groups, i, group->name, &kind, each);
+        ok = g != NO_GROUP;
+        if (ok) {
+            add_to(&lines[g], i, group);
+        }
+    }
+    ok = ok && print_lines(out, &groups, lines);
+    for (size_t i = 0; ok && (each || report->dry_run) && i < groups.n; i++) {
+        fputs(i == 0 ? "\n" : "", out->to);
+        print_members(out, &removal->groups[lines[i].first], each);
+    }
+    ok = ok && print_kept(out, removal, each);
+    fprintf(out->to, "\n  parameters %s %s %s\n", fmt_count(before, report->totals.n_params), out_arrow(out),
+            fmt_count(after, report->n_params_after));
+    print_work(out, removal);
+    groups_release(&groups);
+    free(lines);
+    return ok;
+}

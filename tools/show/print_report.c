@@ -1,0 +1,796 @@
+/* print_report.c - the report of a conversion as a table: what changed, what was kept and why, totals.
+ *
+ * Tensors that differ only in their number share a line, with the worst figures of the group; -v lists every one. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/convert.h"
+#include "tools/show/group.h"
+#include "tools/show/print_distill.h"
+
+#define MAX_LINES 40 /* of the table without -v; the smallest groups beyond it share a line */
+
+/* One line of the table: the sums, and the worst, of its tensors. */
+struct line {
+    size_t n_tensors;
+    size_t first; /* row of the first one */
+    uint64_t before, after, zeros, elems, clipped;
+    double sqnr_db, max_abs_error;
+    bool measured, shown;
+};
+
+/* Row number `index`, of those that there are. */
+static struct vc_report_row row_at(const struct vc_report *report, size_t index)
+{
+    struct vc_report_row row = {.name = ""};
+
+    (void)vc_report_get_row(report, index, &row);
+    return row;
+}
+
+/* What tensors must have in common, besides the pattern of their names, to share a line: action, types, scheme, shape.
+ */
+static void kind_of(const struct vc_report_row *row, struct group_kind *kind)
+{
+    group_kind_begin(kind);
+    group_kind_number(kind, (uint64_t)row->action);
+    group_kind_number(kind, (uint64_t)row->dtype_before);
+    group_kind_number(kind, (uint64_t)row->dtype_after);
+    group_kind_text(kind, row->scheme);
+    for (size_t i = 0; i + 1 < row->n_steps; i++) {
+        group_kind_text(kind, row->steps[i].scheme);
+    }
+    for (unsigned i = 0; i < row->n_dims; i++) {
+        group_kind_number(kind, row->shape[i]);
+    }
+}
+
+static void add_row(struct line *line, size_t index, const struct vc_report_row *row)
+{
+    if (line->n_tensors == 0) {
+        *line = (struct line){.first = index, .sqnr_db = (double)INFINITY};
+    }
+    line->n_tensors++;
+    line->before += row->bytes_before;
+    line->after += row->bytes_after;
+    line->elems += row->n_elems;
+    if (row->measured) {
+        line->measured = true;
+        line->zeros += row->zeros_after;
+        line->clipped += row->clipped;
+        line->sqnr_db = row->sqnr_db < line->sqnr_db ? row->sqnr_db : line->sqnr_db;
+        line->max_abs_error = row->max_abs_error > line->max_abs_error ? row->max_abs_error : line->max_abs_error;
+    }
+}
+
+static bool changed(const struct vc_report_row *row)
+{
+    return row->action != VC_ACTION_KEPT && row->action != VC_ACTION_DROPPED && row->action != VC_ACTION_TIED;
+}
+
+/* What became of a row, in a word. */
+static const char *fate(const struct vc_report_row *row)
+{
+    return row->action == VC_ACTION_DROPPED ? "dropped"
+           : row->action == VC_ACTION_TIED  ? "tied"
+           : row->action == VC_ACTION_KEPT  ? "kept"
+                                            : row->scheme;
+}
+
+static bool same_fate(const struct vc_report_row *a, const struct vc_report_row *b)
+{
+    return a->action == b->action && strcmp(fate(a), fate(b)) == 0 && strcmp(a->reason, b->reason) == 0;
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* ---- first line ---- */
+
+static void print_input(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_totals *totals = &report->totals;
+    char n[CELL_BYTES];
+    char params[CELL_BYTES];
+    char size[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, report->input);
+    fprintf(out->to, "%s: %s, %s tensor%s, %s parameter%s, %s (%s)\n", out_ink(out, INK_NONE), report->input_format,
+            fmt_count(n, totals->n_tensors), plural(totals->n_tensors), fmt_count(params, totals->n_params),
+            plural(totals->n_params), fmt_size(size, out, totals->file_before),
+            report->input_compressed ? "deflated" : "stored");
+}
+
+/* ---- what changed ---- */
+
+/* Which columns the table has. */
+struct view {
+    const struct out *out;
+    const struct vc_report *report;
+    bool measured, verbose;
+    bool zeros;    /* something was pruned: the share of zeros is shown without -v, too */
+    bool one_type; /* every line has the same type and room is short: it is said once, above the table */
+};
+
+static void add_figures(struct table *table, const struct view *view, const struct line *line)
+{
+    const struct out *out = view->out;
+    char buf[CELL_BYTES];
+
+    table_add(table, INK_NONE, fmt_size(buf, out, line->before));
+    table_add(table, INK_DIM, out_arrow(out));
+    table_add(table, INK_NONE, fmt_size(buf, out, line->after));
+    table_add(table, line->after < line->before ? INK_GOOD : INK_NONE, fmt_ratio(buf, out, line->before, line->after));
+    if (view->measured) {
+        table_add(table, INK_NONE, line->measured ? fmt_db(buf, line->sqnr_db) : "");
+    }
+    if (view->measured && view->verbose) {
+        table_add(table, INK_NONE, line->measured ? fmt_real(buf, line->max_abs_error) : "");
+    }
+    if (view->measured && (view->verbose || view->zeros)) {
+        table_add(table, INK_NONE, line->measured ? fmt_percent(buf, (double)line->zeros, (double)line->elems) : "");
+    }
+    if (view->measured && view->verbose) {
+        table_add(table, line->clipped != 0 ? INK_WARN : INK_NONE, line->measured ? fmt_count(buf, line->clipped) : "");
+    }
+}
+
+#define TYPE_BYTES (CELL_BYTES * 2)
+
+/* "f32 -> int8/channel"; after several passes "f32 -> 50% -> int8/channel" */
+static char *fmt_type(char *buf, const struct out *out, const struct vc_report_row *row)
+{
+    size_t n = (size_t)snprintf(buf, TYPE_BYTES, "%s", vc_dtype_name(row->dtype_before));
+
+    for (size_t i = 0; i + 1 < row->n_steps && n < TYPE_BYTES; i++) {
+        n += (size_t)snprintf(buf + n, TYPE_BYTES - n, " %s %.40s", out_arrow(out), row->steps[i].scheme);
+    }
+    if (n < TYPE_BYTES) {
+        snprintf(buf + n, TYPE_BYTES - n, " %s %.60s", out_arrow(out),
+                 row->scheme[0] != '\0' ? row->scheme : vc_dtype_name(row->dtype_after));
+    }
+    return buf;
+}
+
+/* What earlier passes did is the same. */
+static bool same_steps(const struct vc_report_row *a, const struct vc_report_row *b)
+{
+    bool same = a->n_steps == b->n_steps && strcmp(a->scheme, b->scheme) == 0;
+
+    for (size_t i = 0; same && i < a->n_steps; i++) {
+        same = strcmp(a->steps[i].scheme, b->steps[i].scheme) == 0;
+    }
+    return same;
+}
+
+static void add_line(struct table *table, const struct view *view, const struct line *line, const char *label)
+{
+    const struct vc_report_row row = row_at(view->report, line->first);
+    char type[TYPE_BYTES];
+    char shape[CELL_BYTES];
+
+    table_add(table, INK_NONE, label);
+    table_add(table, INK_NONE, fmt_shape(shape, view->out, row.n_dims, row.shape));
+    if (!view->one_type) {
+        table_add(table, INK_NONE, fmt_type(type, view->out, &row));
+    }
+    add_figures(table, view, line);
+}
+
+static void begin_table(struct table *table, const struct view *view)
+{
+    static const char *const titles[] = {"tensor", "shape", "type", "size", "", "", "ratio"};
+    static const char *const aligns[2][4] = {{"lllrarr", "lllrarrr", "lllrarrrr", "lllrarrrrrr"},
+                                             {"llrarr", "llrarrr", "llrarrrr", "llrarrrrrr"}};
+    size_t n = sizeof(titles) / sizeof(titles[0]);
+
+    table_init(table, aligns[view->one_type][!view->measured ? 0 : view->verbose ? 3 : view->zeros ? 2 : 1]);
+    for (size_t i = 0; i < n; i++) {
+        if (i != 2 || !view->one_type) {
+            table_add(table, INK_DIM, titles[i]);
+        }
+    }
+    if (view->measured) {
+        table_add(table, INK_DIM, "SQNR");
+    }
+    if (view->measured && view->verbose) {
+        table_add(table, INK_DIM, "max error");
+    }
+    if (view->measured && (view->verbose || view->zeros)) {
+        table_add(table, INK_DIM, "zeros");
+    }
+    if (view->measured && view->verbose) {
+        table_add(table, INK_DIM, "clipped");
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct line *x = *(const struct line *const *)a;
+    const struct line *y = *(const struct line *const *)b;
+
+    if (x->before != y->before) {
+        return x->before < y->before ? 1 : -1;
+    }
+    return x < y ? -1 : x > y;
+}
+
+/* Marks the lines to show: all of them, or the largest and the one with the worst tensor. False: no memory. */
+static bool choose_lines(struct line *lines, size_t n, size_t worst, bool all)
+{
+    const struct line **order;
+
+    for (size_t i = 0; i < n; i++) {
+        lines[i].shown = all || n <= MAX_LINES;
+    }
+    if (all || n <= MAX_LINES) {
+        return true;
+    }
+    order = malloc(n * sizeof(*order));
+    if (order == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < n; i++) {
+        order[i] = &lines[i];
+    }
+    qsort(order, n, sizeof(*order), by_size);
+    for (size_t i = 0; i < MAX_LINES - 2; i++) {
+        lines[order[i] - lines].shown = true;
+    }
+    free(order);
+    if (worst < n) {
+        lines[worst].shown = true;
+    }
+    return true;
+}
+
+/* The line of all that are not shown. */
+static void add_rest(struct table *table, const struct view *view, const struct line *lines, size_t n)
+{
+    struct line rest = {.sqnr_db = (double)INFINITY};
+    char label[CELL_BYTES];
+
+    for (size_t i = 0; i < n; i++) {
+        if (!lines[i].shown) {
+            rest.n_tensors += lines[i].n_tensors;
+            rest.before += lines[i].before;
+            rest.after += lines[i].after;
+            rest.measured = rest.measured || lines[i].measured;
+            rest.zeros += lines[i].zeros;
+            rest.elems += lines[i].elems;
+            rest.sqnr_db = lines[i].sqnr_db < rest.sqnr_db ? lines[i].sqnr_db : rest.sqnr_db;
+        }
+    }
+    if (rest.n_tensors == 0) {
+        return;
+    }
+    snprintf(label, sizeof(label), "%zu smaller (see -v)", rest.n_tensors);
+    table_add(table, INK_DIM, label);
+    table_add(table, INK_NONE, "");
+    if (!view->one_type) {
+        table_add(table, INK_NONE, "");
+    }
+    add_figures(table, view, &rest);
+}
+
+#define FIGURES_WIDTH 74 /* of everything but the names */
+
+/* The column of types is left out, and said once above the table, when all are the same and the names would not fit
+ * otherwise. */
+static bool drop_type(const struct view *view, const struct groups *groups, const struct line *lines)
+{
+    const struct vc_report_row first = row_at(view->report, lines[0].first);
+    size_t longest = 0;
+
+    for (size_t i = 0; i < groups->n; i++) {
+        const struct vc_report_row row = row_at(view->report, lines[i].first);
+        size_t width = text_width(groups->list[i].pattern) + (groups->list[i].count > 1 ? 4 : 0);
+
+        longest = lines[i].shown && width > longest ? width : longest;
+        if (row.dtype_before != first.dtype_before || row.dtype_after != first.dtype_after ||
+            !same_steps(&row, &first)) {
+            return false;
+        }
+    }
+    return longest + FIGURES_WIDTH > (size_t)view->out->width;
+}
+
+static bool print_lines(struct app *app, const struct groups *groups, struct line *lines, size_t worst,
+                        const struct view *as)
+{
+    const struct out *out = &app->out;
+    struct view view = *as;
+    struct table table;
+    char type[TYPE_BYTES];
+
+    if (groups->n == 0) {
+        return true;
+    }
+    if (!choose_lines(lines, groups->n, worst, view.verbose)) {
+        return false;
+    }
+    view.one_type = !view.verbose && drop_type(&view, groups, lines);
+    if (view.one_type) {
+        const struct vc_report_row row = row_at(view.report, lines[0].first);
+
+        fprintf(out->to, "  %s\n", fmt_type(type, out, &row));
+    }
+    fputc('\n', out->to);
+    begin_table(&table, &view);
+    for (size_t i = 0; i < groups->n; i++) {
+        char *label = lines[i].shown ? group_label(&groups->list[i], out_times(out)) : NULL;
+
+        if (lines[i].shown) {
+            add_line(&table, &view, &lines[i], label != NULL ? label : "?");
+        }
+        free(label);
+    }
+    add_rest(&table, &view, lines, groups->n);
+    return table_print(&table, out, !view.verbose);
+}
+
+static bool print_changed(struct app *app, const struct vc_report *report)
+{
+    struct view view = {
+        .out = &app->out, .report = report, .verbose = app->common.verbose > 0, .zeros = report->pruning != NULL};
+    struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
+    struct groups groups;
+    size_t worst = NO_GROUP;
+    bool ok = lines != NULL;
+
+    groups_init(&groups);
+    for (size_t i = 0; ok && report->totals.n_changed > 0 && i < report->n_rows; i++) {
+        const struct vc_report_row row = row_at(report, i);
+        struct group_kind kind;
+        size_t g;
+
+        if (!changed(&row)) {
+            continue;
+        }
+        kind_of(&row, &kind);
+        g = view.verbose ? groups_add_alone(&groups, i, row.name) : groups_add(&groups, i, row.name, &kind, false);
+        if (g == NO_GROUP) {
+            ok = false;
+            break;
+        }
+        add_row(&lines[g], i, &row);
+        view.measured = view.measured || row.measured;
+        worst = i == report->totals.worst ? g : worst;
+    }
+    ok = ok && print_lines(app, &groups, lines, worst, &view);
+    groups_release(&groups);
+    free(lines);
+    return ok;
+}
+
+/* ---- reasons: of what was kept, and of what changed where there is something to say ---- */
+
+/* "a.weight, b.* x24, ..." in one line of at most `room` columns. */
+static bool print_names(const struct out *out, const struct vc_report *report, const struct vc_report_row *like,
+                        size_t room)
+{
+    struct groups groups;
+    size_t used = 0;
+    bool ok = true;
+
+    groups_init(&groups);
+    for (size_t i = 0; ok && i < report->n_rows; i++) {
+        const struct vc_report_row row = row_at(report, i);
+
+        if (same_fate(&row, like)) {
+            ok = groups_add(&groups, i, row.name, NULL, false) != NO_GROUP;
+        }
+    }
+    for (size_t i = 0; ok && i < groups.n; i++) {
+        char *label = group_label(&groups.list[i], out_times(out));
+        char *clean = label != NULL ? text_clean(label) : NULL;
+        size_t width = clean != NULL ? text_width(clean) : 0;
+
+        ok = clean != NULL;
+        if (ok && i > 0 && used + width + 2 + (i + 1 < groups.n ? 12 : 0) > room) {
+            fprintf(out->to, ", %zu more", groups.n - i);
+            i = groups.n;
+        } else if (ok) {
+            fprintf(out->to, "%s%s", i > 0 ? ", " : "", clean);
+            used += width + (i > 0 ? 2 : 0);
+        }
+        free(clean);
+        free(label);
+    }
+    groups_release(&groups);
+    return ok;
+}
+
+static bool print_reason(const struct out *out, const struct vc_report *report, const struct line *line)
+{
+    const struct vc_report_row row = row_at(report, line->first);
+    char n[CELL_BYTES];
+    char size[CELL_BYTES];
+    bool ok;
+
+    fmt_count(n, line->n_tensors);
+    fmt_size(size, out, line->before);
+    fprintf(out->to, "  %s %s tensor%s, %s: ", fate(&row), n, plural(line->n_tensors), size);
+    print_clean(out->to, row.reason[0] != '\0' ? row.reason : "nothing to do");
+    fprintf(out->to, "%s\n    ", out_ink(out, INK_DIM));
+    ok = print_names(out, report, &row, (size_t)out->width - 6);
+    fprintf(out->to, "%s\n", out_ink(out, INK_NONE));
+    return ok;
+}
+
+/* Whether a reason is printed for the row, in the list of those that changed or of the others. */
+static bool is_listed(const struct vc_report_row *row, bool of_changed)
+{
+    return changed(row) == of_changed && (!of_changed || row->reason[0] != '\0');
+}
+
+static bool print_each_reason(const struct out *out, const struct vc_report *report, bool of_changed)
+{
+    struct table table;
+    char buf[CELL_BYTES];
+
+    table_init(&table, "lllrl");
+    for (size_t i = 0; i < report->n_rows; i++) {
+        const struct vc_report_row row = row_at(report, i);
+
+        if (is_listed(&row, of_changed)) {
+            bool kept = row.action == VC_ACTION_KEPT || of_changed;
+            char reason[CELL_BYTES * 5];
+
+            snprintf(reason, sizeof(reason), "%s%s%.300s", kept ? "" : fate(&row), kept ? "" : ": ", row.reason);
+            table_add(&table, INK_NONE, row.name);
+            table_add(&table, INK_NONE, fmt_shape(buf, out, row.n_dims, row.shape));
+            table_add(&table, INK_NONE, of_changed ? row.scheme : vc_dtype_name(row.dtype_before));
+            table_add(&table, INK_NONE, fmt_size(buf, out, of_changed ? row.bytes_after : row.bytes_before));
+            table_add(&table, INK_DIM, reason);
+        }
+    }
+    if (table.n_cells > 0) {
+        fputs(of_changed ? "\n  why\n" : "\n  kept\n", out->to);
+    }
+    return table_print(&table, out, false);
+}
+
+/* A line for every reason, with the names of its tensors. */
+static bool print_reasons(struct app *app, const struct vc_report *report, bool of_changed)
+{
+    struct line *lines = calloc(report->n_rows + 1, sizeof(*lines));
+    struct groups reasons;
+    bool ok = lines != NULL;
+
+    groups_init(&reasons);
+    for (size_t i = 0; ok && i < report->n_rows; i++) {
+        const struct vc_report_row row = row_at(report, i);
+
+        if (is_listed(&row, of_changed)) {
+            struct group_kind kind;
+            size_t g;
+
+            group_kind_begin(&kind);
+            group_kind_text(&kind, fate(&row));
+            g = groups_add(&reasons, i, row.reason, &kind, true);
+            ok = g != NO_GROUP;
+            if (ok) {
+                add_row(&lines[g], i, &row);
+            }
+        }
+    }
+    for (size_t i = 0; ok && i < reasons.n; i++) {
+        fputs(i == 0 ? "\n" : "", app->out.to);
+        ok = print_reason(&app->out, report, &lines[i]);
+    }
+    groups_release(&reasons);
+    free(lines);
+    return ok;
+}
+
+/* Of what changed, or of the others. */
+static bool print_why(struct app *app, const struct vc_report *report, bool of_changed)
+{
+    if (of_changed && report->totals.n_changed == 0) {
+        return true;
+    }
+    return app->common.verbose > 0 ? print_each_reason(&app->out, report, of_changed)
+                                   : print_reasons(app, report, of_changed);
+}
+
+/* ---- totals ---- */
+
+static void add_total(struct table *table, const struct out *out, const char *label, uint64_t before, uint64_t after,
+                      const char *note)
+{
+    char buf[CELL_BYTES];
+
+    table_add(table, INK_BOLD, label);
+    table_add(table, INK_NONE, label[0] != '\0' ? fmt_size(buf, out, before) : "");
+    table_add(table, INK_DIM, out_arrow(out));
+    table_add(table, INK_NONE, fmt_size(buf, out, after));
+    table_add(table, after < before ? INK_GOOD : INK_NONE,
+              before > 0 && after == 0 ? "left out" : fmt_change(buf, out, before, after));
+    table_add(table, INK_NONE, note);
+}
+
+/* Pruned weights are in the output, which does not make zeros small. */
+static bool zeros_stored(const struct vc_report *report)
+{
+    return report->pruning != NULL && report->totals.file_after >= report->totals.host_after;
+}
+
+/* The line of one output; which one is said where there are several. */
+static void add_file(struct table *table, const struct out *out, const struct vc_report *report, size_t index)
+{
+    const struct vc_report_output *output = &report->outputs[index];
+    const char *label = index == 0 ? "file" : "";
+    const char *name = report->n_outputs > 1   ? output->path
+                       : !zeros_stored(report) ? ""
+                       : strcmp(output->format, "npz") == 0
+                           ? "zeros take their full size when stored; --deflate makes them small"
+                           : "zeros take their full size in this format";
+    char before[CELL_BYTES];
+
+    if (output->file_bytes != 0) {
+        add_total(table, out, label, report->totals.file_before, output->file_bytes, name);
+        return;
+    }
+    table_add(table, INK_BOLD, label);
+    table_add(table, INK_NONE, index == 0 ? fmt_size(before, out, report->totals.file_before) : "");
+    table_add(table, INK_NONE, out_arrow(out));
+    table_add(table, INK_NONE, "?");
+    table_add(table, INK_NONE, "known after the run: deflated");
+    table_add(table, INK_NONE, name);
+}
+
+static bool print_totals(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_totals *totals = &report->totals;
+    const struct vc_report_pruning *pruning = report->pruning;
+    struct table table;
+    char note[CELL_BYTES * 2];
+    char db[CELL_BYTES];
+
+    table_init(&table, "lrarll");
+    for (size_t i = 0; i < report->n_outputs; i++) {
+        add_file(&table, out, report, i);
+    }
+    snprintf(note, sizeof(note), "%.2f bits/weight%s%s", totals->bits_per_weight, totals->measured ? ", SQNR " : "",
+             totals->measured ? fmt_db(db, totals->sqnr_db) : "");
+    add_total(&table, out, "host", totals->host_before, totals->host_after, totals->n_params > 0 ? note : "");
+    if (totals->device_native == totals->device_dequantized) {
+        add_total(&table, out, "device", totals->host_before, totals->device_native,
+                  pruning != NULL ? "with dense kernels: zeros save nothing" : "");
+    } else {
+        add_total(&table, out, "device", totals->host_before, totals->device_native,
+                  "with kernels that compute on the codes");
+        add_total(&table, out, "", totals->host_before, totals->device_dequantized, "with a loader that dequantizes");
+    }
+    if (pruning != NULL && pruning->n_sparse_2_4 > 0) {
+        snprintf(note, sizeof(note), "with kernels for 2:4 sparsity (TensorRT, cuSPARSELt): %s layer%s qualif%s",
+                 fmt_count(db, pruning->n_sparse_2_4), plural(pruning->n_sparse_2_4),
+                 pruning->n_sparse_2_4 == 1 ? "ies" : "y");
+        add_total(&table, out, "", totals->host_before, pruning->device_sparse_2_4, note);
+    }
+    if (totals->optimizer_before > 0) {
+        add_total(&table, out, "optimizer", totals->optimizer_before, totals->optimizer_after,
+                  totals->optimizer_after > 0 ? "part of host; --drop optimizer leaves it out" : "");
+    }
+    if (totals->other_before > 0) {
+        add_total(&table, out, "other", totals->other_before, totals->other_after,
+                  totals->other_after > 0 ? "part of host; --drop other leaves it out" : "");
+    }
+    fputc('\n', out->to);
+    return table_print(&table, out, false);
+}
+
+/* How many zeros there are, and what their places and the other values take at least when nothing but zeros is
+ * compressed. */
+static void print_zeros(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_pruning *pruning = report->pruning;
+    char n[CELL_BYTES];
+    char all[CELL_BYTES];
+
+    if (pruning == NULL || !pruning->measured) {
+        return;
+    }
+    fprintf(out->to, "  zeros: %s of %s pruned weights (%.2f %%", fmt_count(n, pruning->zeros_after),
+            fmt_count(all, pruning->n_weights), 100.0 * pruning->sparsity);
+    fprintf(out->to, "; %s before), %.2f %% of all weights\n", fmt_count(n, pruning->zeros_before),
+            100.0 * pruning->model_sparsity);
+    fprintf(out->to, "  mask and values: %s, of the mask its entropy, of the other values all bits%s\n",
+            fmt_size(n, out, pruning->mask_and_values),
+            zeros_stored(report) && strcmp(report->output_format, "npz") == 0
+                ? "; with --deflate about that, rather more"
+                : "");
+    if (pruning->n_pattern != 0) {
+        fprintf(out->to, "  pattern: %u:%u in all %s groups of ", pruning->pattern_keep, pruning->pattern_group,
+                fmt_count(n, pruning->n_groups));
+        fprintf(out->to, "%s tensor%s, checked in the masks that were applied\n", fmt_count(n, pruning->n_pattern),
+                plural(pruning->n_pattern));
+    }
+    if (pruning->masks != NULL) {
+        fprintf(out->to, "  masks: %s for %s of weights, 1 : %.1f\n", fmt_size(n, out, pruning->mask_bytes),
+                fmt_size(all, out, pruning->pruned_bytes), (double)pruning->pruned_bytes / (double)pruning->mask_bytes);
+    }
+}
+
+/* "8, 9, 11 to 14": runs of three and more as ranges. */
+static void print_numbers(const struct out *out, const uint64_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t end = i + 1;
+
+        while (end < n && numbers[end] == numbers[end - 1] + 1) {
+            end++;
+        }
+        end = end - i < 3 ? i + 1 : end;
+        fprintf(out->to, "%s%llu", i == 0 ? "" : ", ", (unsigned long long)numbers[i]);
+        if (end > i + 1) {
+            fprintf(out->to, " to %llu", (unsigned long long)numbers[end - 1]);
+        }
+        i = end;
+    }
+}
+
+/* Which layers are left out, and what of the parameters is left. */
+static void print_layers(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_layers *layers = report->layers;
+    char before[CELL_BYTES];
+    char after[CELL_BYTES];
+
+    if (layers == NULL) {
+        return;
+    }
+    fputs("  layers: ", out->to);
+    print_clean(out->to, layers->list);
+    fprintf(out->to, " %s %s %s, without ", fmt_count(before, layers->before), out_arrow(out),
+            fmt_count(after, layers->after));
+    print_numbers(out, layers->left_out, layers->n_left_out);
+    fprintf(out->to, "; parameters %s %s %s\n", fmt_count(before, report->totals.n_params), out_arrow(out),
+            fmt_count(after, report->n_params_after));
+}
+
+static void print_facts(const struct out *out, const struct vc_report *report)
+{
+    const struct vc_report_totals *totals = &report->totals;
+    uint64_t nonfinite = 0;
+    uint64_t clipped = 0;
+    char buf[CELL_BYTES];
+
+    for (size_t i = 0; totals->measured && i < report->n_rows; i++) {
+        const struct vc_report_row row = row_at(report, i);
+
+        nonfinite += row.measured ? row.nonfinite : 0;
+        clipped += row.measured ? row.clipped : 0;
+    }
+    print_layers(out, report);
+    if (totals->scale_bytes > 0) {
+        fprintf(out->to, "  scales are %s of the output\n",
+                fmt_percent(buf, (double)totals->scale_bytes, (double)totals->host_after));
+    }
+    if (totals->measured && totals->worst < report->n_rows) {
+        const struct vc_report_row row = row_at(report, totals->worst);
+
+        fputs("  worst tensor ", out->to);
+        print_clean(out->to, row.name);
+        fprintf(out->to, ": %s", fmt_db(buf, row.sqnr_db));
+        fprintf(out->to, ", max error %s\n", fmt_real(buf, row.max_abs_error));
+    }
+    if (nonfinite > 0) {
+        fprintf(out->to, "  %sreplaced %s NaN or Inf%s\n", out_ink(out, INK_WARN), fmt_count(buf, nonfinite),
+                out_ink(out, INK_NONE));
+    }
+    if (clipped > 0) {
+        fprintf(out->to, "  %s%s value%s beyond the range of the target%s\n", out_ink(out, INK_WARN),
+                fmt_count(buf, clipped), plural(clipped), out_ink(out, INK_NONE));
+    }
+}
+
+/* How quantized weights lie in the outputs, and what loads them; outputs that are alike are said once. */
+static void print_layouts(const struct out *out, const struct vc_report *report)
+{
+    for (size_t i = 0; report->layouts != NULL && i < report->n_outputs; i++) {
+        const struct vc_layout *layout = report->layouts[i];
+        bool said = layout == NULL;
+
+        for (size_t k = 0; !said && k < i; k++) {
+            said = report->layouts[k] != NULL && strcmp(report->layouts[k]->name, layout->name) == 0 &&
+                   strcmp(report->layouts[k]->loader, layout->loader) == 0;
+        }
+        if (!said) {
+            print_layout(out, layout);
+        }
+    }
+}
+
+static void print_notes(const struct out *out, const struct vc_report *report)
+{
+    for (size_t i = 0; i < report->n_notes; i++) {
+        fprintf(out->to, "%snote: %s", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
+        print_clean(out->to, report->notes[i].text);
+        fputc('\n', out->to);
+    }
+}
+
+/* ---- last line ---- */
+
+static void print_path(const struct out *out, const char *path)
+{
+    print_clean(out->to, path[0] == '\0' ? "nothing" : strcmp(path, "-") == 0 ? "standard output" : path);
+}
+
+static void print_outcome(struct app *app, const struct vc_report *report)
+{
+    const struct out *out = &app->out;
+    char buf[CELL_BYTES];
+
+    if (report->gate_missed != NULL && report->gate_missed[0] != '\0') {
+        fprintf(out->to, "%swrote nothing:%s ", out_ink(out, INK_BAD), out_ink(out, INK_NONE));
+        print_clean(out->to, report->gate_missed);
+        fputc('\n', out->to);
+        return;
+    }
+    fputs(report->dry_run ? "would write " : "wrote ", out->to);
+    for (size_t i = 0; i < report->n_outputs; i++) {
+        fputs(i == 0 ? "" : i + 1 < report->n_outputs ? ", " : " and ", out->to);
+        print_path(out, report->outputs[i].path);
+    }
+    if (!report->dry_run && report->device != NULL && report->device[0] != '\0') {
+        fprintf(out->to, " in %.2f s: %s, %u thread%s", report->seconds, report->device, report->threads,
+                plural(report->threads));
+        if (report->peak_rss_bytes > 0) {
+            fprintf(out->to, ", peak %s", fmt_size(buf, out, report->peak_rss_bytes));
+        }
+    }
+    fputc('\n', out->to);
+}
+
+/* --digest: lines that `sha256sum --check` takes. */
+void print_digests(const struct out *out, const struct vc_report *report)
+{
+    for (size_t i = 0; i < report->n_files; i++) {
+        fprintf(out->to, "%s  ", report->files[i].sha256);
+        print_clean(out->to, report->files[i].path);
+        fputc('\n', out->to);
+    }
+}
+
+/* What passes trained. */
+static bool print_distillations(struct app *app, const struct vc_report *report)
+{
+    bool printed = true;
+
+    for (size_t i = 0; printed && i < report->n_distillations; i++) {
+        const struct vc_distillation *d = report->distillations[i];
+        const struct vc_distill_options *o = d->options;
+        const struct vc_model *teacher = o->teacher.weights != NULL ? o->teacher.weights
+                                         : o->n_logits != 0         ? o->logits[0]
+                                                                    : NULL;
+
+        fputc('\n', app->out.to);
+        printed = print_distillation(app, o, teacher != NULL ? vc_model_path(teacher) : NULL,
+                                     vc_model_path(o->student.weights), d);
+    }
+    return printed;
+}
+
+bool print_report(struct app *app, const struct vc_report *report)
+{
+    print_input(&app->out, report);
+    if (!print_changed(app, report) || !print_why(app, report, true) || !print_why(app, report, false) ||
+        !print_removal(app, report) || !print_distillations(app, report) || !print_totals(&app->out, report)) {
+        return false;
+    }
+    print_targets(app, report);
+    print_zeros(&app->out, report);
+    print_facts(&app->out, report);
+    print_layouts(&app->out, report);
+    print_notes(&app->out, report);
+    print_outcome(app, report);
+    print_digests(&app->out, report);
+    return true;
+}

@@ -1,0 +1,435 @@
+/* print_sensitivity.c - the report of vcompress sensitivity as tables that fit into 80 columns: what pruning does, with
+ * a curve in letters, and what each scheme does.
+ *
+ *     fc1.weight      ▁▂▂▃▄▄▅▆▇█    15.6   27.3   43.1   71.0    33.8
+ *     fc1.weight      .::-=+*#%@    15.6   27.3   43.1   71.0    33.8     where the locale has no UTF-8 */
+#include "tools/show/print_sensitivity.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/show/group.h"
+
+#define MAX_LINES                                                                                         \
+    40 /* without -v: tensors that differ in their number alone share two lines if there are more, and of \
+          these lines the worst are shown */
+#define MAX_WAYS 32
+
+/* A line: one tensor, or all that differ in their number alone. */
+struct line {
+    size_t *members; /* rows */
+    size_t n, room;
+};
+
+/* What both tables have in common. */
+struct view {
+    struct app *app;
+    const struct vc_sensitivity *s;
+    struct groups groups;
+    struct line *lines; /* one per group */
+    double *scratch;    /* one per row */
+};
+
+char *fmt_relative(char *buf, double relative)
+{
+    double percent = 100.0 * relative;
+
+    if (!isfinite(percent)) {
+        snprintf(buf, CELL_BYTES, "-");
+    } else if (percent == 0.0) {
+        snprintf(buf, CELL_BYTES, "0");
+    } else if (percent < 0.005) {
+        snprintf(buf, CELL_BYTES, "<0.01");
+    } else {
+        snprintf(buf, CELL_BYTES, percent < 9.995 ? "%.2f" : "%.1f", percent);
+    }
+    return buf;
+}
+
+/* ---- lines ---- */
+
+static bool add_member(struct line *line, size_t row)
+{
+    if (line->n == line->room) {
+        size_t room = line->room == 0 ? 4 : 2 * line->room;
+        size_t *members = realloc(line->members, room * sizeof(*members));
+
+        if (members == NULL) {
+            return false;
+        }
+        line->members = members;
+        line->room = room;
+    }
+    line->members[line->n++] = row;
+    return true;
+}
+
+static bool make_lines(struct view *view)
+{
+    const struct vc_sensitivity *s = view->s;
+    bool apart = view->app->common.verbose > 0 || s->n_measured <= MAX_LINES;
+
+    groups_init(&view->groups);
+    view->lines = calloc(s->n_rows + 1, sizeof(*view->lines));
+    view->scratch = malloc((s->n_rows + 1) * sizeof(*view->scratch));
+    if (view->lines == NULL || view->scratch == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < s->n_rows; i++) {
+        size_t g;
+
+        if (s->rows[i].errors == NULL) {
+            continue;
+        }
+        g = groups_add(&view->groups, i, s->rows[i].name, NULL, apart);
+        if (g == NO_GROUP || !add_member(&view->lines[g], i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void free_lines(struct view *view)
+{
+    for (size_t i = 0; view->lines != NULL && i < view->groups.n; i++) {
+        free(view->lines[i].members);
+    }
+    free(view->lines);
+    free(view->scratch);
+    groups_release(&view->groups);
+}
+
+/* The error of one row, NaN where there is none. */
+static double error_of(const struct vc_sensitivity *s, size_t row, size_t way)
+{
+    const struct vc_sensitivity_error *error = &s->rows[row].errors[way];
+
+    return error->reason == NULL ? error->relative : (double)NAN;
+}
+
+static int smaller_first(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Over the members that have one. */
+static double median_of(const struct view *view, const struct line *line, size_t way)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < line->n; i++) {
+        view->scratch[n] = error_of(view->s, line->members[i], way);
+        n += isfinite(view->scratch[n]) ? 1 : 0;
+    }
+    if (n == 0) {
+        return (double)NAN;
+    }
+    qsort(view->scratch, n, sizeof(*view->scratch), smaller_first);
+    return n % 2 != 0 ? view->scratch[n / 2] : (view->scratch[n / 2 - 1] + view->scratch[n / 2]) / 2;
+}
+
+static size_t worst_of(const struct vc_sensitivity *s, const struct line *line, size_t way)
+{
+    size_t worst = line->members[0];
+
+    for (size_t i = 1; i < line->n; i++) {
+        double error = error_of(s, line->members[i], way);
+
+        if (!isnan(error) && !(error <= error_of(s, worst, way))) {
+            worst = line->members[i];
+        }
+    }
+    return worst;
+}
+
+/* ---- the tables ---- */
+
+/* The ways of one table, and how it shows them. */
+struct columns {
+    const char *title;
+    bool schemes;
+    size_t judged; /* the way that says what is worst */
+    size_t n;
+    size_t ways[MAX_WAYS];
+};
+
+static size_t find_way(const struct vc_sensitivity *s, const char *name)
+{
+    size_t i = 0;
+
+    while (i + 1 < s->n_ways && strcmp(s->ways[i].name, name) != 0) {
+        i++;
+    }
+    return i;
+}
+
+/* A cell for each sparsity: eighths of a full error. */
+static void fmt_curve(char *buf, const struct out *out, const struct vc_sensitivity *s, const double *errors)
+{
+    static const char *const blocks[] = {
+        "\xe2\x96\x81", "\xe2\x96\x82", "\xe2\x96\x83", "\xe2\x96\x84",
+        "\xe2\x96\x85", "\xe2\x96\x86", "\xe2\x96\x87", "\xe2\x96\x88",
+    };
+    static const char *const letters[] = {".", ":", "-", "=", "+", "*", "#", "@"};
+
+    buf[0] = '\0';
+    for (size_t i = 0; i < s->n_ways && s->ways[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
+        double eighths = isfinite(errors[i]) ? floor(8 * fmin(errors[i], 1.0)) : 7;
+        size_t level = eighths > 7 ? 7 : (size_t)eighths;
+
+        strcat(buf, out->utf8 ? blocks[level] : letters[level]);
+    }
+}
+
+/* One line of a table: label, curve, figures. */
+static void add_cells(struct table *table, const struct view *view, const struct columns *c, const char *label,
+                      const double *errors, enum ink ink)
+{
+    char buf[CELL_BYTES];
+
+    table_add(table, ink, label);
+    if (!c->schemes) {
+        fmt_curve(buf, &view->app->out, view->s, errors);
+        table_add(table, ink, buf);
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        double error = errors[c->ways[i]];
+
+        if (isnan(error)) {
+            table_add(table, INK_DIM, "-");
+        } else if (!c->schemes) {
+            table_add(table, ink, fmt_relative(buf, error));
+        } else {
+            snprintf(buf, sizeof(buf), "%.1f", -20 * log10(error));
+            table_add(table, ink, error == 0 ? "exact" : buf);
+        }
+    }
+}
+
+static bool add_line(struct table *table, const struct view *view, const struct columns *c, size_t g)
+{
+    const struct vc_sensitivity *s = view->s;
+    const struct line *line = &view->lines[g];
+    size_t worst = worst_of(s, line, c->judged);
+    double errors[MAX_WAYS];
+    char *label;
+
+    if (line->n == 1) {
+        for (size_t i = 0; i < s->n_ways; i++) {
+            errors[i] = error_of(s, worst, i);
+        }
+        add_cells(table, view, c, s->rows[worst].name, errors, INK_NONE);
+        return true;
+    }
+    label = group_label(&view->groups.list[g], out_times(&view->app->out));
+    if (label == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < s->n_ways; i++) {
+        errors[i] = median_of(view, line, i);
+    }
+    add_cells(table, view, c, label, errors, INK_NONE);
+    free(label);
+    for (size_t i = 0; i < s->n_ways; i++) {
+        errors[i] = error_of(s, worst, i);
+    }
+    label = malloc(strlen(s->rows[worst].name) + 16);
+    if (label == NULL) {
+        return false;
+    }
+    sprintf(label, "  worst %s", s->rows[worst].name);
+    add_cells(table, view, c, label, errors, INK_DIM);
+    free(label);
+    return true;
+}
+
+/* "int8/group:128" is "group 128" under a title that says int8; other names stay. */
+static void fmt_way(char *buf, const struct vc_sensitivity_way *way)
+{
+    const char *name = strncmp(way->name, "int8/", 5) == 0 ? way->name + 5 : way->name;
+
+    if (way->kind == VC_SENSITIVITY_MAGNITUDE) {
+        snprintf(buf, CELL_BYTES, "%u %%", way->percent);
+    } else if (strncmp(name, "group:", 6) == 0) {
+        snprintf(buf, CELL_BYTES, "g%s", name + 6);
+    } else {
+        snprintf(buf, CELL_BYTES, "%s", name);
+    }
+}
+
+/* The lines that are shown: all, or the worst by the judged way. *hidden: tensors that are not. */
+static double shown_from(const struct view *view, const struct columns *c, size_t *hidden)
+{
+    size_t n = view->groups.n;
+    double *errors = view->scratch;
+    double from;
+
+    *hidden = 0;
+    if (view->app->common.verbose > 0 || n <= MAX_LINES) {
+        return -1;
+    }
+    for (size_t g = 0; g < n; g++) {
+        double error = error_of(view->s, worst_of(view->s, &view->lines[g], c->judged), c->judged);
+
+        errors[g] = isnan(error) ? 0 : error;
+    }
+    qsort(errors, n, sizeof(*errors), smaller_first);
+    from = errors[n - (MAX_LINES - 1)];
+    for (size_t g = 0; g < n; g++) {
+        if (error_of(view->s, worst_of(view->s, &view->lines[g], c->judged), c->judged) < from) {
+            *hidden += view->lines[g].n;
+        }
+    }
+    return from;
+}
+
+/* Some figure of the table is missing. */
+static bool lacks_some(const struct view *view, const struct columns *c)
+{
+    for (size_t i = 0; i < view->s->n_rows; i++) {
+        for (size_t k = 0; view->s->rows[i].errors != NULL && k < c->n; k++) {
+            if (view->s->rows[i].errors[c->ways[k]].reason != NULL) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool print_columns(const struct view *view, const struct columns *c)
+{
+    static const char align[] = "lrrrrrrrrrrrrrrrrrrr";
+    static const char align_curve[] = "llrrrrrrrrrrrrrrrrrr";
+    const struct out *out = &view->app->out;
+    char buf[CELL_BYTES];
+    struct table table;
+    size_t hidden;
+    double from = shown_from(view, c, &hidden);
+    size_t n_columns = c->n + (c->schemes ? 1 : 2);
+    bool ok = true;
+
+    table_init(&table, c->schemes ? align : align_curve);
+    table.n_cols = n_columns;
+    table_add(&table, INK_DIM, c->title);
+    if (!c->schemes) {
+        table_add(&table, INK_DIM, "10 to 95 %");
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        fmt_way(buf, &view->s->ways[c->ways[i]]);
+        table_add(&table, INK_DIM, buf);
+    }
+    for (size_t g = 0; ok && g < view->groups.n; g++) {
+        double worst = error_of(view->s, worst_of(view->s, &view->lines[g], c->judged), c->judged);
+
+        if (!(worst < from)) {
+            ok = add_line(&table, view, c, g);
+        }
+    }
+    fputc('\n', out->to);
+    ok = table_print(&table, out, true) && ok;
+    if (hidden > 0) {
+        fprintf(out->to, "  and %zu more tensors, less sensitive (-v lists every one)\n", hidden);
+    }
+    if (lacks_some(view, c)) {
+        fputs("  -: does not fit that scheme; --json says why\n", out->to);
+    }
+    return ok;
+}
+
+static void add_way(struct columns *c, size_t way)
+{
+    if (c->n < MAX_WAYS) {
+        c->ways[c->n++] = way;
+    }
+}
+
+static bool print_tables(const struct view *view)
+{
+    static const char *const sparsities[] = {"30%", "50%", "70%", "80%", "90%"};
+    struct columns pruned = {.title = "pruned: error in %", .judged = find_way(view->s, "50%")};
+    struct columns schemes = {
+        .title = "quantized: SQNR in dB", .schemes = true, .judged = find_way(view->s, "int8/channel")};
+
+    for (size_t i = 0; i < sizeof(sparsities) / sizeof(sparsities[0]); i++) {
+        add_way(&pruned, find_way(view->s, sparsities[i]));
+    }
+    for (size_t i = 0; i < view->s->n_ways; i++) {
+        if (view->s->ways[i].kind != VC_SENSITIVITY_MAGNITUDE) {
+            add_way(view->s->ways[i].kind == VC_SENSITIVITY_PATTERN ? &pruned : &schemes, i);
+        }
+    }
+    return print_columns(view, &pruned) && print_columns(view, &schemes);
+}
+
+/* ---- around the tables ---- */
+
+static void print_head(const struct view *view)
+{
+    const struct vc_sensitivity *s = view->s;
+    const struct out *out = &view->app->out;
+    char n[CELL_BYTES];
+
+    fputs(out_ink(out, INK_BOLD), out->to);
+    print_clean(out->to, vc_model_path(s->model));
+    fprintf(out->to, "%s: %s, %s of %zu weights measured\n", out_ink(out, INK_NONE), vc_model_format(s->model),
+            fmt_count(n, s->n_measured), s->n_rows);
+    if (s->note != NULL) {
+        fprintf(out->to, "%snote:%s ", out_ink(out, INK_WARN), out_ink(out, INK_NONE));
+        print_clean(out->to, s->note);
+        fputc('\n', out->to);
+    }
+    if (s->n_measured > 0) {
+        fputs("error = RMS of the change / RMS of the tensor; SQNR = the same in dB\n", out->to);
+    }
+}
+
+/* "not measured: 5 1-D, 2 normalization"; with -v each of them. */
+static bool print_kept(const struct view *view)
+{
+    const struct vc_sensitivity *s = view->s;
+    const struct out *out = &view->app->out;
+    bool verbose = view->app->common.verbose > 0;
+    struct groups reasons;
+    bool ok = true;
+
+    groups_init(&reasons);
+    for (size_t i = 0; ok && i < s->n_rows; i++) {
+        ok = s->rows[i].reason == NULL || groups_add(&reasons, i, s->rows[i].reason, NULL, true) != NO_GROUP;
+    }
+    fputs(reasons.n > 0 ? "\n  not measured: " : "", out->to);
+    for (size_t i = 0; ok && i < reasons.n; i++) {
+        fprintf(out->to, "%s%zu ", i == 0 ? "" : ", ", reasons.list[i].count);
+        print_clean(out->to, reasons.list[i].name);
+    }
+    fputs(reasons.n == 0 ? "" : verbose ? "\n" : " (-v lists them)\n", out->to);
+    groups_release(&reasons);
+    for (size_t i = 0; ok && verbose && i < s->n_rows; i++) {
+        if (s->rows[i].reason != NULL) {
+            fputs("    ", out->to);
+            print_clean(out->to, s->rows[i].name);
+            fputs(": ", out->to);
+            print_clean(out->to, s->rows[i].reason);
+            fputc('\n', out->to);
+        }
+    }
+    return ok;
+}
+
+bool print_sensitivity(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
+{
+    struct view view = {.app = app, .s = s};
+    bool ok = true;
+
+    print_head(&view);
+    if (s->n_measured > 0) {
+        ok = make_lines(&view) && print_tables(&view);
+    }
+    ok = ok && print_kept(&view);
+    free_lines(&view);
+    ok = ok && print_measured(app, s);
+    return ok && print_advice(app, s, request);
+}
