@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "core/base/cpu.h"
-#include "formats/io/codec.h"
+#include "formats/zip/codec.h"
 
 #if VC_HAVE_NETTLE /* passes/ */
 #define SHA256_TEXT ", nettle"

@@ -30,13 +30,13 @@
 #include "formats/huggingface/infolder.h"
 #include "formats/idx/idx.h"
 #include "formats/io/numbered_name.h"
-#include "formats/io/zip_read.h"
 #include "formats/npz/npz.h"
 #include "formats/onnx/onnx.h"
 #include "formats/pipeline.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/tokens/tokens.h"
 #include "formats/torch/torch.h"
+#include "formats/zip/zip_read.h"
 
 #define VC_NAMED_ODD 4 /* files that a note names */
 

@@ -2,8 +2,8 @@
  *
  * A pass that removes neurons, heads or layers says so in the model's own words ("the hidden size was 4096 and becomes
  * 3072"). It does not know where a format writes that down. The writer of a format translates: into the keys of
- * config.json (formats/huggingface/hf_edit.c), into metadata keys of GGUF (formats/gguf/gguf_edit.c). What cannot be
- * translated is refused, since a loader would believe the old number.
+ * config.json (formats/huggingface/config/hf_edit.c), into metadata keys of GGUF (formats/gguf/gguf_edit.c). What
+ * cannot be translated is refused, since a loader would believe the old number.
  *
  * Edits reach writers in struct vc_out_list, before the first weight is read. */
 #ifndef VC_CORE_EDIT_H

@@ -17,8 +17,8 @@
 #include "core/model/names.h"
 #include "formats/dialects/packing.h"
 #include "formats/huggingface/check_listed.h"
-#include "formats/huggingface/hf_config.h"
-#include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/joined_layers.h"
 
 #define MAX_GLOBS  256 /* per list */

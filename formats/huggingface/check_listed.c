@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/findings.h"
-#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/config/hf_config.h"
 
 struct listed {
     const struct vc_family *family;

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/huggingface/hf_config.h"
-#include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_json.h"
 
 /* transformers gives the layers of these families first values before it loads them, and finds no weight there where it
  * is packed. As floats they are loaded as ever. */

@@ -3,7 +3,7 @@
 #ifndef VC_FORMATS_HF_CARRY_H
 #define VC_FORMATS_HF_CARRY_H
 
-#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/outfolder.h"
 

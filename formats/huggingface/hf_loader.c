@@ -4,9 +4,9 @@
 #include <jansson.h>
 #include <sys/stat.h>
 
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/families.h"
-#include "formats/huggingface/hf_config.h"
-#include "formats/huggingface/hf_json.h"
 
 #define ADAPTER_NAME "adapter_config.json"
 #define MODULES_NAME "modules.json"

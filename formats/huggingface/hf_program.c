@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "formats/huggingface/hf_config.h"
-#include "formats/huggingface/hf_edit.h"
-#include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_edit.h"
+#include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/infolder.h"
 
 static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,

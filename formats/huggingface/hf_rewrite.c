@@ -1,8 +1,8 @@
 /* hf_rewrite.c - see hf_rewrite.h. One change after the other, each from text to text. */
 #include "formats/huggingface/hf_rewrite.h"
 
-#include "formats/huggingface/hf_dtype.h"
-#include "formats/huggingface/hf_edit.h"
+#include "formats/huggingface/config/hf_dtype.h"
+#include "formats/huggingface/config/hf_edit.h"
 
 bool vc_hf_rewrite_needed(const struct vc_hf_change *change)
 {

@@ -4,7 +4,7 @@
 #ifndef VC_FORMATS_HF_REWRITE_H
 #define VC_FORMATS_HF_REWRITE_H
 
-#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/config/hf_config.h"
 
 /* Whether the job changes anything that the text could say. */
 bool vc_hf_rewrite_needed(const struct vc_hf_change *change);

@@ -13,7 +13,7 @@
 
 #include "core/base/findings.h"
 #include "core/base/glob.h"
-#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/huggingface/model_index.h"
 

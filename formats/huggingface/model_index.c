@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/config/hf_json.h"
 
 /* The name of a folder beside the file: one step, not hidden. */
 static bool is_folder_name(const char *name)

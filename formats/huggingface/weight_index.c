@@ -8,8 +8,8 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "formats/io/json_plain.h"
-#include "formats/io/json_walk.h"
+#include "formats/json/json_plain.h"
+#include "formats/json/json_walk.h"
 
 #define WINDOW_BYTES ((size_t)1 << 20)
 #define AHEAD_BYTES  ((size_t)64 << 10) /* of the window are left when it moves on */

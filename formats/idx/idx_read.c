@@ -20,7 +20,7 @@
 #include "formats/formats.h"
 #include "formats/idx/idx.h"
 #include "formats/io/byte_order.h"
-#include "formats/io/zip_data.h"
+#include "formats/zip/zip_data.h"
 
 #define VC_IDX_TENSOR "arr_0"
 #define VC_IDX_PREFIX 4

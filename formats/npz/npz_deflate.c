@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
-#include "formats/io/codec.h"
 #include "formats/io/infile.h"
 #include "formats/npz/npy_write.h"
 #include "formats/npz/npz_sink.h"
+#include "formats/zip/codec.h"
 
 #define VC_SPOOL_MEMORY_BYTES ((size_t)1 << 20)
 

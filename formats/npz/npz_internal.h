@@ -3,8 +3,8 @@
 #define VC_FORMATS_NPZ_INTERNAL_H
 
 #include "core/model/source.h"
-#include "formats/io/zip_data.h"
 #include "formats/npz/npy_data.h"
+#include "formats/zip/zip_data.h"
 
 /* What a member is. */
 enum npz_kind {

@@ -10,7 +10,7 @@
 #include "core/chain/pass.h"
 #include "core/run/sink.h"
 #include "formats/io/outfile.h"
-#include "formats/io/zip_write.h"
+#include "formats/zip/zip_write.h"
 
 /* How a member is written; with --deflate that is decided on its first piece. */
 enum npz_packing { NPZ_UNDECIDED, NPZ_STORED, NPZ_DEFLATED };

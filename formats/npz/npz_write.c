@@ -18,12 +18,12 @@
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
-#include "formats/io/codec.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_write.h"
 #include "formats/npz/npz.h"
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_sink.h"
+#include "formats/zip/codec.h"
 
 #define VC_DIRECTORY_BUFFER_BYTES ((size_t)128 << 10) /* more than the largest record */
 

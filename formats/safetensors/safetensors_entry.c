@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "formats/io/json_plain.h"
+#include "formats/json/json_plain.h"
 
 /* [1, 2, 3], up to `most` numbers. */
 static bool take_numbers(struct vc_json_cursor *c, uint64_t *out, size_t most, size_t *n)

@@ -12,7 +12,7 @@
 
 #include "core/base/findings.h"
 #include "formats/dialects/manifest_internal.h"
-#include "formats/io/json_walk.h"
+#include "formats/json/json_walk.h"
 #include "formats/safetensors/safetensors.h"
 
 #define FORMAT  "format"

@@ -10,8 +10,8 @@
 #include "core/model/pruned_pairs.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
+#include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/families.h"
-#include "formats/huggingface/hf_config.h"
 #include "formats/huggingface/infolder.h"
 
 /* ---- tensors ---- */

@@ -33,8 +33,8 @@
 #include "core/run/sink.h"
 #include "formats/formats.h"
 #include "formats/io/infile.h"
-#include "formats/io/zip_data.h"
 #include "formats/torch/pickle.h"
+#include "formats/zip/zip_data.h"
 
 /* The row of this format in the table of formats. */
 extern const struct vc_format vc_format_torch;

@@ -13,10 +13,10 @@
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
-#include "formats/io/codec.h"
 #include "formats/io/outfile.h"
-#include "formats/io/zip_write.h"
 #include "formats/torch/torch.h"
+#include "formats/zip/codec.h"
+#include "formats/zip/zip_write.h"
 
 #define ROOT       "archive/"
 #define NAME_BYTES ((size_t)40) /* "archive/data/18446744073709551615" */

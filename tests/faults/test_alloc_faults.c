@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
-#include "formats/io/codec.h"
 #include "formats/io/outfile.h"
+#include "formats/zip/codec.h"
 #include "scratch.h"
 #include "support_options.h"
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-#include "formats/io/codec.h"
+#include "formats/zip/codec.h"
 #include "formats_test.h"
 
 #define N_PLAIN ((size_t)150000)

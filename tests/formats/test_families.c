@@ -8,8 +8,8 @@
 #include "core/base/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/module_names.h"
+#include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/families.h"
-#include "formats/huggingface/hf_json.h"
 
 /* ---- the table ---- */
 

@@ -4,10 +4,10 @@
 #include "formats_test.h"
 
 #include "formats/dialects/dialects.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/families.h"
-#include "formats/huggingface/hf_config.h"
-#include "formats/huggingface/hf_json.h"
-#include "formats/io/json_member.h"
+#include "formats/json/json_member.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "formats/huggingface/hf_json.h"
-#include "formats/io/json_skip.h"
-#include "formats/io/json_walk.h"
+#include "formats/huggingface/config/hf_json.h"
+#include "formats/json/json_skip.h"
+#include "formats/json/json_walk.h"
 #include "tasks.h"
 
 #define MANY 300000 /* empty lists, whose tree would take a hundred times their text */

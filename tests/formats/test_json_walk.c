@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "formats/io/json_walk.h"
+#include "formats/json/json_walk.h"
 
 static const char sample[] =
     "{ \"a\" : [1,2,{\"b\":\"},{\"}] , \"c\\\"\":{},\"d\":-0.5, \"e\":[[],[]],\n\"\\u00e4\":null,\"\":true }  ";

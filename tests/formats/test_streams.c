@@ -12,10 +12,10 @@
 
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
-#include "formats/io/zip_read.h"
 #include "formats/npz/npz.h"
 #include "formats/onnx/onnx.h"
 #include "formats/safetensors/safetensors.h"
+#include "formats/zip/zip_read.h"
 #include "gguf_builder.h"
 #include "onnx_builder.h"
 #include "scratch.h"

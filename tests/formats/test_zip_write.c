@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "formats/io/zip_read.h"
-#include "formats/io/zip_write.h"
+#include "formats/zip/zip_read.h"
+#include "formats/zip/zip_write.h"
 #include "formats_test.h"
 
 struct seen {

@@ -8,8 +8,8 @@
 
 #include "folder_builder.h"
 #include "formats/dialects/dialects.h"
-#include "formats/huggingface/hf_config.h"
-#include "formats/huggingface/hf_dtype.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_dtype.h"
 #include "fuzz_target.h"
 
 static char folder[256];

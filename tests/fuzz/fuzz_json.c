@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/io/json_skip.h"
-#include "formats/io/json_walk.h"
+#include "formats/json/json_skip.h"
+#include "formats/json/json_walk.h"
 #include "fuzz_target.h"
 
 static const char *const wanted[] = {"shape", "keep", NULL};

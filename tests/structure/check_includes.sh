@@ -40,12 +40,13 @@ list_edges | awk -v sq="'" '
         b = room(t)
         if (a == b) { return "" }
         if (a == "") { # formats.c and the like: the one header that a room has for the table of formats
-            if (b ~ /^(io|dialects|huggingface)$/ || t == "formats/" b "/" b ".h") { return "" }
+            if (b ~ /^(io|zip|json|dialects|huggingface)$/ || t == "formats/" b "/" b ".h") { return "" }
             return "is inside a room; the one header for the table of formats is formats/" b "/" b ".h"
         }
         if (a == "io") { return "formats/io may not include formats/" (b == "" ? "*.h" : b) ": all rooms stand on io" }
+        if (a ~ /^(zip|json)$/ && b != "io") { return "formats/" a " may not include formats/" (b == "" ? "*.h" : b) ": it stands on io alone" }
         if (b == "") { return t == "formats/formats.h" ? "" : "formats/" a " may include formats/formats.h of these" }
-        if (b == "io" || b == "dialects") { return "" }
+        if (b ~ /^(io|zip|json|dialects)$/) { return "" }
         if (b == "huggingface") {
             if (a == "safetensors") { return "" }
             return "formats/" a " may not include formats/huggingface: it is what lies around safetensors files"

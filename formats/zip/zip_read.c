@@ -5,7 +5,7 @@
  * comment 4      6      8             10        12                       16           20                     22
  *
  * The end record is looked for from the end of the file: its comment has to reach the last byte exactly. */
-#include "formats/io/zip_read.h"
+#include "formats/zip/zip_read.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/base/text.h"
-#include "formats/io/codec.h"
-#include "formats/io/zip_internal.h"
+#include "formats/zip/codec.h"
+#include "formats/zip/zip_internal.h"
 
 #define END_BYTES       22
 #define LOCATOR_BYTES   20

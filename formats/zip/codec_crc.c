@@ -5,7 +5,7 @@
  * ISA-L 2.30 and older libdeflate 12, zlib 3. */
 #include <zlib.h>
 
-#include "formats/io/codec.h"
+#include "formats/zip/codec.h"
 
 #if VC_HAVE_ISAL
 #include <isa-l.h>

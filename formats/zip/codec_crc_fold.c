@@ -6,7 +6,7 @@
  * those others. Four registers fold the message onto its last 128 bytes, those fold onto the last 16, and these have
  * the CRC of the whole. */
 #include "core/base/compiler.h"
-#include "formats/io/codec.h"
+#include "formats/zip/codec.h"
 
 #define BLOCK_BYTES 128
 

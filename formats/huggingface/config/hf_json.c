@@ -1,10 +1,10 @@
 /* hf_json.c - see hf_json.h. */
-#include "formats/huggingface/hf_json.h"
+#include "formats/huggingface/config/hf_json.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "formats/io/json_walk.h"
+#include "formats/json/json_walk.h"
 
 /* A place in the text, and whether it lies in a string. */
 struct reading {

@@ -2,11 +2,11 @@
  *
  *     {"a": 1, "b": [2, 3], "c": 4}      member 1:  key at "b", value at [, end behind ], before behind 1, next at "c"
  */
-#include "formats/io/json_member.h"
+#include "formats/json/json_member.h"
 
 #include <stdint.h>
 
-#include "formats/io/json_skip.h"
+#include "formats/json/json_skip.h"
 
 static bool is_space(char c)
 {

@@ -6,7 +6,7 @@
  *                               codes turned into floats, all of them       removed
  *                               codes of this job beside copied ones        written anew if the dialect owns the old
  * one, else refused */
-#include "formats/huggingface/hf_config.h"
+#include "formats/huggingface/config/hf_config.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -18,12 +18,12 @@
 #include "core/base/name_table.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
-#include "formats/huggingface/hf_dtype.h"
-#include "formats/huggingface/hf_edit.h"
-#include "formats/huggingface/hf_json.h"
-#include "formats/huggingface/hf_layers.h"
+#include "formats/huggingface/config/hf_dtype.h"
+#include "formats/huggingface/config/hf_edit.h"
+#include "formats/huggingface/config/hf_json.h"
+#include "formats/huggingface/config/hf_layers.h"
 #include "formats/io/infile.h"
-#include "formats/io/json_member.h"
+#include "formats/json/json_member.h"
 
 #define MEMBER     "quantization_config"
 #define MAX_GROUPS 16 /* of scales that are shared differently */

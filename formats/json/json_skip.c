@@ -1,5 +1,5 @@
 /* json_skip.c - see json_skip.h. Loops with a bit per level: nesting takes no stack. */
-#include "formats/io/json_skip.h"
+#include "formats/json/json_skip.h"
 
 #include <string.h>
 

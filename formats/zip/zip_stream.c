@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "formats/io/zip_internal.h"
+#include "formats/zip/zip_internal.h"
 
 #define CENTRAL         0x02014b50
 #define END64           0x06064b50

@@ -6,13 +6,13 @@
  *
  * Where the commas are is found by counting brackets. That is right for valid text; and if every piece is a valid
  * object then so is the whole, wherever it was cut. */
-#include "formats/io/json_walk.h"
+#include "formats/json/json_walk.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "formats/io/json_skip.h"
+#include "formats/json/json_skip.h"
 
 /* What jansson takes, from its structures, rounded up: per bracket (an object with its table, an array), per name, per
  * element; strings have their own bytes. */

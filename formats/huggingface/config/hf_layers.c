@@ -1,12 +1,12 @@
 /* hf_layers.c - see hf_layers.h. The names of keys are those of transformers' configurations. */
-#include "formats/huggingface/hf_layers.h"
+#include "formats/huggingface/config/hf_layers.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/huggingface/hf_config.h"
-#include "formats/io/json_member.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/json/json_member.h"
 
 /* An entry per layer, or in a text a character. */
 static const char *const by_layer[] = {"layer_types",

@@ -3,13 +3,13 @@
  *     "torch_dtype": "bfloat16"      becomes, after a cast to f16,      "torch_dtype": "float16"
  *
  * Members of parts of a model (text_config and the like) are left alone: which weights they are about is not known. */
-#include "formats/huggingface/hf_dtype.h"
+#include "formats/huggingface/config/hf_dtype.h"
 
 #include <jansson.h>
 #include <string.h>
 
-#include "formats/huggingface/hf_json.h"
-#include "formats/io/json_member.h"
+#include "formats/huggingface/config/hf_json.h"
+#include "formats/json/json_member.h"
 
 enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs)
 {

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "formats/io/codec.h"
-#include "formats/io/zip_read.h"
+#include "formats/zip/codec.h"
+#include "formats/zip/zip_read.h"
 
 /* Small enough that the bytes are still in the cache when the CRC is taken. */
 #define VC_ZIP_BLOCK_BYTES ((size_t)128 << 10)

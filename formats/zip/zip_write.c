@@ -8,7 +8,7 @@
  *     central  PK\1\2 made_by needed flags method time date crc packed size name_len extra_len comment_len disk
  *              internal external offset | name | [zip64]
  *     end      [PK\6\6 zip64 end record] [PK\6\7 its locator] PK\5\6 */
-#include "formats/io/zip_write.h"
+#include "formats/zip/zip_write.h"
 
 #include <string.h>
 

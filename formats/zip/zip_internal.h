@@ -2,7 +2,7 @@
 #ifndef VC_FORMATS_ZIP_INTERNAL_H
 #define VC_FORMATS_ZIP_INTERNAL_H
 
-#include "formats/io/zip_read.h"
+#include "formats/zip/zip_read.h"
 
 #define VC_ZIP_EXTRA_64    0x0001
 #define VC_ZIP_LOCAL_BYTES 30 /* of a local header without name and extra field */

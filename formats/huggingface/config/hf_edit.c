@@ -6,16 +6,16 @@
  * Families of models call the same size by different names. All names are tried, and a number is replaced only where it
  * says what it was before, so that a name which means something else in another family does no harm. Models of text and
  * pictures have the sizes of their text part one level down. */
-#include "formats/huggingface/hf_edit.h"
+#include "formats/huggingface/config/hf_edit.h"
 
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
 
-#include "formats/huggingface/hf_config.h"
-#include "formats/huggingface/hf_json.h"
-#include "formats/huggingface/hf_layers.h"
-#include "formats/io/json_member.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/config/hf_json.h"
+#include "formats/huggingface/config/hf_layers.h"
+#include "formats/json/json_member.h"
 
 static const char *const key_names[VC_EDIT_KEYS][9] = {
     [VC_EDIT_HIDDEN] = {"hidden_size", "n_embd", "d_model", "dim", "model_dim", "word_embed_proj_dim"},

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "formats/io/codec.h"
+#include "formats/zip/codec.h"
 
 #if VC_HAVE_ISAL
 #include <isa-l/igzip_lib.h>

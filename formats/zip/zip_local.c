@@ -8,7 +8,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "formats/io/zip_internal.h"
+#include "formats/zip/zip_internal.h"
 
 #define MAX_LOCAL_BYTES     (VC_ZIP_LOCAL_BYTES + 2 * 65535)
 #define DESCRIPTOR_MAX      24

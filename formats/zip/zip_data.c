@@ -1,5 +1,5 @@
 /* zip_data.c - see zip_data.h. */
-#include "formats/io/zip_data.h"
+#include "formats/zip/zip_data.h"
 
 #include <errno.h>
 #include <inttypes.h>
