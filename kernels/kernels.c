@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
-#include "kernels/cuda_load.h"
-#include "kernels/variants.h"
+#include "kernels/cpu/variants.h"
+#include "kernels/device/cuda_load.h"
 
 const char *vc_kernel_name(enum vc_kernel_id id)
 {

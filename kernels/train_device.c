@@ -2,7 +2,7 @@
 #include "kernels/train_device.h"
 
 #include "core/base/checked.h"
-#include "kernels/cuda_load.h"
+#include "kernels/device/cuda_load.h"
 #include "kernels/kernels.h"
 
 enum vc_status vc_train_device_open(struct vc_ctx *ctx, struct vc_train_device **out)

@@ -6,7 +6,7 @@
 #define VC_KERNELS_TRAIN_DEVICE_H
 
 #include "core/base/ctx.h"
-#include "kernels/train_backend.h"
+#include "kernels/device/train_backend.h"
 
 struct vc_train_device {
     struct vc_ctx *ctx;

@@ -1,5 +1,6 @@
-/* cuda_backend.cu - what the plug-in shows to the library: one function and the struct behind it (kernels/backend.h
- * says what each member does). The only symbol of the plug-in that is visible from outside. */
+/* cuda_backend.cu - what the plug-in shows to the library: one function and the struct behind it
+ * (kernels/device/backend.h says what each member does). The only symbol of the plug-in that is visible from outside.
+ */
 #include <stdio.h>
 
 #include "kernels/cuda/cuda_device.h"

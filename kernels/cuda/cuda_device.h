@@ -6,8 +6,8 @@
 #ifndef VC_CUDA_DEVICE_H
 #define VC_CUDA_DEVICE_H
 
-#include "kernels/backend.h"
 #include "kernels/cuda/cuda_common.h"
+#include "kernels/device/backend.h"
 
 #define VC_CUDA_LANES     2
 #define VC_CUDA_MAX_SLOTS 64

@@ -9,7 +9,7 @@
 #include <math.h>
 
 #include "kernels/cuda/cuda_common.h"
-#include "kernels/train_backend.h"
+#include "kernels/device/train_backend.h"
 
 #define VC_CUDA_LANES_OF_SUM 16
 #define VC_CUDA_TEAMS        (VC_CUDA_THREADS / VC_CUDA_LANES_OF_SUM) /* of a block */

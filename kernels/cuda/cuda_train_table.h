@@ -2,7 +2,7 @@
 #ifndef VC_CUDA_TRAIN_TABLE_H
 #define VC_CUDA_TRAIN_TABLE_H
 
-#include "kernels/train_backend.h"
+#include "kernels/device/train_backend.h"
 
 extern const struct vc_train_backend vc_cuda_train_table;
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kernels/arith.h"
-#include "kernels/variants.h"
+#include "kernels/cpu/variants.h"
 
 #define N_OUT  4
 #define GUARD  64

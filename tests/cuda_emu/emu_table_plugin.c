@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/backend.h"
+#include "kernels/device/backend.h"
 
 #define N_MORE 4 /* kernels that only a newer list has */
 

@@ -1,5 +1,5 @@
 /* emu_wrong_plugin.c - plug-ins that the loader must refuse: of another version, or with no entry at all. */
-#include "kernels/backend.h"
+#include "kernels/device/backend.h"
 
 #if defined(WRONG_ABI)
 VC_API const struct vc_backend *vc_backend_entry(void);

@@ -13,7 +13,7 @@
 
 #include "emu.h"
 #include "emu_compare.h"
-#include "kernels/backend.h"
+#include "kernels/device/backend.h"
 
 const struct vc_backend *vc_backend_entry(void);
 

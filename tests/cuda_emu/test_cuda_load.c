@@ -17,7 +17,7 @@
 
 #include "core/base/cpu.h"
 #include "emu_compare.h"
-#include "kernels/cuda_load.h"
+#include "kernels/device/cuda_load.h"
 
 static struct vc_ctx *new_ctx(void)
 {

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "check.h"
-#include "kernels/access.h"
 #include "kernels/arith.h"
 #include "kernels/blocks.h"
+#include "kernels/cpu/access.h"
 
 static const struct vc_kernels *right; /* what the mistakes are put on */
 

@@ -7,7 +7,7 @@
 
 #include "check.h"
 #include "core/base/cpu.h"
-#include "kernels/cuda_load.h"
+#include "kernels/device/cuda_load.h"
 
 #define MAX_LEVELS (VC_CPU_COUNT + 1)
 

@@ -38,7 +38,7 @@ for script in check_includes.sh check_style.sh; do
     fi
 done
 
-for edge in "core/base/pool.c formats/npz/npy.h" "kernels/kernel_ref.c core/chain/pass.h" \
+for edge in "core/base/pool.c formats/npz/npy.h" "kernels/cpu/kernel_ref.c core/chain/pass.h" \
     "quantize/int8.c formats/npz/npy.h" "quantize/int8.c zlib.h" "formats/npz/npy.c nettle/sha2.h" "formats/npz/npy.c kernels/kernels.h" \
     "engine/engine.c distill/network.h" "engine/engine.c passes/select.h" "tools/main.c core/base/ctx.h" "examples/shrink.c core/base/ctx.h" "include/vcompress/model.h core/base/ctx.h"; do
     file=${edge% *}

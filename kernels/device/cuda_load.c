@@ -4,7 +4,7 @@
  * State of the process, all in `plugin`: the plug-in, loaded once and kept; the device, open while a context uses it;
  * and the contexts that do, of which the first one's pool counts the device's memory. Contexts come and go from any
  * thread. */
-#include "kernels/cuda_load.h"
+#include "kernels/device/cuda_load.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #define VC_SUFFIX  avx2
 #define VC_USE_X86 1
 #if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
-#include "kernels/loops.h"
+#include "kernels/cpu/loops.h"
 #else /* a build that gives this file no flags: kernels.c then leaves the level out */
-#include "kernels/variants.h"
+#include "kernels/cpu/variants.h"
 #endif

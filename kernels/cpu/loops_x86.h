@@ -10,9 +10,9 @@
 
 #include <immintrin.h>
 
-#include "kernels/access.h"
 #include "kernels/arith.h"
 #include "kernels/blocks.h"
+#include "kernels/cpu/access.h"
 
 #define VC_HAVE_X86 1
 

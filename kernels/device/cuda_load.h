@@ -7,7 +7,7 @@
 
 #include "core/base/ctx.h"
 #include "core/base/plugin.h"
-#include "kernels/backend.h"
+#include "kernels/device/backend.h"
 
 /* Loads the plug-in unless it is loaded already; it stays for the life of the process, and so does what is returned.
  * NULL: *search tells why. Opens no device. From any thread. */

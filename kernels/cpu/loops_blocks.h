@@ -50,7 +50,7 @@ static inline bool q8_0_is_rare(float step)
 }
 
 #ifdef VC_HAVE_X86
-#include "kernels/loops_q8_0_x86.h"
+#include "kernels/cpu/loops_q8_0_x86.h"
 #define q8_0_blocks q8_0_blocks_x86
 #else
 /* The 32 codes of a block: vc_q8_0_encode without branches. The clamp makes the conversion defined where the block is

@@ -3,9 +3,9 @@
  *
  * Written to be read, not to be fast; every other variant is compared with these bit for bit (tests/kernelcheck). It
  * is also the lowest level that runs: VC_CPU_MASK=ref. Knows nothing of processors; built without vectorization. */
-#include "kernels/access.h"
 #include "kernels/arith.h"
-#include "kernels/variants.h"
+#include "kernels/cpu/access.h"
+#include "kernels/cpu/variants.h"
 
 #define LANES 64 /* of the tree of sums */
 

@@ -2,9 +2,9 @@
  * magnitudes, masks, blocks. Plain loops, the contract is in kernels.h. */
 #include <math.h>
 
-#include "kernels/access.h"
 #include "kernels/arith.h"
-#include "kernels/variants.h"
+#include "kernels/cpu/access.h"
+#include "kernels/cpu/variants.h"
 
 #define LANES 64 /* of the tree of sums, kernels.h */
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cuda_load.h"
+#include "kernels/device/cuda_load.h"
 
 #define MAX_DEVICES 64
 

@@ -1,8 +1,8 @@
 /* kernel_ref_blocks.c - the definition of the kernels for GGUF's block types, as kernel_ref.c is for the others. The
  * arithmetic and the layouts are those of blocks.h. */
-#include "kernels/access.h"
 #include "kernels/blocks.h"
-#include "kernels/variants.h"
+#include "kernels/cpu/access.h"
+#include "kernels/cpu/variants.h"
 
 #define LANES 64 /* of the tree of sums, kernels.h */
 

@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/device/train_backend.h"
 #include "kernels/kernels.h"
-#include "kernels/train_backend.h"
 
 #ifdef __cplusplus
 extern "C" {

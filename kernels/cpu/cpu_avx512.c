@@ -3,7 +3,7 @@
 #define VC_SUFFIX  avx512
 #define VC_USE_X86 1
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#include "kernels/loops.h"
+#include "kernels/cpu/loops.h"
 #else /* a build that gives this file no flags: kernels.c then leaves the level out */
-#include "kernels/variants.h"
+#include "kernels/cpu/variants.h"
 #endif

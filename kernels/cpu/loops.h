@@ -13,9 +13,9 @@
  *   definition says, at half the work). That is so when y is x rounded to a grid: y/2 <= x <= 2y, or y = 0 (Sterbenz).
  *   Where a clamp or an infinity breaks this, the strip is done again in f64 (`wide`).
  *   The product of two f32 is exact in f64, so a fused multiply-add gives the same bits there, and only there. */
-#include "kernels/access.h"
 #include "kernels/arith.h"
-#include "kernels/variants.h"
+#include "kernels/cpu/access.h"
+#include "kernels/cpu/variants.h"
 
 /* VC_VARIANT(int8_rows) is vc_int8_rows_avx2 in cpu_avx2.c. */
 #define VC_JOIN2(a, b)   a##b
@@ -194,7 +194,7 @@ struct op {
 };
 
 #ifdef VC_USE_X86
-#include "kernels/loops_x86.h"
+#include "kernels/cpu/loops_x86.h"
 #else
 /* lane[i % 64] += v[i]^2, v in f32. */
 static void squares_f32(double *restrict lane, const float *restrict v, size_t n)
@@ -302,9 +302,9 @@ static void run_tile(struct op *op, size_t n_rows, size_t row_len, struct vc_til
     }
 }
 
-#include "kernels/loops_absmax.h"
-#include "kernels/loops_blocks.h"
-#include "kernels/loops_cast.h"
-#include "kernels/loops_int8.h"
-#include "kernels/loops_prune.h"
-#include "kernels/loops_sums.h"
+#include "kernels/cpu/loops_absmax.h"
+#include "kernels/cpu/loops_blocks.h"
+#include "kernels/cpu/loops_cast.h"
+#include "kernels/cpu/loops_int8.h"
+#include "kernels/cpu/loops_prune.h"
+#include "kernels/cpu/loops_sums.h"
