@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "graph/build.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 /* ---- the graph of a changed configuration ---- */
 

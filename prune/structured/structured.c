@@ -7,7 +7,7 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/select.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 static const struct vc_structured_options structured_defaults = {.units = 1u << VC_UNIT_NEURONS};
 static const struct vc_options_kind structured_kind = {"vc_structured_options", "vc_structured_defaults",

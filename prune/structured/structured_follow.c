@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 /* A changed tensor, by its name without numbers and its shape before. */
 struct kind {

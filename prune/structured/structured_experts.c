@@ -8,7 +8,7 @@
  * a name belongs to the unit, too: biases that no graph mentions, scales and masks of quantized weights. */
 #include <string.h>
 
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_plan *plan,
                                           struct vc_removal_group *group, const char **reason)

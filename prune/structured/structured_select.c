@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 bool vc_structured_counts(const struct vc_structured *s, const struct vc_coupling_member *member, unsigned n_dims)
 {

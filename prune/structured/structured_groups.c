@@ -7,7 +7,7 @@
 #include "core/base/text.h"
 #include "graph/build.h"
 #include "passes/select.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 /* ---- couplings ---- */
 

@@ -9,7 +9,7 @@
 
 #include "core/base/checked.h"
 #include "kernels/kernels.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 #define STRETCH_BYTES ((size_t)128 << 10) /* of the input that is read for several short runs */
 #define LONG_BYTES    ((size_t)4 << 10)   /* runs from here on are read to their place */

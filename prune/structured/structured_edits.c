@@ -5,7 +5,7 @@
 #include "core/job/job_passes.h"
 #include "core/model/stated.h"
 #include "graph/couple/couple.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 static bool asks_configuration(const struct vc_structured *s)
 {

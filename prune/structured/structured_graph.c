@@ -8,7 +8,7 @@
 
 #include "graph/build.h"
 #include "graph/couple/couple.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 static bool same_place(const struct vc_coupling_member *a, const struct vc_coupling_member *b)
 {

@@ -1,6 +1,6 @@
 /* structured_report.c - what the report says about each group: its members, what goes of it, and by which scores. */
 #include "graph/couple/couple.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_coupling *c,
                                  struct vc_report_group *out)

@@ -1,6 +1,6 @@
 /* structured_options.c - the options of removing units: checked, copied, and as words for the report. */
 #include "passes/select.h"
-#include "prune/removal.h"
+#include "prune/structured/removal.h"
 
 #define ALL_UNITS (1u << VC_UNIT_NEURONS | 1u << VC_UNIT_HEADS | 1u << VC_UNIT_EXPERTS | 1u << VC_UNIT_HIDDEN)
 
