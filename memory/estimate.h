@@ -16,7 +16,7 @@
 #include "core/base/checked.h"
 #include "memory/float_type.h"
 #include "memory/scheme.h"
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 #include "memory/written.h"
 
 /* A tensor of the weights, gradients, states or masters: a block of memory of its own. */

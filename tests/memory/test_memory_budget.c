@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 #include "nets.h"
 
 /* ---- all plans of a chain ---- */

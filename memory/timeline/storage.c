@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 
 #define TRAINS(s) ((s)->options->mode != VC_MEMORY_INFER)
 

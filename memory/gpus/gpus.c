@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "memory/gpu_rows.h"
+#include "memory/gpus/gpu_rows.h"
 
 #define MAX_LINE ((size_t)4096)
 #define MAX_ROWS ((size_t)65536)
@@ -17,7 +17,7 @@ const char *const vc_gpu_columns[GPU_COLUMNS] = {
 const char *const vc_gpu_type_names[VC_GPU_TYPES] = {"fp16", "bf16", "tf32", "int8", "int4", "fp8", "fp4", "2:4"};
 
 static const char *const built_in[] = {
-#include "memory/gpu_rows.inc"
+#include "memory/gpus/gpu_rows.inc"
 };
 
 /* The columns of a file: those it has, in its order. */

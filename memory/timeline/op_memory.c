@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "graph/ops/ops.h"
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 
 #define F VC_SAVES_FIRST
 #define O VC_SAVES_OUTPUT

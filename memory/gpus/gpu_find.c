@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "core/base/text.h"
-#include "memory/gpu_rows.h"
+#include "memory/gpus/gpu_rows.h"
 
 #define MAX_WORDS  32
 #define MAX_NEAR   8

@@ -7,7 +7,7 @@
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
 #include "core/base/option_struct.h"
-#include "memory/plan_inside.h"
+#include "memory/recipes/plan_inside.h"
 
 #define LEAST_CONTEXT 256
 #define MAX_CHOICES   4096

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "graph/ops/ops.h"
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 
 /* ---- layers ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "memory/plan_inside.h"
+#include "memory/recipes/plan_inside.h"
 
 static enum vc_status take(struct vc_planning *p, struct vc_text *text, const char **out)
 {

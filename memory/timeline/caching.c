@@ -9,7 +9,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/ctx.h"
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 
 #define MIB        ((uint64_t)1 << 20)
 #define ROUND      512

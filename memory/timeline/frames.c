@@ -11,7 +11,7 @@
 
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 
 /* The last node of each block, and of each block around one: "a.b.c", "a.b", "a". */
 struct place {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/text.h"
-#include "memory/gpu_rows.h"
+#include "memory/gpus/gpu_rows.h"
 
 #define MIB ((double)(1 << 20))
 

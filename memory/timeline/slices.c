@@ -2,7 +2,7 @@
  * up, experts. */
 #include <string.h>
 
-#include "memory/timeline.h"
+#include "memory/timeline/timeline.h"
 
 static const struct vc_graph_param *weight_of(const struct vc_storages *s, const struct vc_graph_node *node)
 {
