@@ -12,7 +12,7 @@
  *     vc_attempts_close      the sums are in the results
  *
  * The items of the ways live from begin to close, so memory goes with the number of threads. Aims (quantize/aim.h) and
- * measurements (measure/sensitivity.c) try with it. */
+ * measurements (measure/sensitivity/sensitivity.c) try with it. */
 #ifndef VC_PASSES_ATTEMPTS_H
 #define VC_PASSES_ATTEMPTS_H
 

@@ -7,7 +7,7 @@
 
 #include "core/model/memory_model.h"
 #include "measure/output_runs.h"
-#include "measure/sensitivity_changes.h"
+#include "measure/sensitivity/sensitivity_changes.h"
 
 static const float w1[] = {1, -2, 3, 4, 0, -1, -3, 2, 5, 2, 6, -4};
 static const float b1[] = {1, -1, 0, 2};

@@ -1,5 +1,5 @@
 /* sensitivity_changes.c - see sensitivity_changes.h. */
-#include "measure/sensitivity_changes.h"
+#include "measure/sensitivity/sensitivity_changes.h"
 
 #include <string.h>
 

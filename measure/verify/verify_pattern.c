@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "core/base/checked.h"
-#include "measure/verify_parts.h"
+#include "measure/verify/verify_parts.h"
 #include "passes/select.h"
 #include "passes/values.h"
 

@@ -1,5 +1,5 @@
 /* removed.c - see removed.h. */
-#include "measure/removed.h"
+#include "measure/sensitivity/removed.h"
 
 #include <string.h>
 

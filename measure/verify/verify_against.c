@@ -4,7 +4,7 @@
 
 #include "core/job/totals.h"
 #include "measure/diff.h"
-#include "measure/verify_parts.h"
+#include "measure/verify/verify_parts.h"
 
 #define VC_LOW_SQNR_DB 10.0 /* below it, something else than rounding is likely to have happened */
 

@@ -4,7 +4,7 @@
 
 #include "core/base/cpu.h"
 #include "kernels/kernels.h"
-#include "measure/selftest.h"
+#include "measure/selftest/selftest.h"
 
 #define ROWS    3
 #define ROW_LEN 1500

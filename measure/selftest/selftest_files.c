@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "measure/selftest.h"
+#include "measure/selftest/selftest.h"
 
 #include <vcompress/quantize.h>
 

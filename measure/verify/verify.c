@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/base/option_struct.h"
-#include "measure/verify_parts.h"
+#include "measure/verify/verify_parts.h"
 #include "passes/sha256.h"
 
 enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **sentence)

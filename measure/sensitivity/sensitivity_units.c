@@ -1,12 +1,12 @@
 /* sensitivity_units.c - see sensitivity_units.h. */
-#include "measure/sensitivity_units.h"
+#include "measure/sensitivity/sensitivity_units.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "measure/sensitivity_changes.h"
+#include "measure/sensitivity/sensitivity_changes.h"
 #include "passes/axis_sums.h"
 #include "passes/graph_params.h"
 #include "passes/unit_scores.h"

@@ -10,7 +10,7 @@
 #include "facade/all_ways.h"
 #include "kernels/kernels.h"
 #include "measure/probe.h"
-#include "measure/sensitivity_parts.h"
+#include "measure/sensitivity/sensitivity_parts.h"
 #include "passes/decode.h"
 #include "passes/select.h"
 

@@ -6,7 +6,7 @@
 
 #include "kernels/kernels.h"
 #include "measure/diff.h"
-#include "measure/verify_parts.h"
+#include "measure/verify/verify_parts.h"
 #include "passes/sha256.h"
 #include "passes/values.h"
 

@@ -1,5 +1,5 @@
 /* rank_correlation.c - see rank_correlation.h. */
-#include "measure/rank_correlation.h"
+#include "measure/sensitivity/rank_correlation.h"
 
 #include <math.h>
 #include <stdlib.h>

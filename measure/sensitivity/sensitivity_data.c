@@ -12,11 +12,11 @@
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_runs.h"
-#include "measure/rank_correlation.h"
-#include "measure/removed.h"
-#include "measure/sensitivity_changes.h"
-#include "measure/sensitivity_parts.h"
-#include "measure/sensitivity_units.h"
+#include "measure/sensitivity/rank_correlation.h"
+#include "measure/sensitivity/removed.h"
+#include "measure/sensitivity/sensitivity_changes.h"
+#include "measure/sensitivity/sensitivity_parts.h"
+#include "measure/sensitivity/sensitivity_units.h"
 #include "passes/graph_params.h"
 
 static const unsigned percents[] = {50, 70, 90};

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/ctx.h"
-#include "measure/sensitivity_parts.h"
+#include "measure/sensitivity/sensitivity_parts.h"
 
 #define PRUNE_FACTOR    1.25
 #define QUANTIZE_FACTOR 2.0

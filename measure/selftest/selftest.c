@@ -1,5 +1,5 @@
 /* selftest.c - vc_selftest: does this installation compute what it should on this machine? */
-#include "measure/selftest.h"
+#include "measure/selftest/selftest.h"
 
 #include <vcompress/measure.h>
 
