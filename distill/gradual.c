@@ -1,5 +1,5 @@
-/* gradual.c - see gradual.h. Thresholds are found as `prune` finds them (passes/keys.h): among the weights that are
- * left, so that masks only grow, and exactly, ties in the order of the elements. */
+/* gradual.c - see gradual.h. Thresholds are found as `prune` finds them (passes/scores/keys.h): among the weights that
+ * are left, so that masks only grow, and exactly, ties in the order of the elements. */
 #include "distill/gradual.h"
 
 #include <math.h>
@@ -10,8 +10,8 @@
 #include "distill/device_step.h"
 #include "distill/grid.h"
 #include "kernels/kernels.h"
-#include "passes/fraction.h"
-#include "passes/keys.h"
+#include "passes/scores/fraction.h"
+#include "passes/scores/keys.h"
 #include "passes/select.h"
 
 #define DEFAULT_TIMES 20 /* that masks grow where no schedule is given */

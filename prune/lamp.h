@@ -17,7 +17,7 @@
 #include <vcompress/dtype.h>
 
 #include "core/base/exact_sum.h"
-#include "passes/keys.h"
+#include "passes/scores/keys.h"
 
 /* What is known of a tensor's squares. */
 struct vc_lamp {

@@ -7,9 +7,9 @@
 
 #include "core/base/checked.h"
 #include "measure/sensitivity/sensitivity_changes.h"
-#include "passes/axis_sums.h"
 #include "passes/graph_params.h"
-#include "passes/unit_scores.h"
+#include "passes/scores/axis_sums.h"
+#include "passes/scores/unit_scores.h"
 #include "passes/values.h"
 
 enum vc_status vc_units_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, float **values)

@@ -1,5 +1,5 @@
 /* sensitivity_units.h - the units of a group of couplings by their weights: which of them go first, as prune
- * --structured chooses them by its defaults (passes/unit_scores.h), and what their share is. For
+ * --structured chooses them by its defaults (passes/scores/unit_scores.h), and what their share is. For
  * vc_sensitivity_measure. */
 #ifndef VC_MEASURE_SENSITIVITY_UNITS_H
 #define VC_MEASURE_SENSITIVITY_UNITS_H

@@ -19,9 +19,9 @@
 #include "core/base/arena.h"
 #include "core/chain/pass.h"
 #include "core/model/program.h"
-#include "passes/axis_sums.h"
-#include "passes/fraction.h"
-#include "passes/unit_scores.h"
+#include "passes/scores/axis_sums.h"
+#include "passes/scores/fraction.h"
+#include "passes/scores/unit_scores.h"
 
 /* A group of the couplings. Units that go are known after the scores are, how many of them before that where each
  * group has its own share. */

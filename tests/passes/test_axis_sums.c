@@ -7,7 +7,7 @@
 
 #include "core/base/tile.h"
 #include "kernels/kernels.h"
-#include "passes/axis_sums.h"
+#include "passes/scores/axis_sums.h"
 
 static uint64_t seed = 1;
 

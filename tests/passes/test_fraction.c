@@ -1,7 +1,7 @@
 /* test_fraction.c - shares as decimals, and counts made of them. */
 #include "support.h"
 
-#include "passes/fraction.h"
+#include "passes/scores/fraction.h"
 
 static void shares_are_read_exactly(void **state)
 {

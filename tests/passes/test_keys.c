@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "passes/keys.h"
+#include "passes/scores/keys.h"
 
 #define MOST_TENSORS 5
 #define MOST_KEYS    700

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 #include "support.h"
 
 static const uint64_t shape[] = {64, 128};

@@ -1,5 +1,5 @@
 /* unit_scores.c - see unit_scores.h. */
-#include "passes/unit_scores.h"
+#include "passes/scores/unit_scores.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* page_groups.c - see page_groups.h: a small hash table of pattern and kind. */
-#include "report/page_groups.h"
+#include "report/pages/page_groups.h"
 
 #include <string.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #define KEY_BYTES 1024
 #define N_SLOTS   (4 * (size_t)VC_PAGE_GROUPS)

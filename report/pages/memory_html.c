@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 const char *vc_page_memory_name(enum vc_memory_kind kind)
 {

@@ -16,7 +16,7 @@
 #include <vcompress/page.h>
 
 #include "core/base/text.h"
-#include "report/svg_text.h"
+#include "report/pages/svg_text.h"
 
 struct vc_page {
     struct vc_text text; /* holds the first failure */

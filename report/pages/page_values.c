@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #define HIST_TOP   60.0 /* height of the tallest bar, of 100 */
 #define LEVELS_AT  66.0

@@ -1,11 +1,11 @@
 /* page_write.c - the frame of a page, its tables and its plain drawings: page_write.h. The style is page_style.c. */
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "core/base/option_struct.h"
-#include "report/page_style.h"
+#include "report/pages/page_style.h"
 
 static const struct vc_page_options page_defaults = {.command = NULL};
 static const struct vc_options_kind page_kind = {"vc_page_options", "vc_page_defaults", &page_defaults,

@@ -1,7 +1,7 @@
 /* graph_html.c - what a model computes, block by block, as a page: vc_graph_html. */
 #include <stdio.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #define N_BLOCKS 80
 #define N_PARTS  12

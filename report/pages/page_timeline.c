@@ -1,6 +1,6 @@
 /* page_timeline.c - memory over a run, from its first step to its last, as areas on top of each other: a colour for
  * each component. */
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #define WIDTH  1000.0
 #define HEIGHT 100.0

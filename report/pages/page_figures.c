@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 /* Some locales have a comma, or several bytes, where a point belongs. */
 static void set_point(char *s)

@@ -1,7 +1,7 @@
 /* plan_html.c - recipes by which a model fits a device, as a page: vc_recipes_html. */
 #include <stdio.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #define N_RECIPES 60
 

@@ -1,6 +1,6 @@
 /* page_style.c - how pages look: page_style.h. One accent colour; the colours of parts differ in lightness, too, so
  * that they can be told apart without seeing hues, and each has its name beside it. */
-#include "report/page_style.h"
+#include "report/pages/page_style.h"
 
 /* Colours by what they are for, in light and in dark. */
 static const char colours[] =

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "report/distill_curves.h"
-#include "report/page_write.h"
+#include "report/pages/distill_curves.h"
+#include "report/pages/page_write.h"
 
 /* ---- quality ---- */
 

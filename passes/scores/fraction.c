@@ -1,5 +1,5 @@
 /* fraction.c - see fraction.h. */
-#include "passes/fraction.h"
+#include "passes/scores/fraction.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/page_groups.h"
-#include "report/page_write.h"
+#include "report/pages/page_groups.h"
+#include "report/pages/page_write.h"
 
 #define N_STRIPS 24
 

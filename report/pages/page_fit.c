@@ -1,5 +1,5 @@
 /* page_fit.c - GPUs and ways to have a model as a table of answers. */
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 static const char *const classes[] = {"yes", "near", "no", "maybe"};
 static const char *const words[] = {"&#10003; fits", "~ tight", "&#10005; no", "? unknown"};

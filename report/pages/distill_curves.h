@@ -4,7 +4,7 @@
 
 #include <vcompress/distill.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 /* Sections: the loss; the terms of options->matches; the sparsity of gradual pruning. One that has fewer than two steps
  * to draw is left out. */

@@ -1,5 +1,5 @@
 /* axis_sums.c - see axis_sums.h. */
-#include "passes/axis_sums.h"
+#include "passes/scores/axis_sums.h"
 
 #include <string.h>
 

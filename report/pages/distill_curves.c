@@ -1,5 +1,5 @@
 /* distill_curves.c - see distill_curves.h. */
-#include "report/distill_curves.h"
+#include "report/pages/distill_curves.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* keys.c - see keys.h. */
-#include "passes/keys.h"
+#include "passes/scores/keys.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* sensitivity_html.c - what each tensor would lose, as a page: vc_sensitivity_html. */
 #include <math.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #define N_ROWS 40
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "report/page_write.h"
+#include "report/pages/page_write.h"
 
 #define N_FINDINGS 200
 

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "report/page_groups.h"
-#include "report/page_write.h"
+#include "report/pages/page_groups.h"
+#include "report/pages/page_write.h"
 
 #define N_SPREADS 12 /* groups whose magnitudes are drawn */
 
