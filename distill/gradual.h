@@ -12,7 +12,7 @@
 #ifndef VC_DISTILL_GRADUAL_H
 #define VC_DISTILL_GRADUAL_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "distill/trainer.h"
 
 /* Checks options.prune, chooses the tensors and the schedule: t->gradual; NULL: none is asked for. After the networks

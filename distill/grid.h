@@ -11,7 +11,7 @@
 #ifndef VC_DISTILL_GRID_H
 #define VC_DISTILL_GRID_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "distill/trainer.h"
 
 /* Finds the tensors: t->grids; NULL: there are none. Sets vc_weight.coded of those whose file has codes. After the

@@ -13,7 +13,7 @@
 #ifndef VC_DISTILL_MATCH_H
 #define VC_DISTILL_MATCH_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "distill/trainer.h"
 
 #define VC_MATCH_MOST 16 /* pairs */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 #define N_NEAREST  3
 #define MOST_CHARS 128 /* of a name that is printed */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 
 /* ---- the graph ---- */
 

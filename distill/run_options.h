@@ -2,7 +2,7 @@
 #ifndef VC_DISTILL_RUN_OPTIONS_H
 #define VC_DISTILL_RUN_OPTIONS_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "distill/trainer.h"
 
 /* A line for each option, "lr 0.001", and for each digest, "student 9f86d0...". The student's weights are those of its

@@ -16,7 +16,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "kernels/train_device.h"
 
 struct vc_weight {

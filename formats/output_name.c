@@ -16,7 +16,7 @@
 #include <vcompress/report.h>
 
 #include "core/base/option_struct.h"
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 #include "formats/io/numbered_name.h"

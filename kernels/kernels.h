@@ -41,7 +41,7 @@
  * Given scales are > 0. Scales, zero points and bits are arrays like the others: they may be unaligned too; chunk_sums
  * is aligned.
  *
- * Statistics (struct vc_tile_stats, core/base/tile.h), with y the decoded output, all in f64:
+ * Statistics (struct vc_tile_stats, core/values/tile.h), with y the decoded output, all in f64:
  *   chunk_sums     per chunk of up to 4096 elements of a row (chunks in row order): the sum of x*x, then of e*e,
  *                  e = x - y, by the fixed tree below. For int8 from f64 weights x is the f32 that was quantized.
  *   max_abs_error  max |e|; 0 for an empty tile
@@ -91,7 +91,7 @@
 
 #include <vcompress/status.h>
 
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 
 #ifdef __cplusplus
 extern "C" {

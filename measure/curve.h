@@ -20,7 +20,7 @@
 #include <vcompress/dtype.h>
 
 #include "core/base/ctx.h"
-#include "core/base/exact_sum.h"
+#include "core/values/exact_sum.h"
 
 #define VC_CURVE_POINTS 16 /* most sparsities */
 

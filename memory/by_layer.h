@@ -2,7 +2,7 @@
 #ifndef VC_MEMORY_BY_LAYER_H
 #define VC_MEMORY_BY_LAYER_H
 
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "memory/estimate.h"
 
 enum vc_layer_column { VC_LAYER_PARAMS, VC_LAYER_WEIGHTS, VC_LAYER_ACTIVATIONS, VC_LAYER_OUTPUT };

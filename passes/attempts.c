@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/base/exact_sum.h"
 #include "core/chain/steps.h"
+#include "core/values/exact_sum.h"
 
 struct vc_attempt {
     struct vc_item item;

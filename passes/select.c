@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "core/base/glob.h"
 #include "core/model/names.h"
+#include "core/text/glob.h"
 
 enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob)
 {

@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 #include "core/base/ctx.h"
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 
 /* Where bands lie: blocks of `block` elements, each cut into bands of `band`, the last one of a block short. */
 struct vc_band_grid {

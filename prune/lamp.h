@@ -16,7 +16,7 @@
 
 #include <vcompress/dtype.h>
 
-#include "core/base/exact_sum.h"
+#include "core/values/exact_sum.h"
 #include "passes/scores/keys.h"
 
 /* What is known of a tensor's squares. */

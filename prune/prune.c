@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/glob.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
 #include "core/model/names.h"
 #include "core/model/pruned_pairs.h"
+#include "core/text/glob.h"
 #include "passes/decode.h"
 #include "passes/select.h"
 #include "prune/given.h"

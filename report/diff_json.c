@@ -5,8 +5,8 @@
 #include <vcompress/measure.h>
 #include <vcompress/report.h>
 
-#include "core/base/json_write.h"
 #include "core/base/option_struct.h"
+#include "core/text/json_write.h"
 
 static void write_file(struct vc_json *json, const char *key, const struct vc_model *model)
 {

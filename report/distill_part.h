@@ -5,7 +5,7 @@
 
 #include <vcompress/distill.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 /* "student", "teacher", "data", "output": by their paths; the output may be NULL. */
 void vc_write_distill_files(struct vc_json *json, const struct vc_distill_options *o, const char *output);

@@ -1,7 +1,7 @@
 /* error_json.c - a failure as a JSON document, in the place of the one that was asked for. */
 #include <vcompress/report.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 enum vc_status vc_error_json(struct vc_ctx *ctx, const char *schema, enum vc_status status, const char *message,
                              char **out)

@@ -2,7 +2,7 @@
 #include <vcompress/graph.h>
 #include <vcompress/report.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 static const char *const kinds[] = {"input", "parameter", "constant", "result"};
 

@@ -2,7 +2,7 @@
 #include <vcompress/inspect.h>
 #include <vcompress/report.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 static const char *granularity_name(enum vc_granularity granularity)
 {

@@ -3,7 +3,7 @@
 #include <vcompress/fit.h>
 #include <vcompress/report.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 static void write_part(struct vc_json *json, const char *key, const struct vc_memory_part *part)
 {

@@ -2,7 +2,7 @@
 #include <vcompress/plan.h>
 #include <vcompress/report.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 static void write_parts(struct vc_json *json, const struct vc_memory_report *r)
 {

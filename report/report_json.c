@@ -18,7 +18,7 @@
 
 #include <vcompress/fit.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 #include "report/distill_part.h"
 
 static const char *action_name(enum vc_action action)

@@ -4,7 +4,7 @@
 
 #include <vcompress/sensitivity.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 static void write_ways(struct vc_json *json, const struct vc_sensitivity *s)
 {

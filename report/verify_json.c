@@ -5,7 +5,7 @@
 #include <vcompress/report.h>
 #include <vcompress/verify.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 static const char *severity_name(enum vc_severity severity)
 {

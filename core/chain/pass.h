@@ -26,10 +26,10 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
-#include "core/base/tile.h"
 #include "core/model/dialect.h"
 #include "core/model/edit.h"
 #include "core/model/source.h"
+#include "core/values/tile.h"
 
 struct vc_pass;
 struct vc_step;

@@ -4,7 +4,7 @@
 
 #include <vcompress/report.h>
 
-#include "core/base/exact_sum.h"
+#include "core/values/exact_sum.h"
 
 /* While rows are added up, in their order. Errors are summed exactly: the total does not depend on that. */
 struct vc_totals {

@@ -5,7 +5,7 @@
 
 #include <vcompress/model.h>
 
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 
 bool vc_name_is_module_weight(const char *name, size_t *n_path)
 {

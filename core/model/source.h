@@ -15,8 +15,8 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
-#include "core/base/name_table.h"
 #include "core/model/dialect.h"
+#include "core/text/name_table.h"
 
 enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 

@@ -8,9 +8,9 @@
 #ifndef VC_CORE_EXECUTOR_H
 #define VC_CORE_EXECUTOR_H
 
-#include "core/base/exact_sum.h"
 #include "core/chain/steps.h"
 #include "core/run/sink.h"
+#include "core/values/exact_sum.h"
 
 /* The error of a step, or of a whole chain; complete after the run. */
 struct vc_error {

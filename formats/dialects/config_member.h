@@ -2,8 +2,8 @@
 #ifndef VC_FORMATS_CONFIG_MEMBER_H
 #define VC_FORMATS_CONFIG_MEMBER_H
 
-#include "core/base/text.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 #include "formats/dialects/module_names.h"
 
 /* An output of the job, this worker's or another's: what of it a configuration speaks of. */

@@ -8,9 +8,9 @@
 #include <vcompress/job.h>
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
 #include "core/model/dialect.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 #include "formats/dialects/family.h"
 #include "formats/dialects/packing.h"
 

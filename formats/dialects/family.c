@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 
 #define MAX_WORD 96
 

@@ -6,7 +6,7 @@
  * from them is the writer's (formats/gguf/). */
 #include <string.h>
 
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 #include "formats/dialects/dialects.h"
 
 #define BLOCK 32

@@ -12,7 +12,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 
 /* One entry of "tensors" being applied. */
 struct entry {

@@ -10,9 +10,9 @@
 #ifndef VC_FORMATS_MANIFEST_H
 #define VC_FORMATS_MANIFEST_H
 
-#include "core/base/text.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 
 #define VC_MANIFEST_NAME      "vcompress.json"
 #define VC_MANIFEST_SCHEMA    "vcompress.manifest/1"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest_internal.h"
 

@@ -6,7 +6,7 @@
 #ifndef VC_FORMATS_MODULE_NAMES_H
 #define VC_FORMATS_MODULE_NAMES_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/dialects/family.h"
 
 /* What a name in the list means to the loader. */

@@ -12,7 +12,7 @@
  * The parts are what passes make, so there is nothing to say about them here. */
 #include <string.h>
 
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "formats/dialects/dialects.h"
 
 /* What follows the weight's name in that of its codes, by scheme. */

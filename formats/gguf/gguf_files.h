@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/gguf/gguf.h"
 #include "formats/io/outfile.h"
 

@@ -15,7 +15,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 #define CURSOR_BYTES ((size_t)64 << 10)
 #define FACT_BYTES   200 /* of a string that is shown */

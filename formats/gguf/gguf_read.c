@@ -14,8 +14,8 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/base/text.h"
 #include "core/model/shapes.h"
+#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "core/base/findings.h"
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/huggingface/model_index.h"

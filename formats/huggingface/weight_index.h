@@ -5,9 +5,9 @@
 #define VC_FORMATS_WEIGHT_INDEX_H
 
 #include "core/base/arena.h"
-#include "core/base/name_table.h"
-#include "core/base/text.h"
 #include "core/model/source.h"
+#include "core/text/name_table.h"
+#include "core/text/text.h"
 #include "formats/io/infile.h"
 
 #define VC_INDEX_MAX_BYTES ((uint64_t)100 << 20)

@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"

@@ -13,7 +13,7 @@
 #ifndef VC_FORMATS_PROTOBUF_WIRE_H
 #define VC_FORMATS_PROTOBUF_WIRE_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/io/infile.h"
 
 #define VC_WIRE_WINDOW_BYTES ((size_t)16 << 10)

@@ -4,7 +4,7 @@
 #ifndef VC_FORMATS_JSON_MEMBER_H
 #define VC_FORMATS_JSON_MEMBER_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 /* Positions in the text, each behind or at what its name says. */
 struct json_member {

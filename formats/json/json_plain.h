@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 struct vc_json_cursor {
     const char *text;

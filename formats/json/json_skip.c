@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 size_t vc_json_skip_space(const char *text, size_t n, size_t at)
 {

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/base/text.h"
 #include "core/chain/pass.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 #include "formats/io/outfile.h"
 #include "formats/zip/zip_write.h"
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"

@@ -6,9 +6,9 @@
 #ifndef VC_FORMATS_SAFETENSORS_H
 #define VC_FORMATS_SAFETENSORS_H
 
-#include "core/base/text.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 #include "formats/dialects/family.h"
 #include "formats/dialects/search.h"
 #include "formats/formats.h"

@@ -4,8 +4,8 @@
 #define VC_FORMATS_SAFETENSORS_NOTES_H
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
 #include "core/model/source.h"
+#include "core/text/text.h"
 
 /* A note whose text is JSON: {"second name": "name", ...}. */
 #define VC_SAFETENSORS_NAMES "vcompress.names"

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/name_table.h"
-#include "core/base/tile.h"
 #include "core/model/renamed_model.h"
+#include "core/text/name_table.h"
+#include "core/values/tile.h"
 
 /* The weight that an output is a part of, for outputs that the dialect lays. */
 struct owner {

@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/torch/pickle_machine.h"
 
 /* ---- making ---- */

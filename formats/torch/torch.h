@@ -27,10 +27,10 @@
 #include <stdatomic.h>
 
 #include "core/base/arena.h"
-#include "core/base/text.h"
 #include "core/model/shapes.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 #include "formats/formats.h"
 #include "formats/io/infile.h"
 #include "formats/torch/pickle.h"

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/torch/torch_choose.h"
 
 /* "str 'resnet50'", cut after 40 bytes between two characters. */

@@ -10,7 +10,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "formats/torch/torch.h"
 
 /* The order that storages are sorted in, by key. */

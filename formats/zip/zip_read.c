@@ -12,7 +12,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/zip/codec.h"
 #include "formats/zip/zip_internal.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/zip/zip_internal.h"
 
 #define FLAGS_UNSURE 0x2069 /* encrypted, sizes behind the data, a patch, masked */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 #define NO_ATOM   ((uint32_t)-1)
 #define MAX_TERMS 32

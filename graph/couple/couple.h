@@ -6,8 +6,8 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
-#include "core/base/text.h"
 #include "core/model/edit.h"
+#include "core/text/text.h"
 
 /* A member, and of its tensor what the file of couplings leaves out where it is the usual. */
 struct vc_group_member {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "graph/couple/couple.h"
 #include "graph/couple/couple_sizes.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "graph/couple/couple_graph.h"
 
 void vc_couple_tensors_release(struct vc_ctx *ctx, struct vc_couple_tensors *tensors)

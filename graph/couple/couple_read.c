@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/glob.h"
 #include "core/model/source.h"
+#include "core/text/glob.h"
 #include "graph/couple/couple_lines.h"
 #include "graph/text_read.h"
 

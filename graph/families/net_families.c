@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 
 /* A family is added here, and declared in net.h. */
 static const struct vc_net_family *const families[] = {

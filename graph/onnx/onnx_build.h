@@ -14,7 +14,7 @@
 #ifndef VC_GRAPH_ONNX_BUILD_H
 #define VC_GRAPH_ONNX_BUILD_H
 
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 #include "graph/build.h"
 
 #define VC_ONNX_OLDEST 7

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "graph/onnx/onnx_build.h"
 
 #define IR_VERSION 11 /* the one of VC_GRAPH_OPSET */

@@ -15,7 +15,7 @@
 #ifndef VC_CUDA_CHUNKS_H
 #define VC_CUDA_CHUNKS_H
 
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 #include "kernels/cuda/cuda_reduce.h"
 
 #define VC_CUDA_CHUNK_THREADS 256 /* at most; four chunks */

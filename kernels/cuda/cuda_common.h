@@ -50,7 +50,7 @@
 #endif
 
 /* Elements of a unit: large enough that 10 us of launching do not show beside the transfer, small enough that a tile
- * (core/base/tile.h) makes two of them, whose transfers and kernels then overlap. A multiple of VC_CHUNK_ELEMS. */
+ * (core/values/tile.h) makes two of them, whose transfers and kernels then overlap. A multiple of VC_CHUNK_ELEMS. */
 #ifndef VC_CUDA_UNIT_ELEMS
 #define VC_CUDA_UNIT_ELEMS ((size_t)1 << 17)
 #endif

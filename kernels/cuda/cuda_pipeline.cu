@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 
 #define ALIGN ((size_t)256) /* of every array in an arena */
 

@@ -2,7 +2,7 @@
 #ifndef VC_MEASURE_SELFTEST_H
 #define VC_MEASURE_SELFTEST_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 /* Every kernel of every level that this context may use against the reference, on a few thousand values. The thorough
  * comparison is tests/kernelcheck. */

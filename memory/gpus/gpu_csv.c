@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "memory/gpus/gpu_rows.h"
 
 #define MIB ((double)(1 << 20))

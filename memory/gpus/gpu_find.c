@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "memory/gpus/gpu_rows.h"
 
 #define MAX_WORDS  32

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "memory/recipes/plan_inside.h"
 
 static enum vc_status take(struct vc_planning *p, struct vc_text *text, const char **out)

@@ -16,7 +16,7 @@
 #include <pthread.h>
 
 #include "core/base/ctx.h"
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 
 struct vc_axis_node;
 

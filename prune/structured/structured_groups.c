@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/glob.h"
-#include "core/base/text.h"
+#include "core/text/glob.h"
+#include "core/text/text.h"
 #include "graph/build.h"
 #include "passes/select.h"
 #include "prune/structured/removal.h"

@@ -13,7 +13,7 @@
 
 #include <vcompress/graph.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "report/pages/svg_text.h"
 
 #define MAX_NODES 3000 /* that are drawn */

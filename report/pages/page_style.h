@@ -2,7 +2,7 @@
 #ifndef VC_REPORT_PAGE_STYLE_H
 #define VC_REPORT_PAGE_STYLE_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 /* Adds the rules, without the element around them. */
 void vc_page_style(struct vc_text *text);

@@ -15,7 +15,7 @@
 
 #include <vcompress/page.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "report/pages/svg_text.h"
 
 struct vc_page {

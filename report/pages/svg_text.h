@@ -3,7 +3,7 @@
 #ifndef VC_REPORT_SVG_TEXT_H
 #define VC_REPORT_SVG_TEXT_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 /* At most `most` characters: the middle of a longer string is left out. */
 void vc_svg_add_text(struct vc_text *text, const char *s, size_t most);

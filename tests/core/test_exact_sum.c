@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/exact_sum.h"
+#include "core/values/exact_sum.h"
 
 static uint64_t state;
 

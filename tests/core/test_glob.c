@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 
 static void test_matches(void **unused)
 {

@@ -10,7 +10,7 @@
 
 #include <vcompress/report.h>
 
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 static struct vc_ctx *ctx;
 static struct vc_text text;

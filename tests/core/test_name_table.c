@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 
 #define N_NAMES ((size_t)5000)
 

@@ -15,7 +15,7 @@
 
 #include <vcompress/report.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 static struct vc_ctx *ctx;
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 
 static void test_rows_of(void **unused)
 {

@@ -6,8 +6,8 @@
 
 #include <vcompress/vcompress.h>
 
-#include "core/base/text.h"
 #include "core/job/job_passes.h"
+#include "core/text/text.h"
 
 #define MAX_LINE 4096
 #define MAX_KEPT 512

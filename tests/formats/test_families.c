@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/module_names.h"
 #include "formats/huggingface/config/hf_json.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 #include "kernels/kernels.h"
 #include "passes/scores/axis_sums.h"
 

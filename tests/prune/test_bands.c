@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 #include "prune/bands.h"
 
 static uint64_t seed = 1;

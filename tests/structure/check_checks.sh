@@ -67,6 +67,8 @@ formats/json/json_walk.c formats/dialects/manifest.h formats/json may not includ
 formats/io/infile.c formats/formats.h formats/io may not include formats/*.h
 formats/formats.c formats/npz/npy_data.h is inside a room
 core/base/pool.c core/model/source.h core/base may not include core/model
+core/base/pool.c core/text/text.h core/base may not include core/text
+core/values/tile.c core/text/text.h core/values may not include core/text
 core/model/model.c core/chain/pass.h core/model may not include core/chain
 core/chain/item.c core/run/executor.h core/chain may not include core/run
 core/run/executor.c core/job/totals.h core/run may not include core/job

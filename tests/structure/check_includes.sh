@@ -19,7 +19,7 @@ list_edges | awk -v sq="'" '
     # What the kernels may see of the library: types, status and memory, but no model, format, pass or engine.
     function kernels_may(t) {
         return t ~ /^kernels\// || t ~ /^vcompress\/(dtype|status|context|device)\.h$/ ||
-               t ~ /^core\/base\/(tile|ctx|cpu|pool|checked|compiler|plugin)\.h$/
+               t ~ /^core\/(values\/tile|base\/(ctx|cpu|pool|checked|compiler|plugin))\.h$/
     }
     # What of the kernels passes and the engine may call.
     function passes_may(t) {
@@ -72,12 +72,14 @@ list_edges | awk -v sq="'" '
         if (room(from) == "ranks" && room(t) != "ranks") { return "distill/ranks/ may not include what stands on it" }
         return ""
     }
-    # base <- model <- chain <- run <- job
-    function core_may_not(from, t,    a, b) {
+    # base <- values, text <- model <- chain <- run <- job
+    function core_may_not(from, t,    a, b, core_order) {
+        core_order = "base values text model chain run job"
         a = room(from)
         b = room(t)
-        if (index("base model chain run job", a) < index("base model chain run job", b)) {
-            return "core/" a " may not include core/" b ": base, then model, chain, run and job"
+        if (a == "values" && b == "text") { return "core/values may not include core/text" }
+        if (index(core_order, a) < index(core_order, b)) {
+            return "core/" a " may not include core/" b ": base, then values and text, model, chain, run and job"
         }
         return ""
     }

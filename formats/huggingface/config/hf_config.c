@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 
 #include "core/base/checked.h"
-#include "core/base/name_table.h"
 #include "core/model/names.h"
+#include "core/text/name_table.h"
 #include "formats/dialects/config_member.h"
 #include "formats/huggingface/config/hf_dtype.h"
 #include "formats/huggingface/config/hf_edit.h"

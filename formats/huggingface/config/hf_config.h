@@ -7,8 +7,8 @@
 
 #include <sys/stat.h>
 
-#include "core/base/text.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 
 #define VC_HF_CONFIG_NAME      "config.json"

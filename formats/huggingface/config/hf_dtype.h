@@ -3,8 +3,8 @@
 #ifndef VC_FORMATS_HF_DTYPE_H
 #define VC_FORMATS_HF_DTYPE_H
 
-#include "core/base/text.h"
 #include "core/run/sink.h"
+#include "core/text/text.h"
 
 /* The one float type that a pass gives to the weights whose type it changes, of several passes the last that gives one;
  * VC_DTYPE_RAW: there is none. */

@@ -3,8 +3,8 @@
 #ifndef VC_FORMATS_HF_EDIT_H
 #define VC_FORMATS_HF_EDIT_H
 
-#include "core/base/text.h"
 #include "core/model/edit.h"
+#include "core/text/text.h"
 
 /* Adds the text to `out` with the edits made. VC_E_UNSUPPORTED, naming config.json and what is missing, where the text
  * does not state a number that an edit changes: a loader would go on believing the old one. */

@@ -11,8 +11,8 @@
 
 #include <jansson.h>
 
-#include "core/base/text.h"
 #include "core/model/edit.h"
+#include "core/text/text.h"
 
 /* Adds the new value of that member of `object` to `out`, or nothing where it stays. text: the value's, n bytes.
  * is_size: it is a size of the model, of which there may be one per layer. VC_E_UNSUPPORTED: it says something about

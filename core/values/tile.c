@@ -1,5 +1,5 @@
 /* tile.c - see tile.h. */
-#include "core/base/tile.h"
+#include "core/values/tile.h"
 
 #include <vcompress/model.h>
 

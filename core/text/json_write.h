@@ -14,7 +14,7 @@
 #ifndef VC_CORE_JSON_WRITE_H
 #define VC_CORE_JSON_WRITE_H
 
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 #define VC_JSON_MAX_DEPTH 8
 

@@ -1,5 +1,5 @@
 /* glob.c - matching of tensor names. Iterative: a `*` is retried from the last one only, so no pattern is slow. */
-#include "core/base/glob.h"
+#include "core/text/glob.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* json_write.c - see json_write.h. What a string and a number look like is in text.c. */
-#include "core/base/json_write.h"
+#include "core/text/json_write.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* text.c - see text.h. Numbers are written with the C locale's point whatever locale the program runs in. */
-#include "core/base/text.h"
+#include "core/text/text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* exact_sum.c - see exact_sum.h. A double is mantissa * 2^(exponent - 1074) with a mantissa of 53 bits; it is cut into
  * three 32-bit digits and added to the limbs. Limbs are signed and 64 bits wide, so 2^31 additions need no carry. */
-#include "core/base/exact_sum.h"
+#include "core/values/exact_sum.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* name_table.c - see name_table.h. Linear probing in a table twice as large as there are names. The hash depends on
  * the process, so that no file can be made whose names all fall together. */
-#include "core/base/name_table.h"
+#include "core/text/name_table.h"
 
 #include <string.h>
 #include <sys/auxv.h>
