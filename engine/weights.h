@@ -31,7 +31,7 @@ struct vc_weight {
         statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
     double norm_share; /* statistic: what a batch counts for in it; -1: several nodes move it */
     bool trained;      /* it has a gradient */
-    bool coded;        /* its file has codes for it, which are made anew of what was trained (distill/grid.h) */
+    bool coded;        /* its file has codes for it, which are made anew of what was trained (distill/update/grid.h) */
     bool unread;       /* no value that counts depends on it: not trained */
     bool drawn;        /* in no file: numbers are drawn between middle - bound and middle + bound; `param` is none */
     double middle, bound;

@@ -1,5 +1,5 @@
 /* cuda_train_step.cu - training on the device: losses of rows of logits, norms of gradients, updates of weights. As in
- * distill/loops/loss_loops.h and update_loops.h, whose bits these kernels give. */
+ * distill/math/loops/loss_loops.h and update_loops.h, whose bits these kernels give. */
 #include "kernels/cuda/cuda_train.h"
 #include "kernels/functions.h"
 

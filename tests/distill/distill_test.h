@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "core/model/memory_model.h"
-#include "distill/identity.h"
+#include "distill/data/identity.h"
 
 #define ROWS  20
 #define STEPS 12

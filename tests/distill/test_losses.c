@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "core/base/cpu.h"
-#include "distill/step_table.h"
+#include "distill/math/step_table.h"
 #include "kernels/functions.h"
 #include "passes/random.h"
 

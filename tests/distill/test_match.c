@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "distill/match_row.h"
+#include "distill/loss/match_row.h"
 #include "passes/random.h"
 
 #define POINTS 4

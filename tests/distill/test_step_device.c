@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "distill/step_math.h"
+#include "distill/math/step_math.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 #include "kernels/train_device.h"

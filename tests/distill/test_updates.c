@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "core/base/cpu.h"
-#include "distill/schedule.h"
-#include "distill/step_table.h"
+#include "distill/math/step_table.h"
+#include "distill/update/schedule.h"
 #include "passes/random.h"
 
 /* Gradients of five steps for three weights that begin at 1, -2, 0.5:

@@ -1,0 +1,477 @@
+/* network.c - see network.h. */
+#include "distill/data/network.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/text/glob.h"
+
+/* ---- the graph ---- */
+
+/* No position sees those behind it. */
+static bool is_causal(const struct vc_graph *graph)
+{
+    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(graph, n);
+
+        for (unsigned k = 0; strcmp(node->op, "Attention") == 0 && k < node->n_attrs; k++) {
+            if (strcmp(node->attrs[k].name, "is_causal") == 0 && node->attrs[k].i != 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A class for each row of a table that integers choose from: the tokens. Heads that say something else of each token
+ * have other classes. A graph without such a table is believed to be about the next token. */
+static bool classes_are_tokens(const struct vc_graph *graph, size_t n_classes)
+{
+    bool some = false;
+
+    for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
+        const struct vc_graph_node *node = vc_graph_node(graph, n);
+        const struct vc_graph_value *table;
+
+        if (strcmp(node->op, "Gather") != 0) {
+            continue;
+        }
+        table = vc_graph_value(graph, node->inputs[0]);
+        if (table->param != VC_NO_PARAM && table->n_dims == 2) {
+            some = true;
+            if (vc_graph_dim_value(graph, table->shape[0]) == (int64_t)n_classes) {
+                return true;
+            }
+        }
+    }
+    return !some;
+}
+
+/* What sentences begin with. */
+static const char *file_of(const struct vc_net *net)
+{
+    return net->network.weights->path;
+}
+
+/* What the student learns from has to be logits: rows of classes. */
+static enum vc_status check_output(struct vc_net *net)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_value *output;
+    const char *op;
+
+    if (vc_graph_output_count(graph) == 0) {
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED, "%s: the graph has no outputs", file_of(net));
+    }
+    output = vc_graph_value(graph, vc_graph_output(graph, 0));
+    op = output->node != VC_NO_NODE ? vc_graph_node(graph, output->node)->op : "";
+    if (strcmp(op, "Softmax") == 0) {
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                       "%s: the output %s is made by Softmax: probabilities, where logits are needed; leave that node "
+                       "out of the graph",
+                       file_of(net), output->name);
+    }
+    if (output->dtype != VC_DTYPE_F32 || output->n_dims < 2 || output->n_dims > 3 ||
+        output->shape[output->n_dims - 1].size < 2 || vc_graph_dim_value(graph, output->shape[1]) < 1) {
+        char text[64] = "";
+
+        for (unsigned k = 0; k < output->n_dims && k < 4; k++) {
+            char dim[16];
+            size_t n = strlen(text);
+
+            (void)snprintf(text + n, sizeof text - n, "%s%s", k != 0 ? ", " : "",
+                           vc_graph_dim_text(graph, output->shape[k], dim, sizeof dim));
+        }
+        return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                       "%s: the output %s is [%s]; what can be distilled is one row of logits for each row of data, "
+                       "[batch, classes], or for each position of it, [batch, sequence, classes], with a number of "
+                       "classes that the graph says",
+                       file_of(net), output->name, text);
+    }
+    net->n_classes = (size_t)vc_graph_dim_value(graph, output->shape[output->n_dims - 1]);
+    net->positions = output->n_dims == 3 ? (size_t)vc_graph_dim_value(graph, output->shape[1]) : 1;
+    net->next = output->n_dims == 3 && is_causal(graph) && classes_are_tokens(graph, net->n_classes);
+    return VC_OK;
+}
+
+/* ---- weights ---- */
+
+static bool is_frozen(const struct vc_net *net, const struct vc_graph_param *param)
+{
+    for (size_t k = 0; k < net->options.n_freeze; k++) {
+        if (vc_glob_match(net->options.freeze[k], param->tensor)) {
+            return true;
+        }
+    }
+    /* What only the graph's own file has is not the student's. */
+    return net->network.beside != NULL && !param->from_weights;
+}
+
+static enum vc_status check_freeze(const struct vc_net *net)
+{
+    for (size_t k = 0; k < net->options.n_freeze; k++) {
+        bool used = false;
+
+        for (size_t i = 0; i < net->weights->n && !used; i++) {
+            used = vc_glob_match(net->options.freeze[k], net->weights->items[i].name);
+        }
+        if (!used) {
+            return vc_fail(net->ctx, VC_E_ARGUMENT, "%s: '%s' matches no tensor of the %s",
+                           vc_option(net->ctx, "freeze"), net->options.freeze[k], net->options.role);
+        }
+    }
+    return VC_OK;
+}
+
+/* A tensor with several names may be several tensors that were equal when the file was made. */
+static enum vc_status check_names(const struct vc_net *net)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_param *first = NULL;
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < vc_graph_param_count(graph) && !net->options.allow_tied; k++) {
+        const struct vc_graph_param *param = vc_graph_param(graph, k);
+
+        if (param->n_also != 0 && net->weights->items[net->weights->of_param[k]].trained) {
+            first = n == 0 ? param : first;
+            n++;
+        }
+    }
+    return n == 0 ? VC_OK
+                  : vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                            "%s: %s is also %s in the graph, which has %u tensor%s with several names: its exporter "
+                            "keeps equal tensors once, and they would be trained as one; export it for training "
+                            "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False)), or, where "
+                            "they are meant to be one, %s",
+                            file_of(net), first->tensor, first->also, n, n == 1 ? "" : "s",
+                            vc_option(net->ctx, "allow_tied"));
+}
+
+static enum vc_status make_weights(struct vc_net *net)
+{
+    uint32_t n = vc_graph_param_count(net->network.graph);
+    size_t n_read = net->options.n_kept + 1;
+    uint32_t *read = vc_alloc_array(net->ctx, VC_TAG_MISC, n_read, sizeof *read);
+    bool *frozen = vc_calloc_array(net->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *frozen);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(read);
+    VC_TRY_ALLOC(frozen);
+    read[0] = vc_graph_output(net->network.graph, 0);
+    for (size_t k = 1; k < n_read; k++) {
+        read[k] = net->options.kept[k - 1];
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        frozen[k] = is_frozen(net, vc_graph_param(net->network.graph, k));
+    }
+    VC_TRY(vc_weights_make(net->ctx, net->network.graph, net->options.precision, net->options.train, frozen,
+                           &net->weights));
+    VC_TRY(check_freeze(net));
+    VC_TRY(vc_weights_leave_unread(net->weights, read, n_read));
+    VC_TRY(check_names(net));
+out:
+    vc_free(net->ctx, read);
+    vc_free(net->ctx, frozen);
+    return status;
+}
+
+enum vc_status vc_net_open(struct vc_ctx *ctx, const struct vc_network *network, const struct vc_net_options *options,
+                           const struct vc_rows *rows, struct vc_rows_view *view, struct vc_net *net)
+{
+    enum vc_status status;
+
+    *net = (struct vc_net){.ctx = ctx, .network = *network, .options = *options};
+    if (network->graph == NULL || network->weights == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "there is no %s", options->role);
+    }
+    VC_TRY(vc_rows_view_make(rows, network->graph, view, &net->batch, &net->fixed));
+    VC_TRY(check_output(net));
+    VC_TRY(make_weights(net));
+out:
+    return status;
+}
+
+enum vc_status vc_net_load(struct vc_net *net)
+{
+    const struct vc_network *n = &net->network;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(net->weights->data_block == NULL ? vc_weights_allocate(net->weights) : VC_OK);
+    /* A graph that was built with other weights reads its parameters from there, and the rest from its own file. */
+    VC_TRY(vc_weights_load(net->weights, n->beside != NULL ? n->beside : n->weights, n->weights));
+out:
+    return status;
+}
+
+void vc_net_drop_engines(struct vc_net *net)
+{
+    for (size_t k = 0; k < net->n_engines; k++) {
+        vc_engine_free(net->engines[k].engine);
+    }
+    net->n_engines = 0;
+}
+
+void vc_net_close(struct vc_net *net)
+{
+    vc_net_drop_engines(net);
+    vc_weights_free(net->weights);
+}
+
+/* ---- programs ---- */
+
+/* What it computes is an answer to each of so many rows, whatever the graph does with the size of the batch. */
+static enum vc_status check_rows(const struct vc_net *net, const struct vc_engine *engine, uint64_t rows)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_engine_value *out = vc_engine_output(engine, 0);
+    const struct vc_graph_value *value = vc_graph_value(graph, out->value);
+    char text[128];
+
+    if (out->shape[0] == (int64_t)rows && out->n == rows * net->positions * net->n_classes) {
+        return VC_OK;
+    }
+    return vc_fail(net->ctx, VC_E_UNSUPPORTED,
+                   "%s: the output %s has %lld rows (%s) of %llu numbers for %llu rows of data, which need %zu numbers "
+                   "each; a graph that was exported with a size of its own for the batch computes with that as %s",
+                   file_of(net), value->name, (long long)out->shape[0],
+                   vc_graph_dim_text(graph, value->shape[0], text, sizeof text),
+                   (unsigned long long)(out->shape[0] > 0 ? out->n / (uint64_t)out->shape[0] : 0),
+                   (unsigned long long)rows, net->positions * net->n_classes, vc_option(net->ctx, "batch"));
+}
+
+/* The first sizes of all inputs, whatever they are called. */
+static enum vc_status bind_rows(const struct vc_net *net, uint64_t rows)
+{
+    struct vc_graph *graph = net->network.graph;
+    enum vc_status status = VC_OK;
+
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const char *symbol = vc_rows_symbol(graph, vc_graph_value(graph, vc_graph_input(graph, k)));
+
+        VC_TRY(symbol != NULL ? vc_graph_bind(net->ctx, graph, symbol, (int64_t)rows) : VC_OK);
+    }
+out:
+    return status;
+}
+
+/* The first size of the output is that of the rows by what it is made of: a number that happens to be equal, as the
+ * length of the sequences may be, is not. Of a graph that was exported with a size of its own the number has to do. */
+static enum vc_status check_first(const struct vc_net *net, uint64_t rows)
+{
+    const struct vc_graph *graph = net->network.graph;
+    const struct vc_graph_value *output = vc_graph_value(graph, vc_graph_output(graph, 0));
+    int64_t first = vc_graph_dim_value(graph, output->shape[0]);
+    int64_t second = vc_graph_dim_value(graph, output->shape[1]);
+    bool follows;
+    char text[128];
+    enum vc_status status = VC_OK;
+
+    VC_TRY(bind_rows(net, rows + 1));
+    follows = vc_graph_dim_value(graph, output->shape[1]) == second &&
+              (output->shape[0].size >= 0 || vc_graph_dim_value(graph, output->shape[0]) != first);
+    VC_TRY(bind_rows(net, rows));
+    if (!follows) {
+        status = vc_fail(
+            net->ctx, VC_E_UNSUPPORTED,
+            "%s: the output %s is [%s, ...]: the first size, and no other, has to be the rows of the data, as in "
+            "[batch, classes] and [batch, sequence, classes]",
+            file_of(net), output->name, vc_graph_dim_text(graph, output->shape[0], text, sizeof text));
+    }
+out:
+    return status;
+}
+
+static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
+{
+    const struct vc_engine_options options = {.train = train,
+                                              .dropout = train,
+                                              .seed = net->options.seed,
+                                              .n_outputs = 1,
+                                              .rounding = train ? net->options.rounding : VC_UNARY_COPY,
+                                              .n_kept = train == net->options.train ? net->options.n_kept : 0,
+                                              .kept = net->options.kept,
+                                              .frozen_norm = net->options.frozen_norm,
+                                              .recompute = net->options.recompute,
+                                              .recompute_every = net->options.recompute_every,
+                                              .budget_bytes = net->options.budget_bytes,
+                                              .device = net->options.device};
+    enum vc_status status = VC_OK;
+
+    if (net->batch == NULL && net->fixed != (int64_t)rows) {
+        return vc_fail(net->ctx, VC_E_ARGUMENT,
+                       "%s: its graph computes %lld rows at a time and no others: %s %lld, and a number of rows that "
+                       "is a multiple of it",
+                       file_of(net), (long long)net->fixed, vc_option(net->ctx, "batch"), (long long)net->fixed);
+    }
+    VC_TRY(bind_rows(net, rows));
+    VC_TRY(net->batch != NULL ? check_first(net, rows) : VC_OK);
+    status = vc_engine_make(net->ctx, net->network.graph, net->weights, &options, out);
+    if (status != VC_OK) {
+        vc_engine_free(*out);
+        *out = NULL;
+        status = vc_context(net->ctx, "%s", file_of(net));
+        goto out;
+    }
+    status = check_rows(net, *out, rows);
+    if (status != VC_OK) {
+        vc_engine_free(*out);
+        *out = NULL;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_net_engine(struct vc_net *net, uint64_t rows, bool train, struct vc_engine **out)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        if (net->engines[k].rows == rows && net->engines[k].train == train) {
+            *out = net->engines[k].engine;
+            return VC_OK;
+        }
+    }
+    if (net->n_engines == VC_NETWORK_SIZES) {
+        return vc_fail(net->ctx, VC_E_INTERNAL, "%s: a network with more than %d numbers of rows", file_of(net),
+                       VC_NETWORK_SIZES);
+    }
+    VC_TRY(make_engine(net, rows, train, out));
+    net->engines[net->n_engines++] = (struct vc_net_engine){.rows = rows, .train = train, .engine = *out};
+out:
+    return status;
+}
+
+void vc_net_bytes(const struct vc_net *net, uint64_t *arena, uint64_t *least, uint64_t *naive)
+{
+    for (size_t k = 0; k < net->n_engines; k++) {
+        const struct vc_engine *engine = net->engines[k].engine;
+
+        if (vc_engine_bytes(engine) > *arena) {
+            *arena = vc_engine_bytes(engine);
+            *least = vc_engine_least_bytes(engine);
+            *naive = vc_engine_naive_bytes(engine);
+        }
+    }
+}
+
+void vc_net_macs(const struct vc_net *net, uint64_t *again, uint64_t *forward)
+{
+    uint64_t most = 0;
+
+    *again = *forward = 0;
+    for (size_t k = 0; k < net->n_engines; k++) {
+        if (net->engines[k].train && net->engines[k].rows > most) {
+            most = net->engines[k].rows;
+            vc_engine_recomputed(net->engines[k].engine, again, forward);
+        }
+    }
+}
+
+uint64_t vc_net_forward_bytes(const struct vc_net *net)
+{
+    uint64_t most = 0;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        most = net->engines[k].train ? most : vc_max_u64(most, vc_engine_bytes(net->engines[k].engine));
+    }
+    return most;
+}
+
+bool vc_net_has_batch_norm(const struct vc_net *net)
+{
+    const struct vc_graph *graph = net->network.graph;
+    bool has = false;
+
+    for (uint32_t n = 0; graph != NULL && n < vc_graph_node_count(graph); n++) {
+        has = has || strcmp(vc_graph_node(graph, n)->op, "BatchNormalization") == 0;
+    }
+    return has && !net->options.frozen_norm;
+}
+
+enum vc_status vc_net_attach(struct vc_net *net, void *memory, void *arena)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        if (net->options.device != NULL) {
+            VC_TRY(vc_engine_attach_device(net->engines[k].engine, memory, arena));
+        } else {
+            vc_engine_attach(net->engines[k].engine, memory);
+        }
+    }
+out:
+    return status;
+}
+
+uint64_t vc_net_host_bytes(const struct vc_net *net)
+{
+    uint64_t most = 0;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        most = vc_max_u64(most, vc_engine_host_bytes(net->engines[k].engine));
+    }
+    return most;
+}
+
+uint64_t vc_net_own_bytes(const struct vc_net *net)
+{
+    uint64_t sum = 0;
+
+    for (size_t k = 0; k < net->n_engines; k++) {
+        sum += vc_engine_own_bytes(net->engines[k].engine);
+    }
+    return sum;
+}
+
+/* The input of the engine for that value of the graph; NULL: nothing that it computes reads it. */
+static const struct vc_engine_value *input_of(const struct vc_engine *engine, uint32_t value)
+{
+    for (size_t k = 0; k < vc_engine_input_count(engine); k++) {
+        const struct vc_engine_value *input = vc_engine_input(engine, k);
+
+        if (input->value == value) {
+            return input->data != NULL ? input : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Rows as the view has them into the input of a program, which was made for sizes of its own. */
+static enum vc_status read_rows(const struct vc_net *net, const struct vc_rows_view *view, size_t k,
+                                const uint64_t *numbers, size_t n, const struct vc_engine_value *input)
+{
+    const struct vc_rows_input *from = &view->inputs[k];
+
+    if (input->n != (uint64_t)n * from->n_elems) {
+        return vc_fail(net->ctx, VC_E_ARGUMENT,
+                       "%s: %zu rows of %s have %zu numbers each, and its graph is computed with %llu numbers in all: "
+                       "all rows need the same sizes, and %s the size that the graph was exported for",
+                       file_of(net), n, from->name, from->n_elems, (unsigned long long)input->n,
+                       vc_option(net->ctx, "batch"));
+    }
+    return vc_rows_read(view, k, numbers, n, net->options.precision == VC_GRAPH_F64, input->data);
+}
+
+enum vc_status vc_net_forward(struct vc_net *net, struct vc_engine *engine, const struct vc_rows_view *view,
+                              const uint64_t *numbers, size_t n, const struct vc_engine_pass *pass,
+                              const struct vc_engine_value **logits)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < view->n; k++) {
+        const struct vc_engine_value *input = input_of(engine, view->inputs[k].value);
+
+        if (input != NULL) {
+            VC_TRY(read_rows(net, view, k, numbers, n, input));
+        }
+    }
+    status = vc_engine_forward(engine, pass);
+    if (status == VC_E_ARGUMENT) { /* a token, or another index, that the network does not have */
+        (void)vc_context(net->ctx, "%s", view->rows->model->path);
+    }
+    VC_TRY(status);
+    *logits = vc_engine_output(engine, 0);
+out:
+    return status;
+}

@@ -1,0 +1,392 @@
+/* rows.c - see rows.h. */
+#include "distill/data/rows.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/option_struct.h"
+#include "distill/math/step_math.h"
+#include "kernels/arith.h"
+#include "passes/graph_params.h"
+
+static const struct vc_data_options data_defaults = {.scale = 1};
+static const struct vc_options_kind data_kind = {"vc_data_options", "vc_data_defaults", &data_defaults,
+                                                 sizeof data_defaults};
+
+void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size)
+{
+    vc_options_fill(&data_kind, options, struct_size);
+}
+
+/* ---- which array ---- */
+
+/* The array that was given for the name by hand; NULL: none was. */
+static const char *array_for(const struct vc_rows *rows, const char *name)
+{
+    size_t n = strlen(name);
+
+    for (size_t k = 0; k < rows->options.n_arrays; k++) {
+        if (strncmp(rows->options.arrays[k], name, n) == 0 && rows->options.arrays[k][n] == '=') {
+            return rows->options.arrays[k] + n + 1;
+        }
+    }
+    return NULL;
+}
+
+static bool is_input_of(const struct vc_graph *graph, const char *name, size_t n)
+{
+    for (uint32_t i = 0; graph != NULL && i < vc_graph_input_count(graph); i++) {
+        const char *input = vc_graph_value(graph, vc_graph_input(graph, i))->name;
+
+        if (strlen(input) == n && strncmp(name, input, n) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The names of the inputs, as far as there is room. */
+static void list_inputs(const struct vc_graph *graph, char *text, size_t room)
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; graph != NULL && i < vc_graph_input_count(graph) && n < room; i++) {
+        n += (size_t)snprintf(text + n, room - n, "%s%s", i != 0 ? ", " : "",
+                              vc_graph_value(graph, vc_graph_input(graph, i))->name);
+    }
+}
+
+/* A file that cannot be read, and whose name is one that tokens have: says what it would take. */
+static enum vc_status hint_tokens(const struct vc_rows *rows)
+{
+    const char *point = strrchr(rows->options.path, '.');
+    char before[VC_MESSAGE_BYTES];
+
+    if (point == NULL || strcmp(point, ".bin") != 0) {
+        return rows->ctx->status;
+    }
+    (void)snprintf(before, sizeof before, "%s", rows->ctx->message);
+    return vc_fail(rows->ctx, VC_E_FORMAT, "%s; where it is nothing but tokens, %s says how many are a row", before,
+                   vc_option(rows->ctx, "length"));
+}
+
+/* Every "x=array" names an input, y or mask. */
+static enum vc_status check_arrays(const struct vc_rows *rows, const struct vc_graph *const *graphs, size_t n_graphs)
+{
+    for (size_t k = 0; k < rows->options.n_arrays; k++) {
+        const char *array = rows->options.arrays[k];
+        const char *equals = strchr(array, '=');
+        size_t n = equals != NULL ? (size_t)(equals - array) : 0;
+        bool known = (n == 1 && array[0] == 'y') || (n == 4 && strncmp(array, "mask", 4) == 0);
+
+        for (size_t g = 0; g < n_graphs; g++) {
+            known = known || is_input_of(graphs[g], array, n);
+        }
+        if (equals == NULL || !known) {
+            char inputs[256];
+
+            list_inputs(graphs[0], inputs, sizeof inputs);
+            return vc_fail(rows->ctx, VC_E_ARGUMENT,
+                           "%s: '%s' is not NAME=ARRAY for an input of the graph (%s), y or mask",
+                           vc_option(rows->ctx, "arrays"), array, inputs);
+        }
+    }
+    return VC_OK;
+}
+
+/* The tensor of the data file for that name; VC_NO_TENSOR: there is none. */
+static enum vc_status find_array(const struct vc_rows *rows, const char *name, size_t *out)
+{
+    const char *given = array_for(rows, name);
+
+    *out = vc_model_find(rows->model, given != NULL ? given : name);
+    return *out != VC_NO_TENSOR || given == NULL
+               ? VC_OK
+               : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: there is no array '%s'", rows->model->path, given);
+}
+
+/* The tensor is y or mask. */
+static bool is_side(const struct vc_rows *rows, size_t tensor)
+{
+    const char *y = array_for(rows, "y");
+    const char *mask = array_for(rows, "mask");
+    const char *name = rows->model->tensors[tensor].name;
+
+    return strcmp(name, y != NULL ? y : "y") == 0 || strcmp(name, mask != NULL ? mask : "mask") == 0;
+}
+
+/* The one array that is neither labels nor mask; VC_NO_TENSOR: there are several. */
+static size_t find_only(const struct vc_rows *rows)
+{
+    size_t found = VC_NO_TENSOR;
+
+    for (size_t i = 0; i < rows->model->n_tensors; i++) {
+        if (is_side(rows, i)) {
+            continue;
+        }
+        if (found != VC_NO_TENSOR) {
+            return VC_NO_TENSOR;
+        }
+        found = i;
+    }
+    return found;
+}
+
+/* The graph has no other input that has to be given. */
+static bool is_only_needed(const struct vc_graph *graph, const char *input)
+{
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const struct vc_graph_value *value = vc_graph_value(graph, vc_graph_input(graph, k));
+
+        if (value->optional == (strcmp(value->name, input) == 0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out)
+{
+    enum vc_status status;
+
+    VC_TRY(find_array(rows, input, out));
+    if (*out == VC_NO_TENSOR && is_only_needed(graph, input)) {
+        *out = find_only(rows);
+    }
+    if (*out == VC_NO_TENSOR) {
+        status = vc_fail(rows->ctx, VC_E_ARGUMENT,
+                         "%s: there is no array for the input %s of the graph; %s %s=NAME "
+                         "says which it is",
+                         rows->model->path, input, vc_option(rows->ctx, "arrays"), input);
+    }
+out:
+    return status;
+}
+
+/* ---- labels, mask, means ---- */
+
+/* All integers of a tensor: one for each row, or *width of them. */
+static enum vc_status read_numbers(const struct vc_rows *rows, const struct vc_model *model, size_t tensor,
+                                   int64_t **out, size_t *width)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+    struct vc_place place = vc_place_whole();
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    if (!vc_is_integer(t->dtype) || t->n_dims == 0 || (t->n_dims > 2 && t->n_elems != t->shape[0])) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT,
+                       "%s: %s has %llu elements of type %s; one integer for each row is "
+                       "needed",
+                       model->path, t->name, (unsigned long long)t->n_elems, vc_dtype_name(t->dtype));
+    }
+    *width = (size_t)(t->n_elems / t->shape[0]);
+    *out = vc_alloc_array(rows->ctx, VC_TAG_TILES, (size_t)t->n_elems + 1, sizeof **out);
+    VC_TRY_ALLOC(*out);
+    status = vc_place_integers(rows->ctx, model, tensor, &place, *out);
+out:
+    return status == VC_OK || *out == NULL ? status : vc_context(rows->ctx, "%s", model->path);
+}
+
+static enum vc_status expect_rows(const struct vc_rows *rows, const struct vc_model *model, size_t tensor)
+{
+    const struct vc_tensor *t = &model->tensors[tensor];
+
+    if (t->dtype == VC_DTYPE_RAW) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has no numbers, but objects or raw bytes; integers are needed",
+                       model->path, t->name);
+    }
+    return t->n_dims != 0 && t->shape[0] == rows->n_all
+               ? VC_OK
+               : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has %llu rows, the input has %llu", model->path, t->name,
+                         (unsigned long long)(t->n_dims != 0 ? t->shape[0] : 0), (unsigned long long)rows->n_all);
+}
+
+/* The array y of the file, or the single one of the file for labels. */
+static enum vc_status find_labels(struct vc_rows *rows, const struct vc_model **model, size_t *tensor)
+{
+    *model = rows->model;
+    if (rows->options.labels == NULL) {
+        return find_array(rows, "y", tensor);
+    }
+    if (vc_model_open(rows->ctx, rows->options.labels, NULL, &rows->labels_model) != VC_OK) {
+        return rows->ctx->status;
+    }
+    *model = rows->labels_model;
+    *tensor = 0;
+    return (*model)->n_tensors == 1 ? VC_OK
+                                    : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: has %zu arrays; labels are a single one",
+                                              (*model)->path, (*model)->n_tensors);
+}
+
+static enum vc_status read_labels(struct vc_rows *rows)
+{
+    const struct vc_model *model;
+    size_t tensor;
+    bool some = false;
+    enum vc_status status;
+
+    VC_TRY(find_labels(rows, &model, &tensor));
+    if (tensor == VC_NO_TENSOR) {
+        return VC_OK;
+    }
+    VC_TRY(expect_rows(rows, model, tensor));
+    VC_TRY(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));
+    for (uint64_t i = 0; i < rows->n * rows->label_width; i++) {
+        rows->labels[i] = rows->labels[i] < 0 ? VC_NO_LABEL : rows->labels[i];
+        rows->max_label = rows->labels[i] > rows->max_label ? rows->labels[i] : rows->max_label;
+        some = some || rows->labels[i] != VC_NO_LABEL;
+    }
+    if (!some) {
+        vc_free(rows->ctx, rows->labels);
+        rows->labels = NULL;
+    }
+out:
+    return status;
+}
+
+static enum vc_status read_mask(struct vc_rows *rows)
+{
+    int64_t *numbers = NULL;
+    bool some = false;
+    size_t tensor;
+    enum vc_status status;
+
+    VC_TRY(find_array(rows, "mask", &tensor));
+    if (tensor == VC_NO_TENSOR) {
+        return VC_OK;
+    }
+    VC_TRY(expect_rows(rows, rows->model, tensor));
+    VC_TRY(read_numbers(rows, rows->model, tensor, &numbers, &rows->mask_width));
+    rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * rows->mask_width + 1);
+    VC_TRY_ALLOC(rows->mask);
+    for (uint64_t i = 0; i < rows->n * rows->mask_width; i++) {
+        rows->mask[i] = numbers[i] != 0;
+        some = some || numbers[i] != 0;
+    }
+    if (!some) {
+        status = vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: the mask leaves no row", rows->model->path);
+    }
+out:
+    vc_free(rows->ctx, numbers);
+    return status;
+}
+
+/* "0.485,0.456": the numbers of it. */
+static enum vc_status read_list(struct vc_rows *rows, const char *option, const char *text, bool positive, double **out,
+                                size_t *n)
+{
+    const char *at = text;
+    size_t count = 1;
+
+    for (const char *c = text; *c != '\0'; c++) {
+        count += *c == ',';
+    }
+    *out = vc_arena_alloc(rows->ctx, &rows->arena, count * sizeof **out);
+    if (*out == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (*n = 0; *n < count; (*n)++) {
+        char *end = NULL;
+        double x = strtod(at, &end);
+
+        if (end == at || (*end != ',' && *end != '\0') || !isfinite(x) || (positive && x <= 0)) {
+            return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: '%s' is no list of %snumbers, such as 0.485,0.456,0.406",
+                           vc_option(rows->ctx, option), text, positive ? "positive " : "");
+        }
+        (*out)[*n] = x;
+        at = end + 1;
+    }
+    return VC_OK;
+}
+
+/* ---- opening ---- */
+
+/* The number of rows: that of the array of the graph's first input. */
+static enum vc_status count_rows(struct vc_rows *rows, const struct vc_graph *graph)
+{
+    const struct vc_tensor *t;
+    size_t tensor;
+    enum vc_status status;
+
+    if (vc_graph_input_count(graph) == 0) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "the graph has no inputs, so it computes the same for every row");
+    }
+    VC_TRY(vc_rows_find(rows, graph, vc_graph_value(graph, vc_graph_input(graph, 0))->name, &tensor));
+    t = &rows->model->tensors[tensor];
+    if (t->n_dims == 0 || t->shape[0] == 0 || t->shape[0] > SIZE_MAX / 64) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s has no rows", rows->model->path, t->name);
+    }
+    rows->n_all = t->shape[0];
+    rows->n = rows->options.n_rows != 0 ? vc_min_u64(rows->n_all, rows->options.n_rows) : rows->n_all;
+out:
+    return status;
+}
+
+enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *options,
+                            const struct vc_graph *const *graphs, size_t n_graphs, struct vc_rows *rows)
+{
+    struct vc_open_options file;
+    enum vc_status status;
+
+    *rows = (struct vc_rows){.ctx = ctx, .max_label = -1, .positions = 1};
+    VC_TRY(vc_options_read(ctx, &data_kind, options, &rows->options));
+    if (rows->options.path == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
+    }
+    if (!isfinite(rows->options.scale) || rows->options.scale == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is no scale", vc_option(ctx, "scale"), rows->options.scale);
+    }
+    if (rows->options.token_bits != 0 && rows->options.length == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s: how many tokens are a row", vc_option(ctx, "token_bits"),
+                       vc_option(ctx, "length"));
+    }
+    VC_TRY(check_arrays(rows, graphs, n_graphs));
+    vc_open_defaults(&file);
+    file.row_tokens = rows->options.length;
+    file.token_bits = rows->options.token_bits;
+    status = vc_model_open(ctx, rows->options.path, &file, &rows->model);
+    VC_TRY(status == VC_E_FORMAT && file.row_tokens == 0 ? hint_tokens(rows) : status);
+    rows->arrays = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->arrays);
+    VC_TRY_ALLOC(rows->arrays);
+    VC_TRY(count_rows(rows, graphs[0]));
+    VC_TRY(rows->options.mean != NULL ? read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean)
+                                      : VC_OK);
+    VC_TRY(rows->options.deviation != NULL
+               ? read_list(rows, "deviation", rows->options.deviation, true, &rows->deviation, &rows->n_deviation)
+               : VC_OK);
+    VC_TRY(read_labels(rows));
+    VC_TRY(read_mask(rows));
+out:
+    return status;
+}
+
+void vc_rows_close(struct vc_rows *rows)
+{
+    for (size_t i = 0; rows->arrays != NULL && i < rows->model->n_tensors; i++) {
+        vc_row_array_close(rows->ctx, &rows->arrays[i]);
+    }
+    vc_free(rows->ctx, rows->arrays);
+    vc_free(rows->ctx, rows->labels);
+    vc_free(rows->ctx, rows->mask);
+    vc_model_close(rows->labels_model);
+    vc_model_close(rows->model);
+    vc_arena_release(rows->ctx, &rows->arena);
+}
+
+void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t *counted, uint64_t *labelled)
+{
+    *counted = 0;
+    *labelled = 0;
+    for (size_t i = 0; i < n * rows->positions; i++) {
+        uint64_t at = numbers[i / rows->positions] * rows->positions + i % rows->positions;
+        bool counts = rows->mask == NULL || rows->mask[at] != 0;
+
+        *counted += counts;
+        *labelled += counts && rows->labels != NULL && rows->labels[at] != VC_NO_LABEL;
+    }
+}

@@ -1,0 +1,88 @@
+/* rows.h - the rows that a network is trained with or judged by, from the arrays of a file: labels and mask as a whole,
+ * inputs by rows, on request. */
+#ifndef VC_DISTILL_ROWS_H
+#define VC_DISTILL_ROWS_H
+
+#include <vcompress/distill.h>
+
+#include "core/base/arena.h"
+#include "distill/data/row_array.h"
+#include "graph/ids.h"
+
+struct vc_rows {
+    struct vc_ctx *ctx;
+    struct vc_data_options options;
+    struct vc_model *model, *labels_model;
+    struct vc_arena arena;
+    uint64_t n, n_all; /* rows: those that are taken, those of the file */
+    size_t positions;  /* of a row, each of which has a label and counts or not: 1, or those of a sequence */
+    int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
+    bool tokens;       /* labels are the tokens of the input, not an array of their own */
+    uint8_t *mask;     /* NULL: all rows count */
+    size_t label_width, mask_width; /* of a row in the file */
+    int64_t max_label;
+    struct vc_row_array *arrays; /* by tensor; those that are no input of a graph are not open: model NULL */
+    size_t n_mean, n_deviation;
+    double *mean, *deviation;
+};
+
+/* One input of a graph. */
+struct vc_rows_input {
+    const char *name; /* the graph's */
+    uint32_t value;
+    size_t tensor; /* VC_NO_TENSOR: there is no array, and all elements are `otherwise` */
+    int64_t otherwise;
+    size_t n_elems;  /* of a row */
+    size_t channels; /* with a mean of their own: 1, or the second dimension; each has `plane` elements in a row */
+    size_t plane;
+    bool integers;
+    struct vc_ids ids;
+};
+
+/* The inputs of one graph. */
+struct vc_rows_view {
+    const struct vc_rows *rows;
+    size_t n;
+    struct vc_rows_input *inputs; /* in the order of the graph's */
+};
+
+/* graphs: whose inputs the names in options.arrays may be; those of the first one count the rows. NULL entries are
+ * skipped. */
+enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *options,
+                            const struct vc_graph *const *graphs, size_t n_graphs, struct vc_rows *rows);
+void vc_rows_close(struct vc_rows *rows);
+
+/* The array of that input of the graph. VC_E_ARGUMENT: there is none. */
+enum vc_status vc_rows_find(const struct vc_rows *rows, const struct vc_graph *graph, const char *input, size_t *out);
+
+/* The symbol that an input has in place of the number of rows, or NULL. */
+const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_value *input);
+
+/* Finds the array of every input and gives the sizes of the graph their values, but for the rows: *batch is the first
+ * symbol for them (vc_rows_symbol of each input), or NULL where the graph has a fixed number, *fixed. VC_E_ARGUMENT:
+ * arrays and inputs do not fit. */
+enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
+                                 const char **batch, int64_t *fixed);
+void vc_rows_view_release(struct vc_rows_view *view);
+
+/* Input k of n rows by their numbers, as float, double (f64) or int64_t. */
+enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
+                            void *to);
+
+/* Inputs of these rows are read soon: of arrays that are not held in memory the system may fetch them meanwhile. */
+void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n);
+
+/* What the network of the view answers for: `positions` of each row. Without a mask, the input attention_mask is it.
+ * next: it answers what stands at the next position, so labels move by one place; without y they are the tokens. */
+enum vc_status vc_rows_take_positions(struct vc_rows *rows, const struct vc_rows_view *view, size_t positions,
+                                      bool next);
+
+/* [rows][*width]: 1 where the input attention_mask of the view says that a token is no padding. *out is the caller's;
+ * NULL: there is no such array. */
+enum vc_status vc_rows_read_tokens(const struct vc_rows_view *view, uint8_t **out, size_t *width);
+
+/* Rows that count (positions, where a row has several), and those of them with a label. */
+void vc_rows_count(const struct vc_rows *rows, const uint64_t *numbers, size_t n, uint64_t *counted,
+                   uint64_t *labelled);
+
+#endif

@@ -1,0 +1,319 @@
+/* rows_view.c - the inputs of a graph from rows of a file: which array each is, whether its shape fits, and its
+ * elements. See rows.h. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/data/rows.h"
+#include "kernels/arith.h"
+#include "passes/graph_params.h"
+
+/* ---- shapes ---- */
+
+/* "[60000, 28, 28]" */
+static void shape_text(const struct vc_tensor *t, char *text, size_t n)
+{
+    size_t at = (size_t)snprintf(text, n, "[");
+
+    for (unsigned k = 0; k < t->n_dims && at < n; k++) {
+        at += (size_t)snprintf(text + at, n - at, "%s%llu", k != 0 ? ", " : "", (unsigned long long)t->shape[k]);
+    }
+    if (at < n) {
+        (void)snprintf(text + at, n - at, "]");
+    }
+}
+
+static enum vc_status refuse_shape(const struct vc_rows *rows, const struct vc_graph *graph,
+                                   const struct vc_graph_value *input, const struct vc_tensor *t)
+{
+    char has[128];
+    char wants[128];
+    char dim[32];
+    size_t at = (size_t)snprintf(wants, sizeof wants, "[");
+
+    shape_text(t, has, sizeof has);
+    for (unsigned k = 0; k < input->n_dims && at < sizeof wants; k++) {
+        at += (size_t)snprintf(wants + at, sizeof wants - at, "%s%s", k != 0 ? ", " : "",
+                               vc_graph_dim_text(graph, input->shape[k], dim, sizeof dim));
+    }
+    return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s is %s; the input %s of the graph is %s]", rows->model->path,
+                   t->name, has, input->name, wants);
+}
+
+/* The symbol that the dimension is; NULL: it is a number, or more than a symbol. */
+static const char *symbol_of(const struct vc_graph *graph, struct vc_dim dim)
+{
+    char text[128];
+    const char *symbol;
+
+    if (dim.size >= 0) {
+        return NULL;
+    }
+    vc_graph_dim_text(graph, dim, text, sizeof text);
+    for (uint32_t k = 0; (symbol = vc_graph_symbol(graph, k)) != NULL; k++) {
+        if (strcmp(symbol, text) == 0) {
+            return symbol;
+        }
+    }
+    return NULL;
+}
+
+/* Dimensions behind the first one: of both, those of 1 do not count, so that images without a channel fit. Symbols get
+ * the sizes that the array has. */
+static enum vc_status fit_shape(const struct vc_rows *rows, struct vc_graph *graph, const struct vc_graph_value *input,
+                                const struct vc_tensor *t)
+{
+    unsigned k = 1;
+
+    for (unsigned d = 1; d < input->n_dims; d++) {
+        const char *symbol = symbol_of(graph, input->shape[d]);
+        int64_t size = vc_graph_dim_value(graph, input->shape[d]);
+
+        if (size == 1 && symbol == NULL && (k >= t->n_dims || t->shape[k] != 1)) {
+            continue;
+        }
+        while (size != 1 && k < t->n_dims && t->shape[k] == 1 && symbol == NULL) {
+            k++;
+        }
+        if (k >= t->n_dims || t->shape[k] > INT64_MAX || (symbol == NULL && size != (int64_t)t->shape[k])) {
+            return refuse_shape(rows, graph, input, t);
+        }
+        if (symbol != NULL && vc_graph_bind(rows->ctx, graph, symbol, (int64_t)t->shape[k]) != VC_OK) {
+            return refuse_shape(rows, graph, input, t);
+        }
+        k++;
+    }
+    while (k < t->n_dims && t->shape[k] == 1) {
+        k++;
+    }
+    return k == t->n_dims ? VC_OK : refuse_shape(rows, graph, input, t);
+}
+
+/* ---- inputs ---- */
+
+static enum vc_status check_type(const struct vc_rows *rows, const struct vc_graph_value *input,
+                                 const struct vc_tensor *t)
+{
+    bool floats = t->dtype >= VC_DTYPE_F16 && t->dtype <= VC_DTYPE_F64;
+
+    if (t->quant == NULL && (vc_is_integer(t->dtype) || (floats && input->dtype == VC_DTYPE_F32))) {
+        return VC_OK;
+    }
+    return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: %s is of type %s; the input %s takes %s", rows->model->path, t->name,
+                   vc_dtype_name(t->dtype), input->name, input->dtype == VC_DTYPE_F32 ? "numbers" : "integers");
+}
+
+/* The input need not be given, and there is no array for it. */
+static bool leave_out(const struct vc_rows *rows, const struct vc_graph *graph, const struct vc_graph_value *input,
+                      struct vc_rows_input *to)
+{
+    size_t tensor;
+
+    if (!input->optional || vc_rows_find(rows, graph, input->name, &tensor) == VC_OK) {
+        return false;
+    }
+    vc_clear_error(rows->ctx);
+    *to = (struct vc_rows_input){.name = input->name,
+                                 .tensor = VC_NO_TENSOR,
+                                 .otherwise = input->otherwise,
+                                 .integers = input->dtype != VC_DTYPE_F32};
+    return true;
+}
+
+/* Inputs that are left out have the sizes that the others tell. */
+static enum vc_status size_left_out(struct vc_rows_view *view, const struct vc_graph *graph)
+{
+    for (size_t k = 0; k < view->n; k++) {
+        struct vc_rows_input *to = &view->inputs[k];
+        const struct vc_graph_value *input = vc_graph_value(graph, to->value);
+
+        to->n_elems = to->tensor == VC_NO_TENSOR ? 1 : to->n_elems;
+        for (unsigned d = 1; to->tensor == VC_NO_TENSOR && d < input->n_dims; d++) {
+            int64_t size = vc_graph_dim_value(graph, input->shape[d]);
+
+            if (size < 1) {
+                return vc_fail(view->rows->ctx, VC_E_ARGUMENT,
+                               "%s: there is no array for the input %s, whose size no other one tells",
+                               view->rows->model->path, input->name);
+            }
+            to->n_elems *= (size_t)size;
+        }
+    }
+    return VC_OK;
+}
+
+const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_value *input)
+{
+    return input->n_dims != 0 ? symbol_of(graph, input->shape[0]) : NULL;
+}
+
+/* How many rows the graph takes: exporters give each input a symbol of its own for them, all of which are the rows, but
+ * a number in one input that is read binds all. */
+static enum vc_status count_rows(const struct vc_rows *rows, const struct vc_graph *graph, const char **batch,
+                                 int64_t *fixed)
+{
+    const struct vc_graph_value *by = NULL;
+
+    *batch = NULL;
+    *fixed = -1;
+    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
+        const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
+        int64_t size = input->n_dims != 0 ? input->shape[0].size : -1;
+
+        *batch = *batch == NULL ? vc_rows_symbol(graph, input) : *batch;
+        if (size < 0 || input->n_uses == 0) {
+            continue;
+        }
+        if (by != NULL && *fixed != size) {
+            return vc_fail(rows->ctx, VC_E_UNSUPPORTED, "the inputs %s and %s of the graph have %lld and %lld rows",
+                           by->name, input->name, (long long)*fixed, (long long)size);
+        }
+        by = input;
+        *fixed = size;
+    }
+    *batch = by != NULL ? NULL : *batch;
+    return VC_OK;
+}
+
+static enum vc_status add_input(struct vc_rows_view *view, struct vc_graph *graph, uint32_t k)
+{
+    const struct vc_rows *rows = view->rows;
+    const struct vc_graph_value *input = vc_graph_value(graph, vc_graph_input(graph, k));
+    struct vc_rows_input *to = &view->inputs[view->n];
+    const struct vc_tensor *t;
+    enum vc_status status;
+
+    if (leave_out(rows, graph, input, to)) {
+        to->value = vc_graph_input(graph, k);
+        view->n++;
+        return VC_OK;
+    }
+    VC_TRY(vc_rows_find(rows, graph, input->name, &to->tensor));
+    t = &rows->model->tensors[to->tensor];
+    VC_TRY(check_type(rows, input, t));
+    if (t->n_dims == 0 || input->n_dims == 0 || t->shape[0] != rows->n_all) {
+        return refuse_shape(rows, graph, input, t);
+    }
+    VC_TRY(fit_shape(rows, graph, input, t));
+    to->name = input->name;
+    to->value = vc_graph_input(graph, k);
+    to->integers = input->dtype != VC_DTYPE_F32;
+    to->ids = vc_graph_ids(graph, to->value);
+    to->n_elems = (size_t)(t->n_elems / t->shape[0]);
+    to->channels = input->n_dims > 1 ? (size_t)vc_graph_dim_value(graph, input->shape[1]) : 1;
+    if (!to->integers && ((rows->n_mean > 1 && rows->n_mean != to->channels) ||
+                          (rows->n_deviation > 1 && rows->n_deviation != to->channels))) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s and %s have %zu and %zu numbers; the input %s has %zu channels",
+                       vc_option(rows->ctx, "mean"), vc_option(rows->ctx, "deviation"), rows->n_mean, rows->n_deviation,
+                       input->name, to->channels);
+    }
+    to->plane = to->channels != 0 ? to->n_elems / to->channels : 0;
+    if (rows->arrays[to->tensor].model == NULL) {
+        VC_TRY(vc_row_array_open(rows->ctx, rows->model, to->tensor, &rows->arrays[to->tensor]));
+    }
+    view->n++;
+out:
+    return status;
+}
+
+enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
+                                 const char **batch, int64_t *fixed)
+{
+    uint32_t n = vc_graph_input_count(graph);
+    enum vc_status status = VC_OK;
+
+    *view = (struct vc_rows_view){.rows = rows};
+    view->inputs = vc_calloc_array(rows->ctx, VC_TAG_MISC, n + (size_t)1, sizeof *view->inputs);
+    VC_TRY_ALLOC(view->inputs);
+    VC_TRY(count_rows(rows, graph, batch, fixed));
+    for (uint32_t k = 0; k < n; k++) {
+        VC_TRY(add_input(view, graph, k));
+    }
+    status = size_left_out(view, graph);
+out:
+    return status;
+}
+
+void vc_rows_view_release(struct vc_rows_view *view)
+{
+    if (view->rows != NULL) {
+        vc_free(view->rows->ctx, view->inputs);
+    }
+}
+
+/* ---- elements ---- */
+
+static void put_row(const struct vc_rows *rows, const struct vc_rows_input *input, enum vc_dtype dtype, const void *raw,
+                    bool f64, void *to, size_t at)
+{
+    double scale = rows->options.scale;
+
+    for (size_t c = 0, i = 0; c < input->channels; c++) {
+        double mean = rows->n_mean == 0 ? 0 : rows->mean[rows->n_mean == 1 ? 0 : c];
+        double deviation = rows->n_deviation == 0 ? 1 : rows->deviation[rows->n_deviation == 1 ? 0 : c];
+
+        for (size_t k = 0; k < input->plane; k++, i++) {
+            double x = (vc_number_at(dtype, raw, i) * scale - mean) / deviation;
+
+            if (f64) {
+                ((double *)to)[at + i] = x;
+            } else {
+                ((float *)to)[at + i] = (float)x;
+            }
+        }
+    }
+}
+
+/* Elements of an input that is left out. */
+static void put_otherwise(const struct vc_rows_input *input, size_t n, bool f64, void *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (input->integers) {
+            ((int64_t *)to)[i] = input->otherwise;
+        } else if (f64) {
+            ((double *)to)[i] = (double)input->otherwise;
+        } else {
+            ((float *)to)[i] = (float)input->otherwise;
+        }
+    }
+}
+
+enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,
+                            void *to)
+{
+    const struct vc_rows_input *input = &view->inputs[k];
+    const struct vc_rows *rows = view->rows;
+    enum vc_dtype dtype;
+    enum vc_status status = VC_OK;
+
+    if (input->tensor == VC_NO_TENSOR) {
+        put_otherwise(input, n * input->n_elems, f64, to);
+        return VC_OK;
+    }
+    dtype = rows->model->tensors[input->tensor].dtype;
+    for (size_t r = 0; r < n; r++) {
+        const void *raw;
+
+        VC_TRY(vc_row_array_read(rows->ctx, &rows->arrays[input->tensor], numbers[r], &raw));
+        for (size_t i = 0; input->integers && i < input->n_elems; i++) {
+            int64_t x = vc_integer_at(dtype, raw, i);
+
+            ((int64_t *)to)[r * input->n_elems + i] = x;
+            VC_TRY(vc_graph_check_id(rows->ctx, &input->ids, rows->model->path,
+                                     rows->model->tensors[input->tensor].name, x, numbers[r], i));
+        }
+        if (!input->integers) {
+            put_row(rows, input, dtype, raw, f64, to, r * input->n_elems);
+        }
+    }
+out:
+    return status;
+}
+
+void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n)
+{
+    for (size_t k = 0; k < rows->model->n_tensors; k++) {
+        for (size_t r = 0; r < n; r++) {
+            vc_row_array_ahead(&rows->arrays[k], numbers[r]);
+        }
+    }
+}

@@ -1,0 +1,734 @@
+/* match.c - see match.h. */
+#include "distill/loss/match.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/loss/match_names.h"
+#include "distill/loss/match_row.h"
+#include "distill/math/real.h"
+
+#define NO_MAP ((size_t)-1)
+
+/* What a value is for one row of data. [batch, width], [batch, points, width], or [batch, width, points in any number
+ * of dimensions], of which `inner` is true: a point's channels are n_points apart. */
+struct side {
+    uint32_t value;
+    size_t n_points, width;
+    bool inner;
+};
+
+/* Which points of a pair count, in a row that does. */
+enum points {
+    POINTS_ALL,
+    POINTS_ANSWERS, /* they are the positions of the student's answers, and have their masks */
+    POINTS_TOKENS   /* one answer for each row, about a sequence: those that attention_mask says are no padding */
+};
+
+struct pair {
+    const struct vc_match *match;
+    struct side student, teacher;
+    enum points points;
+    size_t map; /* the projector's entry of the student's weights; NO_MAP: there is none */
+};
+
+struct vc_matches {
+    size_t n;
+    struct pair pairs[VC_MATCH_MOST];
+    uint32_t student[VC_MATCH_MOST], teacher[VC_MATCH_MOST]; /* values, of all pairs */
+    uint8_t *tokens; /* [rows][n_tokens]: attention_mask of the data; NULL: there is none */
+    size_t n_tokens;
+    void *room;
+};
+
+/* ---- what fits what ---- */
+
+enum vc_status vc_match_find(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    enum vc_status status = VC_OK;
+
+    if (o->n_matches == 0 || t->judge_only) {
+        return VC_OK;
+    }
+    if (o->teacher.graph == NULL) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with values inside the teacher, %s",
+                       vc_option(t->ctx, "matches"),
+                       o->n_logits != 0 ? "of which files of answers have none: name the network itself"
+                                        : "and there is no teacher");
+    }
+    if (o->n_matches > VC_MATCH_MOST) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most", vc_option(t->ctx, "matches"),
+                       o->n_matches, VC_MATCH_MOST);
+    }
+    t->match = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->match);
+    VC_TRY_ALLOC(t->match);
+    t->match->n = o->n_matches;
+    for (size_t k = 0; k < o->n_matches; k++) {
+        struct pair *pair = &t->match->pairs[k];
+
+        *pair = (struct pair){.match = &o->matches[k], .map = NO_MAP};
+        VC_TRY(vc_match_name(t->ctx, o->teacher.graph, "teacher", pair->match->teacher, &pair->teacher.value));
+        VC_TRY(vc_match_name(t->ctx, o->student.graph, "student", pair->match->student, &pair->student.value));
+        t->match->teacher[k] = pair->teacher.value;
+        t->match->student[k] = pair->student.value;
+    }
+out:
+    return status;
+}
+
+void vc_match_keep_values(const struct vc_trainer *t, struct vc_net_options *student, struct vc_net_options *teacher)
+{
+    if (t->match != NULL) {
+        student->kept = t->match->student;
+        teacher->kept = t->match->teacher;
+        student->n_kept = teacher->n_kept = t->match->n;
+    }
+}
+
+static bool describe(const struct vc_graph *graph, struct side *side)
+{
+    const struct vc_graph_value *v = vc_graph_value(graph, side->value);
+    size_t sizes[VC_GRAPH_MAX_DIMS] = {0};
+
+    for (unsigned k = 1; k < v->n_dims; k++) {
+        int64_t size = vc_graph_dim_value(graph, v->shape[k]);
+
+        if (size < 1) {
+            return false;
+        }
+        sizes[k] = (size_t)size;
+    }
+    side->inner = v->n_dims > 3;
+    side->width = side->inner || v->n_dims == 2 ? sizes[1] : sizes[2];
+    side->n_points = v->n_dims == 3 ? sizes[1] : 1;
+    for (unsigned k = 2; side->inner && k < v->n_dims; k++) {
+        side->n_points *= sizes[k];
+    }
+    return v->n_dims >= 2;
+}
+
+/* Points have the same places on both sides. */
+static bool same_points(const struct vc_graph *a, const struct side *x, const struct vc_graph *b, const struct side *y)
+{
+    const struct vc_graph_value *v = vc_graph_value(a, x->value);
+    const struct vc_graph_value *w = vc_graph_value(b, y->value);
+    bool same = v->n_dims == w->n_dims && x->n_points == y->n_points;
+
+    for (unsigned k = 2; same && x->inner && k < v->n_dims; k++) {
+        same = vc_graph_dim_value(a, v->shape[k]) == vc_graph_dim_value(b, w->shape[k]);
+    }
+    return same;
+}
+
+static enum vc_status refuse_shapes(struct vc_trainer *t, const struct pair *pair, const char *why)
+{
+    char teacher[160];
+    char student[160];
+
+    vc_match_shape_text(t->teacher.network.graph, pair->teacher.value, teacher, sizeof teacher);
+    vc_match_shape_text(t->student.network.graph, pair->student.value, student, sizeof student);
+    return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %s of the teacher is %s, %s of the student is %s: %s",
+                   vc_option(t->ctx, "matches"), pair->match->teacher, teacher, pair->match->student, student, why);
+}
+
+static enum points points_of(const struct vc_trainer *t, const struct vc_graph_value *value, size_t n_points)
+{
+    bool sequence = value->n_dims == 3;
+
+    return sequence && t->student.positions > 1 && n_points == t->student.positions ? POINTS_ANSWERS
+           : sequence && t->match->tokens != NULL && n_points == t->match->n_tokens ? POINTS_TOKENS
+                                                                                    : POINTS_ALL;
+}
+
+/* Networks with one answer for each row have no mask of positions: attention_mask of student or teacher is it. */
+static enum vc_status read_tokens(struct vc_trainer *t)
+{
+    struct vc_matches *m = t->match;
+    enum vc_status status = VC_OK;
+
+    if (t->student.positions > 1) {
+        return VC_OK;
+    }
+    VC_TRY(vc_rows_read_tokens(&t->data.student, &m->tokens, &m->n_tokens));
+    VC_TRY(m->tokens == NULL ? vc_rows_read_tokens(&t->data.teacher, &m->tokens, &m->n_tokens) : VC_OK);
+out:
+    return status;
+}
+
+static enum vc_status open_pair(struct vc_trainer *t, size_t k)
+{
+    struct pair *pair = &t->match->pairs[k];
+    const struct vc_graph *teacher = t->teacher.network.graph;
+    const struct vc_graph *student = t->student.network.graph;
+    char name[32];
+
+    if (!describe(teacher, &pair->teacher) || !describe(student, &pair->student)) {
+        return refuse_shapes(t, pair, "what can be matched has rows of data first, and known sizes behind them");
+    }
+    if (!same_points(teacher, &pair->teacher, student, &pair->student)) {
+        return refuse_shapes(t, pair, "only channels may differ in number, not positions or pixels");
+    }
+    if (pair->match->kind == VC_MATCH_ATTENTION && pair->student.n_points < 2) {
+        return refuse_shapes(t, pair, "an attention map needs several positions or pixels");
+    }
+    pair->points = points_of(t, vc_graph_value(student, pair->student.value), pair->student.n_points);
+    if (pair->match->kind == VC_MATCH_ATTENTION || pair->student.width == pair->teacher.width) {
+        return VC_OK;
+    }
+    (void)snprintf(name, sizeof name, "match.%zu", k);
+    return vc_weights_add_map(t->student.weights, name, pair->student.width, pair->teacher.width, t->options.seed,
+                              &pair->map);
+}
+
+enum vc_status vc_match_open(struct vc_trainer *t)
+{
+    struct vc_match_figures *figures;
+    enum vc_status status = VC_OK;
+
+    if (t->match == NULL) {
+        return VC_OK;
+    }
+    figures = vc_arena_alloc(t->ctx, t->texts, t->match->n * sizeof *figures);
+    VC_TRY_ALLOC(figures);
+    VC_TRY(read_tokens(t));
+    for (size_t k = 0; k < t->match->n; k++) {
+        VC_TRY(open_pair(t, k));
+        figures[k] = (struct vc_match_figures){
+            .projected = t->match->pairs[k].map != NO_MAP, .first = (double)NAN, .last = (double)NAN};
+    }
+    t->matched = figures;
+    t->report->matches = figures;
+    t->report->n_matches = t->match->n;
+out:
+    return status;
+}
+
+/* The value of pair k as a program has it: behind the one output that is computed. */
+static const struct vc_engine_value *value_of(const struct vc_engine *engine, size_t k)
+{
+    return vc_engine_output(engine, 1 + k);
+}
+
+enum vc_status vc_match_check_programs(struct vc_trainer *t)
+{
+    struct vc_net *nets[2] = {&t->student, &t->teacher};
+
+    for (size_t i = 0; t->match != NULL && i < 2 * t->match->n; i++) {
+        const struct vc_net *net = nets[i % 2];
+        const struct pair *pair = &t->match->pairs[i / 2];
+
+        for (size_t e = 0; e < net->n_engines; e++) {
+            const struct vc_net_engine *program = &net->engines[e];
+            const struct vc_engine_value *value;
+            const struct side *side;
+
+            if (net == &t->student && !program->train) {
+                continue;
+            }
+            value = value_of(program->engine, i / 2);
+            side = i % 2 == 0 ? &pair->student : &pair->teacher;
+            if (value->shape[0] != (int64_t)program->rows || value->n != program->rows * side->n_points * side->width) {
+                return refuse_shapes(t, pair, "what can be matched has rows of data first");
+            }
+            if (net == &t->student && !vc_engine_has_grad(program->engine, 1 + i / 2)) {
+                return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %s of the student depends on nothing that is trained",
+                               vc_option(t->ctx, "matches"), pair->match->student);
+            }
+        }
+    }
+    return VC_OK;
+}
+
+/* ---- memory ---- */
+
+static bool has_map(const struct pair *p)
+{
+    return p->map != NO_MAP;
+}
+
+/* Numbers of one row of data, of the side that has more. */
+static size_t row_of(const struct pair *p)
+{
+    return p->student.n_points * (p->student.width > p->teacher.width ? p->student.width : p->teacher.width);
+}
+
+/* Places of the parts of the room, in bytes; a batch takes its pairs one after the other. */
+struct layout {
+    uint64_t losses;    /* of the rows of a batch */
+    uint64_t map;       /* the numbers of one projector, weight and bias */
+    uint64_t gradients; /* of what a projector gives, of a whole batch */
+    uint64_t work;      /* WORK_ROWS rows for each thread */
+    size_t row;         /* doubles of one of these */
+    uint64_t copies[VC_MATCH_MOST];
+    uint64_t bytes; /* UINT64_MAX / 2 or more: it overflows */
+};
+
+/* A row of the student and of the teacher, the student's behind its projector, and gradients of both; maps. */
+enum { WORK_STUDENT, WORK_TEACHER, WORK_PROJECTED, WORK_GRADIENT, WORK_BACK, WORK_MAPS, WORK_ROWS = WORK_MAPS + 2 };
+
+/* The place of a * b elements behind what is there already. */
+static uint64_t place(struct layout *l, uint64_t a, uint64_t b, size_t size)
+{
+    uint64_t at = l->bytes;
+    uint64_t n;
+
+    if (!vc_mul_u64(a, b, &n) || !vc_mul_u64(n, size, &n) || !vc_round_up_u64(n, VC_POOL_ALIGN, &n) ||
+        !vc_add_u64(l->bytes, n, &l->bytes)) {
+        l->bytes = UINT64_MAX / 2;
+        return 0;
+    }
+    return at;
+}
+
+static unsigned n_workers(const struct vc_trainer *t)
+{
+    unsigned most = 1;
+
+    for (size_t e = 0; e < t->student.n_engines; e++) {
+        unsigned n = vc_engine_workers(t->student.engines[e].engine);
+
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static struct layout lay_out(const struct vc_trainer *t)
+{
+    const struct vc_matches *m = t->match;
+    struct layout l = {.row = 0};
+    size_t map = 0;
+    size_t projected = 0;
+
+    for (size_t k = 0; k < m->n; k++) {
+        const struct pair *p = &m->pairs[k];
+        size_t n_map = has_map(p) ? (p->student.width + 1) * p->teacher.width : 0;
+
+        l.row = row_of(p) > l.row ? row_of(p) : l.row;
+        map = n_map > map ? n_map : map;
+        projected = has_map(p) && row_of(p) > projected ? row_of(p) : projected;
+    }
+    l.losses = place(&l, t->options.batch, 1, sizeof(double));
+    l.map = place(&l, map, 1, sizeof(double));
+    l.gradients = place(&l, t->options.batch, projected, sizeof(double));
+    l.work = place(&l, (uint64_t)WORK_ROWS * n_workers(t), l.row, sizeof(double));
+    for (size_t k = 0; k < m->n; k++) {
+        const struct side *side = &m->pairs[k].teacher;
+
+        l.copies[k] =
+            place(&l, t->options.batch, (uint64_t)side->n_points * side->width, vc_real_bytes(t->options.precision));
+    }
+    return l;
+}
+
+uint64_t vc_match_bytes(const struct vc_trainer *t)
+{
+    return lay_out(t).bytes;
+}
+
+void **vc_match_room(struct vc_trainer *t)
+{
+    return &t->match->room;
+}
+
+void vc_match_close(struct vc_trainer *t)
+{
+    if (t->match != NULL) {
+        vc_free(t->ctx, t->match->room);
+        vc_free(t->ctx, t->match->tokens);
+        vc_free(t->ctx, t->match);
+        t->match = NULL;
+    }
+}
+
+/* ---- a batch ---- */
+
+void vc_match_take(struct vc_trainer *t, const struct vc_engine *engine, size_t n)
+{
+    struct layout l = lay_out(t);
+
+    for (size_t k = 0; k < t->match->n; k++) {
+        const struct side *side = &t->match->pairs[k].teacher;
+
+        memcpy((char *)t->match->room + l.copies[k], value_of(engine, k)->data,
+               n * side->n_points * side->width * vc_real_bytes(t->options.precision));
+    }
+}
+
+/* Those of a row of data that are no padding; none without an attention_mask. */
+static uint64_t n_tokens(const struct vc_matches *m, uint64_t number)
+{
+    uint64_t n = 0;
+
+    for (size_t p = 0; m->tokens != NULL && p < m->n_tokens; p++) {
+        n += m->tokens[number * m->n_tokens + p] != 0;
+    }
+    return n;
+}
+
+void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t n, struct vc_match_counts *counts)
+{
+    const struct vc_rows *rows = &t->data.rows;
+
+    *counts = (struct vc_match_counts){0};
+    for (size_t i = 0; i < n; i++) {
+        uint64_t positions = 0;
+        uint64_t tokens = n_tokens(t->match, numbers[i]);
+
+        for (uint64_t p = 0; p < rows->positions; p++) {
+            positions += rows->mask == NULL || rows->mask[numbers[i] * rows->positions + p] != 0;
+        }
+        counts->rows += positions != 0;
+        counts->positions += positions;
+        counts->token_rows += positions != 0 && tokens != 0;
+        counts->tokens += positions != 0 ? tokens : 0;
+    }
+}
+
+/* One pair in one batch. */
+struct task {
+    struct vc_trainer *t;
+    const struct pair *pair;
+    const struct layout *layout;
+    char *room;
+    const void *teacher;                 /* the copy */
+    const struct vc_engine_value *value; /* the student's */
+    const uint64_t *numbers;             /* of the rows of data */
+    size_t n;                            /* of them */
+    double share;                        /* 1 / what the term is divided by; 0: nothing counts */
+};
+
+static double get(bool f64, const void *x, size_t i)
+{
+    return f64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+static void add(bool f64, void *x, size_t i, double y)
+{
+    if (f64) {
+        ((double *)x)[i] += y;
+    } else {
+        ((float *)x)[i] += (float)y;
+    }
+}
+
+/* Where channel c of point p of a row of data is. */
+static size_t at(const struct side *side, size_t row, size_t p, size_t c)
+{
+    size_t first = row * side->n_points * side->width;
+
+    return side->inner ? first + c * side->n_points + p : first + p * side->width + c;
+}
+
+static void gather(bool f64, const struct side *side, const void *from, size_t row, double *to)
+{
+    for (size_t p = 0; p < side->n_points; p++) {
+        for (size_t c = 0; c < side->width; c++) {
+            to[p * side->width + c] = get(f64, from, at(side, row, p, c));
+        }
+    }
+}
+
+static double *work_of(const struct task *task, unsigned worker, size_t k)
+{
+    return (double *)(void *)(task->room + task->layout->work) + (worker * WORK_ROWS + k) * task->layout->row;
+}
+
+/* projected = weight student + bias, for every point. */
+static void project(const struct task *task, const double *student, double *projected)
+{
+    size_t inputs = task->pair->student.width;
+    size_t outputs = task->pair->teacher.width;
+    const double *weight = (const double *)(void *)(task->room + task->layout->map);
+    const double *bias = weight + inputs * outputs;
+
+    for (size_t p = 0; p < task->pair->student.n_points; p++) {
+        for (size_t o = 0; o < outputs; o++) {
+            double sum = bias[o];
+
+            for (size_t i = 0; i < inputs; i++) {
+                sum += weight[o * inputs + i] * student[p * inputs + i];
+            }
+            projected[p * outputs + o] = sum;
+        }
+    }
+}
+
+/* back = the gradient of what was projected, times the weight. */
+static void project_back(const struct task *task, const double *gradient, double *back)
+{
+    size_t inputs = task->pair->student.width;
+    size_t outputs = task->pair->teacher.width;
+    const double *weight = (const double *)(void *)(task->room + task->layout->map);
+
+    memset(back, 0, task->pair->student.n_points * inputs * sizeof *back);
+    for (size_t p = 0; p < task->pair->student.n_points; p++) {
+        for (size_t o = 0; o < outputs; o++) {
+            for (size_t i = 0; i < inputs; i++) {
+                back[p * inputs + i] += gradient[p * outputs + o] * weight[o * inputs + i];
+            }
+        }
+    }
+}
+
+/* Whether anything of a row of data counts. */
+static bool row_counts(const struct task *task, size_t row)
+{
+    const struct vc_trainer *t = task->t;
+
+    if (task->pair->points == POINTS_TOKENS && n_tokens(t->match, task->numbers[row]) == 0) {
+        return false;
+    }
+    for (size_t p = 0; p < t->student.positions; p++) {
+        if (t->mask[row * t->student.positions + p] != 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Of the points of a row; NULL: all count. */
+static const uint8_t *mask_of(const struct task *task, size_t row)
+{
+    const struct vc_trainer *t = task->t;
+
+    return task->pair->points == POINTS_ANSWERS  ? t->mask + row * t->student.positions
+           : task->pair->points == POINTS_TOKENS ? t->match->tokens + task->numbers[row] * t->match->n_tokens
+                                                 : NULL;
+}
+
+/* vc_engine_each: one row of data. */
+static void match_row(void *user, unsigned worker, size_t row)
+{
+    const struct task *task = user;
+    const struct vc_trainer *t = task->t;
+    const struct pair *pair = task->pair;
+    double *student = work_of(task, worker, WORK_STUDENT);
+    double *projected = work_of(task, worker, WORK_PROJECTED);
+    double *back = work_of(task, worker, WORK_BACK);
+    struct vc_match_row r = {.kind = pair->match->kind,
+                             .n_points = pair->student.n_points,
+                             .width = has_map(pair) ? pair->teacher.width : pair->student.width,
+                             .teacher_width = pair->teacher.width,
+                             .student = has_map(pair) ? projected : student,
+                             .teacher = work_of(task, worker, WORK_TEACHER),
+                             .mask = mask_of(task, row),
+                             .by = pair->match->weight * task->share * t->scale.value,
+                             .gradient = work_of(task, worker, WORK_GRADIENT),
+                             .maps = work_of(task, worker, WORK_MAPS)};
+    double *loss = (double *)(void *)(task->room + task->layout->losses) + row;
+    size_t n = r.n_points * r.width;
+
+    *loss = 0;
+    if (!row_counts(task, row)) {
+        memset(r.gradient, 0, n * sizeof *r.gradient);
+    } else {
+        gather(t->f64, &pair->student, task->value->data, row, student);
+        gather(t->f64, &pair->teacher, task->teacher, row, work_of(task, worker, WORK_TEACHER));
+        if (has_map(pair)) {
+            project(task, student, projected);
+        }
+        *loss = task->share * vc_match_row(&r);
+    }
+    if (has_map(pair)) {
+        memcpy((double *)(void *)(task->room + task->layout->gradients) + row * n, r.gradient, n * sizeof *r.gradient);
+        project_back(task, r.gradient, back);
+    }
+    for (size_t p = 0; p < r.n_points; p++) {
+        for (size_t c = 0; c < pair->student.width; c++) {
+            add(t->f64, task->value->grad, at(&pair->student, row, p, c),
+                (has_map(pair) ? back : r.gradient)[p * pair->student.width + c]);
+        }
+    }
+}
+
+/* vc_engine_each: the gradient of one output of a projector: the sum over all points of the batch, in their order. */
+static void map_output(void *user, unsigned worker, size_t o)
+{
+    const struct task *task = user;
+    const struct vc_trainer *t = task->t;
+    const struct side *side = &task->pair->student;
+    struct vc_weight *weight = &t->student.weights->items[task->pair->map];
+    const double *gradients = (const double *)(void *)(task->room + task->layout->gradients);
+    double *sums = work_of(task, worker, WORK_STUDENT);
+    double bias = 0;
+
+    memset(sums, 0, side->width * sizeof *sums);
+    for (size_t k = 0; k < task->n * side->n_points; k++) {
+        double g = gradients[k * task->pair->teacher.width + o];
+
+        bias += g;
+        for (size_t i = 0; g != 0 && i < side->width; i++) {
+            sums[i] += g * get(t->f64, task->value->data, at(side, k / side->n_points, k % side->n_points, i));
+        }
+    }
+    add(t->f64, weight[1].grad, o, bias);
+    for (size_t i = 0; i < side->width; i++) {
+        add(t->f64, weight[0].grad, o * side->width + i, sums[i]);
+    }
+}
+
+/* The projector of a pair as doubles, weight and bias. */
+static enum vc_status read_map(const struct task *task)
+{
+    struct vc_weights *weights = task->t->student.weights;
+    const struct vc_weight *weight = &weights->items[task->pair->map];
+    double *to = (double *)(void *)(task->room + task->layout->map);
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < 2; k++) {
+        VC_TRY(vc_weights_entry_to_host(weights, task->pair->map + k));
+        for (size_t i = 0; i < weight[k].n; i++) {
+            *to++ = get(task->t->f64, weight[k].data, i);
+        }
+    }
+out:
+    return status;
+}
+
+/* The gradients of kept values are 0, but of those that are the logits themselves. */
+static void clear(struct vc_trainer *t, const struct vc_engine *engine)
+{
+    const struct vc_engine_value *logits = vc_engine_output(engine, 0);
+
+    for (size_t k = 0; k < t->match->n; k++) {
+        const struct vc_engine_value *value = value_of(engine, k);
+
+        if (value->grad != logits->grad) {
+            memset(value->grad, 0, (size_t)value->n * vc_real_bytes(t->options.precision));
+        }
+    }
+}
+
+/* What the term of a pair is divided by: data, positions or pixels. */
+static uint64_t divisor(const struct pair *pair, const struct vc_match_counts *counts)
+{
+    bool of_rows = pair->match->kind == VC_MATCH_ATTENTION;
+
+    switch (pair->points) {
+    case POINTS_ANSWERS:
+        return of_rows ? counts->rows : counts->positions;
+    case POINTS_TOKENS:
+        return of_rows ? counts->token_rows : counts->tokens;
+    case POINTS_ALL:
+    default:
+        return of_rows ? counts->rows : counts->rows * pair->student.n_points;
+    }
+}
+
+enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
+                              const struct vc_match_counts *counts, double *sums)
+{
+    struct layout l = lay_out(t);
+    enum vc_status status = VC_OK;
+
+    clear(t, engine);
+    for (size_t k = 0; !t->control && k < t->match->n; k++) {
+        const struct pair *pair = &t->match->pairs[k];
+        uint64_t by = divisor(pair, counts);
+        struct task task = {.t = t,
+                            .pair = pair,
+                            .layout = &l,
+                            .room = t->match->room,
+                            .teacher = (char *)t->match->room + l.copies[k],
+                            .value = value_of(engine, k),
+                            .numbers = numbers,
+                            .n = n,
+                            .share = by != 0 ? 1 / (double)by : 0};
+        const double *losses = (const double *)(void *)(task.room + l.losses);
+
+        if (has_map(pair)) {
+            VC_TRY(read_map(&task));
+        }
+        vc_engine_each(engine, n, match_row, &task);
+        for (size_t i = 0; i < n; i++) {
+            sums[k] += losses[i];
+        }
+        if (has_map(pair)) {
+            vc_engine_each(engine, pair->teacher.width, map_output, &task);
+            VC_TRY(vc_weights_gradient_to_device(t->student.weights, pair->map));
+            VC_TRY(vc_weights_gradient_to_device(t->student.weights, pair->map + 1));
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- a term that is no finite number ---- */
+
+static bool is_finite_side(const struct vc_trainer *t, const struct side *side, const void *values, size_t n)
+{
+    size_t n_elems = n * side->n_points * side->width;
+
+    return vc_first_nonfinite(t->f64, values, n_elems) == n_elems;
+}
+
+/* The student's value is none. */
+static enum vc_status refuse_student(struct vc_trainer *t, const struct vc_match *m, uint64_t step)
+{
+    const struct vc_distill_options *o = &t->options;
+
+    if (step == 1 && o->half != VC_HALF_F16) {
+        return vc_fail(t->ctx, VC_E_FORMAT,
+                       "%s: step 1: the term of %s %s=%s is no finite number, because the student's %s is none",
+                       o->student.weights->path, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student);
+    }
+    return vc_fail(t->ctx, VC_E_GATE,
+                   "step %llu: the term of %s %s=%s is no finite number, because the student's %s is none; a smaller "
+                   "%s than %g, or %s%s, keeps it from diverging",
+                   (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student,
+                   vc_option(t->ctx, "lr"), o->lr, vc_option(t->ctx, "clip"),
+                   o->half == VC_HALF_F16 ? ", or bf16 in the place of fp16, which ends at 65504" : "");
+}
+
+enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *engine, size_t n, uint64_t step,
+                               const double *sums)
+{
+    const struct pair *pair = NULL;
+    const struct vc_match *m;
+    const char *teacher = NULL; /* its copy */
+    size_t k;
+
+    for (k = 0; t->match != NULL && pair == NULL && k < t->match->n; k++) {
+        if (!isfinite(sums[k])) {
+            struct layout l = lay_out(t);
+
+            pair = &t->match->pairs[k];
+            teacher = (const char *)t->match->room + l.copies[k];
+        }
+    }
+    if (pair == NULL) {
+        return VC_OK;
+    }
+    m = pair->match;
+    if (!is_finite_side(t, &pair->teacher, teacher, n)) {
+        return vc_fail(t->ctx, VC_E_FORMAT,
+                       "%s: step %llu: the term of %s %s=%s is no finite number, because the teacher's %s is none",
+                       t->options.teacher.weights->path, (unsigned long long)step, vc_option(t->ctx, "matches"),
+                       m->teacher, m->student, m->teacher);
+    }
+    if (!is_finite_side(t, &pair->student, value_of(engine, k - 1)->data, n)) {
+        return refuse_student(t, m, step);
+    }
+    return vc_fail(t->ctx, VC_E_GATE,
+                   "step %llu: the term of %s %s=%s is no finite number: the values are too far apart%s; a smaller %s "
+                   "than %g keeps them from diverging",
+                   (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student,
+                   has_map(pair) ? ", or the linear map between them has diverged" : "", vc_option(t->ctx, "lr"),
+                   t->options.lr);
+}
+
+/* ---- options in a checkpoint ---- */
+
+void vc_match_text(const struct vc_trainer *t, struct vc_text *text)
+{
+    for (size_t k = 0; t->match != NULL && k < t->match->n; k++) {
+        const struct vc_match *m = t->match->pairs[k].match;
+
+        vc_text_add(text, "matches %s=%s:%d:", m->teacher, m->student, (int)m->kind);
+        vc_text_add_json_number(text, m->weight);
+        vc_text_add(text, "\n");
+    }
+}

@@ -1,0 +1,86 @@
+/* match_names.c - see match_names.h. */
+#include "distill/loss/match_names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text/text.h"
+
+#define N_NEAREST  3
+#define MOST_CHARS 128 /* of a name that is printed */
+
+static bool can_match(const struct vc_graph_value *value)
+{
+    return value->kind == VC_VALUE_RESULT && value->dtype == VC_DTYPE_F32 && value->name[0] != '\0';
+}
+
+/* The names most like one, those in front that are nearer. */
+static size_t find_nearest(const struct vc_graph *graph, const char *name, uint32_t nearest[N_NEAREST])
+{
+    size_t costs[N_NEAREST];
+    size_t n = 0;
+
+    for (uint32_t v = 0; v < vc_graph_value_count(graph); v++) {
+        const struct vc_graph_value *value = vc_graph_value(graph, v);
+        size_t cost;
+        size_t at;
+
+        if (!can_match(value)) {
+            continue;
+        }
+        cost = vc_text_distance(name, value->name);
+        if (n == N_NEAREST && cost >= costs[n - 1]) {
+            continue;
+        }
+        n += n < N_NEAREST;
+        for (at = n - 1; at > 0 && costs[at - 1] > cost; at--) {
+            costs[at] = costs[at - 1];
+            nearest[at] = nearest[at - 1];
+        }
+        costs[at] = cost;
+        nearest[at] = v;
+    }
+    return n;
+}
+
+enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, const char *role, const char *name,
+                             uint32_t *value)
+{
+    uint32_t nearest[N_NEAREST];
+    char names[3 * (MOST_CHARS + 4)] = "";
+    size_t n;
+
+    *value = vc_graph_find(graph, name);
+    if (*value != VC_NO_VALUE && can_match(vc_graph_value(graph, *value))) {
+        return VC_OK;
+    }
+    if (*value != VC_NO_VALUE) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s: %s of the %s cannot be matched: only floats that a node of the graph computes can be",
+                       vc_option(ctx, "matches"), name, role);
+    }
+    n = find_nearest(graph, name, nearest);
+    for (size_t k = 0; k < n; k++) {
+        size_t at = strlen(names);
+
+        (void)snprintf(names + at, sizeof names - at, "%s%.*s", k != 0 ? ", " : "", MOST_CHARS,
+                       vc_graph_value(graph, nearest[k])->name);
+    }
+    return vc_fail(ctx, VC_E_ARGUMENT, "%s: the %s computes no value '%s'; names like it: %s",
+                   vc_option(ctx, "matches"), role, name, names);
+}
+
+void vc_match_shape_text(const struct vc_graph *graph, uint32_t value, char *text, size_t n)
+{
+    const struct vc_graph_value *v = vc_graph_value(graph, value);
+
+    (void)snprintf(text, n, "[");
+    for (unsigned k = 0; k < v->n_dims; k++) {
+        char dim[32];
+        size_t at = strlen(text);
+
+        (void)snprintf(text + at, n - at, "%s%s", k != 0 ? ", " : "",
+                       vc_graph_dim_text(graph, v->shape[k], dim, sizeof dim));
+    }
+    (void)snprintf(text + strlen(text), n - strlen(text), "]");
+}

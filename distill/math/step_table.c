@@ -1,0 +1,18 @@
+/* step_table.c - which functions the processor runs. */
+#include "distill/math/step_table.h"
+
+#include "core/base/ctx.h"
+
+const struct vc_step_table *vc_step_table(const struct vc_ctx *ctx, bool f64)
+{
+    enum vc_cpu_level level = ctx->shared->cpu_level;
+    const struct vc_step_table *table = NULL;
+
+    if (level == VC_CPU_AVX512) {
+        table = f64 ? vc_step_table_f64_avx512() : vc_step_table_f32_avx512();
+    }
+    if (table == NULL && (level == VC_CPU_AVX512 || level == VC_CPU_AVX2)) {
+        table = f64 ? vc_step_table_f64_avx2() : vc_step_table_f32_avx2();
+    }
+    return table != NULL ? table : f64 ? vc_step_table_f64() : vc_step_table_f32();
+}

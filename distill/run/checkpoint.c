@@ -1,0 +1,595 @@
+/* checkpoint.c - see checkpoint.h. What is written and what is read is one list of arrays in memory. */
+#include "distill/run/checkpoint.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <vcompress/job.h>
+
+#include "core/base/checked.h"
+#include "core/base/kept_files.h"
+#include "core/model/memory_model.h"
+#include "distill/data/identity.h"
+#include "distill/math/real.h"
+#include "distill/run/run_options.h"
+#include "distill/run/trainer_run.h"
+#include "distill/update/device_step.h"
+#include "distill/update/grid.h"
+
+#define VERSION 2
+
+struct vc_checkpoint {
+    char *text; /* of vc_run_options_text; freed with vc_text_free */
+    struct vc_model *resume;
+    bool of_control, control_done; /* what `resume` says */
+    void *statistics;              /* of batch normalization, at the beginning of a step */
+    uint64_t n_statistics;
+};
+
+/* ---- the arrays ---- */
+
+struct list {
+    struct vc_memory_tensor *items;
+    size_t n, room;
+    uint64_t (*shapes)[1]; /* of arrays of one dimension */
+    struct vc_arena arena;
+};
+
+static void add(struct list *list, const char *name, enum vc_dtype dtype, const void *data, uint64_t n)
+{
+    if (n != 0 && list->n < list->room && name != NULL) {
+        list->shapes[list->n][0] = n;
+        list->items[list->n] = (struct vc_memory_tensor){
+            .name = name, .dtype = dtype, .n_dims = 1, .shape = list->shapes[list->n], .data = data};
+        list->n++;
+    }
+}
+
+static enum vc_status make_list(struct vc_trainer *t, struct list *list)
+{
+    *list = (struct list){.room = 3 * t->student.weights->n + 17};
+    list->items = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->items);
+    list->shapes = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->shapes);
+    return list->items != NULL && list->shapes != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+static void free_list(struct vc_trainer *t, struct list *list)
+{
+    vc_free(t->ctx, list->items);
+    vc_free(t->ctx, list->shapes);
+    vc_arena_release(t->ctx, &list->arena);
+}
+
+static void list_counts(struct vc_trainer *t, struct list *list)
+{
+    add(list, "counts", VC_DTYPE_U64, &t->counts, sizeof t->counts / sizeof(uint64_t));
+    add(list, "figures", VC_DTYPE_F64, &t->figures, sizeof t->figures / sizeof(double));
+    if (t->options.half == VC_HALF_F16) {
+        add(list, "scale", VC_DTYPE_F64, &t->scale, sizeof t->scale / sizeof(double));
+    }
+}
+
+/* An entry of the weights, with its shape. */
+static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_t k)
+{
+    const struct vc_weight *item = &t->student.weights->items[k];
+    const char *name;
+
+    if (!item->trained && !item->statistic) {
+        return VC_OK;
+    }
+    name = vc_arena_printf(t->ctx, &list->arena, "weight.%s", item->name);
+    if (name == NULL) {
+        return VC_E_NOMEM;
+    }
+    add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_trainer_master(t, k), item->n);
+    list->items[list->n - 1].n_dims = item->n_dims;
+    list->items[list->n - 1].shape = item->shape;
+    if (t->counts.best_step != 0 && t->best != NULL) {
+        const char *block = t->student.weights->data_block;
+
+        name = vc_arena_printf(t->ctx, &list->arena, "best.%s", item->name);
+        if (name == NULL) {
+            return VC_E_NOMEM;
+        }
+        add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
+            (const char *)t->best + ((const char *)item->data - block), item->n);
+    }
+    if (t->states[k].keep != NULL) {
+        name = vc_arena_printf(t->ctx, &list->arena, "keep.%s", item->name);
+        if (name == NULL) {
+            return VC_E_NOMEM;
+        }
+        add(list, name, VC_DTYPE_U8, t->states[k].keep, item->n);
+    }
+    return VC_OK;
+}
+
+static enum vc_status list_state(struct vc_trainer *t, struct list *list)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        VC_TRY(list_weight(t, list, k));
+    }
+    add(list, "states", VC_DTYPE_U8, t->state_block, t->report->state_bytes);
+    if (!t->control && t->counts.n_evals != 0) {
+        VC_TRY(vc_trainer_room_for_looks(t, t->counts.n_evals));
+        add(list, "evals", VC_DTYPE_U8, t->evals, t->counts.n_evals * sizeof *t->evals);
+    }
+    if (t->counts.control_done != 0) {
+        add(list, "answers", VC_DTYPE_U8, t->control_answers.right, t->eval.rows.n * t->student.positions);
+    }
+out:
+    return status;
+}
+
+/* ---- writing ---- */
+
+static enum vc_status plan(struct vc_trainer *t, const struct list *list, bool force, struct vc_model **model,
+                           struct vc_job **job)
+{
+    struct vc_write_options write;
+    enum vc_status status;
+
+    vc_write_defaults(&write);
+    write.path = t->options.checkpoint;
+    write.force = force;
+    VC_TRY(vc_memory_model_create(t->ctx, list->items, list->n, model));
+    VC_TRY(vc_job_create(t->ctx, *model, job));
+    VC_TRY(vc_job_plan(t->ctx, *job, &write));
+out:
+    return status;
+}
+
+static enum vc_status write_file(struct vc_trainer *t)
+{
+    const char *text = t->checkpoint->text;
+    uint64_t before = t->counts.saved;
+    const int64_t version = VERSION;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    struct list list;
+    char digest[VC_SHA256_HEX_BYTES] = "";
+    enum vc_status status;
+
+    VC_TRY(make_list(t, &list));
+    VC_TRY(vc_device_to_host(t));
+    t->counts.saved = t->counts.step;
+    t->counts.control = t->control;
+    add(&list, "version", VC_DTYPE_I64, &version, 1);
+    add(&list, "options", VC_DTYPE_U8, text, strlen(text));
+    add(&list, VC_DIGEST_NAME, VC_DTYPE_U8, digest, sizeof digest - 1);
+    list_counts(t, &list);
+    VC_TRY(list_state(t, &list));
+    VC_TRY(plan(t, &list, true, &model, &job));
+    VC_TRY(vc_identity_content(t->ctx, model, digest));
+    VC_TRY(vc_job_run(t->ctx, job));
+out:
+    t->counts.saved = status == VC_OK ? t->counts.step : before;
+    vc_job_free(job);
+    vc_model_close(model);
+    free_list(t, &list);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* The array of that name has to be there, with this type and these elements. */
+static enum vc_status find(struct vc_trainer *t, const char *name, enum vc_dtype dtype, uint64_t n, size_t *out)
+{
+    const struct vc_model *model = t->checkpoint->resume;
+
+    *out = vc_model_find(model, name);
+    if (*out == VC_NO_TENSOR || model->tensors[*out].dtype != dtype || model->tensors[*out].n_elems != n ||
+        model->tensors[*out].quant != NULL) {
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: %s is not %s with %llu elements",
+                       model->path, name, vc_dtype_name(dtype), (unsigned long long)n);
+    }
+    return VC_OK;
+}
+
+static enum vc_status read_list(struct vc_trainer *t, const struct list *list)
+{
+    const struct vc_model *model = t->checkpoint->resume;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < list->n; k++) {
+        const struct vc_memory_tensor *to = &list->items[k];
+        uint64_t n = 1;
+        size_t tensor;
+
+        for (unsigned d = 0; d < to->n_dims; d++) {
+            n *= to->shape[d];
+        }
+        VC_TRY(find(t, to->name, to->dtype, n, &tensor));
+        VC_TRY(vc_model_read(t->ctx, model, tensor, 0, n, (void *)(uintptr_t)to->data,
+                             (size_t)vc_dtype_bytes(to->dtype, n)));
+    }
+out:
+    return status;
+}
+
+/* Its text is that of this run. */
+static enum vc_status compare(struct vc_trainer *t)
+{
+    struct vc_checkpoint *c = t->checkpoint;
+    const struct vc_model *model = c->resume;
+    size_t options = vc_model_find(model, "options");
+    size_t version_at;
+    int64_t version = 0;
+    char *text = NULL;
+    size_t n;
+    enum vc_status status;
+
+    VC_TRY(find(t, "version", VC_DTYPE_I64, 1, &version_at));
+    VC_TRY(vc_model_read(t->ctx, model, version_at, 0, 1, &version, sizeof version));
+    if (version != VERSION) {
+        return vc_fail(t->ctx, VC_E_UNSUPPORTED, "%s: is a checkpoint of version %lld; %d can be read", model->path,
+                       (long long)version, VERSION);
+    }
+    VC_TRY(vc_identity_content_check(t->ctx, model));
+    VC_TRY(find(t, "options", VC_DTYPE_U8, options != VC_NO_TENSOR ? model->tensors[options].n_elems : 0, &options));
+    if (model->tensors[options].n_elems > 1 << 20) {
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint: options are no text", model->path);
+    }
+    n = (size_t)model->tensors[options].n_elems;
+    text = vc_alloc(t->ctx, VC_TAG_MISC, n + 1);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_model_read(t->ctx, model, options, 0, n, text, n));
+    text[n] = '\0';
+    VC_TRY(vc_run_options_compare(t->ctx, model->path, text, c->text));
+out:
+    vc_free(t->ctx, text);
+    return status;
+}
+
+static enum vc_status refuse_value(struct vc_trainer *t, const char *array, const char *of, uint64_t at)
+{
+    return vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: %s%s has a value that no run has, at %llu",
+                   t->checkpoint->resume->path, array, of, (unsigned long long)at);
+}
+
+/* Weights are numbers; masks are 0 and 1, and 0 where this run masks from the beginning; what is masked is 0. */
+static enum vc_status check_weight(struct vc_trainer *t, size_t k)
+{
+    const struct vc_weight *item = &t->student.weights->items[k];
+    const void *weights = vc_trainer_master(t, k);
+    struct vc_trainer_state *s = &t->states[k];
+    size_t bad = item->trained || item->statistic ? vc_first_nonfinite(t->f64, weights, (size_t)item->n) : item->n;
+
+    if (bad != item->n) {
+        return refuse_value(t, "weight.", item->name, bad);
+    }
+    s->n_masked = 0;
+    for (uint64_t i = 0; s->keep != NULL && i < item->n; i++) {
+        bool zero = t->f64 ? ((const double *)weights)[i] == 0 : ((const float *)weights)[i] == 0;
+
+        if (s->keep[i] > 1) {
+            return refuse_value(t, "keep.", item->name, i);
+        }
+        if (s->keep[i] == 0 && !zero) {
+            return refuse_value(t, "weight.", item->name, i);
+        }
+        s->n_masked += s->keep[i] == 0;
+    }
+    t->report->n_masked += s->n_masked;
+    return VC_OK;
+}
+
+/* Everything that was read is what a run may have come to. */
+static enum vc_status check_values(struct vc_trainer *t)
+{
+    const uint8_t *right = t->control_answers.right;
+    enum vc_status status = VC_OK;
+
+    t->report->n_masked = 0;
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        VC_TRY(check_weight(t, k));
+    }
+    for (uint64_t i = 0; !t->control && i < t->counts.n_evals; i++) {
+        uint64_t before = i != 0 ? t->evals[i - 1].step : 0;
+
+        VC_TRY(t->evals[i].step <= before || t->evals[i].step > t->counts.step ? refuse_value(t, "evals", "", i)
+                                                                               : VC_OK);
+    }
+    for (uint64_t i = 0; t->counts.control_done != 0 && i < t->eval.rows.n * t->student.positions; i++) {
+        VC_TRY(right[i] > 1 ? refuse_value(t, "answers", "", i) : VC_OK);
+    }
+out:
+    return status;
+}
+
+static bool counts_hold(const struct vc_trainer *t)
+{
+    const struct vc_trainer_counts *c = &t->counts;
+    const struct vc_trainer_figures *f = &t->figures;
+
+    return c->control <= 1 && c->control_done <= 1 && c->saved <= c->step && c->looked <= c->step &&
+           c->best_step <= c->step && c->waited <= c->step && isfinite(f->first_loss) && isfinite(f->last_loss);
+}
+
+/* Counts and figures of the file, into the trainer. */
+static enum vc_status read_counts(struct vc_trainer *t)
+{
+    struct list list;
+    enum vc_status status;
+
+    VC_TRY(make_list(t, &list));
+    list_counts(t, &list);
+    VC_TRY(read_list(t, &list));
+    if (t->options.half == VC_HALF_F16 && !vc_scale_holds(t)) {
+        status = vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: scale has none of a loss",
+                         t->checkpoint->resume->path);
+    } else if (t->counts.step > t->n_steps) {
+        status =
+            vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has %llu steps behind it; this run has %llu",
+                    t->checkpoint->resume->path, (unsigned long long)t->counts.step, (unsigned long long)t->n_steps);
+    } else if (!counts_hold(t)) {
+        status = refuse_value(t, "counts or figures", "", 0);
+    } else if (t->counts.n_evals > t->counts.step || (t->counts.best_step != 0 && t->best == NULL)) {
+        status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has evaluations that this run does not have",
+                         t->checkpoint->resume->path);
+    } else if (t->counts.control_done != 0 && t->control_answers.right == NULL) {
+        status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has the answers of a control run that this run does not have",
+                         t->checkpoint->resume->path);
+    }
+out:
+    free_list(t, &list);
+    return status;
+}
+
+enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
+{
+    struct list list = {.n = 0};
+    enum vc_status status = VC_OK;
+
+    *loaded = false;
+    if (t->checkpoint == NULL || t->checkpoint->resume == NULL || t->checkpoint->of_control != t->control) {
+        return VC_OK;
+    }
+    VC_TRY(read_counts(t));
+    VC_TRY(make_list(t, &list));
+    VC_TRY(list_state(t, &list));
+    VC_TRY(read_list(t, &list));
+    vc_weights_changed(t->student.weights);
+    vc_device_changed(t);
+    VC_TRY(t->counts.step != 0 ? vc_grid_apply(t) : VC_OK);
+    VC_TRY(check_values(t));
+    if (!t->control) {
+        t->report->first_loss = t->figures.first_loss;
+        t->report->last_loss = t->figures.last_loss;
+        t->report->kd_gradient = t->figures.kd_gradient;
+        t->report->ce_gradient = t->figures.ce_gradient;
+        t->report->n_steps = t->counts.step;
+        t->report->n_evals = t->counts.n_evals;
+        vc_scale_report(t);
+    }
+    *loaded = true;
+out:
+    free_list(t, &list);
+    return status;
+}
+
+bool vc_checkpoint_has_control(const struct vc_trainer *t)
+{
+    return t->checkpoint != NULL && t->checkpoint->control_done;
+}
+
+/* ---- opening ---- */
+
+/* What the checkpoint must not replace: a file that this run reads or writes. */
+static bool is_other_file(const struct vc_trainer *t, const char *path)
+{
+    const struct vc_distill_options *o = &t->options;
+    const char *const others[] = {o->student.weights->path,
+                                  t->runs_teacher ? o->teacher.weights->path : NULL,
+                                  o->data->path,
+                                  o->eval != NULL ? o->eval->path : NULL,
+                                  o->write != NULL ? o->write->path : NULL,
+                                  o->mask != NULL ? o->mask->path : NULL,
+                                  o->gradients};
+
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        if (others[k] != NULL && strcmp(others[k], path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Everything that can be refused about the file, before any training. An older one is replaced where the run goes on
+ * from it, or where outputs are replaced. */
+static enum vc_status check_output(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    bool force = (o->write != NULL && o->write->force) || (o->resume != NULL && strcmp(o->resume, o->checkpoint) == 0);
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    struct list list = {.n = 0};
+    enum vc_status status = VC_OK;
+
+    if (is_other_file(t, o->checkpoint)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %s: is another file of this run", vc_option(t->ctx, "checkpoint"),
+                       o->checkpoint);
+    }
+    VC_TRY(make_list(t, &list));
+    list_counts(t, &list);
+    VC_TRY(plan(t, &list, force, &model, &job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    free_list(t, &list);
+    return status;
+}
+
+static enum vc_status open_resume(struct vc_trainer *t)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_model_open(t->ctx, t->options.resume, NULL, &t->checkpoint->resume));
+    if (t->options.checkpoint != NULL) {
+        vc_kept_give_up(t->ctx, t->options.resume); /* the next checkpoint may take its place */
+    }
+    VC_TRY(compare(t));
+    VC_TRY(read_counts(t));
+    t->checkpoint->of_control = t->counts.control != 0;
+    t->checkpoint->control_done = t->counts.control_done != 0;
+out:
+    return status;
+}
+
+static enum vc_status make_statistics(struct vc_trainer *t)
+{
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        t->checkpoint->n_statistics += item->statistic ? item->n : 0;
+    }
+    t->checkpoint->statistics =
+        vc_alloc_array(t->ctx, VC_TAG_TILES, (size_t)t->checkpoint->n_statistics + 1, sizeof(double));
+    return t->checkpoint->statistics != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_checkpoint_open(struct vc_trainer *t)
+{
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&text, t->ctx);
+    if (t->options.checkpoint == NULL && t->options.resume == NULL) {
+        return VC_OK;
+    }
+    t->checkpoint = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->checkpoint);
+    VC_TRY_ALLOC(t->checkpoint);
+    VC_TRY(vc_run_options_text(t, &text));
+    t->checkpoint->text = vc_text_detach(&text);
+    VC_TRY_ALLOC(t->checkpoint->text);
+    VC_TRY(make_statistics(t));
+    VC_TRY(t->options.resume != NULL ? open_resume(t) : VC_OK);
+    VC_TRY(t->options.checkpoint != NULL ? check_output(t) : VC_OK);
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+enum vc_status vc_checkpoint_try(const struct vc_trainer *t)
+{
+    struct vc_model *resume = NULL;
+    enum vc_status status = t->options.resume != NULL ? vc_model_open(t->ctx, t->options.resume, NULL, &resume) : VC_OK;
+
+    vc_model_close(resume);
+    return status;
+}
+
+void vc_checkpoint_close(struct vc_trainer *t)
+{
+    if (t->checkpoint != NULL) {
+        vc_text_free(t->checkpoint->text);
+        vc_model_close(t->checkpoint->resume);
+        vc_free(t->ctx, t->checkpoint->statistics);
+        vc_free(t->ctx, t->checkpoint);
+    }
+}
+
+/* ---- a run ---- */
+
+/* Statistics, to the block or back. */
+static void copy_statistics(struct vc_trainer *t, bool back)
+{
+    size_t size = vc_real_bytes(t->options.precision);
+    char *at = t->checkpoint->statistics;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        struct vc_weight *item = &t->student.weights->items[k];
+
+        if (item->statistic) {
+            memcpy(back ? item->data : at, back ? at : item->data, (size_t)item->n * size);
+            at += item->n * size;
+        }
+    }
+}
+
+enum vc_status vc_checkpoint_mark(struct vc_trainer *t)
+{
+    bool has = false;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; t->checkpoint != NULL && k < t->student.weights->n; k++) {
+        has = has || t->student.weights->items[k].statistic;
+    }
+    if (has) {
+        VC_TRY(vc_weights_to_host(t->student.weights));
+        copy_statistics(t, false);
+    }
+out:
+    return status;
+}
+
+static void take_figures(struct vc_trainer *t)
+{
+    if (!t->control) {
+        t->figures.first_loss = t->report->first_loss;
+        t->figures.last_loss = t->report->last_loss;
+        t->figures.kd_gradient = t->report->kd_gradient;
+        t->figures.ce_gradient = t->report->ce_gradient;
+    }
+}
+
+enum vc_status vc_checkpoint_step(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    enum vc_status status;
+
+    if (o->checkpoint == NULL || o->checkpoint_every == 0 || t->counts.step % o->checkpoint_every != 0 ||
+        t->counts.step == t->counts.saved) {
+        return VC_OK;
+    }
+    take_figures(t);
+    status = write_file(t);
+    if (status == VC_OK || status == VC_E_CANCELLED) {
+        return status;
+    }
+    /* The last one is still there, and so is the run. */
+    t->report->n_unsaved++;
+    t->report->unsaved =
+        vc_arena_printf(t->ctx, t->texts, "step %llu: %s", (unsigned long long)t->counts.step, vc_ctx_message(t->ctx));
+    vc_clear_error(t->ctx);
+    return t->report->unsaved != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status why)
+{
+    const char *path = t->options.checkpoint;
+    char text[VC_MESSAGE_BYTES];
+    enum vc_status status;
+
+    if (path == NULL) {
+        return why;
+    }
+    memcpy(text, vc_ctx_message(t->ctx), sizeof text);
+    vc_clear_error(t->ctx);
+    status = vc_device_to_host(t);
+    if (status != VC_OK) {
+        return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
+                          (unsigned long long)t->counts.step);
+    }
+    copy_statistics(t, true);
+    take_figures(t);
+    atomic_store(&t->ctx->shared->cancelled, 0); /* granted; the file has to be written */
+    vc_clear_error(t->ctx);
+    status = write_file(t);
+    if (status != VC_OK) {
+        return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
+                          (unsigned long long)t->counts.step);
+    }
+    if (why != VC_E_CANCELLED) {
+        return vc_fail(t->ctx, why, "%s; %s %s goes on behind step %llu", text, vc_option(t->ctx, "resume"), path,
+                       (unsigned long long)t->counts.step);
+    }
+    return vc_fail(t->ctx, VC_E_CANCELLED, "interrupted after %llu steps%s; %s %s goes on from there",
+                   (unsigned long long)t->counts.step, t->control ? " of the control run" : "",
+                   vc_option(t->ctx, "resume"), path);
+}

@@ -1,0 +1,631 @@
+/* distill.c - checks the options, and goes through the work: control, training, judgement. vc_distill is a job of one
+ * pass that does it (distill_pass.c). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/option_struct.h"
+#include "distill/data/identity.h"
+#include "distill/derive.h"
+#include "distill/run/checkpoint.h"
+#include "distill/run/distill_pass.h"
+#include "distill/run/trainer_run.h"
+#include "distill/trained.h"
+#include "distill/update/device_ranks.h"
+#include "distill/update/grid.h"
+#include "distill/update/masks.h"
+#include "passes/graph_params.h"
+
+static const struct vc_distill_options distill_defaults = {.batch = 64,
+                                                           .accum = 1,
+                                                           .optimizer = VC_OPTIMIZER_ADAMW,
+                                                           .lr = 1e-3,
+                                                           .momentum = 0.9,
+                                                           .beta1 = 0.9,
+                                                           .beta2 = 0.999,
+                                                           .eps = 1e-8,
+                                                           .weight_decay = -1,
+                                                           .step_every = 100,
+                                                           .step_factor = 0.1,
+                                                           .temperature = 2,
+                                                           .alpha = 1,
+                                                           .max_drop = 1};
+static const struct vc_options_kind distill_kind = {"vc_distill_options", "vc_distill_defaults", &distill_defaults,
+                                                    sizeof distill_defaults};
+
+void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size)
+{
+    vc_options_fill(&distill_kind, options, struct_size);
+}
+
+/* What the caller gets, with the job that trained and wrote. */
+struct result {
+    struct vc_distillation report; /* first */
+    struct vc_ctx *ctx;
+    struct vc_job *job;
+    struct vc_couplings *couplings; /* of a student that is made of its teacher; the job needs them */
+    char heads_kept[VC_MESSAGE_BYTES];
+};
+
+/* ---- options ---- */
+
+struct range {
+    const char *option;
+    double value, least, most; /* least is excluded where `above` */
+    bool above;
+};
+
+static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    const struct range ranges[] = {
+        {"lr", o->lr, 0, 1e6, true},
+        {"momentum", o->momentum, 0, 1, false},
+        {"beta1", o->beta1, 0, 0.9999999, false},
+        {"beta2", o->beta2, 0, 0.9999999, false},
+        {"eps", o->eps, 0, 1, false},
+        {"weight_decay", o->weight_decay, 0, 1e3, false},
+        {"clip", o->clip, 0, 1e30, false},
+        {"temperature", o->temperature, 0, 1e4, true},
+        {"alpha", o->alpha, 0, 1, false},
+        {"step_factor", o->step_factor, 0, 1, true},
+        {"min_accuracy", o->min_accuracy, 0, 1, false},
+        {"max_drop", o->max_drop, 0, 1, false},
+        {"expect_sparsity", o->expect_sparsity, 0, 1, false},
+    };
+
+    for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
+        const struct range *r = &ranges[k];
+
+        if (!(r->above ? r->value > r->least : r->value >= r->least) || !(r->value <= r->most)) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %.9g is not %s %.9g and at most %.9g", vc_option(ctx, r->option),
+                           r->value, r->above ? "above" : "at least", r->least, r->most);
+        }
+    }
+    return VC_OK;
+}
+
+static bool has_optimizer(enum vc_optimizer optimizer)
+{
+    return optimizer <= VC_OPTIMIZER_ADAMW || optimizer == VC_OPTIMIZER_ADAM8BIT;
+}
+
+static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    if (o->steps != 0 && o->epochs != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s say the same in two ways: one of them", vc_option(ctx, "steps"),
+                       vc_option(ctx, "epochs"));
+    }
+    if (o->batch == 0 || o->accum == 0 || o->batch > (uint64_t)1 << 32 || o->accum > (uint64_t)1 << 32) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 to 4294967296",
+                       vc_option(ctx, o->batch == 0 || o->batch > (uint64_t)1 << 32 ? "batch" : "accum"));
+    }
+    if (o->schedule == VC_SCHEDULE_STEP && o->step_every == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "step_every"));
+    }
+    if (!has_optimizer(o->optimizer) || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_COSINE ||
+        o->order > VC_ORDER_FILE || o->precision > VC_GRAPH_F64) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
+                       vc_option(ctx, !has_optimizer(o->optimizer)       ? "optimizer"
+                                      : o->schedule > VC_SCHEDULE_STEP   ? "schedule"
+                                      : o->loss > VC_TEACHER_LOSS_COSINE ? "loss"
+                                      : o->order > VC_ORDER_FILE         ? "order"
+                                                                         : "precision"));
+    }
+    if ((o->eval_every != 0 && o->eval == NULL) || (o->early_stop != 0 && o->eval_every == 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s",
+                       vc_option(ctx, o->eval_every != 0 ? "eval_every" : "early_stop"),
+                       vc_option(ctx, o->eval_every != 0 ? "eval" : "eval_every"));
+    }
+    if (o->keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
+                       vc_option(ctx, o->keep > VC_KEEP_LAST ? "keep" : "task"));
+    }
+    if (o->keep_sparsity && o->refill) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s: one of them", vc_option(ctx, "keep_sparsity"),
+                       vc_option(ctx, "refill"));
+    }
+    if (o->task == VC_TASK_RECALIBRATE &&
+        (o->frozen_norm || o->control || o->eval_every != 0 || o->checkpoint != NULL || o->resume != NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
+                       vc_option(ctx, o->frozen_norm          ? "frozen_norm"
+                                      : o->control            ? "control"
+                                      : o->eval_every != 0    ? "eval_every"
+                                      : o->checkpoint != NULL ? "checkpoint"
+                                                              : "resume"));
+    }
+    if (o->checkpoint_every != 0 && o->checkpoint == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s, the file", vc_option(ctx, "checkpoint_every"),
+                       vc_option(ctx, "checkpoint"));
+    }
+    if (o->nesterov && (o->optimizer != VC_OPTIMIZER_MOMENTUM || o->momentum == 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is a kind of %s, which this optimizer has not",
+                       vc_option(ctx, "nesterov"), vc_option(ctx, "momentum"));
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    for (size_t k = 0; k < o->n_matches; k++) {
+        const struct vc_match *m = &o->matches[k];
+
+        if (m->kind > VC_MATCH_COSINE || !(m->weight > 0 && m->weight <= 1e6)) {
+            return vc_fail(ctx, VC_E_ARGUMENT,
+                           m->kind > VC_MATCH_COSINE ? "%s: %s: there is no such kind of match"
+                                                     : "%s: %s: the weight is not above 0 and at most 1e6",
+                           vc_option(ctx, "matches"), m->teacher);
+        }
+    }
+    if (o->n_matches != 0 && o->task == VC_TASK_RECALIBRATE) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
+                       vc_option(ctx, "matches"));
+    }
+    return VC_OK;
+}
+
+/* A power of two: the product rounds nothing. */
+static bool is_scale(double x)
+{
+    int exponent;
+
+    return x >= 1 && x <= 0x1p40 && frexp(x, &exponent) == 0.5;
+}
+
+static enum vc_status check_half(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    const char *name = o->half == VC_HALF_BF16 ? "bf16" : "fp16";
+
+    if (o->half > VC_HALF_F16) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "half is none that training has");
+    }
+    if (o->half != VC_HALF_NONE && o->precision != VC_GRAPH_F32) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s has values of 16 bits and arithmetic in f32, not in f64",
+                       vc_option(ctx, "precision"), name);
+    }
+    if (o->half != VC_HALF_NONE && o->task == VC_TASK_RECALIBRATE) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s %s belongs to a run", vc_option(ctx, "task"),
+                       vc_option(ctx, "precision"), name);
+    }
+    if (o->loss_scale != 0 && o->half != VC_HALF_F16) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is for %s fp16, whose small gradients become 0 without it",
+                       vc_option(ctx, "loss_scale"), vc_option(ctx, "precision"));
+    }
+    if (o->loss_scale != 0 && !is_scale(o->loss_scale)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is no power of two from 1 to 2^40, such as 65536",
+                       vc_option(ctx, "loss_scale"), o->loss_scale);
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_options *o)
+{
+    bool automatic = o->recompute == VC_RECOMPUTE_AUTO;
+
+    if (o->recompute > VC_RECOMPUTE_AUTO || o->recompute == VC_RECOMPUTE_SELECTIVE ||
+        (o->recompute == VC_RECOMPUTE_EVERY && o->recompute_every == 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has", vc_option(ctx, "recompute"));
+    }
+    if (automatic && o->recompute_budget == 0 && o->memory_bytes == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s auto needs a budget: %s for the programs, or %s for the whole run",
+                       vc_option(ctx, "recompute"), vc_option(ctx, "recompute_budget"), vc_option(ctx, "max_memory"));
+    }
+    if (!automatic && o->recompute_budget != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s changes nothing without %s auto", vc_option(ctx, "recompute_budget"),
+                       vc_option(ctx, "recompute"));
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_options *given,
+                                struct vc_distill_options *o)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_options_read(ctx, &distill_kind, given, o));
+    o->steps = o->steps == 0 && o->epochs == 0 ? 400 : o->steps;
+    o->weight_decay = o->weight_decay == -1 ? (o->optimizer == VC_OPTIMIZER_ADAMW ? 0.01 : 0) : o->weight_decay;
+    if (o->data == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
+    }
+    VC_TRY(check_ranges(ctx, o));
+    VC_TRY(check_counts(ctx, o));
+    VC_TRY(check_matches(ctx, o));
+    VC_TRY(check_half(ctx, o));
+    VC_TRY(check_memory(ctx, o));
+    if (o->control && o->eval == NULL) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
+                         vc_option(ctx, "control"), vc_option(ctx, "eval"));
+    }
+out:
+    return status;
+}
+
+/* ---- control ---- */
+
+/* Mean and standard error of the differences of two answers to each row, those that count. */
+static void compare_answers(const struct vc_trainer *t, const struct vc_answers *with, const struct vc_answers *without,
+                            double *gain, double *error)
+{
+    const struct vc_rows *rows = &t->eval.rows;
+    double sum = 0;
+    double squares = 0;
+    double n = 0;
+
+    for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
+        bool counts = rows->mask == NULL || rows->mask[i] != 0;
+        double d = (double)with->right[i] - (double)without->right[i];
+
+        if (counts && (rows->labels == NULL || rows->labels[i] != VC_NO_LABEL)) {
+            n++;
+            sum += d;
+            squares += d * d;
+        }
+    }
+    *gain = sum / n;
+    *error = n > 1 ? sqrt((squares - sum * sum / n) / (n - 1) / n) : NAN;
+}
+
+/* A run from the beginning, or from the checkpoint that is resumed, where that is of this run. */
+static enum vc_status run(struct vc_trainer *t)
+{
+    bool loaded;
+    enum vc_status status;
+
+    VC_TRY(vc_checkpoint_load(t, &loaded));
+    t->report->resumed = loaded && !t->control ? t->counts.step : 0;
+    VC_TRY(vc_trainer_run(t));
+    VC_TRY(vc_trainer_ranks_compare(t));
+    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
+out:
+    return status;
+}
+
+/* The same student, rows and steps by labels alone. Its result outlives an interruption of the run behind it. */
+static enum vc_status run_control(struct vc_trainer *t)
+{
+    struct vc_quality *q = &t->report->control;
+    struct vc_trainer_figures *f = &t->figures;
+    enum vc_status status = VC_OK;
+
+    if (t->data.rows.labels == NULL) {
+        t->report->control_reason = "the data have no labels";
+        return VC_OK;
+    }
+    if (t->eval.rows.labels == NULL && t->options.loss != VC_TEACHER_LOSS_KD) {
+        t->report->control_reason = "the rows of the evaluation have no labels, and outputs are no answers";
+        return VC_OK;
+    }
+    if (!t->data.taught || (t->options.alpha == 0 && t->match == NULL)) {
+        t->report->control_reason = "the run itself learns from labels alone";
+        return VC_OK;
+    }
+    t->report->has_control = true;
+    if (vc_checkpoint_has_control(t)) {
+        return VC_OK;
+    }
+    t->control = true;
+    VC_TRY(vc_trainer_begin(t));
+    VC_TRY(run(t));
+    VC_TRY(vc_trainer_judge(t, false, q, &t->control_answers));
+    t->counts.control_done = 1;
+    f->control_accuracy = q->accuracy;
+    f->control_ce = q->ce;
+    f->control_agreement = q->agreement;
+    f->control_kd = q->kd;
+out:
+    t->control = false;
+    return status;
+}
+
+/* What the control run of a checkpoint came to; its rows are those of the run. */
+static void take_control(struct vc_trainer *t)
+{
+    t->report->control = t->report->before;
+    t->report->control.accuracy = t->figures.control_accuracy;
+    t->report->control.ce = t->figures.control_ce;
+    t->report->control.agreement = t->figures.control_agreement;
+    t->report->control.kd = t->figures.control_kd;
+}
+
+/* ---- judgement ---- */
+
+const char *vc_teacher_loss_measure(enum vc_teacher_loss loss)
+{
+    static const char *const measures[] = {"divergence", "squared error", "1 - cosine"};
+
+    return (size_t)loss < sizeof measures / sizeof *measures ? measures[loss] : NULL;
+}
+
+static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
+{
+    struct vc_distillation *r = t->report;
+    double drop = r->teacher.accuracy - r->after.accuracy;
+    const char *missed = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_masks_gate(t, arena, &r->missed));
+    if (!r->evaluated || r->missed != NULL) {
+        return VC_OK;
+    }
+    if (t->options.min_accuracy > 0 && r->after.accuracy < t->options.min_accuracy) {
+        missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is below %s %g", r->after.accuracy,
+                                 vc_option(t->ctx, "min_accuracy"), t->options.min_accuracy);
+    } else if (t->options.max_drop < 1 && drop > t->options.max_drop) {
+        missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
+                                 r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
+    } else if (t->gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
+        missed = vc_is_measured(&r->after)
+                     ? vc_arena_printf(t->ctx, arena,
+                                       "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
+                                       vc_teacher_loss_measure(t->options.loss), r->before.kd, r->after.kd)
+                     : vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
+                                       isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
+                                       vc_figure_of(&r->before), vc_figure_of(&r->after));
+    } else {
+        return VC_OK;
+    }
+    VC_TRY_ALLOC(missed);
+    r->missed = missed;
+out:
+    return status;
+}
+
+/* Some trained tensor has other values than in the file. */
+static enum vc_status check_changed(struct vc_trainer *t)
+{
+    const struct vc_model *model = t->options.student.weights;
+    struct vc_place place = vc_place_whole();
+    bool changed = false;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < t->student.weights->n && !changed; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+        size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision);
+        void *before;
+
+        if (!item->trained || item->drawn) {
+            continue;
+        }
+        before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);
+        VC_TRY_ALLOC(before);
+        status = vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->f64, before);
+        changed = status == VC_OK && memcmp(before, item->data, n_bytes) != 0;
+        vc_free(t->ctx, before);
+        VC_TRY(status);
+    }
+    if (!changed && t->report->n_skipped == t->report->n_steps) {
+        status =
+            vc_fail(t->ctx, VC_E_ARGUMENT,
+                    "the student did not change: all %llu steps were left out, because gradients times the scale of "
+                    "the loss were beyond 65504, where fp16 ends; each halved the scale, which is %g now: more %s, "
+                    "or %s, are what it takes",
+                    (unsigned long long)t->report->n_steps, t->report->loss_scale, vc_option(t->ctx, "steps"),
+                    vc_option(t->ctx, "loss_scale"));
+    } else if (!changed) {
+        status = vc_fail(t->ctx, VC_E_ARGUMENT,
+                         "the student did not change in %llu steps: every step was smaller than the last digit of its "
+                         "weights; %s %g is too small",
+                         (unsigned long long)t->n_steps, vc_option(t->ctx, "lr"), t->options.lr);
+    }
+out:
+    return status;
+}
+
+/* ---- what it was made from ---- */
+
+/* The digest of all inputs: of the single one its own, else of theirs one behind the other. */
+static enum vc_status identify_rows(struct vc_trainer *t, char hex[VC_SHA256_HEX_BYTES])
+{
+    const struct vc_rows_view *view = &t->data.student;
+    struct vc_sha256 sha;
+    enum vc_status status = VC_OK;
+
+    vc_sha256_begin(&sha);
+    for (size_t k = 0; k < view->n; k++) {
+        VC_TRY(vc_identity_input(view, k, hex));
+        vc_sha256_add(&sha, hex, VC_SHA256_HEX_BYTES - 1);
+    }
+    if (view->n != 1) {
+        vc_sha256_end(&sha, hex);
+    }
+out:
+    return status;
+}
+
+/* digests: room for both, taken before memory is counted. */
+static enum vc_status identify(struct vc_trainer *t, char digests[2][VC_SHA256_HEX_BYTES])
+{
+    enum vc_status status = VC_OK;
+
+    if (!vc_sha256_built_in()) {
+        return VC_OK;
+    }
+    if (t->runs_teacher) {
+        VC_TRY(vc_identity_net(&t->teacher, digests[0]));
+        t->report->teacher_sha256 = digests[0];
+    }
+    VC_TRY(identify_rows(t, digests[1]));
+    t->report->data_sha256 = digests[1];
+out:
+    return status;
+}
+
+/* ---- the work ---- */
+
+enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
+{
+    struct vc_answers with = {NULL, 0};
+    char(*digests)[VC_SHA256_HEX_BYTES] = vc_arena_alloc(t->ctx, arena, 2 * sizeof *digests);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(digests);
+    t->texts = arena;
+    vc_trainer_ranks_quiet(t);
+    VC_TRY(vc_trainer_open(t));
+    if (t->options.dry_run) {
+        VC_TRY(vc_checkpoint_try(t));
+        return vc_masks_report(t);
+    }
+    VC_TRY(vc_trainer_prepare(t));
+    VC_TRY(identify(t, digests));
+    VC_TRY(vc_trainer_ranks_check(t));
+    VC_TRY(t->device != NULL ? vc_device_ranks_begin(t) : VC_OK);
+    t->report->evaluated = t->eval.open;
+    if (t->eval.open) {
+        with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);
+        VC_TRY_ALLOC(with.right);
+        t->control_answers.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);
+        VC_TRY_ALLOC(t->control_answers.right);
+    }
+    VC_TRY(vc_checkpoint_open(t));
+    VC_TRY(t->options.gradients != NULL ? vc_trainer_dump(t, true) : VC_OK);
+    if (t->eval.open) {
+        VC_TRY(t->eval.taught ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
+        VC_TRY(t->options.control ? run_control(t) : VC_OK);
+    }
+    VC_TRY(vc_trainer_begin(t));
+    VC_TRY(t->eval.open ? vc_trainer_judge(t, false, &t->report->before, NULL) : VC_OK);
+    VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? vc_trainer_recalibrate(t) : run(t));
+    if (t->eval.open) {
+        VC_TRY(vc_trainer_judge(t, false, &t->report->after, &with));
+        if (t->report->has_control) {
+            take_control(t);
+            compare_answers(t, &with, &t->control_answers, &t->report->gain, &t->report->gain_error);
+        }
+    }
+    vc_trainer_release(t); /* what reads and writes tensors has its place */
+    VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? VC_OK : check_changed(t));
+    VC_TRY(vc_masks_report(t));
+    VC_TRY(check_gates(t, arena));
+    vc_grid_finish(t);
+out:
+    status = status == VC_E_GATE ? vc_divergence_tell(t, arena) : status;
+    vc_free(t->ctx, with.right);
+    return status;
+}
+
+/* ---- a job of its own ---- */
+
+/* The caller's options of the output, which may be shorter or longer than those of the library, as a dry run. */
+static void make_dry(const struct vc_write_options *given, struct vc_write_options *own)
+{
+    vc_write_defaults(own);
+    if (given != NULL) {
+        memcpy(own, given, given->struct_size < sizeof *own ? given->struct_size : sizeof *own);
+        own->struct_size = sizeof *own;
+    }
+    own->dry_run = true;
+}
+
+static void drop_job(struct result *result)
+{
+    vc_job_free(result->job);
+    vc_couplings_free(result->couplings);
+    result->job = NULL;
+    result->couplings = NULL;
+}
+
+/* The passes of the job: the student may be made of the teacher first. */
+static enum vc_status make_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
+{
+    bool derives = vc_derives(o);
+    enum vc_status status;
+
+    VC_TRY(vc_job_create(ctx, derives ? o->teacher.weights : o->student.weights, &result->job));
+    VC_TRY(derives ? vc_derive_add(ctx, o, result->job, result->heads_kept[0] == '\0', &result->couplings) : VC_OK);
+    VC_TRY(vc_distill_add(ctx, result->job, o));
+out:
+    return status;
+}
+
+/* Configurations of many families cannot say that there are fewer heads of the same size (BERT's have no head_dim). A
+ * plan without training tells; where one without heads holds, heads stay. */
+static enum vc_status try_heads(struct vc_ctx *ctx, const struct vc_distill_options *o, bool writes,
+                                struct result *result)
+{
+    struct vc_write_options dry;
+    enum vc_status status;
+
+    if (o->width == 0) {
+        return VC_OK;
+    }
+    make_dry(writes ? o->write : NULL, &dry);
+    status = vc_job_plan(ctx, result->job, &dry);
+    if (status != VC_E_UNSUPPORTED) {
+        return status == VC_E_GATE ? VC_OK : status;
+    }
+    (void)snprintf(result->heads_kept, sizeof result->heads_kept, "%s", vc_ctx_message(ctx));
+    drop_job(result);
+    VC_TRY(make_job(ctx, o, result));
+    status = vc_job_plan(ctx, result->job, &dry);
+    status = status == VC_E_UNSUPPORTED ? vc_fail(ctx, status, "%s", result->heads_kept) : status;
+out:
+    return status == VC_E_GATE ? VC_OK : status;
+}
+
+/* Plans the job, which trains, and runs it, which writes. */
+static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
+{
+    bool writes = o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0) && vc_ranks_rank(o->ranks) == 0;
+    const struct vc_report *report;
+    struct vc_write_options own;
+    enum vc_status status;
+
+    vc_write_defaults(&own);
+    if (o->dry_run) {
+        make_dry(writes ? o->write : NULL, &own);
+    }
+    VC_TRY(make_job(ctx, o, result));
+    VC_TRY(try_heads(ctx, o, writes, result));
+    VC_TRY(vc_job_plan(ctx, result->job, writes && !o->dry_run ? o->write : &own));
+    VC_TRY(writes && !o->dry_run && !o->write->dry_run ? vc_job_run(ctx, result->job) : VC_OK);
+out:
+    report = result->job != NULL ? vc_job_report(result->job) : NULL;
+    if (report != NULL && report->n_distillations != 0 && (status == VC_OK || status == VC_E_GATE)) {
+        result->report = *report->distillations[0];
+        result->report.written = report->written ? report : NULL;
+        result->report.heads_kept = result->heads_kept[0] != '\0' ? result->heads_kept : NULL;
+    }
+    return status;
+}
+
+enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_distillation **out)
+{
+    struct vc_distill_options own;
+    struct result *result = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    vc_call_begin(ctx);
+    VC_TRY(vc_distill_check(ctx, options, &own));
+    if (own.student.weights == NULL && (!vc_derives(&own) || own.teacher.weights == NULL)) {
+        status =
+            vc_fail(ctx, VC_E_ARGUMENT,
+                    vc_derives(&own) ? "there is no network to make a student of: a teacher" : "there is no student");
+        goto out;
+    }
+    result = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *result);
+    VC_TRY_ALLOC(result);
+    result->ctx = ctx;
+    VC_TRY(run_job(ctx, &own, result));
+out:
+    if (result != NULL && (status == VC_OK || status == VC_E_GATE)) {
+        *out = &result->report;
+    } else if (result != NULL) {
+        vc_distillation_free(&result->report);
+    }
+    return vc_call_end(ctx, status);
+}
+
+void vc_distillation_free(struct vc_distillation *distillation)
+{
+    struct result *result = (struct result *)distillation;
+
+    if (result != NULL) {
+        struct vc_ctx *ctx = result->ctx;
+
+        vc_job_free(result->job);
+        vc_couplings_free(result->couplings);
+        vc_free(ctx, result);
+    }
+}

@@ -1,0 +1,137 @@
+/* distill_pass.c - see distill_pass.h. plan_begin takes the student of the plan and trains it, or, in a rehearsal, only
+ * checks and counts; then every tensor that was trained gets a step that gives its new values (trained.h). */
+#include "distill/run/distill_pass.h"
+
+#include <string.h>
+
+#include "core/chain/pass.h"
+#include "core/job/job_passes.h"
+#include "distill/derive.h"
+#include "distill/run/trainer_run.h"
+#include "distill/student.h"
+#include "distill/trained.h"
+
+struct distilling {
+    struct vc_pass pass;
+    struct vc_distill_options options; /* as they were given and checked */
+    struct vc_distill_options taken;   /* of the plan: with its student */
+    struct vc_student student;
+    struct vc_weights *weights; /* trained; NULL: there is no plan */
+    struct vc_distillation report;
+    struct vc_arena arena; /* sentences of the plan */
+};
+
+/* Takes back what a plan made. */
+static void forget(struct vc_ctx *ctx, struct distilling *d)
+{
+    vc_weights_free(d->weights);
+    vc_student_free(&d->student);
+    vc_arena_release(ctx, &d->arena);
+    d->weights = NULL;
+    d->arena = (struct vc_arena){0};
+    d->report = (struct vc_distillation){0};
+    d->pass.gate_missed = NULL;
+    d->pass.lineage = NULL;
+}
+
+#define NO_DIGEST "0000000000000000000000000000000000000000000000000000000000000000"
+
+/* What the weights were made from, for the metadata of the output; as long before the training as behind it. */
+static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, const struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &d->taken;
+    const char *teacher = d->report.teacher_sha256 != NULL ? d->report.teacher_sha256 : NO_DIGEST;
+    const char *data = d->report.data_sha256 != NULL ? d->report.data_sha256 : NO_DIGEST;
+
+    d->pass.lineage = vc_arena_printf(
+        ctx, &d->arena,
+        "{\"teacher\":%s%s%s,\"data\":\"%s\",\"temperature\":%.17g,\"alpha\":%.17g,\"steps\":%llu,\"seed\":%llu}",
+        t->runs_teacher ? "\"" : "", t->runs_teacher ? teacher : "null", t->runs_teacher ? "\"" : "", data,
+        o->temperature, o->alpha, (unsigned long long)t->n_steps, (unsigned long long)o->seed);
+    return d->pass.lineage != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
+{
+    struct distilling *d = pass->self;
+    struct vc_trainer t = {.ctx = ctx, .report = &d->report};
+    enum vc_status status = VC_OK;
+
+    forget(ctx, d);
+    if (plan->n_targets > 1) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "has several models, and what is trained is one");
+    }
+    pass->names_files = false;
+    VC_TRY(vc_student_make(ctx, plan, &d->options, &d->student));
+    pass->names_files = true; /* data, teacher, student: sentences say which one they are about */
+    d->taken = d->options;
+    d->taken.student = d->student.network;
+    d->taken.dry_run = plan->rehearsal;
+    t.options = d->taken;
+    t.began = vc_seconds();
+    VC_TRY(vc_trainer_work(&t, &d->arena));
+    d->report.options = &d->taken;
+    d->report.seconds = vc_seconds() - t.began;
+    VC_TRY(tell_lineage(ctx, d, &t));
+    pass->gate_missed = d->report.missed;
+    pass->distillation = &d->report;
+    if (t.student.weights != NULL) {
+        vc_weights_leave(t.student.weights);
+    }
+    d->weights = t.student.weights;
+    t.student.weights = NULL;
+out:
+    vc_trainer_close(&t);
+    return status;
+}
+
+static enum vc_status distill_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
+{
+    const struct distilling *d = pass->self;
+
+    return vc_trained_plan(ctx, item, d->weights, !d->taken.frozen_norm, d->taken.dry_run);
+}
+
+static void distill_free(struct vc_ctx *ctx, struct vc_pass *pass)
+{
+    struct distilling *d = pass->self;
+
+    forget(ctx, d);
+    vc_free(ctx, d);
+}
+
+static const struct vc_pass_ops distill_ops = {
+    .name = "distill", .rehearsed = true, .plan_begin = distill_plan_begin, .plan = distill_plan, .free = distill_free};
+
+enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
+{
+    struct vc_distill_options own;
+    enum vc_status status;
+
+    vc_clear_error(ctx);
+    VC_TRY(vc_distill_check(ctx, options, &own));
+    if (vc_derives(&own)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: in a job the passes before it make the student: prune",
+                       vc_option(ctx, own.width != 0 ? "width" : "keep_layers"));
+    }
+    VC_TRY(vc_distill_add(ctx, job, options));
+out:
+    return status;
+}
+
+enum vc_status vc_distill_add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
+{
+    struct distilling *d = NULL;
+    enum vc_status status = VC_OK;
+
+    d = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *d);
+    VC_TRY_ALLOC(d);
+    VC_TRY(vc_distill_check(ctx, options, &d->options));
+    d->pass.ops = &distill_ops;
+    d->pass.self = d;
+    d->pass.command = "distill";
+    return vc_job_add_pass(ctx, job, &d->pass);
+out:
+    vc_free(ctx, d);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* evaluate_net.c - vc_evaluate: how well a network answers on the rows of a file. */
+#include "core/base/option_struct.h"
+#include "distill/run/trainer_run.h"
+#include "kernels/kernels.h"
+
+static const struct vc_evaluate_options evaluate_defaults = {.batch = 64, .temperature = 2};
+static const struct vc_options_kind evaluate_kind = {"vc_evaluate_options", "vc_evaluate_defaults", &evaluate_defaults,
+                                                     sizeof evaluate_defaults};
+
+void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size)
+{
+    vc_options_fill(&evaluate_kind, options, struct_size);
+}
+
+enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options, struct vc_quality *out)
+{
+    struct vc_distillation report = {.n_rows = 0};
+    struct vc_trainer t = {.ctx = ctx, .report = &report, .judge_only = true};
+    struct vc_evaluate_options o;
+    const char *wrong;
+    enum vc_status status = VC_OK;
+
+    vc_call_begin(ctx);
+    VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
+    wrong = o.loss > VC_TEACHER_LOSS_COSINE                   ? "loss"
+            : o.precision > VC_GRAPH_F64                      ? "precision"
+            : !(o.temperature > 0) || !(o.temperature <= 1e4) ? "temperature"
+            : o.batch == 0 || o.batch > (uint64_t)1 << 32     ? "batch"
+                                                              : NULL;
+    if (wrong != NULL) {
+        VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, wrong)));
+    }
+    vc_distill_defaults(&t.options);
+    t.options.student = o.network;
+    t.options.teacher = o.teacher;
+    t.options.data = o.data;
+    t.options.batch = o.batch;
+    t.options.temperature = o.temperature;
+    t.options.precision = o.precision;
+    t.options.loss = (enum vc_teacher_loss)o.loss;
+    VC_TRY(vc_trainer_open(&t));
+    VC_TRY(vc_trainer_prepare(&t));
+    VC_TRY(vc_trainer_judge(&t, false, out, NULL));
+out:
+    vc_trainer_close(&t);
+    return vc_call_end(ctx, status);
+}

@@ -1,0 +1,370 @@
+/* logits.c - vc_logits: what a network answers to every row, in a file. teacher_file.h has its arrays. */
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/option_struct.h"
+#include "core/model/memory_model.h"
+#include "distill/data/identity.h"
+#include "distill/math/real.h"
+#include "distill/run/trainer_run.h"
+#include "kernels/functions.h"
+#include "kernels/kernels.h"
+
+static const struct vc_logits_options logits_defaults = {.batch = 64, .temperature = 2, .dtype = VC_DTYPE_F32};
+static const struct vc_options_kind logits_kind = {"vc_logits_options", "vc_logits_defaults", &logits_defaults,
+                                                   sizeof logits_defaults};
+
+void vc_logits_defaults_sized(struct vc_logits_options *options, size_t struct_size)
+{
+    vc_options_fill(&logits_kind, options, struct_size);
+}
+
+#define FIXED_ARRAYS 7 /* logits, classes, rest, temperature, n_classes, teacher, digest; then one for each input */
+
+/* What the file will have. */
+struct answers {
+    struct vc_trainer t;
+    struct vc_logits_options options;
+    size_t positions; /* of a row, each with logits of its own */
+    size_t width;     /* logits of a position: all, or the k largest */
+    void *logits;
+    int32_t *classes;
+    double *rest;
+    int64_t n_classes;
+    double temperature;
+    uint64_t shape[3], rows, one, digits;
+    char teacher[VC_SHA256_HEX_BYTES], digest[VC_SHA256_HEX_BYTES];
+    char (*inputs)[VC_SHA256_HEX_BYTES];
+    struct vc_memory_tensor *tensors;
+    size_t n_tensors;
+    struct vc_arena arena;
+    /* Of one position. */
+    double *largest;
+    int32_t *which;
+    uint64_t right, n_labels, n;
+    double ce;
+};
+
+/* ---- one position of a row: `row` counts positions through all rows ---- */
+
+static enum vc_status put(struct answers *a, uint64_t row, size_t i, double x)
+{
+    size_t at = (size_t)row * a->width + i;
+
+    if (a->options.dtype == VC_DTYPE_F64) {
+        ((double *)a->logits)[at] = x;
+        return VC_OK;
+    }
+    if (a->options.dtype == VC_DTYPE_F32) {
+        ((float *)a->logits)[at] = (float)x;
+        return isfinite((float)x) ? VC_OK : VC_E_UNSUPPORTED;
+    }
+    ((uint16_t *)a->logits)[at] = vc_f64_to_f16(x);
+    return isfinite(vc_f16_to_f32(((uint16_t *)a->logits)[at])) ? VC_OK : VC_E_UNSUPPORTED;
+}
+
+static double stored(const struct answers *a, uint64_t row, size_t i)
+{
+    return vc_number_at(a->options.dtype, a->logits, (size_t)row * a->width + i);
+}
+
+static double logit_of(const struct answers *a, const void *logits, size_t i)
+{
+    return a->t.f64 ? ((const double *)logits)[i] : (double)((const float *)logits)[i];
+}
+
+/* The k largest logits of a row, the largest first, of equal ones the first class first. */
+static void find_largest(struct answers *a, const void *logits)
+{
+    size_t n = 0;
+
+    for (size_t c = 0; c < a->t.student.n_classes; c++) {
+        double x = logit_of(a, logits, c);
+        size_t at = n;
+
+        if (n == a->width && x <= a->largest[n - 1]) {
+            continue;
+        }
+        n += n < a->width;
+        for (at = at < n ? at : n - 1; at > 0 && a->largest[at - 1] < x; at--) {
+            a->largest[at] = a->largest[at - 1];
+            a->which[at] = a->which[at - 1];
+        }
+        a->largest[at] = x;
+        a->which[at] = (int32_t)c;
+    }
+}
+
+/* log of the sum of vc_exp_f64(x / T) over all classes, where the k largest count as they are stored. */
+static double sum_all(const struct answers *a, const void *logits, uint64_t row)
+{
+    double t = a->options.temperature;
+    double max = a->largest[0] / t;
+    double sum = 0;
+
+    for (size_t c = 0; c < a->t.student.n_classes; c++) {
+        sum += vc_exp_f64(logit_of(a, logits, c) / t - max);
+    }
+    for (size_t i = 0; i < a->width; i++) {
+        sum += vc_exp_f64(stored(a, row, i) / t - max) - vc_exp_f64(a->largest[i] / t - max);
+    }
+    return max + vc_log_f64(sum);
+}
+
+static enum vc_status take_row(struct answers *a, uint64_t row, const void *logits)
+{
+    if (a->options.topk != 0) {
+        find_largest(a, logits);
+        memcpy(a->classes + row * a->width, a->which, a->width * sizeof *a->which);
+    }
+    for (size_t i = 0; i < a->width; i++) {
+        double x = a->options.topk != 0 ? a->largest[i] : logit_of(a, logits, i);
+
+        if (put(a, row, i, x) != VC_OK) {
+            return vc_fail(a->t.ctx, VC_E_UNSUPPORTED,
+                           "row %llu: the logit of class %zu is %g, beyond the largest %s; %s has a larger range",
+                           (unsigned long long)(row / a->positions), a->options.topk != 0 ? (size_t)a->which[i] : i, x,
+                           vc_dtype_name(a->options.dtype), vc_option(a->t.ctx, "dtype"));
+        }
+    }
+    if (a->options.topk != 0) {
+        a->rest[row] = sum_all(a, logits, row);
+    }
+    return VC_OK;
+}
+
+/* ---- all rows ---- */
+
+static void count_rows(struct answers *a, size_t n, const void *logits)
+{
+    const struct vc_loss_spec spec = {.alpha = 0, .temperature = 1, .kd_rows = 1, .ce_rows = 1};
+    const struct vc_teacher_rows none = {.logits = NULL};
+    struct vc_trainer *t = &a->t;
+
+    a->ce += t->step->loss(&spec, n, t->student.n_classes, logits, &none, t->labels, t->mask, t->row, NULL).ce;
+    for (size_t i = 0; i < n; i++) {
+        bool has_label = t->mask[i] != 0 && t->labels[i] != VC_NO_LABEL;
+
+        a->n += t->mask[i] != 0;
+        a->n_labels += has_label;
+        a->right += has_label && vc_answer(t->f64, logits, i, t->student.n_classes) == (size_t)t->labels[i];
+    }
+}
+
+static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_t *numbers)
+{
+    const struct vc_engine_pass pass = {.norm_share = -1};
+    struct vc_trainer *t = &a->t;
+    const struct vc_engine_value *logits;
+    struct vc_engine *engine;
+    size_t classes = t->student.n_classes;
+    enum vc_status status;
+
+    for (size_t i = 0; i < n; i++) {
+        numbers[i] = first + i;
+    }
+    vc_trainer_gather(t, &t->eval.rows, numbers, n);
+    VC_TRY(vc_net_engine(&t->student, n, false, &engine));
+    VC_TRY(vc_net_forward(&t->student, engine, &t->eval.student, numbers, n, &pass, &logits));
+    for (size_t i = 0; i < n * a->positions; i++) {
+        const char *row = (const char *)logits->data + i * classes * vc_real_bytes(t->options.precision);
+        size_t bad = vc_first_nonfinite(t->f64, row, classes);
+
+        if (bad != classes) {
+            return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu: the network's logit of class %zu is no finite number",
+                           t->eval.rows.model->path, (unsigned long long)(first + i / a->positions), bad);
+        }
+        VC_TRY(take_row(a, first * a->positions + i, row));
+    }
+    count_rows(a, n * a->positions, logits->data);
+    status = vc_check_cancelled(t->ctx);
+out:
+    return status;
+}
+
+static enum vc_status answer_all(struct answers *a)
+{
+    uint64_t *numbers = vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->options.batch, sizeof *numbers);
+    enum vc_status status = VC_OK;
+    uint64_t n;
+
+    VC_TRY_ALLOC(numbers);
+    for (uint64_t first = 0; first < a->rows; first += n) {
+        n = vc_min_u64(a->options.batch, a->rows - first);
+        VC_TRY(batch(a, first, (size_t)n, numbers));
+    }
+out:
+    vc_free(a->t.ctx, numbers);
+    return status;
+}
+
+/* ---- the file ---- */
+
+static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_options *o)
+{
+    const char *bad = o->batch == 0 || o->batch > (uint64_t)1 << 32                                      ? "batch"
+                      : !(o->temperature > 0) || !(o->temperature <= 1e4)                                ? "temperature"
+                      : o->precision > VC_GRAPH_F64                                                      ? "precision"
+                      : o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64 ? "dtype"
+                                                                                                         : NULL;
+
+    if (bad != NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, bad));
+    }
+    return o->write != NULL && o->write->path != NULL ? VC_OK
+                                                      : vc_fail(ctx, VC_E_ARGUMENT, "there is no output to write to");
+}
+
+static enum vc_status take_memory(struct answers *a)
+{
+    struct vc_ctx *ctx = a->t.ctx;
+    size_t n, n_points;
+    enum vc_status status = VC_OK;
+
+    if (!vc_mul_size((size_t)a->rows, a->positions, &n_points) || !vc_mul_size(n_points, a->width, &n)) {
+        return vc_fail(ctx, VC_E_NOMEM, "the logits of %llu rows are too many", (unsigned long long)a->rows);
+    }
+    a->logits = vc_alloc_array(ctx, VC_TAG_TILES, n, vc_dtype_size(a->options.dtype));
+    if (a->logits == NULL) {
+        return vc_context(ctx, "the logits of %llu rows (%s keeps the largest)", (unsigned long long)a->rows,
+                          vc_option(ctx, "topk"));
+    }
+    if (a->options.topk != 0) {
+        a->classes = vc_alloc_array(ctx, VC_TAG_TILES, n, sizeof *a->classes);
+        VC_TRY_ALLOC(a->classes);
+        a->rest = vc_alloc_array(ctx, VC_TAG_TILES, n_points, sizeof *a->rest);
+        VC_TRY_ALLOC(a->rest);
+    }
+    a->largest = vc_alloc_array(ctx, VC_TAG_MISC, a->width, sizeof *a->largest);
+    VC_TRY_ALLOC(a->largest);
+    a->which = vc_alloc_array(ctx, VC_TAG_MISC, a->width, sizeof *a->which);
+    VC_TRY_ALLOC(a->which);
+    a->inputs = vc_calloc_array(ctx, VC_TAG_MISC, a->t.eval.student.n + 1, sizeof *a->inputs);
+    VC_TRY_ALLOC(a->inputs);
+    a->tensors = vc_calloc_array(ctx, VC_TAG_MISC, a->t.eval.student.n + FIXED_ARRAYS, sizeof *a->tensors);
+    VC_TRY_ALLOC(a->tensors);
+out:
+    return status;
+}
+
+static void add_array(struct answers *a, const char *name, enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape,
+                      const void *data)
+{
+    a->tensors[a->n_tensors++] =
+        (struct vc_memory_tensor){.name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape, .data = data};
+}
+
+/* The arrays of the file; what they hold is computed later. */
+static enum vc_status lay_out(struct answers *a)
+{
+    const struct vc_rows_view *view = &a->t.eval.student;
+    unsigned n_dims = a->positions > 1 ? 2 : 1; /* without classes */
+
+    a->shape[0] = a->rows;
+    a->shape[1] = a->positions;
+    a->shape[n_dims] = a->width;
+    a->one = 1;
+    a->digits = VC_SHA256_HEX_BYTES - 1;
+    a->n_classes = (int64_t)a->t.student.n_classes;
+    a->temperature = a->options.temperature;
+    add_array(a, "logits", a->options.dtype, n_dims + 1, a->shape, a->logits);
+    if (a->options.topk != 0) {
+        add_array(a, "classes", VC_DTYPE_I32, n_dims + 1, a->shape, a->classes);
+        add_array(a, "rest", VC_DTYPE_F64, n_dims, a->shape, a->rest);
+        add_array(a, "temperature", VC_DTYPE_F64, 1, &a->one, &a->temperature);
+    }
+    add_array(a, "n_classes", VC_DTYPE_I64, 1, &a->one, &a->n_classes);
+    add_array(a, "teacher", VC_DTYPE_U8, 1, &a->digits, a->teacher);
+    add_array(a, VC_DIGEST_NAME, VC_DTYPE_U8, 1, &a->digits, a->digest);
+    for (size_t k = 0; k < view->n; k++) {
+        const char *name = vc_arena_printf(a->t.ctx, &a->arena, VC_TEACHER_DATA "%s", view->inputs[k].name);
+
+        if (name == NULL) {
+            return VC_E_NOMEM;
+        }
+        add_array(a, name, VC_DTYPE_U8, 1, &a->digits, a->inputs[k]);
+    }
+    return VC_OK;
+}
+
+static enum vc_status prepare(struct answers *a)
+{
+    struct vc_trainer *t = &a->t;
+    enum vc_status status;
+
+    VC_TRY(vc_identity_check(t->ctx));
+    VC_TRY(vc_trainer_open(t));
+    a->rows = t->eval.rows.n;
+    a->positions = t->student.positions;
+    a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.n_classes;
+    if (a->options.topk >= t->student.n_classes) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %llu: there are %zu classes; without it all are written",
+                       vc_option(t->ctx, "topk"), (unsigned long long)a->options.topk, t->student.n_classes);
+    }
+    VC_TRY(take_memory(a));
+    VC_TRY(lay_out(a));
+out:
+    return status;
+}
+
+static enum vc_status work(struct answers *a)
+{
+    struct vc_ctx *ctx = a->t.ctx;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    VC_TRY(prepare(a));
+    VC_TRY(vc_memory_model_create(ctx, a->tensors, a->n_tensors, &model));
+    VC_TRY(vc_job_create(ctx, model, &job));
+    VC_TRY(vc_job_plan(ctx, job, a->options.write)); /* what can be refused about the output */
+    VC_TRY(vc_trainer_prepare(&a->t));
+    VC_TRY(vc_identity_net(&a->t.student, a->teacher));
+    for (size_t k = 0; k < a->t.eval.student.n; k++) {
+        VC_TRY(vc_identity_input(&a->t.eval.student, k, a->inputs[k]));
+    }
+    status = answer_all(a);
+    status = vc_model_unchanged(ctx, a->t.eval.rows.model, status);
+    VC_TRY(vc_model_unchanged(ctx, a->options.network.weights, status));
+    VC_TRY(vc_identity_content(ctx, model, a->digest));
+    VC_TRY(vc_job_run(ctx, job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    return status;
+}
+
+enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *options, struct vc_quality *out)
+{
+    struct vc_distillation report = {.n_rows = 0};
+    struct answers a = {.t = {.ctx = ctx, .report = &report, .judge_only = true, .unjudged = true}};
+    enum vc_status status;
+
+    vc_call_begin(ctx);
+    VC_TRY(vc_options_read(ctx, &logits_kind, options, &a.options));
+    VC_TRY(check_options(ctx, &a.options));
+    vc_distill_defaults(&a.t.options);
+    a.t.options.student = a.options.network;
+    a.t.options.data = a.options.data;
+    a.t.options.batch = a.options.batch;
+    a.t.options.precision = a.options.precision;
+    VC_TRY(work(&a));
+    *out = (struct vc_quality){.n_rows = a.n,
+                               .n_labels = a.n_labels,
+                               .accuracy = a.n_labels != 0 ? (double)a.right / (double)a.n_labels : (double)NAN,
+                               .ce = a.n_labels != 0 ? a.ce / (double)a.n_labels : (double)NAN,
+                               .agreement = (double)NAN,
+                               .kd = (double)NAN};
+out:
+    vc_trainer_close(&a.t);
+    vc_free(ctx, a.logits);
+    vc_free(ctx, a.classes);
+    vc_free(ctx, a.rest);
+    vc_free(ctx, a.largest);
+    vc_free(ctx, a.which);
+    vc_free(ctx, a.inputs);
+    vc_free(ctx, a.tensors);
+    vc_arena_release(ctx, &a.arena);
+    return vc_call_end(ctx, status);
+}

@@ -1,0 +1,149 @@
+/* looks.c - evaluations while a run is under way: which weights were the best, and when to stop. */
+#include <math.h>
+#include <string.h>
+
+#include "distill/run/trainer_run.h"
+#include "distill/trained.h"
+#include "distill/update/device_step.h"
+#include "distill/update/gradual.h"
+#include "distill/update/grid.h"
+
+/* Of two evaluations with the same figure, the one with the smaller loss is better. */
+static double loss_of(const struct vc_quality *q)
+{
+    return isnan(q->ce) ? q->kd : q->ce;
+}
+
+static bool is_over(const struct vc_trainer *t)
+{
+    return t->options.early_stop != 0 && t->counts.waited >= t->options.early_stop;
+}
+
+static bool is_due(const struct vc_trainer *t)
+{
+    uint64_t every = t->options.eval_every;
+    uint64_t step = t->counts.step;
+
+    return every != 0 && step != 0 && step != t->counts.looked && (step % every == 0 || step == t->n_steps);
+}
+
+enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n)
+{
+    struct vc_distillation *r = t->report;
+    struct vc_distill_eval *more;
+
+    if (n <= t->evals_room) {
+        return VC_OK;
+    }
+    t->evals_room = 2 * n + 64;
+    more = vc_arena_alloc(t->ctx, t->texts, (size_t)t->evals_room * sizeof *more);
+    if (more == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (r->n_evals != 0) {
+        memcpy(more, r->evals, (size_t)r->n_evals * sizeof *more);
+    }
+    t->evals = more;
+    r->evals = more;
+    return VC_OK;
+}
+
+/* The student as it would be written, rounded to the file's types; its weights are the same afterwards. */
+static enum vc_status judge(struct vc_trainer *t, struct vc_quality *quality)
+{
+    struct vc_weights *w = t->student.weights;
+    enum vc_status status;
+
+    status = t->grids != NULL ? vc_device_to_host(t) : vc_weights_to_host(w); /* masters, too */
+    if (status != VC_OK) {
+        return status;
+    }
+    memcpy(t->spare, w->data_block, (size_t)w->data_bytes);
+    VC_TRY(vc_weights_round(t->ctx, w, t->options.student.weights, !t->options.frozen_norm));
+    VC_TRY(vc_trainer_judge(t, false, quality, NULL));
+out:
+    memcpy(w->data_block, t->spare, (size_t)w->data_bytes);
+    vc_weights_changed(w);
+    return status;
+}
+
+static enum vc_status note(struct vc_trainer *t, const struct vc_quality *quality)
+{
+    const struct vc_distill_step told = {.step = t->counts.step,
+                                         .n_steps = t->n_steps,
+                                         .control = t->control,
+                                         .loss = (double)NAN,
+                                         .kd = (double)NAN,
+                                         .ce = (double)NAN,
+                                         .grad_norm = (double)NAN,
+                                         .lr = (double)NAN,
+                                         .scale = (double)NAN,
+                                         .sparsity = vc_gradual_sparsity(t),
+                                         .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
+                                         .device_bytes = t->device != NULL ? t->device->bytes : 0,
+                                         .seconds = vc_seconds() - t->began,
+                                         .eval = quality};
+    enum vc_status status = VC_OK;
+
+    if (!t->control) {
+        VC_TRY(vc_trainer_room_for_looks(t, t->report->n_evals + 1));
+        t->evals[t->report->n_evals] = (struct vc_distill_eval){.step = t->counts.step, .quality = *quality};
+        t->counts.n_evals = ++t->report->n_evals;
+    }
+    if (t->options.tell != NULL) {
+        t->options.tell(t->options.user, &told);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop)
+{
+    struct vc_quality quality;
+    double figure, loss;
+    enum vc_status status = VC_OK;
+
+    *stop = is_over(t);
+    if (!is_due(t)) {
+        return VC_OK;
+    }
+    VC_TRY(judge(t, &quality));
+    figure = vc_figure_of(&quality);
+    loss = loss_of(&quality);
+    t->counts.looked = t->counts.step;
+    t->counts.waited += vc_gradual_done(t); /* weights of a lower sparsity than asked for are not written */
+    if (!vc_gradual_done(t)) {
+        return note(t, &quality);
+    }
+    if (t->counts.best_step == 0 || figure > t->figures.best_figure ||
+        (figure == t->figures.best_figure && loss < t->figures.best_loss)) {
+        t->counts.best_step = t->counts.step;
+        t->counts.waited = 0;
+        t->figures.best_figure = figure;
+        t->figures.best_loss = loss;
+        memcpy(t->best, t->spare, (size_t)t->student.weights->data_bytes);
+        vc_grid_copy_masters(t, t->best);
+    }
+    VC_TRY(note(t, &quality));
+    *stop = is_over(t);
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_choose(struct vc_trainer *t)
+{
+    enum vc_status status = vc_device_to_host(t);
+
+    if (status == VC_OK && t->options.eval_every != 0 && t->options.keep == VC_KEEP_BEST && t->counts.best_step != 0) {
+        memcpy(t->student.weights->data_block, t->best, (size_t)t->student.weights->data_bytes);
+        vc_grid_take_masters(t);
+        status = vc_grid_apply(t);
+        vc_weights_changed(t->student.weights);
+        vc_device_changed(t);
+    }
+    if (!t->control) {
+        t->report->best_step = t->counts.best_step;
+        t->report->stopped = t->counts.step < t->n_steps;
+    }
+    return status;
+}

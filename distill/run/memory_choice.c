@@ -1,0 +1,352 @@
+/* memory_choice.c - the memory of a run: programs, what they and everything else take, the plan that fits into the
+ * memory that there is, and the blocks themselves.
+ *
+ *     planned peak = what is in use already (data, models, programs) + the blocks of a run, as the pool rounds them up
+ *
+ * Nothing else is allocated for as long as steps are made, so the peak of training is that figure to the byte. Where it
+ * is beyond options.memory_bytes: batches of fewer rows, which accumulate to the same steps, as many rows as fit; then,
+ * with the smallest batches, recomputation, as little as fits. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/loss/match.h"
+#include "distill/loss/step_loss.h"
+#include "distill/run/trainer_run.h"
+#include "distill/update/device_step.h"
+#include "distill/update/gradual.h"
+#include "distill/update/grid.h"
+#include "distill/update/masks.h"
+#include "distill/update/update.h"
+
+/* ---- programs ---- */
+
+/* Every program that a walk over n rows needs. */
+static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uint64_t n, bool train)
+{
+    struct vc_engine *engine;
+    uint64_t tail = n % t->options.batch;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(n >= t->options.batch ? vc_net_engine(net, t->options.batch, train, &engine) : VC_OK);
+    VC_TRY(tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK);
+out:
+    return status;
+}
+
+static enum vc_status make_programs(struct vc_trainer *t)
+{
+    enum vc_status status = VC_OK;
+
+    if (t->data.open) {
+        VC_TRY(make_engines(t, &t->student, t->data.rows.n, t->options.task == VC_TASK_TRAIN));
+        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
+    }
+    if (t->eval.open) {
+        VC_TRY(make_engines(t, &t->student, t->eval.rows.n, false));
+        VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
+    }
+out:
+    return status;
+}
+
+/* ---- what a run takes ---- */
+
+/* One block of a run. */
+struct block {
+    void **at;
+    enum vc_tag tag;
+    uint64_t bytes;
+};
+
+#define MAX_BLOCKS 20
+
+/* Of the host: all programs, or what it reads and writes of those on a device. */
+static uint64_t arena_bytes(const struct vc_trainer *t)
+{
+    return t->device == NULL ? t->report->arena_bytes
+                             : vc_max_u64(vc_net_host_bytes(&t->student), vc_net_host_bytes(&t->teacher));
+}
+
+/* Beside the weights of both networks. UINT64_MAX: the size overflows. */
+static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
+{
+    uint64_t batch;
+    uint64_t n_logits;
+    size_t n = 0;
+
+    if (!vc_mul_u64(t->options.batch, t->student.positions, &batch)) {
+        batch = UINT64_MAX / sizeof *t->labels;
+    }
+    if (!vc_mul_u64(batch, (uint64_t)t->student.n_classes * sizeof(double), &n_logits)) {
+        n_logits = UINT64_MAX;
+    }
+    blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, arena_bytes(t)};
+    blocks[n++] = (struct block){&t->state_block, VC_TAG_TILES, t->report->state_bytes};
+    blocks[n++] = (struct block){(void **)&t->order, VC_TAG_MISC, (t->data.rows.n + 1) * sizeof *t->order};
+    blocks[n++] = (struct block){(void **)&t->row, VC_TAG_SCRATCH, vc_trainer_row_bytes(t, batch)};
+    blocks[n++] = (struct block){(void **)&t->labels, VC_TAG_SCRATCH, batch * sizeof *t->labels};
+    blocks[n++] = (struct block){(void **)&t->mask, VC_TAG_SCRATCH, batch * sizeof *t->mask};
+    blocks[n++] = (struct block){(void **)&t->states, VC_TAG_MISC, (t->student.weights->n + 1) * sizeof *t->states};
+    blocks[n++] = (struct block){(void **)&t->blocks, VC_TAG_MISC, vc_trainer_cut_bytes(t)};
+    if (!t->judge_only && t->options.task == VC_TASK_TRAIN) {
+        const struct block sums[] = {{&t->total, VC_TAG_TILES, vc_trainer_total_bytes(t)},
+                                     {&t->received, VC_TAG_IO, vc_trainer_received_bytes(t)},
+                                     {&t->norms, VC_TAG_SCRATCH, vc_trainer_norm_bytes(t)}};
+
+        for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
+            blocks[n] = sums[k];
+            n += sums[k].bytes != 0;
+        }
+    }
+    if (vc_device_room_bytes(t) != 0) {
+        blocks[n++] = (struct block){&t->device_room, VC_TAG_SCRATCH, vc_device_room_bytes(t)};
+    }
+    if (t->options.optimizer == VC_OPTIMIZER_ADAM8BIT && !t->judge_only) {
+        blocks[n++] = (struct block){(void **)&t->maps, VC_TAG_SCRATCH, sizeof *t->maps};
+    }
+    if (t->options.eval_every != 0) {
+        blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
+        blocks[n++] = (struct block){&t->best, VC_TAG_TILES, t->report->weight_bytes};
+    }
+    if (t->grids != NULL) {
+        blocks[n++] = (struct block){vc_grid_room(t), VC_TAG_TILES, vc_grid_bytes(t)};
+    }
+    if (t->gradual != NULL) {
+        blocks[n++] = (struct block){vc_gradual_room(t), VC_TAG_SCRATCH, vc_gradual_bytes(t)};
+    }
+    if (t->match != NULL) {
+        blocks[n++] = (struct block){vc_match_room(t), VC_TAG_TILES, vc_match_bytes(t)};
+    }
+    if (t->runs_teacher) {
+        blocks[n++] = (struct block){&t->teacher_logits, VC_TAG_TILES, n_logits};
+    }
+    return n;
+}
+
+static uint64_t block_bytes(uint64_t bytes)
+{
+    return bytes > SIZE_MAX / 4 ? UINT64_MAX / 4 : vc_pool_block_bytes((size_t)bytes);
+}
+
+static uint64_t planned(struct vc_trainer *t)
+{
+    const struct vc_net *nets[2] = {&t->student, &t->teacher};
+    struct block blocks[MAX_BLOCKS];
+    size_t n = list_blocks(t, blocks);
+    uint64_t sum = vc_pool_in_use(t->ctx->shared->pool);
+
+    for (size_t k = 0; k < n; k++) {
+        sum += block_bytes(blocks[k].bytes);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        if (nets[k]->weights != NULL) {
+            sum += block_bytes(nets[k]->weights->data_bytes) + block_bytes(nets[k]->weights->grad_bytes);
+        }
+    }
+    for (size_t k = 0; !t->judge_only && k < t->student.weights->n; k++) {
+        /* a byte for each weight of tensors that have a mask */
+        sum += vc_masks_has(t, k) || vc_gradual_has(t, k) ? block_bytes(t->student.weights->items[k].n) : 0;
+    }
+    for (unsigned k = 0; t->eval.open && !t->judge_only && k < 2; k++) {
+        sum += block_bytes(t->eval.rows.n * t->student.positions); /* which answers were right */
+    }
+    return sum;
+}
+
+static void count(struct vc_trainer *t)
+{
+    struct vc_distillation *r = t->report;
+
+    r->n_tensors = r->n_frozen = r->n_unread = 0;
+    r->n_weights = r->arena_bytes = 0;
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        r->n_tensors += item->trained && !item->drawn;
+        r->n_weights += item->trained && !item->drawn ? item->n : 0;
+        r->n_frozen += !item->trained && !item->statistic && !item->unread;
+        r->n_unread += item->unread && !item->statistic;
+    }
+    vc_net_bytes(&t->student, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
+    vc_net_bytes(&t->teacher, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
+    r->eval_bytes = vc_max_u64(vc_net_forward_bytes(&t->student), vc_net_forward_bytes(&t->teacher));
+    vc_net_macs(&t->student, &r->macs_again, &r->macs_forward);
+    r->weight_bytes = t->student.weights->data_bytes;
+    r->copy_bytes = t->options.eval_every != 0 ? 2 * r->weight_bytes : 0;
+    r->gradient_bytes = t->student.weights->grad_bytes;
+    r->state_bytes = vc_trainer_state_bytes(t);
+    r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
+    r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
+    r->n_rows = t->data.rows.n;
+    r->batch = t->options.batch;
+    r->accum = t->options.accum;
+    r->planned_bytes = planned(t);
+    r->device_planned_bytes = vc_device_bytes(t);
+    r->n_planned = t->judge_only ? 0 : t->n_steps;
+    r->epochs = t->judge_only ? 0 : (double)t->n_steps / (double)t->steps_per_epoch;
+}
+
+/* ---- the plan that fits ---- */
+
+/* Programs for batches of so many rows, and their figures. */
+static enum vc_status try_batch(struct vc_trainer *t, uint64_t batch)
+{
+    enum vc_status status;
+
+    vc_net_drop_engines(&t->student);
+    vc_net_drop_engines(&t->teacher);
+    t->options.batch = batch;
+    t->options.accum = t->per_step / batch;
+    status = make_programs(t);
+    if (status == VC_OK) {
+        count(t);
+    }
+    return status;
+}
+
+static bool fits(const struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+
+    return (o->memory_bytes == 0 || t->report->planned_bytes <= o->memory_bytes) &&
+           (o->device_memory == 0 || t->report->device_planned_bytes <= o->device_memory);
+}
+
+/* The next smaller number of rows that divides a step; 0: there is none. */
+static uint64_t smaller(const struct vc_trainer *t, uint64_t batch)
+{
+    for (uint64_t b = batch - 1; b > 0; b--) {
+        if (t->per_step % b == 0) {
+            return b;
+        }
+    }
+    return 0;
+}
+
+static enum vc_status refuse(struct vc_trainer *t)
+{
+    const char *why = t->options.keep_batch != 0 ? "with batches of that size, and as much as possible computed again"
+                      : vc_net_has_batch_norm(&t->student)
+                          ? "as much as possible computed again; batch normalization keeps batches from being divided"
+                          : "with the smallest batches, and as much as possible computed again";
+
+    bool there = t->options.device_memory != 0 && t->report->device_planned_bytes > t->options.device_memory;
+
+    return vc_fail(t->ctx, VC_E_NOMEM, "the run takes %llu bytes%s at least, %s; %s is %llu",
+                   (unsigned long long)(there ? t->report->device_planned_bytes : t->report->planned_bytes),
+                   there ? " of device memory" : "", why, vc_option(t->ctx, there ? "device_memory" : "max_memory"),
+                   (unsigned long long)(there ? t->options.device_memory : t->options.memory_bytes));
+}
+
+/* What the limit leaves for the arena, where that is. */
+static uint64_t budget(const struct vc_trainer *t)
+{
+    const struct vc_distillation *r = t->report;
+    bool there = t->device != NULL;
+    uint64_t limit = there ? t->options.device_memory : t->options.memory_bytes;
+    uint64_t others = there ? r->device_planned_bytes - vc_train_block_bytes(r->arena_bytes)
+                            : r->planned_bytes - block_bytes(r->arena_bytes);
+
+    return limit - vc_min_u64(limit, others);
+}
+
+enum vc_status vc_trainer_fit(struct vc_trainer *t)
+{
+    bool chosen = t->options.recompute == VC_RECOMPUTE_AUTO && t->options.recompute_budget == 0;
+    bool divides = t->options.keep_batch == 0 && t->student.batch != NULL &&
+                   (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student);
+    enum vc_status status = VC_OK;
+
+    if (t->options.device_memory != 0 && t->device == NULL) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no device computes: the run is on the CPU",
+                       vc_option(t->ctx, "device_memory"));
+    }
+    if ((t->options.memory_bytes == 0 && t->options.device_memory == 0) || t->judge_only) {
+        VC_TRY(make_programs(t));
+        count(t);
+        return VC_OK;
+    }
+    if (chosen) { /* first without */
+        t->student.options.recompute = VC_RECOMPUTE_NONE;
+    }
+    for (uint64_t batch = t->options.batch; batch != 0; batch = divides ? smaller(t, batch) : 0) {
+        VC_TRY(try_batch(t, batch));
+        if (fits(t)) {
+            return VC_OK;
+        }
+    }
+    if (t->options.recompute == VC_RECOMPUTE_NONE || chosen) {
+        t->student.options.recompute = VC_RECOMPUTE_AUTO;
+        t->student.options.budget_bytes = budget(t);
+        VC_TRY(try_batch(t, t->options.batch));
+    }
+    return fits(t) ? VC_OK : refuse(t);
+out:
+    return status;
+}
+
+/* ---- the memory ---- */
+
+static enum vc_status attach(struct vc_trainer *t)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_device_prepare(t));
+    VC_TRY(vc_net_attach(&t->student, t->arena, t->device_arena));
+    VC_TRY(vc_net_attach(&t->teacher, t->arena, t->device_arena));
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_prepare(struct vc_trainer *t)
+{
+    struct block blocks[MAX_BLOCKS];
+    size_t n = list_blocks(t, blocks);
+    enum vc_status status = VC_OK;
+
+    vc_pool_trim(t->ctx->shared->pool); /* a block of this run is of its own size, not of one that was there before */
+    VC_TRY(vc_net_load(&t->student));
+    vc_pool_trim(t->ctx->shared->pool);
+    VC_TRY(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
+    vc_pool_trim(t->ctx->shared->pool);
+    for (size_t k = 0; k < n; k++) {
+        if (blocks[k].bytes > SIZE_MAX / 4) {
+            return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "batch"));
+        }
+        *blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes);
+        VC_TRY_ALLOC(*blocks[k].at);
+    }
+    t->n_states = t->student.weights->n;
+    memset(t->states, 0, (t->student.weights->n + 1) * sizeof *t->states);
+    VC_TRY(attach(t)); /* programs find the weights, too, so these come first */
+out:
+    return status;
+}
+
+enum vc_status vc_trainer_reload(struct vc_trainer *t)
+{
+    enum vc_status status = VC_OK;
+
+    vc_trainer_release(t);
+    vc_pool_trim(t->ctx->shared->pool);
+    VC_TRY(vc_net_load(&t->student));
+    vc_pool_trim(t->ctx->shared->pool);
+    t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)arena_bytes(t));
+    VC_TRY_ALLOC(t->arena);
+    t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
+    VC_TRY_ALLOC(t->state_block);
+    VC_TRY(attach(t));
+out:
+    return status;
+}
+
+void vc_trainer_release(struct vc_trainer *t)
+{
+    vc_device_release(t);
+    vc_free(t->ctx, t->arena);
+    vc_free(t->ctx, t->state_block);
+    t->arena = NULL;
+    t->state_block = NULL;
+}

@@ -1,0 +1,92 @@
+/* ranks_check.c - what ranks have to have in common: options, networks and rows before a run, weights behind it. */
+#include <string.h>
+
+#include "distill/data/identity.h"
+#include "distill/run/run_options.h"
+#include "distill/run/trainer_run.h"
+
+void vc_trainer_ranks_quiet(struct vc_trainer *t)
+{
+    if (vc_ranks_rank(t->options.ranks) != 0) {
+        t->options.tell = NULL;
+        t->options.gradients = NULL;
+        t->options.checkpoint = NULL;
+        t->options.checkpoint_every = 0;
+    }
+}
+
+enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t)
+{
+    unsigned n_ranks = vc_ranks_size(t->options.ranks);
+
+    if (n_ranks == 1 || t->options.task != VC_TASK_TRAIN) {
+        return VC_OK;
+    }
+    if (t->options.accum < n_ranks) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT,
+                       "%u ranks share the batches of a step, and %s makes %llu of them; %s %u, and a %s of fewer rows "
+                       "than %llu, give each rank one",
+                       n_ranks, vc_option(t->ctx, "accum"), (unsigned long long)t->options.accum,
+                       vc_option(t->ctx, "accum"), n_ranks, vc_option(t->ctx, "batch"),
+                       (unsigned long long)t->options.batch);
+    }
+    for (size_t k = 0; !t->options.frozen_norm && k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+
+        if (item->statistic && item->norm_share < 0) {
+            return vc_fail(
+                t->ctx, VC_E_UNSUPPORTED,
+                "%s belongs to several nodes, so that %u ranks cannot move it as one process does; %s leaves "
+                "it as it is",
+                item->name, n_ranks, vc_option(t->ctx, "frozen_norm"));
+        }
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_trainer_ranks_check(struct vc_trainer *t)
+{
+    struct vc_text text;
+    char *own = NULL;
+    enum vc_status status = VC_OK;
+
+    if (t->options.ranks == NULL) {
+        return VC_OK;
+    }
+    vc_text_init(&text, t->ctx);
+    vc_text_add(&text, "version %s\nsteps %llu\n", vc_version(), (unsigned long long)t->n_steps);
+    vc_text_add(&text, "all_reduce %d\n", (int)t->options.all_reduce);
+    VC_TRY(vc_run_options_text(t, &text));
+    own = vc_text_detach(&text);
+    VC_TRY_ALLOC(own);
+    VC_TRY(vc_ranks_same(t->ctx, t->options.ranks, own, vc_run_options_of_ranks));
+out:
+    vc_text_free(own);
+    vc_text_release(&text);
+    return status;
+}
+
+static enum vc_status other_weights(struct vc_ctx *ctx, const char *theirs, const char *ours)
+{
+    return vc_fail(ctx, VC_E_INTERNAL,
+                   "its weights (%.8s) are not those of rank 0 (%.8s): are the machines of one kind?", ours, theirs);
+}
+
+enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t)
+{
+    const struct vc_weights *w = t->student.weights;
+    char hex[VC_SHA256_HEX_BYTES];
+    struct vc_sha256 sha;
+
+    if (t->options.ranks == NULL) {
+        return VC_OK;
+    }
+    vc_sha256_begin(&sha);
+    for (size_t k = 0; k < w->n; k++) {
+        if (!w->items[k].integers) {
+            vc_sha256_add(&sha, w->items[k].data, (size_t)w->items[k].n * vc_real_bytes(w->precision));
+        }
+    }
+    vc_sha256_end(&sha, hex);
+    return vc_ranks_same(t->ctx, t->options.ranks, hex, other_weights);
+}

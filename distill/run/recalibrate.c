@@ -1,0 +1,44 @@
+/* recalibrate.c - running statistics of batch normalization from data, without training: what pruning or quantizing
+ * changed in front of them, they do not know. See trainer_run.h. */
+#include "core/base/checked.h"
+#include "distill/run/trainer_run.h"
+#include "distill/trained.h"
+
+enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t)
+{
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        if (t->student.weights->items[k].statistic) {
+            return VC_OK;
+        }
+    }
+    return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: the student has no batch normalization with running statistics",
+                   vc_option(t->ctx, "task"));
+}
+
+/* Each batch counts for its share of all rows so far, so that in the end every row counts the same. */
+enum vc_status vc_trainer_recalibrate(struct vc_trainer *t)
+{
+    uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.batch, sizeof *numbers);
+    const struct vc_engine_value *logits;
+    struct vc_engine *engine;
+    enum vc_status status = VC_OK;
+    uint64_t n;
+
+    VC_TRY_ALLOC(numbers);
+    for (uint64_t first = 0; first < t->data.rows.n; first += n) {
+        struct vc_engine_pass pass = {.training = true};
+
+        n = vc_min_u64(t->options.batch, t->data.rows.n - first);
+        pass.norm_share = (double)n / (double)(first + n);
+        for (uint64_t i = 0; i < n; i++) {
+            numbers[i] = first + i;
+        }
+        VC_TRY(vc_net_engine(&t->student, n, false, &engine));
+        VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, numbers, (size_t)n, &pass, &logits));
+        VC_TRY(vc_check_cancelled(t->ctx));
+    }
+    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, true));
+out:
+    vc_free(t->ctx, numbers);
+    return status;
+}

@@ -1,0 +1,255 @@
+/* run_options.c - see run_options.h. A new option of vc_distill_options that changes the result is a new row here. */
+#include "distill/run/run_options.h"
+
+#include <string.h>
+
+#include "distill/data/identity.h"
+#include "distill/loss/match.h"
+#include "distill/update/gradual.h"
+#include "distill/update/grid.h"
+
+struct row {
+    const char *field;
+    enum { COUNT, REAL_NUMBER, CHOICE, SWITCH, PRECISION } kind; /* PRECISION: with `half` */
+    size_t offset;
+};
+
+#define ROW(field, kind)                                         \
+    {                                                            \
+#field, kind, offsetof(struct vc_distill_options, field) \
+    }
+
+static const struct row table[] = {
+    ROW(batch, COUNT),
+    ROW(accum, COUNT),
+    ROW(optimizer, CHOICE),
+    ROW(lr, REAL_NUMBER),
+    ROW(momentum, REAL_NUMBER),
+    ROW(beta1, REAL_NUMBER),
+    ROW(beta2, REAL_NUMBER),
+    ROW(eps, REAL_NUMBER),
+    ROW(weight_decay, REAL_NUMBER),
+    ROW(nesterov, SWITCH),
+    ROW(decay_1d, SWITCH),
+    ROW(schedule, CHOICE),
+    ROW(warmup, COUNT),
+    ROW(step_every, COUNT),
+    ROW(step_factor, REAL_NUMBER),
+    ROW(clip, REAL_NUMBER),
+    ROW(temperature, REAL_NUMBER),
+    ROW(alpha, REAL_NUMBER),
+    ROW(loss, CHOICE),
+    ROW(seed, COUNT),
+    ROW(order, CHOICE),
+    ROW(precision, PRECISION),
+    ROW(frozen_norm, SWITCH),
+    ROW(keep_sparsity, SWITCH),
+    ROW(refill, SWITCH),
+    ROW(classes, CHOICE),
+    ROW(control, SWITCH),
+    ROW(eval_every, COUNT),
+    ROW(early_stop, COUNT),
+    ROW(keep, CHOICE),
+};
+
+static void add_row(struct vc_text *text, const struct row *row, const struct vc_distill_options *o)
+{
+    const char *field = (const char *)o + row->offset;
+
+    vc_text_add(text, "%s ", row->field);
+    switch (row->kind) {
+    case COUNT:
+        vc_text_add_uint(text, *(const uint64_t *)(const void *)field);
+        break;
+    case REAL_NUMBER:
+        vc_text_add_json_number(text, *(const double *)(const void *)field);
+        break;
+    case PRECISION:
+        vc_text_add(text, "%s",
+                    o->half == VC_HALF_BF16        ? "bf16"
+                    : o->half == VC_HALF_F16       ? "fp16"
+                    : o->precision == VC_GRAPH_F64 ? "1"
+                                                   : "0");
+        break;
+    case CHOICE:
+        vc_text_add(text, "%d", *(const int *)(const void *)field);
+        break;
+    default:
+        vc_text_add(text, "%s", *(const bool *)(const void *)field ? "yes" : "no");
+        break;
+    }
+    vc_text_add(text, "\n");
+}
+
+/* ---- networks and rows ---- */
+
+static enum vc_status add_rows(struct vc_text *text, const char *key, const struct vc_trainer_rows *rows)
+{
+    char hex[VC_SHA256_HEX_BYTES] = "";
+    struct vc_sha256 sha;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < rows->student.n; k++) {
+        VC_TRY(vc_identity_input(&rows->student, k, hex));
+        vc_text_add(text, "%s %s\n", key, hex);
+    }
+    vc_sha256_begin(&sha);
+    if (rows->rows.labels != NULL) {
+        vc_sha256_add(&sha, rows->rows.labels, (size_t)rows->rows.n * rows->rows.positions * sizeof *rows->rows.labels);
+    }
+    if (rows->rows.mask != NULL) {
+        vc_sha256_add(&sha, rows->rows.mask, (size_t)rows->rows.n * rows->rows.positions);
+    }
+    vc_sha256_end(&sha, hex);
+    vc_text_add(text, "%s %s\n", key, hex);
+out:
+    return status;
+}
+
+static enum vc_status add_files(struct vc_text *text, const struct vc_teacher_files *files)
+{
+    struct vc_sha256 sha;
+    char hex[VC_SHA256_HEX_BYTES];
+    enum vc_status status = VC_OK;
+
+    vc_sha256_begin(&sha);
+    for (size_t i = 0; i < files->n; i++) {
+        const struct vc_row_array *logits = &files->items[i].logits;
+
+        for (uint64_t r = 0; r < files->items[i].model->tensors[logits->tensor].shape[0]; r++) {
+            const void *row;
+
+            VC_TRY(vc_row_array_read(files->ctx, logits, r, &row));
+            vc_sha256_add(&sha, row, logits->n_bytes);
+        }
+    }
+    vc_sha256_end(&sha, hex);
+    vc_text_add(text, "teacher %s\n", hex);
+out:
+    return status;
+}
+
+enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
+{
+    const struct vc_distill_options *o = &t->options;
+    char hex[VC_SHA256_HEX_BYTES];
+    enum vc_status status;
+
+    VC_TRY(vc_identity_check(t->ctx));
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        add_row(text, &table[k], o);
+    }
+    if (o->loss_scale != 0) {
+        vc_text_add(text, "loss_scale ");
+        vc_text_add_json_number(text, o->loss_scale);
+        vc_text_add(text, "\n");
+    }
+    /* Rates that fall depend on where the run ends, a control run has as many steps, and the last one is evaluated. */
+    if (o->control || o->eval_every != 0 || o->schedule == VC_SCHEDULE_COSINE || o->schedule == VC_SCHEDULE_LINEAR) {
+        vc_text_add(text, "steps %llu\n", (unsigned long long)t->n_steps);
+    }
+    for (size_t k = 0; k < o->n_freeze; k++) {
+        vc_text_add(text, "freeze %s\n", o->freeze[k]);
+    }
+    vc_gradual_text(t, text);
+    vc_grid_text(t, text);
+    vc_match_text(t, text);
+    VC_TRY(vc_identity_net(&t->student, hex));
+    vc_text_add(text, "student %s\n", hex);
+    if (t->runs_teacher) {
+        VC_TRY(vc_identity_net(&t->teacher, hex));
+        vc_text_add(text, "teacher %s\n", hex);
+    }
+    VC_TRY(t->data.files.n != 0 ? add_files(text, &t->data.files) : VC_OK);
+    VC_TRY(add_rows(text, "data", &t->data));
+    VC_TRY(t->eval.open ? add_rows(text, "eval", &t->eval) : VC_OK);
+    status = text->status;
+out:
+    return status;
+}
+
+/* ---- comparing ---- */
+
+/* The line at *at, cut into its key and value; false: there is none. */
+static bool next_line(const char **at, const char **value, char *key, size_t room, int *n_value)
+{
+    const char *end = strchr(*at, '\n');
+    const char *space = memchr(*at, ' ', strlen(*at));
+
+    if (end == NULL || space == NULL || space > end || (size_t)(space - *at) >= room) {
+        return false;
+    }
+    memcpy(key, *at, (size_t)(space - *at));
+    key[space - *at] = '\0';
+    *value = space + 1;
+    *n_value = (int)(end - space - 1);
+    *at = end + 1;
+    return true;
+}
+
+/* Of options that are numbers the values say more than that they differ. */
+static bool is_number(const char *key)
+{
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        if (strcmp(table[k].field, key) == 0) {
+            return table[k].kind == COUNT || table[k].kind == REAL_NUMBER;
+        }
+    }
+    return strcmp(key, "steps") == 0 || strcmp(key, "loss_scale") == 0 || strcmp(key, "version") == 0;
+}
+
+/* The first line that two texts do not have in common. */
+struct difference {
+    char key[32]; /* of both; of two keys the one that only one side has: an option that may be left out */
+    bool number;  /* both have it, and it is a number */
+    const char *theirs, *ours;
+    int n_theirs, n_ours; /* bytes */
+};
+
+static bool find_difference(const char *theirs, const char *ours, struct difference *d)
+{
+    char their_key[32] = "";
+    char our_key[32] = "";
+
+    *d = (struct difference){.theirs = "", .ours = ""};
+    for (;;) {
+        bool have_theirs = next_line(&theirs, &d->theirs, their_key, sizeof their_key, &d->n_theirs);
+        bool have_ours = next_line(&ours, &d->ours, our_key, sizeof our_key, &d->n_ours);
+        bool same_key = have_theirs == have_ours && strcmp(their_key, our_key) == 0;
+
+        if (!have_theirs && !have_ours) {
+            return false;
+        }
+        if (!same_key || d->n_theirs != d->n_ours || memcmp(d->theirs, d->ours, (size_t)d->n_ours) != 0) {
+            bool is_theirs = have_theirs && (!have_ours || strcmp(our_key, "student") == 0);
+
+            d->number = same_key && is_number(our_key);
+            memcpy(d->key, is_theirs ? their_key : our_key, sizeof d->key);
+            return true;
+        }
+    }
+}
+
+enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, const char *theirs, const char *ours)
+{
+    struct difference d;
+
+    if (!find_difference(theirs, ours, &d)) {
+        return VC_OK;
+    }
+    return d.number ? vc_fail(ctx, VC_E_ARGUMENT, "%s: was made with %s %.*s; this run has %.*s", path,
+                              vc_option(ctx, d.key), d.n_theirs, d.theirs, d.n_ours, d.ours)
+                    : vc_fail(ctx, VC_E_ARGUMENT, "%s: was made by a run with another %s", path, vc_option(ctx, d.key));
+}
+
+enum vc_status vc_run_options_of_ranks(struct vc_ctx *ctx, const char *of_rank_0, const char *ours)
+{
+    struct difference d;
+
+    if (!find_difference(of_rank_0, ours, &d)) {
+        return VC_OK;
+    }
+    return d.number ? vc_fail(ctx, VC_E_ARGUMENT, "%s is %.*s; rank 0 has %.*s", vc_option(ctx, d.key), d.n_ours,
+                              d.ours, d.n_theirs, d.theirs)
+                    : vc_fail(ctx, VC_E_ARGUMENT, "%s is another one than that of rank 0", vc_option(ctx, d.key));
+}

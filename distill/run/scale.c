@@ -1,0 +1,82 @@
+/* scale.c - the scale of the loss of fp16. Gradients below 6e-8 are 0 in 16 bits; so the loss is multiplied by a power
+ * of two, and the gradients of the weights, which are floats, are divided by it before they are used:
+ *
+ *     some gradient is not finite      the step is left out, the scale is halved; below 1 the run ends
+ *     2000 good steps in a row         the scale is doubled
+ *     options.loss_scale               it never changes, and a gradient that is not finite ends the run
+ *
+ * It begins at 65536; torch.amp.GradScaler does the same, without an end. */
+#include <math.h>
+
+#include "distill/run/trainer_run.h"
+
+#define FIRST_SCALE 65536.0
+#define LARGEST     0x1p126 /* a float, and so are gradients below 2 times it */
+#define GROWS_AFTER 2000    /* good steps */
+
+static bool adapts(const struct vc_trainer *t)
+{
+    return t->options.half == VC_HALF_F16 && t->options.loss_scale == 0;
+}
+
+void vc_scale_begin(struct vc_trainer *t)
+{
+    t->scale = (struct vc_loss_scale){.value = adapts(t)                    ? FIRST_SCALE
+                                               : t->options.loss_scale != 0 ? t->options.loss_scale
+                                                                            : 1};
+    if (!t->control) {
+        vc_scale_report(t);
+    }
+}
+
+bool vc_scale_holds(const struct vc_trainer *t)
+{
+    const struct vc_loss_scale *s = &t->scale;
+    int exponent;
+
+    return s->value >= 1 && s->value <= LARGEST && frexp(s->value, &exponent) == 0.5 && s->good >= 0 &&
+           s->good < GROWS_AFTER && s->skipped >= 0 && s->skipped <= (double)t->counts.step;
+}
+
+void vc_scale_report(struct vc_trainer *t)
+{
+    t->report->n_skipped = (uint64_t)t->scale.skipped;
+    t->report->loss_scale = t->scale.value;
+}
+
+void vc_scale_good(struct vc_trainer *t)
+{
+    if (adapts(t) && ++t->scale.good == GROWS_AFTER) {
+        t->scale.good = 0;
+        t->scale.value *= t->scale.value < LARGEST ? 2 : 1;
+    }
+}
+
+bool vc_scale_skip(struct vc_trainer *t)
+{
+    if (!adapts(t) || t->scale.value < 2) {
+        return false;
+    }
+    t->scale.value /= 2;
+    t->scale.good = 0;
+    t->scale.skipped++;
+    return true;
+}
+
+enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *tensor, size_t element)
+{
+    if (t->options.loss_scale > 1) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT,
+                       "step %llu: the gradient of %s is no finite number at element %zu: gradients times %s %g are "
+                       "beyond 65504, where fp16 ends; a smaller one, or none, which adapts itself, leaves them room",
+                       (unsigned long long)step, tensor, element, vc_option(t->ctx, "loss_scale"),
+                       t->options.loss_scale);
+    }
+    return vc_fail(
+        t->ctx, VC_E_GATE,
+        "step %llu: the gradient of %s is no finite number at element %zu, even with a scale of the loss of 1: "
+        "gradients are beyond 65504, where fp16 ends; %s bf16 has room for them, and a smaller %s than %g keeps "
+        "them from diverging",
+        (unsigned long long)step, tensor, element, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"),
+        t->options.lr);
+}

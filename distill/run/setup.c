@@ -1,0 +1,480 @@
+/* setup.c - opens data and networks of a run, checks that they fit, counts the memory and takes it. */
+#include <math.h>
+#include <string.h>
+
+#include <vcompress/job.h>
+
+#include "core/base/checked.h"
+#include "core/model/memory_model.h"
+#include "distill/loss/match.h"
+#include "distill/math/real.h"
+#include "distill/run/checkpoint.h"
+#include "distill/run/trainer_run.h"
+#include "distill/trained.h"
+#include "distill/update/device_step.h"
+#include "distill/update/gradual.h"
+#include "distill/update/grid.h"
+#include "distill/update/masks.h"
+#include "distill/update/update.h"
+#include "kernels/kernels.h"
+
+/* ---- what fits what ---- */
+
+static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *rows)
+{
+    if (rows->max_label < (int64_t)t->student.n_classes) {
+        return VC_OK;
+    }
+    for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
+        if (rows->labels[i] >= (int64_t)t->student.n_classes) {
+            return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
+                           rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
+                           (unsigned long long)(i / rows->positions), (long long)rows->labels[i], t->student.n_classes,
+                           t->student.n_classes - 1);
+        }
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_terms(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+
+    if (t->eval.open && t->eval.rows.labels == NULL && !t->eval.taught && !t->unjudged) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: there are neither labels nor a teacher to judge by",
+                       t->eval.rows.model->path);
+    }
+    if (t->judge_only) {
+        return VC_OK;
+    }
+    if (o->task == VC_TASK_RECALIBRATE) {
+        return vc_trainer_recalibrate_check(t);
+    }
+    if (!t->data.taught && o->alpha != 0) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "there is no teacher; %s 0 learns from labels alone",
+                       vc_option(t->ctx, "alpha"));
+    }
+    if (o->alpha < 1 && t->data.rows.labels == NULL) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT,
+                       "%s: there are no labels: %s %g needs an array y of classes, from 0 on; with %s 1 the student "
+                       "learns from %s alone",
+                       t->data.rows.model->path, vc_option(t->ctx, "alpha"), o->alpha, vc_option(t->ctx, "alpha"),
+                       t->data.taught ? "the teacher" : "a teacher");
+    }
+    if (o->loss != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
+        const struct vc_teacher_files *files = t->data.files.k != 0 ? &t->data.files : &t->eval.files;
+
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s %s compares all",
+                       files->items[0].model->path, files->k, vc_option(t->ctx, "loss"),
+                       o->loss == VC_TEACHER_LOSS_MSE ? "mse" : "cosine");
+    }
+    if ((o->min_accuracy > 0 || o->max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
+                       vc_option(t->ctx, "min_accuracy"), vc_option(t->ctx, "max_drop"), vc_option(t->ctx, "eval"));
+    }
+    if (o->max_drop < 1 && !t->eval.taught) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, and there is none for the rows of %s",
+                       vc_option(t->ctx, "max_drop"), vc_option(t->ctx, "eval"));
+    }
+    return VC_OK;
+}
+
+static enum vc_status open_rows(struct vc_trainer *t, const struct vc_data_options *options,
+                                struct vc_trainer_rows *rows)
+{
+    const struct vc_graph *graphs[2] = {t->options.student.graph, t->options.teacher.graph};
+
+    rows->open = true;
+    return vc_rows_open(t->ctx, options, graphs, 2, &rows->rows);
+}
+
+/* The views of rows that the networks were not opened with. */
+static enum vc_status view_eval(struct vc_trainer *t)
+{
+    const char *batch;
+    int64_t fixed;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_rows_view_make(&t->eval.rows, t->options.student.graph, &t->eval.student, &batch, &fixed));
+    VC_TRY(t->runs_teacher
+               ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
+               : VC_OK);
+    VC_TRY(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.positions, t->student.next));
+    VC_TRY(check_labels(t, &t->eval.rows));
+out:
+    return status;
+}
+
+/* Something of the student is trained. */
+static enum vc_status check_trained(struct vc_trainer *t)
+{
+    const struct vc_weights *w = t->student.weights;
+    bool some = t->judge_only || t->options.task != VC_TASK_TRAIN;
+
+    for (size_t k = 0; k < w->n; k++) {
+        some = some || w->items[k].trained;
+    }
+    if (some) {
+        return VC_OK;
+    }
+    return t->options.n_freeze == 0
+               ? vc_fail(t->ctx, VC_E_ARGUMENT, "nothing of the student is trained: its answers depend on no tensor")
+               : vc_fail(t->ctx, VC_E_ARGUMENT, "nothing of the student is trained: %s leaves every tensor as it is",
+                         vc_option(t->ctx, "freeze"));
+}
+
+static enum vc_status check_classes(struct vc_trainer *t, const char *role)
+{
+    size_t teacher = t->teacher.n_classes;
+    size_t student = t->student.n_classes;
+    bool common = t->options.classes == VC_CLASSES_COMMON;
+
+    if (teacher == student || (common && (teacher > student || t->options.loss == VC_TEACHER_LOSS_KD))) {
+        return VC_OK;
+    }
+    if (common) {
+        return vc_fail(
+            t->ctx, VC_E_ARGUMENT,
+            "the teacher has %zu classes, the %s has %zu: without the teacher's values of the others outputs "
+            "cannot be compared by %s mse or cosine",
+            teacher, role, student, vc_option(t->ctx, "loss"));
+    }
+    return t->judge_only
+               ? vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher has %zu classes, the %s has %zu", teacher, role, student)
+               : vc_fail(t->ctx, VC_E_ARGUMENT,
+                         "the teacher has %zu classes, the %s has %zu; where the last ones pad one vocabulary, "
+                         "%s common compares the others",
+                         teacher, role, student, vc_option(t->ctx, "classes"));
+}
+
+/* The networks, with their views of the rows that they are opened for. */
+static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows *rows)
+{
+    const struct vc_distill_options *o = &t->options;
+    struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
+                                     .precision = o->precision,
+                                     .rounding = o->half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
+                                                 : o->half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
+                                                                          : VC_UNARY_COPY,
+                                     .train = !t->judge_only && o->task == VC_TASK_TRAIN,
+                                     .frozen_norm = o->frozen_norm,
+                                     .freeze = o->freeze,
+                                     .n_freeze = o->n_freeze,
+                                     .allow_tied = o->allow_tied,
+                                     .seed = o->seed,
+                                     .recompute = o->recompute,
+                                     .recompute_every = o->recompute_every,
+                                     .budget_bytes = o->recompute_budget,
+                                     .device = t->device};
+    struct vc_net_options teacher = {.role = "teacher", .precision = o->precision, .device = t->device};
+    enum vc_status status;
+
+    VC_TRY(vc_match_find(t));
+    vc_match_keep_values(t, &student, &teacher);
+    VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
+    VC_TRY(check_trained(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_grid_open(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
+    if (t->runs_teacher) {
+        VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
+        VC_TRY(check_classes(t, student.role));
+    }
+    if (t->runs_teacher && t->teacher.positions != t->student.positions) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher answers for %zu positions of each row, the %s for %zu",
+                       t->teacher.positions, student.role, t->student.positions);
+    }
+    VC_TRY(vc_rows_take_positions(&rows->rows, &rows->student, t->student.positions, t->student.next));
+    VC_TRY(check_labels(t, &rows->rows));
+    VC_TRY(vc_match_open(t));
+out:
+    return status;
+}
+
+/* Whom the rows are taught by: the network, or files that answer these rows. */
+static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows *rows,
+                                   const struct vc_model *const *files, size_t n_files)
+{
+    const struct vc_distill_options *o = &t->options;
+    enum vc_status status = VC_OK;
+
+    if (!rows->open) {
+        return n_files == 0 ? VC_OK
+                            : vc_fail(t->ctx, VC_E_ARGUMENT, "%s has answers to the rows of %s, which is not given",
+                                      vc_option(t->ctx, "eval_logits"), vc_option(t->ctx, "eval"));
+    }
+    if (n_files != 0 && t->runs_teacher) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers%s%s%s",
+                       rows == &t->eval ? "; the network answers the rows of " : "",
+                       rows == &t->eval ? vc_option(t->ctx, "eval") : "", rows == &t->eval ? " itself" : "");
+    }
+    if (n_files != 0) {
+        const struct vc_teacher_question question = {.n_classes = t->student.n_classes,
+                                                     .common = o->classes == VC_CLASSES_COMMON,
+                                                     .outputs = o->loss != VC_TEACHER_LOSS_KD,
+                                                     .temperature = o->temperature,
+                                                     .batch = o->batch};
+
+        VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, &question, &rows->files));
+    }
+    rows->taught = t->runs_teacher || n_files != 0;
+out:
+    return status;
+}
+
+/* ---- inputs that look unscaled ---- */
+
+#define FEW_ROWS 64 /* that are looked at */
+
+/* Whole numbers from 0 to 255, some of them above 64, where nothing scales them: pixels as files have them. */
+static bool looks_unscaled(const double *x, size_t n, double *most)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!(x[i] >= 0 && x[i] <= 255) || x[i] != floor(x[i])) {
+            return false;
+        }
+        *most = x[i] > *most ? x[i] : *most;
+    }
+    return true;
+}
+
+/* Input k of the first rows, which has floats. */
+static enum vc_status look_at_input(struct vc_trainer *t, size_t k, uint64_t n_rows, bool *unscaled)
+{
+    const struct vc_rows_view *view = &t->data.student;
+    uint64_t n_elems = view->inputs[k].n_elems;
+    enum vc_status status = VC_OK;
+    bool whole = true;
+    double most = 0;
+    double *x = vc_alloc_array(t->ctx, VC_TAG_MISC, n_elems + 1, sizeof *x);
+
+    VC_TRY_ALLOC(x);
+    for (uint64_t i = 0; whole && i < n_rows; i++) {
+        VC_TRY(vc_rows_read(view, k, &i, 1, true, x));
+        whole = looks_unscaled(x, n_elems, &most);
+    }
+    *unscaled = whole && most > 64;
+out:
+    vc_free(t->ctx, x);
+    return status;
+}
+
+static enum vc_status find_unscaled(struct vc_trainer *t)
+{
+    const struct vc_rows_view *view = &t->data.student;
+    const struct vc_data_options *o = t->options.data;
+    uint64_t n_rows = vc_min_u64(t->data.rows.n, FEW_ROWS);
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; o->scale == 1 && o->mean == NULL && o->deviation == NULL && k < view->n; k++) {
+        const struct vc_rows_input *input = &view->inputs[k];
+        bool unscaled = false;
+
+        if (!input->integers && input->tensor != VC_NO_TENSOR) {
+            VC_TRY(look_at_input(t, k, n_rows, &unscaled));
+        }
+        if (unscaled) {
+            const char *name = t->data.rows.model->tensors[input->tensor].name; /* its model is closed before */
+
+            t->report->unscaled = vc_arena_copy(t->ctx, t->texts, name, strlen(name));
+            VC_TRY_ALLOC(t->report->unscaled);
+        }
+    }
+out:
+    return status;
+}
+
+/* The graph is closed before the report is read. */
+static enum vc_status take_note(struct vc_trainer *t)
+{
+    const char *note = vc_graph_note(t->options.student.graph, 0);
+
+    if (note != NULL) {
+        t->report->note = vc_arena_copy(t->ctx, t->texts, note, strlen(note));
+    }
+    return note == NULL || t->report->note != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* ---- steps ---- */
+
+static enum vc_status count_steps(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+
+    if (!vc_mul_u64(o->batch, o->accum, &t->per_step)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s are too large", vc_option(t->ctx, "batch"),
+                       vc_option(t->ctx, "accum"));
+    }
+    t->steps_per_epoch = vc_ceil_div_u64(t->data.rows.n, t->per_step);
+    if (o->task == VC_TASK_RECALIBRATE) {
+        t->n_steps = t->steps_per_epoch; /* one walk over the rows */
+    } else if (o->epochs == 0) {
+        t->n_steps = o->steps;
+    } else if (!vc_mul_u64(o->epochs, t->steps_per_epoch, &t->n_steps)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: too many", vc_option(t->ctx, "epochs"));
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_trainer_open(struct vc_trainer *t)
+{
+    struct vc_trainer_rows *rows = t->judge_only ? &t->eval : &t->data;
+    enum vc_status status = VC_OK;
+
+    t->f64 = t->options.precision == VC_GRAPH_F64;
+    t->step = vc_step_table(t->ctx, t->f64);
+    t->runs_teacher = t->options.teacher.graph != NULL;
+    vc_scale_begin(t);
+    if (t->options.data == NULL || t->options.student.graph == NULL) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
+    }
+    VC_TRY(vc_kernels_get(t->ctx) != NULL ? VC_OK : t->ctx->status);
+    VC_TRY(vc_device_open(t));
+    VC_TRY(open_rows(t, t->options.data, rows));
+    VC_TRY(open_networks(t, rows));
+    if (t->options.eval != NULL) {
+        VC_TRY(open_rows(t, t->options.eval, &t->eval));
+        VC_TRY(view_eval(t));
+    }
+    VC_TRY(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
+    VC_TRY(open_teacher(t, &t->eval, t->options.eval_logits, t->options.n_eval_logits));
+    VC_TRY(vc_teacher_files_agree(&t->data.files, &t->eval.files));
+    VC_TRY(check_terms(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
+    VC_TRY(t->judge_only ? VC_OK : count_steps(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
+    VC_TRY(vc_masks_open(t));
+    VC_TRY(t->judge_only ? VC_OK : find_unscaled(t));
+    VC_TRY(t->judge_only ? VC_OK : take_note(t));
+    VC_TRY(vc_trainer_fit(t));
+    VC_TRY(vc_match_check_programs(t));
+    VC_TRY(vc_trainer_ranks_fit(t));
+out:
+    return status;
+}
+
+/* Training would spread it over all weights in the first step. */
+static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight *item)
+{
+    size_t bad = vc_first_nonfinite(t->f64, item->data, (size_t)item->n);
+
+    return bad == item->n ? VC_OK
+                          : vc_fail(t->ctx, VC_E_FORMAT, "%s: %s has a value that is no finite number at element %zu",
+                                    t->options.student.weights->path, item->name, bad);
+}
+
+enum vc_status vc_trainer_begin(struct vc_trainer *t)
+{
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_trainer_reload(t));
+    t->counts.step = 0;
+    t->counts.saved = 0;
+    t->counts.looked = 0;
+    t->counts.best_step = 0;
+    t->counts.waited = 0;
+    t->counts.n_evals = 0;
+    t->figures.first = t->figures.early = t->figures.early_squares = 0;
+    memset(t->figures.late, 0, sizeof t->figures.late);
+    vc_scale_begin(t);
+    vc_trainer_place_states(t);
+    t->report->n_masked = 0;
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+        if (!item->trained) {
+            VC_TRY(item->unread ? vc_masks_check_unread(t, item) : VC_OK);
+            continue;
+        }
+        VC_TRY(check_finite(t, item));
+        t->states[k].master = NULL;
+        VC_TRY(item->drawn ? VC_OK : vc_masks_make(t, k));
+    }
+    VC_TRY(vc_gradual_begin(t));
+    VC_TRY(vc_grid_begin(t));
+    vc_device_changed(t);
+    vc_pool_trim(t->ctx->shared->pool);
+out:
+    return status;
+}
+
+void vc_trainer_close(struct vc_trainer *t)
+{
+    for (size_t k = 0; t->states != NULL && k < t->n_states; k++) {
+        vc_free(t->ctx, t->states[k].keep);
+    }
+    vc_checkpoint_close(t);
+    vc_gradual_close(t);
+    vc_grid_close(t);
+    vc_match_close(t);
+    vc_net_close(&t->student);
+    vc_net_close(&t->teacher);
+    vc_device_close(t);
+    vc_free(t->ctx, t->control_answers.right);
+    vc_trainer_release(t);
+    vc_free(t->ctx, t->total);
+    vc_free(t->ctx, t->received);
+    vc_free(t->ctx, t->norms);
+    vc_free(t->ctx, t->spare);
+    vc_free(t->ctx, t->best);
+    vc_free(t->ctx, t->states);
+    vc_free(t->ctx, t->zeros);
+    vc_free(t->ctx, t->maps);
+    vc_free(t->ctx, t->order);
+    vc_free(t->ctx, t->blocks);
+    vc_free(t->ctx, t->device_room);
+    vc_free(t->ctx, t->row);
+    vc_free(t->ctx, t->labels);
+    vc_free(t->ctx, t->mask);
+    vc_free(t->ctx, t->teacher_logits);
+    for (unsigned k = 0; k < 2; k++) {
+        struct vc_trainer_rows *rows = k == 0 ? &t->data : &t->eval;
+
+        vc_teacher_files_close(&rows->files);
+        vc_rows_view_release(&rows->student);
+        vc_rows_view_release(&rows->teacher);
+        if (rows->open) {
+            vc_rows_close(&rows->rows);
+        }
+    }
+}
+
+/* ---- gradients in a file ---- */
+
+/* A run that goes on may have written them in its first part. */
+static bool may_replace(const struct vc_distill_options *o)
+{
+    return (o->write != NULL && o->write->force) || o->resume != NULL;
+}
+
+enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
+{
+    const struct vc_weights *w = t->student.weights;
+    struct vc_memory_tensor *tensors = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *tensors);
+    struct vc_write_options write;
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status = VC_OK;
+    size_t n = 0;
+
+    VC_TRY_ALLOC(tensors);
+    for (size_t k = 0; k < w->n; k++) {
+        if (w->items[k].trained) {
+            tensors[n++] = (struct vc_memory_tensor){.name = w->items[k].name,
+                                                     .dtype = t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
+                                                     .n_dims = w->items[k].n_dims,
+                                                     .shape = w->items[k].shape,
+                                                     .data = w->items[k].grad};
+        }
+    }
+    vc_write_defaults(&write);
+    write.path = t->options.gradients;
+    write.force = may_replace(&t->options);
+    VC_TRY(vc_memory_model_create(t->ctx, tensors, n, &model));
+    VC_TRY(vc_job_create(t->ctx, model, &job));
+    VC_TRY(vc_job_plan(t->ctx, job, &write));
+    VC_TRY(only_plan ? VC_OK : vc_job_run(t->ctx, job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    vc_free(t->ctx, tensors);
+    return status;
+}

@@ -1,0 +1,105 @@
+/* trainer_run.h - the parts of a run, between its files:
+ *
+ *     distill.c   options, order of the work, gates; distill_pass.c has the pass that does it in a job
+ *     setup.c     opens data and networks, checks that they fit each other
+ *     memory_choice.c  makes programs that fit into the memory there is, counts it, takes it
+ *     train.c     steps
+ *     step_sum.c  the gradient of a step from those of its batches, also over ranks
+ *     ranks_check.c  what ranks have in common
+ *     scale.c     what the loss is multiplied by, so that gradients of 16 bits do not vanish
+ *     divergence.c  losses that grow
+ *     judge.c     answers on rows that are not trained with
+ *     looks.c     the same while it trains: the best weights, and when to stop
+ *     recalibrate.c  statistics without training
+ *     logits.c    answers into a file, which data/teacher_file.c reads */
+#ifndef VC_DISTILL_TRAINER_RUN_H
+#define VC_DISTILL_TRAINER_RUN_H
+
+#include "distill/trainer.h"
+
+/* The whole of a run: opens, trains, judges. With options.dry_run it ends when everything is checked and counted. The
+ * sentence of a missed gate, report->missed, is in the arena. vc_trainer_close after it, also after a failure. */
+enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena);
+
+enum vc_status vc_trainer_open(struct vc_trainer *t);
+/* The programs of the run, whose memory is counted: those that fit into options.memory_bytes. */
+enum vc_status vc_trainer_fit(struct vc_trainer *t);
+/* Takes the memory that vc_trainer_open counted, and reads the weights. */
+enum vc_status vc_trainer_prepare(struct vc_trainer *t);
+/* Reads the student's weights once more; states, masks and counts are new. */
+enum vc_status vc_trainer_begin(struct vc_trainer *t);
+/* Reads the student's weights once more; what reading takes has the place of the arena meanwhile. */
+enum vc_status vc_trainer_reload(struct vc_trainer *t);
+/* Frees what only steps and judgements need, so that the output can be written within the same memory. */
+void vc_trainer_release(struct vc_trainer *t);
+void vc_trainer_close(struct vc_trainer *t);
+
+/* Copies the labels and the mask of n rows to those of the trainer. */
+void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n);
+/* The first of n rows that has an input which is no finite number, and the name of its array; n: none. */
+size_t vc_trainer_bad_row(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
+                          const char **array);
+/* The teacher's answers to n rows, which are taught; valid until the next call. of_logits: vc_teacher_files_read. */
+enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows, bool of_logits,
+                              const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
+
+/* Writes the gradients of the student to options.gradients; only_plan: refuses what can be refused about that file, and
+ * writes nothing. */
+enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan);
+
+/* The bytes of t->total, t->received and t->norms. */
+uint64_t vc_trainer_total_bytes(const struct vc_trainer *t);
+uint64_t vc_trainer_received_bytes(const struct vc_trainer *t);
+uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t);
+/* Before the forward pass of a batch that is trained with. */
+enum vc_status vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass);
+/* Behind the batches from `first` on, one of each rank, and the meeting behind them: adds their gradients to those of
+ * the step, and moves running statistics. Behind the last batch of the step the gradients of the weights are those of
+ * the step, on all ranks. */
+enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, uint64_t first, uint64_t n_batches);
+/* What the ranks have to have in common, before anything is trained. */
+enum vc_status vc_trainer_ranks_check(struct vc_trainer *t);
+/* On all but rank 0: nothing is told, nor written. */
+void vc_trainer_ranks_quiet(struct vc_trainer *t);
+/* The options let the ranks share a step; before memory is taken. */
+enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t);
+/* Behind a run: all ranks have the same weights. */
+enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t);
+
+/* A run begins: t->scale. What was read of a checkpoint may be one; and it goes to the report. */
+void vc_scale_begin(struct vc_trainer *t);
+bool vc_scale_holds(const struct vc_trainer *t);
+void vc_scale_report(struct vc_trainer *t);
+/* Behind a step whose gradients are finite; and behind one where they are not: false: it is no smaller scale that
+ * helps, or none may be tried. */
+void vc_scale_good(struct vc_trainer *t);
+bool vc_scale_skip(struct vc_trainer *t);
+/* The sentence for the latter. */
+enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *tensor, size_t element);
+
+/* Behind a step, its loss; then, behind the last one, VC_E_GATE where losses grew. */
+void vc_divergence_note(struct vc_trainer *t, double loss);
+enum vc_status vc_divergence_judge(struct vc_trainer *t);
+/* A run ended with VC_E_GATE: its sentence is the gate that was missed, in the arena; the weights are the file's. */
+enum vc_status vc_divergence_tell(struct vc_trainer *t, struct vc_arena *arena);
+
+/* All steps of a run, with the teacher or, for the control, without. */
+enum vc_status vc_trainer_run(struct vc_trainer *t);
+
+/* VC_TASK_RECALIBRATE: the student has statistics; and they become those of the rows. */
+enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t);
+enum vc_status vc_trainer_recalibrate(struct vc_trainer *t);
+
+/* After a step: evaluates the student where it is time to, as options.eval_every says. *stop: there was no better one
+ * for so long that the run is over. */
+enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop);
+/* Room for n evaluations in the report. */
+enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n);
+/* After the last step: the weights become those that options.keep asks for. */
+enum vc_status vc_trainer_choose(struct vc_trainer *t);
+
+/* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */
+enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
+                                struct vc_answers *answers);
+
+#endif

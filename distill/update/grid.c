@@ -1,0 +1,543 @@
+/* grid.c - see grid.h. Which tensors `quantize` would work on, and how, is asked of a job of it that is planned and
+ * thrown away. */
+#include "distill/update/grid.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/option_struct.h"
+#include "core/job/job_state.h"
+#include "distill/update/grid_scales.h"
+#include "kernels/arith.h"
+#include "kernels/kernels.h"
+
+#define PER_CALL VC_CHUNK_ELEMS /* elements that kernels get at a time: a multiple of Q8_0's blocks */
+
+/* ---- which tensors ---- */
+
+static enum vc_status describe(struct vc_trainer *t, const struct vc_quant *quant, enum vc_dtype dtype)
+{
+    static const char *const words[] = {
+        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
+    struct vc_text text;
+    enum vc_status status;
+
+    vc_text_init(&text, t->ctx);
+    vc_text_add(&text, "%s", quant != NULL ? "int8" : vc_dtype_name(dtype));
+    if (quant != NULL) {
+        vc_text_add(&text, "/%s", words[quant->granularity]);
+    }
+    if (quant != NULL && quant->granularity == VC_GRANULARITY_GROUP) {
+        vc_text_add(&text, ":%llu", (unsigned long long)quant->group_size);
+    }
+    vc_text_add(&text, "%s", quant != NULL && !quant->symmetric ? "/asym" : "");
+    status = text.status;
+    t->grids->label = vc_text_detach(&text);
+    return t->grids->label != NULL ? VC_OK : status;
+}
+
+/* Blocks of Q8_0 as groups, where their scales are learned. */
+#define Q8_0_BLOCK 32
+
+/* The grid of entry k: codes of that type, with `quant` where they are int8. */
+static enum vc_status add(struct vc_trainer *t, size_t k, const struct vc_quant *quant, enum vc_dtype dtype)
+{
+    const struct vc_weight *item = &t->student.weights->items[k];
+    struct vc_grid *g = &t->grids->items[t->grids->n++];
+    uint64_t n_rows;
+    uint64_t row_len;
+
+    *g = (struct vc_grid){
+        .entry = k, .codes = quant != NULL ? VC_DTYPE_I8 : dtype, .row_len = item->n, .shares = VC_NO_SHARES};
+    t->report->n_grid_tensors++;
+    t->report->n_grid_weights += item->n;
+    if (quant != NULL) {
+        g->asymmetric = !quant->symmetric;
+        vc_rows_of(item->shape, item->n_dims, &n_rows, &row_len);
+        switch (quant->granularity) {
+        case VC_GRANULARITY_TENSOR:
+            g->inner = item->n;
+            g->n_scales = 1;
+            break;
+        case VC_GRANULARITY_CHANNEL:
+            g->n_scales = item->shape[quant->axis];
+            g->inner = 1;
+            for (unsigned d = quant->axis + 1; d < item->n_dims; d++) {
+                g->inner *= item->shape[d];
+            }
+            break;
+        case VC_GRANULARITY_GROUP:
+            g->inner = quant->group_size;
+            g->n_scales = n_rows * vc_ceil_div_u64(row_len, quant->group_size);
+            g->row_len = row_len % quant->group_size != 0 ? row_len : item->n;
+            break;
+        }
+        g->n_per_row = g->row_len == item->n ? g->n_scales : g->n_scales / n_rows;
+    }
+    if (dtype == VC_DTYPE_Q8_0 && quant == NULL && t->options.learn_scales) {
+        g->inner = Q8_0_BLOCK;
+        g->n_scales = item->n / Q8_0_BLOCK;
+        g->n_per_row = g->n_scales;
+    }
+    return t->grids->label == NULL ? describe(t, quant, dtype) : VC_OK;
+}
+
+/* A tensor of the student's file that has codes. Others are for vc_weights_check to refuse. */
+static enum vc_status add_coded(struct vc_trainer *t, size_t k, const struct vc_tensor *tensor)
+{
+    const struct vc_quant *quant = tensor->quant;
+    struct vc_weight *item = &t->student.weights->items[k];
+    size_t scale = quant != NULL ? vc_quant_find(quant, VC_PART_SCALE) : VC_NO_TENSOR;
+    bool int8 = scale != VC_NO_TENSOR && quant->scheme == VC_SCHEME_INT8 &&
+                t->options.student.weights->tensors[scale].dtype == VC_DTYPE_F32;
+
+    if (!int8 && (quant != NULL || tensor->dtype != VC_DTYPE_Q8_0)) {
+        return VC_OK;
+    }
+    item->coded = true;
+    return add(t, k, quant, tensor->dtype);
+}
+
+static enum vc_status learn_scales(struct vc_trainer *t)
+{
+    bool any = false;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < t->grids->n; i++) {
+        VC_TRY(vc_grid_learn(t, &t->grids->items[i]));
+        any = any || t->grids->items[i].shares != VC_NO_SHARES;
+    }
+    if (!any) {
+        status = vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
+                         vc_option(t->ctx, "learn_scales"));
+    }
+out:
+    return status;
+}
+
+/* ---- --fake-quant ---- */
+
+static enum vc_status read_options(struct vc_trainer *t, struct vc_quantize_options *o)
+{
+    struct vc_quantize_options defaults;
+    const struct vc_options_kind kind = {"vc_quantize_options", "vc_quantize_defaults", &defaults, sizeof defaults};
+    enum vc_status status;
+
+    vc_quantize_defaults(&defaults);
+    VC_TRY(vc_options_read(t->ctx, &kind, t->options.grid, o));
+    if (o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN || o->rest != NULL) {
+        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+                       "%s: what is trained lies on the grid of one scheme; aims and a rest are for the quantize pass",
+                       vc_option(t->ctx, "grid"));
+    }
+    if (o->asymmetric) {
+        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+                       "%s: values on an asymmetric grid would get other scales when they are quantized; symmetric "
+                       "ones keep theirs",
+                       vc_option(t->ctx, "grid"));
+    }
+out:
+    return status;
+}
+
+/* What a planned job of quantize makes of the tensor of entry k. */
+static enum vc_status add_planned(struct vc_trainer *t, size_t k, const struct vc_desc *desc, const struct vc_desc *was)
+{
+    const struct vc_weight *item = &t->student.weights->items[k];
+    enum vc_dtype before = was->dtype;
+
+    if (desc->quant == NULL && desc->dtype == before) {
+        return VC_OK; /* it is kept */
+    }
+    if (desc->quant != NULL && before != VC_DTYPE_F32 && before != VC_DTYPE_F64) {
+        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+                       "%s: is %s in the student's file, which has no place for values on the grid of int8; %s needs "
+                       "an f32 student",
+                       item->name, vc_dtype_name(before), vc_option(t->ctx, "grid"));
+    }
+    return add(t, k, desc->quant, desc->dtype);
+}
+
+static enum vc_status add_asked(struct vc_trainer *t)
+{
+    const struct vc_model *model = t->options.student.weights;
+    struct vc_quantize_options options;
+    struct vc_write_options write;
+    struct vc_job *job = NULL;
+    size_t n = t->grids->n;
+    enum vc_status status;
+
+    VC_TRY(read_options(t, &options));
+    options.requantize = true; /* a tensor that is quantized keeps the grid that it has */
+    vc_write_defaults(&write);
+    write.dry_run = true;
+    VC_TRY(vc_job_create(t->ctx, model, &job));
+    VC_TRY(vc_job_add_quantize(t->ctx, job, &options));
+    VC_TRY(vc_job_plan(t->ctx, job, &write));
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        const struct vc_weight *item = &t->student.weights->items[k];
+        size_t tensor = vc_model_find(model, item->name);
+
+        if (item->trained && !item->coded && tensor != VC_NO_TENSOR) {
+            VC_TRY(add_planned(t, k, job->plan.items[tensor].desc, job->plan.items[tensor].first));
+        }
+    }
+    if (t->grids->n == n) {
+        status = vc_fail(t->ctx, VC_E_ARGUMENT,
+                         "%s: quantize would work on no tensor that is trained; %s chooses small ones, too",
+                         vc_option(t->ctx, "grid"), vc_option(t->ctx, "include=true"));
+    }
+out:
+    vc_job_free(job);
+    return status;
+}
+
+enum vc_status vc_grid_open(struct vc_trainer *t)
+{
+    const struct vc_model *model = t->options.student.weights;
+    struct vc_weights *w = t->student.weights;
+    enum vc_status status = VC_OK;
+
+    t->report->grid_share = (double)NAN;
+    t->grids = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->grids);
+    VC_TRY_ALLOC(t->grids);
+    t->grids->items = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *t->grids->items);
+    VC_TRY_ALLOC(t->grids->items);
+    for (size_t k = 0; k < w->n; k++) {
+        size_t tensor = vc_model_find(model, w->items[k].name);
+
+        if (w->items[k].trained && tensor != VC_NO_TENSOR) {
+            VC_TRY(add_coded(t, k, &model->tensors[tensor]));
+        }
+    }
+    VC_TRY(t->options.grid != NULL ? add_asked(t) : VC_OK);
+    VC_TRY(t->options.learn_scales ? learn_scales(t) : VC_OK);
+    if (t->grids->n == 0) {
+        vc_grid_close(t);
+        return VC_OK;
+    }
+    t->report->grid_bytes = vc_grid_bytes(t);
+    t->report->grid = vc_arena_printf(t->ctx, t->texts, "%s", t->grids->label);
+    VC_TRY_ALLOC(t->report->grid);
+out:
+    return status;
+}
+
+void vc_grid_close(struct vc_trainer *t)
+{
+    if (t->grids != NULL) {
+        vc_text_free(t->grids->label);
+        vc_free(t->ctx, t->grids->items);
+        vc_free(t->ctx, t->grids->room);
+        vc_free(t->ctx, t->grids);
+        t->grids = NULL;
+    }
+}
+
+/* ---- memory ---- */
+
+static size_t real_bytes(const struct vc_trainer *t)
+{
+    return t->f64 ? sizeof(double) : sizeof(float);
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+}
+
+uint64_t vc_grid_bytes(const struct vc_trainer *t)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        const struct vc_grid *g = &t->grids->items[i];
+
+        sum += aligned(t->student.weights->items[g->entry].n * real_bytes(t));
+        sum += 3 * aligned(g->n_scales * sizeof(float)) + aligned(g->n_scales);
+        sum += g->shares != VC_NO_SHARES ? aligned(g->n_scales * sizeof(double)) : 0;
+    }
+    return sum;
+}
+
+void **vc_grid_room(struct vc_trainer *t)
+{
+    return &t->grids->room;
+}
+
+/* ---- the grid ---- */
+
+/* n masters from number `first` on as floats, as quantize takes them: `room` where they are doubles. */
+static enum vc_status floats(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t n, float *room,
+                             const float **out)
+{
+    struct vc_ctx *ctx = t->ctx;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+
+    *out = (const float *)g->master + first;
+    if (t->f64) {
+        VC_KERNEL_TRY(k->f64_to_f32((const double *)g->master + first, n, room));
+        *out = room;
+    }
+out:
+    return status;
+}
+
+/* Which scales elements from number `first` on have; *n is cut where a row ends. *at: of the scales. */
+static struct vc_axis_map map_of(const struct vc_grid *g, uint64_t first, size_t *n, uint64_t *at)
+{
+    uint64_t in_row = first % g->row_len;
+
+    *n = (size_t)vc_min_u64(*n, g->row_len - in_row);
+    *at = first / g->row_len * g->n_per_row;
+    return (struct vc_axis_map){.first = in_row, .inner = g->inner, .n_channels = (size_t)g->n_per_row};
+}
+
+/* ... in arrays of their own. */
+static bool has_scales(const struct vc_grid *g)
+{
+    return g->codes == VC_DTYPE_I8 || g->shares != VC_NO_SHARES;
+}
+
+static enum vc_status make_scales(struct vc_trainer *t, struct vc_grid *g)
+{
+    struct vc_ctx *ctx = t->ctx;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    uint64_t n_elems = t->student.weights->items[g->entry].n;
+    float room[PER_CALL];
+    enum vc_status status = VC_OK;
+
+    memset(g->pos, 0, (size_t)g->n_scales * sizeof *g->pos);
+    memset(g->neg, 0, (size_t)g->n_scales * sizeof *g->neg);
+    for (uint64_t first = 0; first < n_elems;) {
+        size_t n = (size_t)vc_min_u64(PER_CALL, n_elems - first);
+        uint64_t at;
+        struct vc_axis_map map = map_of(g, first, &n, &at);
+        const float *x;
+
+        VC_TRY(floats(t, g, first, n, room, &x));
+        if (g->asymmetric) {
+            VC_KERNEL_TRY(k->range_axis(x, n, &map, g->pos + at, g->neg + at));
+        } else {
+            VC_KERNEL_TRY(k->absmax_axis(x, n, &map, g->pos + at));
+        }
+        first += n;
+    }
+    vc_grid_clip(t, g);
+    for (uint64_t i = 0; i < g->n_scales; i++) {
+        g->scale[i] = g->asymmetric ? vc_int8_asym_scale(g->pos[i], g->neg[i]) : vc_int8_scale(g->pos[i]);
+        g->zero[i] = g->asymmetric ? vc_int8_zero_point(g->neg[i], g->scale[i]) : 0;
+    }
+out:
+    return status;
+}
+
+/* n masters from number `first` on, rounded to 16 bits once, as floats. */
+static enum vc_status cast_some(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t n, float *y)
+{
+    struct vc_ctx *ctx = t->ctx;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    bool f16 = g->codes == VC_DTYPE_F16;
+    const double *wide = (const double *)g->master + first;
+    const float *x = (const float *)g->master + first;
+    uint16_t halves[PER_CALL];
+    _Alignas(64) double sums[4];
+    struct vc_tile_stats stats = {.chunk_sums = sums};
+    enum vc_status status = VC_OK;
+
+    if (t->f64) {
+        VC_KERNEL_TRY(f16 ? k->cast_f64_f16(wide, 1, n, halves, &stats) : k->cast_f64_bf16(wide, 1, n, halves, &stats));
+    } else {
+        VC_KERNEL_TRY(f16 ? k->cast_f32_f16(x, 1, n, halves, &stats) : k->cast_f32_bf16(x, 1, n, halves, &stats));
+    }
+    VC_KERNEL_TRY(f16 ? k->f16_to_f32(halves, n, y) : k->bf16_to_f32(halves, n, y));
+out:
+    return status;
+}
+
+/* The same through codes. *n is cut where scales end. */
+static enum vc_status code_some(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t *n, float *y)
+{
+    struct vc_ctx *ctx = t->ctx;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    float room[PER_CALL];
+    uint8_t codes[PER_CALL * 2];
+    _Alignas(64) double sums[4];
+    struct vc_tile_stats stats = {.chunk_sums = sums};
+    uint32_t bits[PER_CALL / 32];
+    uint64_t at;
+    struct vc_axis_map map;
+    const int8_t *zero;
+    const float *x;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(floats(t, g, first, *n, room, &x));
+    if (g->shares != VC_NO_SHARES) {
+        memmove(room, x, *n * sizeof *room);
+        vc_grid_clamp(g, first, *n, room);
+        x = room;
+    }
+    if (g->codes == VC_DTYPE_Q8_0) {
+        VC_KERNEL_TRY(k->q8_0_rows(x, 1, *n, bits, codes, &stats));
+        VC_KERNEL_TRY(k->q8_0_to_f32(codes, *n, y));
+        return VC_OK;
+    }
+    map = map_of(g, first, n, &at);
+    zero = g->asymmetric ? g->zero + at : NULL;
+    VC_KERNEL_TRY(k->int8_axis_given(x, 1, *n, &map, g->scale + at, zero, (int8_t *)codes, &stats));
+    VC_KERNEL_TRY(k->int8_decode_axis((const int8_t *)codes, *n, &map, g->scale + at, zero, y));
+out:
+    return status;
+}
+
+static enum vc_status apply(struct vc_trainer *t, struct vc_grid *g)
+{
+    const struct vc_weight *item = &t->student.weights->items[g->entry];
+    bool cast = g->codes == VC_DTYPE_F16 || g->codes == VC_DTYPE_BF16;
+    float wide[PER_CALL];
+    enum vc_status status = VC_OK;
+
+    VC_TRY(has_scales(g) ? make_scales(t, g) : VC_OK);
+    for (uint64_t first = 0; first < item->n;) {
+        size_t n = (size_t)vc_min_u64(PER_CALL, item->n - first);
+        float *y = t->f64 ? wide : (float *)item->data + first;
+
+        VC_TRY(cast ? cast_some(t, g, first, n, y) : code_some(t, g, first, &n, y));
+        for (size_t i = 0; t->f64 && i < n; i++) {
+            ((double *)item->data)[first + i] = (double)y[i];
+        }
+        first += n;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_grid_apply(struct vc_trainer *t)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; t->grids != NULL && status == VC_OK && i < t->grids->n; i++) {
+        status = apply(t, &t->grids->items[i]);
+    }
+    return status;
+}
+
+enum vc_status vc_grid_apply_device(struct vc_trainer *t, void *room)
+{
+    const struct vc_weights *w = t->student.weights;
+    const char *here = t->grids != NULL ? t->grids->room : NULL;
+    enum vc_status status = VC_OK;
+
+#define THERE(p) (void *)((char *)room + ((const char *)(const void *)(p)-here))
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        const struct vc_grid *g = &t->grids->items[i];
+        const struct vc_weight *item = &w->items[g->entry];
+        const struct vc_train_grid grid = {
+            .kind = g->codes == VC_DTYPE_I8     ? VC_TRAIN_GRID_I8
+                    : g->codes == VC_DTYPE_Q8_0 ? VC_TRAIN_GRID_Q8_0
+                    : g->codes == VC_DTYPE_F16  ? VC_TRAIN_GRID_F16
+                                                : VC_TRAIN_GRID_BF16,
+            .asymmetric = g->asymmetric,
+            .n = item->n,
+            .row_len = g->row_len,
+            .inner = g->inner,
+            .n_per_row = g->n_per_row,
+            .n_scales = g->n_scales,
+            .master = THERE(g->master),
+            .w = (void *)((char *)w->device_data + ((const char *)item->data - (const char *)w->data_block)),
+            .pos = THERE(g->pos),
+            .neg = THERE(g->neg),
+            .scale = THERE(g->scale),
+            .zero = THERE(g->zero)};
+
+        VC_TRY(vc_train_result(t->device, t->device->table->grid(t->device->session, &grid)));
+    }
+#undef THERE
+out:
+    return status;
+}
+
+static void *take(char **at, uint64_t bytes)
+{
+    void *p = *at;
+
+    *at += aligned(bytes);
+    return p;
+}
+
+enum vc_status vc_grid_begin(struct vc_trainer *t)
+{
+    char *at = t->grids != NULL ? t->grids->room : NULL;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        struct vc_grid *g = &t->grids->items[i];
+        const struct vc_weight *item = &t->student.weights->items[g->entry];
+
+        g->master = take(&at, item->n * real_bytes(t));
+        g->pos = take(&at, g->n_scales * sizeof *g->pos);
+        g->neg = take(&at, g->n_scales * sizeof *g->neg);
+        g->scale = take(&at, g->n_scales * sizeof *g->scale);
+        g->zero = take(&at, g->n_scales);
+        g->sum = g->shares != VC_NO_SHARES ? take(&at, g->n_scales * sizeof *g->sum) : NULL;
+        t->states[g->entry].master = g->master;
+        memcpy(g->master, item->data, (size_t)item->n * real_bytes(t));
+        /* Codes say their values already, which asymmetric scales would not give again. */
+        VC_TRY(item->coded ? VC_OK : apply(t, g));
+        VC_TRY(item->coded && has_scales(g) ? make_scales(t, g) : VC_OK);
+    }
+out:
+    return status;
+}
+
+/* ---- masters ---- */
+
+void vc_grid_copy_masters(const struct vc_trainer *t, void *copy)
+{
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        const struct vc_grid *g = &t->grids->items[i];
+        const struct vc_weight *item = &t->student.weights->items[g->entry];
+        size_t at = (size_t)((const char *)item->data - (const char *)t->student.weights->data_block);
+
+        memcpy((char *)copy + at, g->master, (size_t)item->n * real_bytes(t));
+    }
+}
+
+void vc_grid_take_masters(struct vc_trainer *t)
+{
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        struct vc_grid *g = &t->grids->items[i];
+        const struct vc_weight *item = &t->student.weights->items[g->entry];
+
+        memcpy(g->master, item->data, (size_t)item->n * real_bytes(t));
+    }
+}
+
+void vc_grid_finish(struct vc_trainer *t)
+{
+    t->report->grid_share = vc_grid_mean_share(t);
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        const struct vc_grid *g = &t->grids->items[i];
+        const struct vc_weight *item = &t->student.weights->items[g->entry];
+
+        if (item->coded) {
+            memcpy(item->data, g->master, (size_t)item->n * real_bytes(t));
+        }
+        if (item->coded && g->shares != VC_NO_SHARES) {
+            vc_grid_cut(t, g);
+        }
+    }
+}
+
+/* ---- checkpoints ---- */
+
+void vc_grid_text(const struct vc_trainer *t, struct vc_text *text)
+{
+    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
+        const struct vc_grid *g = &t->grids->items[i];
+
+        vc_text_add(text, "grid %zu %s %llu %llu%s\n", g->entry, vc_dtype_name(g->codes), (unsigned long long)g->inner,
+                    (unsigned long long)g->n_scales, g->shares != VC_NO_SHARES ? " learned" : "");
+    }
+}

@@ -1,0 +1,322 @@
+/* masks.c - see masks.h. A file of masks has what `prune --mask-out` writes, or an array of the weight's shape:
+ *
+ *     fc.weight.mask  u8 [1024]       a bit per weight in C order, the lowest bit of a byte first, 1 = kept
+ *     fc.weight.mask  bool [64, 128]  or u8 with 0 and 1; also under the weight's own name */
+#include "distill/update/masks.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/math/real.h"
+#include "distill/update/gradual.h"
+#include "passes/graph_params.h"
+
+#define SUFFIX ".mask"
+
+static bool is_mask_type(const struct vc_tensor *t)
+{
+    return t->quant == NULL && (t->dtype == VC_DTYPE_BOOL || t->dtype == VC_DTYPE_U8);
+}
+
+static bool is_whole(const struct vc_tensor *t, const struct vc_weight *item)
+{
+    return t->n_dims == item->n_dims && memcmp(t->shape, item->shape, t->n_dims * sizeof *t->shape) == 0;
+}
+
+static bool is_packed(const struct vc_tensor *t, const struct vc_weight *item)
+{
+    return t->dtype == VC_DTYPE_U8 && t->n_dims == 1 && t->n_elems == vc_ceil_div_u64(item->n, 8);
+}
+
+/* The mask belongs to that weight. */
+static bool is_of(const struct vc_tensor *mask, const struct vc_weight *item)
+{
+    size_t n = strlen(item->name);
+
+    return is_mask_type(mask) && strncmp(mask->name, item->name, n) == 0 &&
+           (mask->name[n] == '\0' || strcmp(mask->name + n, SUFFIX) == 0);
+}
+
+enum vc_status vc_masks_check(const struct vc_trainer *t)
+{
+    const struct vc_model *masks = t->options.mask;
+    size_t n = 0;
+
+    for (size_t i = 0; masks != NULL && i < masks->n_tensors; i++) {
+        const struct vc_tensor *mask = &masks->tensors[i];
+        const struct vc_weight *item = NULL;
+
+        for (size_t k = 0; k < t->student.weights->n && item == NULL; k++) {
+            item = is_of(mask, &t->student.weights->items[k]) ? &t->student.weights->items[k] : NULL;
+        }
+        if (item == NULL && !is_mask_type(mask)) {
+            continue; /* weights lie beside masks */
+        }
+        if (item == NULL || (!item->trained && !item->unread)) {
+            return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %s is the mask of no tensor that is trained", masks->path,
+                           mask->name);
+        }
+        if (!is_whole(mask, item) && !is_packed(mask, item)) {
+            return vc_fail(t->ctx, VC_E_ARGUMENT,
+                           "%s: %s has %llu elements; a mask has the shape of its weight, or is u8 [%llu], a bit for "
+                           "each of the %llu weights",
+                           masks->path, mask->name, (unsigned long long)mask->n_elems,
+                           (unsigned long long)vc_ceil_div_u64(item->n, 8), (unsigned long long)item->n);
+        }
+        n++;
+    }
+    return masks == NULL || n != 0 ? VC_OK
+                                   : vc_fail(t->ctx, VC_E_ARGUMENT,
+                                             "%s: has no masks: bool or u8, named as the weight "
+                                             "with " SUFFIX,
+                                             masks->path);
+}
+
+static bool is_zero(const struct vc_trainer *t, const struct vc_weight *item, uint64_t i)
+{
+    return t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
+}
+
+/* The index of the tensor's mask; VC_NO_TENSOR: the file has none. */
+static size_t mask_of(const struct vc_model *masks, const struct vc_weight *item)
+{
+    for (size_t i = 0; i < masks->n_tensors; i++) {
+        if (is_of(&masks->tensors[i], item)) {
+            return i;
+        }
+    }
+    return VC_NO_TENSOR;
+}
+
+/* What the file says, in state->keep; nothing where it has no mask of the tensor. */
+static enum vc_status read_mask(struct vc_trainer *t, const struct vc_weight *item, struct vc_trainer_state *state)
+{
+    const struct vc_model *masks = t->options.mask;
+    size_t index = mask_of(masks, item);
+    const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
+    uint8_t *bytes = NULL;
+    enum vc_status status = VC_OK;
+
+    if (mask == NULL) {
+        return VC_OK;
+    }
+    bytes = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)mask->size_bytes + 1);
+    VC_TRY_ALLOC(bytes);
+    state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+    VC_TRY_ALLOC(state->keep);
+    VC_TRY(vc_model_read(t->ctx, masks, index, 0, mask->n_elems, bytes, (size_t)mask->size_bytes));
+    for (uint64_t i = 0; i < item->n; i++) {
+        state->keep[i] = (uint8_t)(is_whole(mask, item) ? bytes[i] : bytes[i / 8] >> i % 8 & 1);
+        if (state->keep[i] > 1) {
+            status = vc_fail(t->ctx, VC_E_FORMAT, "%s: %s: element %llu is neither 0 nor 1", masks->path, mask->name,
+                             (unsigned long long)i);
+            goto out;
+        }
+    }
+out:
+    vc_free(t->ctx, bytes);
+    return status;
+}
+
+enum vc_status vc_masks_check_unread(const struct vc_trainer *t, const struct vc_weight *item)
+{
+    const struct vc_model *masks = t->options.mask;
+    size_t index = masks != NULL ? mask_of(masks, item) : VC_NO_TENSOR;
+    const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
+    unsigned per_byte = mask != NULL && is_whole(mask, item) ? 1 : 8;
+    uint8_t bytes[4096];
+    enum vc_status status = VC_OK;
+
+    for (uint64_t first = 0; mask != NULL && first < mask->n_elems; first += sizeof bytes) {
+        uint64_t n = vc_min_u64(mask->n_elems - first, sizeof bytes);
+
+        VC_TRY(vc_model_read(t->ctx, masks, index, first, n, bytes, (size_t)n));
+        for (uint64_t i = first * per_byte; i < vc_min_u64((first + n) * per_byte, item->n); i++) {
+            if ((bytes[i / per_byte - first] >> i % per_byte & 1) == 0 && !is_zero(t, item, i)) {
+                return vc_fail(
+                    t->ctx, VC_E_ARGUMENT,
+                    "%s: %s masks weights that are not 0, of a tensor that no logits depend on, so it is not "
+                    "trained: prune %s writes the zeros",
+                    masks->path, mask->name, vc_option(t->ctx, "mask"));
+            }
+        }
+    }
+out:
+    return status;
+}
+
+/* ---- zeros of the student's file ---- */
+
+/* As pruning leaves a tensor: 20 to 99.9 % are 0. Fewer are there by chance, and a tensor of nothing but zeros is a
+ * layer that begins so. */
+static bool is_pruned(uint64_t zeros, uint64_t n)
+{
+    return n != 0 && (double)zeros >= 0.2 * (double)n && (double)zeros <= 0.999 * (double)n;
+}
+
+static enum vc_status count_zeros(struct vc_trainer *t, const struct vc_weight *item, uint64_t *zeros)
+{
+    const struct vc_model *model = t->options.student.weights;
+    struct vc_place place = vc_place_whole();
+    void *values = vc_alloc_array(t->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(t->options.precision));
+    struct vc_weight read = *item;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(values);
+    read.data = values;
+    VC_TRY(vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->f64, values));
+    for (uint64_t i = 0; i < item->n; i++) {
+        *zeros += is_zero(t, &read, i);
+    }
+out:
+    vc_free(t->ctx, values);
+    return status;
+}
+
+enum vc_status vc_masks_open(struct vc_trainer *t)
+{
+    const struct vc_distill_options *o = &t->options;
+    const struct vc_weights *w = t->student.weights;
+    enum vc_status status = VC_OK;
+
+    if (t->judge_only || o->task != VC_TASK_TRAIN) {
+        return VC_OK;
+    }
+    t->zeros = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *t->zeros);
+    VC_TRY_ALLOC(t->zeros);
+    for (size_t k = 0; k < w->n; k++) {
+        const struct vc_weight *item = &w->items[k];
+        struct vc_trainer_zeros *z = &t->zeros[k];
+
+        if (!item->trained || item->drawn) {
+            continue;
+        }
+        VC_TRY(item->n_dims > 1 ? count_zeros(t, item, &z->n) : VC_OK);
+        z->masked = o->mask != NULL && mask_of(o->mask, item) != VC_NO_TENSOR;
+        z->masked = z->masked || (o->keep_sparsity && z->n != 0) || (!o->refill && is_pruned(z->n, item->n));
+    }
+    vc_pool_trim(t->ctx->shared->pool);
+out:
+    return status;
+}
+
+bool vc_masks_has(const struct vc_trainer *t, size_t entry)
+{
+    return t->zeros != NULL && t->zeros[entry].masked;
+}
+
+enum vc_status vc_masks_make(struct vc_trainer *t, size_t entry)
+{
+    const struct vc_weight *item = &t->student.weights->items[entry];
+    struct vc_trainer_state *state = &t->states[entry];
+    enum vc_status status = VC_OK;
+
+    vc_free(t->ctx, state->keep);
+    state->keep = NULL;
+    state->n_masked = 0;
+    if (!vc_masks_has(t, entry)) {
+        return VC_OK;
+    }
+    VC_TRY(t->options.mask != NULL ? read_mask(t, item, state) : VC_OK);
+    if (state->keep == NULL) {
+        state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+        VC_TRY_ALLOC(state->keep);
+        for (uint64_t i = 0; i < item->n; i++) {
+            state->keep[i] = !is_zero(t, item, i);
+        }
+    }
+    for (uint64_t i = 0; i < item->n; i++) {
+        if (state->keep[i] != 0) {
+            continue;
+        }
+        state->n_masked++;
+        if (t->f64) {
+            ((double *)item->data)[i] = 0;
+        } else {
+            ((float *)item->data)[i] = 0;
+        }
+    }
+    t->report->n_masked += state->n_masked;
+out:
+    return status;
+}
+
+/* ---- the report ---- */
+
+static bool is_told(const struct vc_trainer *t, size_t entry)
+{
+    const struct vc_trainer_zeros *z = &t->zeros[entry];
+
+    return z->masked || vc_gradual_has(t, entry) ||
+           (z->n != 0 && (double)z->n >= 0.2 * (double)t->student.weights->items[entry].n);
+}
+
+enum vc_status vc_masks_report(struct vc_trainer *t)
+{
+    const struct vc_weights *w = t->student.weights;
+    struct vc_distill_zeros *list;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; t->zeros != NULL && k < w->n; k++) {
+        n += is_told(t, k);
+    }
+    if (n == 0) {
+        return VC_OK;
+    }
+    list = vc_arena_alloc(t->ctx, t->texts, n * sizeof *list);
+    VC_TRY_ALLOC(list);
+    t->report->zeros = list;
+    for (size_t k = 0; k < w->n; k++) {
+        const struct vc_weight *item = &w->items[k];
+
+        if (!is_told(t, k)) {
+            continue;
+        }
+        *list = (struct vc_distill_zeros){.name = vc_arena_copy(t->ctx, t->texts, item->name, strlen(item->name)),
+                                          .n = item->n,
+                                          .before = t->zeros[k].n,
+                                          .kept = t->zeros[k].masked || vc_gradual_has(t, k)};
+        VC_TRY_ALLOC(list->name);
+        for (uint64_t i = 0; !t->options.dry_run && i < item->n; i++) {
+            list->after += is_zero(t, item, i);
+        }
+        list++;
+        t->report->n_zeros++;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_masks_gate(struct vc_trainer *t, struct vc_arena *arena, const char **missed)
+{
+    const struct vc_distillation *r = t->report;
+    double share = t->options.expect_sparsity;
+    uint64_t n = 0;
+    uint64_t zeros = 0;
+    uint64_t wanted = 0;
+
+    for (size_t k = 0; k < r->n_zeros; k++) {
+        const struct vc_distill_zeros *z = &r->zeros[k];
+
+        if (z->kept || z->before < z->n) {
+            n += z->n;
+            zeros += z->after;
+            wanted += (uint64_t)floor(share * (double)z->n);
+        }
+    }
+    if (share <= 0 || (n != 0 && zeros >= wanted)) {
+        return VC_OK;
+    }
+    *missed = n == 0
+                  ? vc_arena_printf(t->ctx, arena, "no tensor of the student came pruned, %s asks for %g %% zeros",
+                                    vc_option(t->ctx, "expect_sparsity"), 100 * share)
+                  : vc_arena_printf(t->ctx, arena,
+                                    "%llu of the %llu weights of tensors that came pruned are zero (%.2f %%), %s asks "
+                                    "for %g %%: %llu",
+                                    (unsigned long long)zeros, (unsigned long long)n, 100 * (double)zeros / (double)n,
+                                    vc_option(t->ctx, "expect_sparsity"), 100 * share, (unsigned long long)wanted);
+    return *missed != NULL ? VC_OK : VC_E_NOMEM;
+}

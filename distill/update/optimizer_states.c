@@ -1,0 +1,102 @@
+/* optimizer_states.c - what the optimizer keeps for each weight: how many bytes that is, and where each tensor has them
+ * in the block of all states.
+ *
+ *     momentum, adam, adamw    m [n], v [n]                       of the type of the weights
+ *     adam8bit                 codes of m u8 [n], a f32 for each 256 of them, the same of v (kernels/train_codes.h)
+ *
+ * Each array begins at a multiple of VC_POOL_ALIGN. Checkpoints have the block as it is. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "distill/update/update.h"
+
+#define CODED_FROM 4096 /* elements; smaller tensors keep plain states, as in bitsandbytes */
+
+static unsigned count_of(enum vc_optimizer optimizer)
+{
+    return optimizer == VC_OPTIMIZER_SGD ? 0 : optimizer == VC_OPTIMIZER_MOMENTUM ? 1 : 2;
+}
+
+/* Rows of it are looked up: most of their gradients are 0, and a block would have states of many sizes. */
+static bool is_looked_up(const struct vc_net *net, size_t weight)
+{
+    const struct vc_graph *graph = net->weights->graph;
+
+    for (uint32_t p = 0; p < vc_graph_param_count(graph); p++) {
+        for (uint32_t k = 0; net->weights->of_param[p] == weight && k < vc_graph_node_count(graph); k++) {
+            const struct vc_graph_node *node = vc_graph_node(graph, k);
+
+            if (strcmp(node->op, "Gather") == 0 && node->inputs[0] == vc_graph_param(graph, p)->value) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_coded(const struct vc_trainer *t, size_t weight)
+{
+    return t->options.optimizer == VC_OPTIMIZER_ADAM8BIT && t->student.weights->items[weight].n >= CODED_FROM &&
+           !is_looked_up(&t->student, weight);
+}
+
+static uint64_t aligned(uint64_t bytes)
+{
+    return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
+}
+
+/* Of one of the states of a weight: its elements or codes, and what its codes are multiplied by. */
+static uint64_t element_bytes(const struct vc_trainer *t, size_t weight)
+{
+    return aligned(t->student.weights->items[weight].n *
+                   (is_coded(t, weight) ? 1 : vc_real_bytes(t->student.options.precision)));
+}
+
+static uint64_t factor_bytes(const struct vc_trainer *t, size_t weight)
+{
+    uint64_t n = t->student.weights->items[weight].n;
+
+    return is_coded(t, weight) ? aligned(vc_ceil_div_u64(n, VC_CODED_BLOCK) * sizeof(float)) : 0;
+}
+
+uint64_t vc_trainer_state_bytes(const struct vc_trainer *t)
+{
+    uint64_t sum = 0;
+
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        if (t->student.weights->items[k].trained) {
+            sum += count_of(t->options.optimizer) * (element_bytes(t, k) + factor_bytes(t, k));
+        }
+    }
+    return sum;
+}
+
+static void *take(char **at, uint64_t bytes)
+{
+    void *block = bytes != 0 ? *at : NULL;
+
+    *at += bytes;
+    return block;
+}
+
+void vc_trainer_place_states(struct vc_trainer *t)
+{
+    unsigned n_states = count_of(t->options.optimizer);
+    char *at = t->state_block;
+
+    memset(t->state_block, 0, (size_t)t->report->state_bytes);
+    for (size_t k = 0; k < t->student.weights->n; k++) {
+        struct vc_trainer_state *s = &t->states[k];
+
+        if (!t->student.weights->items[k].trained) {
+            continue;
+        }
+        s->m = n_states > 0 ? take(&at, element_bytes(t, k)) : NULL;
+        s->m_factors = n_states > 0 ? take(&at, factor_bytes(t, k)) : NULL;
+        s->v = n_states > 1 ? take(&at, element_bytes(t, k)) : NULL;
+        s->v_factors = n_states > 1 ? take(&at, factor_bytes(t, k)) : NULL;
+    }
+    if (t->maps != NULL) {
+        vc_dynamic_maps_make(t->maps);
+    }
+}
