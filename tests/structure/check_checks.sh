@@ -30,7 +30,7 @@ expect_message() { # WORDS: of the check that failed last
 }
 
 copy
-for script in check_includes.sh check_style.sh; do
+for script in check_includes.sh check_style.sh check_folders.sh; do
     if ! sh "$here/$script" "$dir/tree" >"$dir/log"; then
         echo "the tree itself fails $script:"
         cat "$dir/log"
@@ -100,6 +100,12 @@ cp "$root/quantize/quantize.c" "$dir/tree/quantize/quantize.c"
 yes "/* long */" | head -n 801 >"$dir/tree/core/base/long.c"
 expect_failure "801 lines" check_style.sh
 rm "$dir/tree/core/base/long.c"
+for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
+    : >"$dir/tree/prune/more_$number.h"
+done
+expect_failure "a folder with more than 30 files" check_folders.sh
+expect_message "prune has"
+rm "$dir/tree/prune"/more_*.h
 mv "$dir/tree/prune/README.md" "$dir/prune.md"
 expect_failure "a room without a README" check_style.sh
 mv "$dir/prune.md" "$dir/tree/prune/README.md"
