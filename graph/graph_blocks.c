@@ -12,7 +12,7 @@ struct blocks {
     struct vc_ctx *ctx;
     struct vc_arena arena;
     struct vc_graph *graph;
-    const struct vc_model *model;
+    const struct vc_model *model, *weights;
     struct vc_graph_block *list;
     uint64_t *signature; /* of each block: equal ones compute the same */
     struct of_experts {
@@ -160,6 +160,7 @@ static bool is_statistic(const struct vc_graph_node *node, unsigned input)
 static void count_param(struct blocks *b, struct vc_graph_block *block, const struct vc_graph_param *param, bool expert,
                         bool statistic)
 {
+    const struct vc_model *of = param->from_weights ? b->weights : b->model;
     uint64_t n = 1;
     uint64_t all = 1;
     bool fits = true;
@@ -177,8 +178,8 @@ static void count_param(struct blocks *b, struct vc_graph_block *block, const st
     if (expert) {
         add_params(&b->experts[block - b->list].params, n);
     }
-    if (b->model != NULL && param->index < b->model->n_tensors && all != 0) {
-        uint64_t bytes = b->model->tensors[param->index].size_bytes;
+    if (of != NULL && param->index < of->n_tensors && all != 0) {
+        uint64_t bytes = of->tensors[param->index].size_bytes;
 
         block->bytes += n == all ? bytes : (uint64_t)((double)bytes * ((double)n / (double)all));
     }
@@ -380,7 +381,7 @@ out:
 }
 
 enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
-                                    struct vc_graph_blocks **out)
+                                    const struct vc_model *weights, struct vc_graph_blocks **out)
 {
     struct blocks *b = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *b);
     enum vc_status status = VC_OK;
@@ -390,6 +391,7 @@ enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, 
     b->ctx = ctx;
     b->graph = graph;
     b->model = model;
+    b->weights = weights;
     VC_TRY(vc_graph_check_sizes(ctx, graph, NULL, 0)); /* figures are for the sizes that are bound */
     VC_TRY(make(b));
     *out = &b->public;

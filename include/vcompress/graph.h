@@ -314,10 +314,11 @@ struct vc_graph_blocks {
     const uint32_t *of_node; /* the innermost block of each node */
 };
 
-/* `model` tells the bytes of parameters: the one that the graph was built from, or NULL. Freed with
- * vc_graph_blocks_free, before the graph is closed. */
+/* The bytes of parameters are those of their tensors: in `model`, which the graph was built from, and in `weights`, the
+ * checkpoint of vc_graph_options.weights; NULL: 0 bytes for what is in it. Freed with vc_graph_blocks_free, before the
+ * graph is closed. */
 VC_API enum vc_status vc_graph_blocks_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
-                                           struct vc_graph_blocks **out);
+                                           const struct vc_model *weights, struct vc_graph_blocks **out);
 VC_API void vc_graph_blocks_free(struct vc_graph_blocks *blocks); /* accepts NULL */
 
 /* The graph as one JSON document, schema vcompress.graph/1 (installed as graph-1.schema.json), and as a drawing, one

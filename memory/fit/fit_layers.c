@@ -80,7 +80,7 @@ enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const s
     if (memory->tp > 1 || memory->pp > 1) {
         return vc_fail(ctx, VC_E_ARGUMENT, "layers on the host are counted of one device that has the whole model");
     }
-    VC_TRY(vc_graph_blocks_make(ctx, graph, model, &blocks));
+    VC_TRY(vc_graph_blocks_make(ctx, graph, model, NULL, &blocks));
     list = find_layers(blocks, n);
     if (list == VC_NO_BLOCK) {
         status = vc_fail(ctx, VC_E_UNSUPPORTED, "the model has no numbered layers");

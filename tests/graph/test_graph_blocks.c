@@ -54,7 +54,7 @@ static const struct vc_graph_block *find(const char *path)
 
 static void make(void)
 {
-    assert_int_equal(vc_graph_blocks_make(ctx, graph, NULL, &blocks), VC_OK);
+    assert_int_equal(vc_graph_blocks_make(ctx, graph, NULL, NULL, &blocks), VC_OK);
 }
 
 static void layers_that_repeat(void **state)
@@ -134,7 +134,7 @@ static void no_memory(void **state)
         vc_graph_blocks_free(blocks);
         blocks = NULL;
         vc_pool_fail_at(ctx->shared->pool, n, 0);
-        status = vc_graph_blocks_make(ctx, graph, NULL, &blocks);
+        status = vc_graph_blocks_make(ctx, graph, NULL, NULL, &blocks);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         if (status == VC_OK) {
             break;

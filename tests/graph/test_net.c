@@ -177,7 +177,7 @@ static void well_known_models(void **state)
         for (size_t i = 0; model->symbols[i] != NULL; i++) {
             assert_int_equal(vc_graph_bind(ctx, graph, model->symbols[i], model->sizes[i]), VC_OK);
         }
-        assert_int_equal(vc_graph_blocks_make(ctx, graph, NULL, &blocks), VC_OK);
+        assert_int_equal(vc_graph_blocks_make(ctx, graph, NULL, NULL, &blocks), VC_OK);
         macs = vc_graph_dim_value(graph, blocks->blocks[0].macs);
         print_message("%-12s %llu parameters, %lld multiply-adds, %u nodes\n", model->name,
                       (unsigned long long)blocks->blocks[0].n_params, (long long)macs,

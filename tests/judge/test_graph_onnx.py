@@ -8,6 +8,7 @@ onnx.checker and computes the same, and it is the same text again when it was re
 """
 import glob
 import inspect
+import json
 import os
 import subprocess
 import sys
@@ -435,6 +436,24 @@ class Graphs(unittest.TestCase):
         self.assertEqual(train("--student", self.path("m.onnx"), "-o", self.path("o.onnx"), "--allow-tied").returncode, 0)
         beside = train("--student", self.path("weights.npz"), "--graph", self.path("m.onnx"), "-o", self.path("o.npz"))
         self.assertIn("a is also c", beside.stderr)
+
+    def test_bytes_with_weights(self):
+        """Names that an exporter lost come from --weights; bytes are those of these tensors, wherever they stand in the checkpoint."""
+        rng = np.random.default_rng(1)
+        w, b, v = (rng.standard_normal(shape).astype("f4") for shape in ((32, 64), (32,), (8, 32)))
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "onnx::MatMul_1"], ["a"], "/fc1/MatMul"),
+             helper.make_node("Add", ["fc1.bias", "a"], ["c"], "/fc1/Add"), helper.make_node("Relu", ["c"], ["d"], "/Relu"),
+             helper.make_node("MatMul", ["d", "onnx::MatMul_2"], ["y"], "/fc2/MatMul")], "g",
+            [helper.make_tensor_value_info("x", 1, ["n", 64])], [helper.make_tensor_value_info("y", 1, ["n", 8])],
+            [numpy_helper.from_array(np.ascontiguousarray(a), name)
+             for name, a in (("onnx::MatMul_1", w.T), ("fc1.bias", b), ("onnx::MatMul_2", v.T))])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), self.path("m.onnx"))
+        np.savez(self.path("w.npz"), **{"fc2.weight": v, "fc1.weight": w, "fc1.bias": b})
+        done = subprocess.run([PROGRAM, "graph", "--json", "--weights", self.path("w.npz"), self.path("m.onnx")],
+                              stdout=subprocess.PIPE, check=True)
+        blocks = {block["path"]: block["bytes"] for block in json.loads(done.stdout)["blocks"]}
+        self.assertEqual(blocks, {"": w.nbytes + b.nbytes + v.nbytes, "fc1": w.nbytes + b.nbytes, "fc2": v.nbytes})
 
 
 if __name__ == "__main__":

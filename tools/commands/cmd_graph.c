@@ -175,7 +175,8 @@ static int tell(struct app *app, struct graph_cli *cli)
     int rc = GO_ON;
 
     if ((tables && !cli->full) || cli->svg != NULL || app->json.on || app->json.html != NULL) {
-        status = vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->blocks);
+        status = vc_graph_blocks_make(app->ctx, cli->source.graph, graph_source_model(&cli->source),
+                                      cli->source.checkpoint, &cli->blocks);
     }
     if (status != VC_OK) {
         return app_fail(app, status);
