@@ -185,13 +185,13 @@ out:
 
 static enum vc_status answer_all(struct answers *a)
 {
-    uint64_t *numbers = vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->options.batch, sizeof *numbers);
+    uint64_t *numbers = vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->t.options.batch, sizeof *numbers);
     enum vc_status status = VC_OK;
     uint64_t n;
 
     VC_TRY_ALLOC(numbers);
     for (uint64_t first = 0; first < a->rows; first += n) {
-        n = vc_min_u64(a->options.batch, a->rows - first);
+        n = vc_min_u64(a->t.options.batch, a->rows - first);
         VC_TRY(batch(a, first, (size_t)n, numbers));
     }
 out:

@@ -315,6 +315,19 @@ static enum vc_status count_steps(struct vc_trainer *t)
     return VC_OK;
 }
 
+/* A batch of more rows than there are has all of them, and so has a step of more batches (each rank may have one):
+ * nothing is sized by more. */
+static void cut_to_rows(struct vc_trainer *t)
+{
+    struct vc_distill_options *o = &t->options;
+    uint64_t most = vc_max_u64(t->data.rows.n, t->eval.rows.n);
+
+    o->batch = vc_min_u64(o->batch, vc_max_u64(most, 1));
+    if (!t->judge_only) {
+        o->accum = vc_min_u64(o->accum, vc_max_u64(vc_ceil_div_u64(t->data.rows.n, o->batch), vc_ranks_size(o->ranks)));
+    }
+}
+
 enum vc_status vc_trainer_open(struct vc_trainer *t)
 {
     struct vc_trainer_rows *rows = t->judge_only ? &t->eval : &t->data;
@@ -335,6 +348,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
         VC_TRY(open_rows(t, t->options.eval, &t->eval));
         VC_TRY(view_eval(t));
     }
+    cut_to_rows(t);
     VC_TRY(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
     VC_TRY(open_teacher(t, &t->eval, t->options.eval_logits, t->options.n_eval_logits));
     VC_TRY(vc_teacher_files_agree(&t->data.files, &t->eval.files));

@@ -176,8 +176,8 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     print_clean(to, o->data->path);
     fprintf(to, ": %s rows;", fmt_count(buf, d->n_rows));
     fprintf(to, " %s steps of", fmt_count(buf, o->dry_run ? d->n_planned : d->n_steps));
-    fprintf(to, " %s rows", fmt_count(buf, d->batch * d->accum));
-    if (d->accum != 1) {
+    fprintf(to, " %s rows", fmt_count(buf, d->batch * d->accum < d->n_rows ? d->batch * d->accum : d->n_rows));
+    if (d->accum != 1 && d->batch < d->n_rows) {
         fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
     }
     if (o->ranks != NULL) {
