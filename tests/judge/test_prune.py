@@ -26,7 +26,7 @@ def prune_together(arrays, k, limits=None):
         order = np.argsort(key, kind="stable")[:limits[name] if limits else None]
         rows.append(np.stack([key[order], np.full(order.size, rank, "u8"), order.astype("u8")]))
     rows = np.concatenate(rows, axis=1)
-    rows = rows[:, np.lexsort(rows[::-1])[:k]]
+    rows = rows[:, np.argsort(rows[0], kind="stable")[:k]]  # each array's are in order, and arrays stand in that of names
     out = {}
     for rank, name in enumerate(sorted(arrays)):
         a = arrays[name].ravel().copy()
@@ -69,9 +69,9 @@ def lamp(arrays, k, limits=None, exact=True, scores=None):
     for rank, name in enumerate(sorted(arrays)):
         order, score = scores[name]
         order, score = order[:limits[name] if limits else None], score[:limits[name] if limits else None]
-        rows.append((score, np.full(order.size, rank), np.arange(order.size), order))
-    score, rank, place, order = (np.concatenate(r) for r in zip(*rows))
-    first = np.lexsort((place, rank, score))[:k]
+        rows.append((score, np.full(order.size, rank), order))
+    score, rank, order = (np.concatenate(r) for r in zip(*rows))
+    first = np.argsort(score, kind="stable")[:k]
     out = {}
     for r, name in enumerate(sorted(arrays)):
         a = arrays[name].ravel().copy()
