@@ -89,7 +89,7 @@ enum vc_status vc_weights_round(struct vc_ctx *ctx, struct vc_weights *weights, 
             double y = rounded(dtype, x);
 
             if (!isfinite(x)) {
-                return vc_fail(ctx, VC_E_GATE, "%s: a trained weight is no finite number", item->name);
+                return vc_fail(ctx, VC_E_GATE, "%s: a trained weight is NaN or infinite", item->name);
             }
             if (!isfinite(y)) {
                 return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: a trained weight is %g, beyond the largest %s of its file",

@@ -262,7 +262,7 @@ static void check_nodes(struct vc_engine *e)
                          strcmp(node->op, "TopK") == 0
                              ? "no gradient goes through what it chooses (the experts of a mixture, mostly): such a "
                                "network can teach and be evaluated, and not learn"
-                             : "the operator is none of those that can be trained (docs/distillation.md lists them)");
+                             : "this operator cannot be trained (docs/distillation.md lists those that can)");
         }
     }
 }

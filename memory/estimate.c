@@ -395,7 +395,7 @@ static void set_unread(struct vc_estimate *e)
 {
     struct vc_memory_report *out = e->out;
 
-    out->unknown = "the file has weights that cannot be read here, so that nobody knows what they take";
+    out->unknown = "the file has weights that cannot be read here, so that their size is unknown";
     out->unknown_name = e->unread;
     out->components[VC_MEMORY_PARAMETERS].known = VC_KNOWN_NOT;
     for (enum vc_moment m = VC_MOMENT_LOAD; m < VC_MOMENTS; m++) {
@@ -509,7 +509,7 @@ static enum vc_status check(struct vc_estimate *e)
     o->micro_batches += o->micro_batches == 0;
     several = o->tp > 1 || o->pp > 1;
     if ((unsigned)o->allocator > VC_ALLOCATOR_PYTORCH) {
-        return vc_fail(e->ctx, VC_E_ARGUMENT, "allocator %d is none", (int)o->allocator);
+        return vc_fail(e->ctx, VC_E_ARGUMENT, "there is no allocator %d", (int)o->allocator);
     }
     if (o->pp > VC_MEMORY_STAGES || o->stage > o->pp) {
         return vc_fail(e->ctx, VC_E_ARGUMENT, "%s: a pipeline has %d stages at most, and no stage behind its last one",

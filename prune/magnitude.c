@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Keys that stand for no finite number. */
+/* Keys of NaN and infinite values. */
 static uint64_t first_nonfinite(const struct vc_step *step, enum vc_key_type type)
 {
     static const uint64_t firsts[] = {[VC_KEY_F32] = 0x7f800000u, [VC_KEY_F64] = 0x7ff0000000000000u};

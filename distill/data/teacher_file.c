@@ -387,7 +387,7 @@ static enum vc_status read_logits(struct vc_teacher_files *files, const struct v
 
         files->row[i] = c < theirs ? vc_number_at(dtype, raw, i / ours * theirs + c) : VC_NEVER_LOGIT;
         if (!isfinite(files->row[i])) {
-            return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of logits has a value that is no finite number",
+            return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of logits has a NaN or infinite value",
                            file->model->path, (unsigned long long)number);
         }
     }
@@ -416,7 +416,7 @@ static enum vc_status read_largest(struct vc_teacher_files *files, uint64_t numb
     VC_TRY(vc_row_array_read(files->ctx, &file->rest, number, &raw));
     memcpy(&files->rest[at * files->positions], raw, files->positions * sizeof *files->rest);
     if (vc_first_nonfinite(true, &files->rest[at * files->positions], files->positions) != files->positions) {
-        return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of rest is no finite number", file->model->path,
+        return vc_fail(files->ctx, VC_E_FORMAT, "%s: row %llu of rest is NaN or infinite", file->model->path,
                        (unsigned long long)number);
     }
 out:

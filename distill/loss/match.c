@@ -656,7 +656,7 @@ out:
     return status;
 }
 
-/* ---- a term that is no finite number ---- */
+/* ---- a term that is NaN or infinite ---- */
 
 static bool is_finite_side(const struct vc_trainer *t, const struct side *side, const void *values, size_t n)
 {
@@ -672,11 +672,11 @@ static enum vc_status refuse_student(struct vc_trainer *t, const struct vc_match
 
     if (step == 1 && o->half != VC_HALF_F16) {
         return vc_fail(t->ctx, VC_E_FORMAT,
-                       "%s: step 1: the term of %s %s=%s is no finite number, because the student's %s is none",
+                       "%s: step 1: the term of %s %s=%s is NaN or infinite, as is the student's %s",
                        o->student.weights->path, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student);
     }
     return vc_fail(t->ctx, VC_E_GATE,
-                   "step %llu: the term of %s %s=%s is no finite number, because the student's %s is none; a smaller "
+                   "step %llu: the term of %s %s=%s is NaN or infinite, as is the student's %s; a smaller "
                    "%s than %g, or %s%s, keeps it from diverging",
                    (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student,
                    vc_option(t->ctx, "lr"), o->lr, vc_option(t->ctx, "clip"),
@@ -705,7 +705,7 @@ enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *eng
     m = pair->match;
     if (!is_finite_side(t, &pair->teacher, teacher, n)) {
         return vc_fail(t->ctx, VC_E_FORMAT,
-                       "%s: step %llu: the term of %s %s=%s is no finite number, because the teacher's %s is none",
+                       "%s: step %llu: the term of %s %s=%s is NaN or infinite, as is the teacher's %s",
                        t->options.teacher.weights->path, (unsigned long long)step, vc_option(t->ctx, "matches"),
                        m->teacher, m->student, m->teacher);
     }
@@ -713,7 +713,7 @@ enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *eng
         return refuse_student(t, m, step);
     }
     return vc_fail(t->ctx, VC_E_GATE,
-                   "step %llu: the term of %s %s=%s is no finite number: the values are too far apart%s; a smaller %s "
+                   "step %llu: the term of %s %s=%s is NaN or infinite: the values are too far apart%s; a smaller %s "
                    "than %g keeps them from diverging",
                    (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student,
                    has_map(pair) ? ", or the linear map between them has diverged" : "", vc_option(t->ctx, "lr"),

@@ -48,7 +48,7 @@ void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t 
 enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
                               const struct vc_match_counts *counts, double *sums);
 
-/* After vc_match_batch, with its sums: refuses a term that is no finite number, by its pair and the side that makes it
+/* After vc_match_batch, with its sums: refuses a term that is NaN or infinite, by its pair and the side that makes it
  * so. VC_OK: all are finite. */
 enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *engine, size_t n, uint64_t step,
                                const double *sums);

@@ -255,7 +255,7 @@ enum vc_status vc_ranks_join(struct vc_ctx *ctx, enum vc_ranks_kind kind, struct
     *out = NULL;
     vc_clear_error(ctx);
     if (kind > VC_RANKS_MPI) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that there is", option);
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", option);
     }
     if (kind == VC_RANKS_NONE || (kind == VC_RANKS_AUTO && launcher == NULL)) {
         return VC_OK;

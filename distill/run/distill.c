@@ -104,7 +104,7 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
     }
     if (!has_optimizer(o->optimizer) || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_COSINE ||
         o->order > VC_ORDER_FILE || o->precision > VC_GRAPH_F64) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value",
                        vc_option(ctx, !has_optimizer(o->optimizer)       ? "optimizer"
                                       : o->schedule > VC_SCHEDULE_STEP   ? "schedule"
                                       : o->loss > VC_TEACHER_LOSS_COSINE ? "loss"
@@ -117,7 +117,7 @@ static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_o
                        vc_option(ctx, o->eval_every != 0 ? "eval" : "eval_every"));
     }
     if (o->keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has",
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value",
                        vc_option(ctx, o->keep > VC_KEEP_LAST ? "keep" : "task"));
     }
     if (o->keep_sparsity && o->refill) {
@@ -176,7 +176,7 @@ static enum vc_status check_half(struct vc_ctx *ctx, const struct vc_distill_opt
     const char *name = o->half == VC_HALF_BF16 ? "bf16" : "fp16";
 
     if (o->half > VC_HALF_F16) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "half is none that training has");
+        return vc_fail(ctx, VC_E_ARGUMENT, "half has no such value");
     }
     if (o->half != VC_HALF_NONE && o->precision != VC_GRAPH_F32) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s has values of 16 bits and arithmetic in f32, not in f64",
@@ -203,7 +203,7 @@ static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_o
 
     if (o->recompute > VC_RECOMPUTE_AUTO || o->recompute == VC_RECOMPUTE_SELECTIVE ||
         (o->recompute == VC_RECOMPUTE_EVERY && o->recompute_every == 0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s is none that training has", vc_option(ctx, "recompute"));
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "recompute"));
     }
     if (automatic && o->recompute_budget == 0 && o->memory_bytes == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s auto needs a budget: %s for the programs, or %s for the whole run",

@@ -147,7 +147,7 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
                        (unsigned long long)t->counts.step, (unsigned long long)numbers[bad / positions], data,
                        vc_option(t->ctx, "lr"), t->options.lr);
     }
-    return row != n ? vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a value that is no finite number", data,
+    return row != n ? vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value", data,
                               (unsigned long long)numbers[row], array)
                     : vc_fail(t->ctx, VC_E_FORMAT, "%s: its logits for row %llu of %s are no numbers",
                               network->weights != NULL ? network->weights->path : "the teacher",

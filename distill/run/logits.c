@@ -172,7 +172,7 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
         size_t bad = vc_first_nonfinite(t->f64, row, classes);
 
         if (bad != classes) {
-            return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu: the network's logit of class %zu is no finite number",
+            return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu: the network's logit of class %zu is NaN or infinite",
                            t->eval.rows.model->path, (unsigned long long)(first + i / a->positions), bad);
         }
         VC_TRY(take_row(a, first * a->positions + i, row));

@@ -67,14 +67,14 @@ enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *
 {
     if (t->options.loss_scale > 1) {
         return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       "step %llu: the gradient of %s is no finite number at element %zu: gradients times %s %g are "
+                       "step %llu: the gradient of %s is NaN or infinite at element %zu: gradients times %s %g are "
                        "beyond 65504, where fp16 ends; a smaller one, or none, which adapts itself, leaves them room",
                        (unsigned long long)step, tensor, element, vc_option(t->ctx, "loss_scale"),
                        t->options.loss_scale);
     }
     return vc_fail(
         t->ctx, VC_E_GATE,
-        "step %llu: the gradient of %s is no finite number at element %zu, even with a scale of the loss of 1: "
+        "step %llu: the gradient of %s is NaN or infinite at element %zu, even with a scale of the loss of 1: "
         "gradients are beyond 65504, where fp16 ends; %s bf16 has room for them, and a smaller %s than %g keeps "
         "them from diverging",
         (unsigned long long)step, tensor, element, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"),

@@ -372,7 +372,7 @@ static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight 
     size_t bad = vc_first_nonfinite(t->f64, item->data, (size_t)item->n);
 
     return bad == item->n ? VC_OK
-                          : vc_fail(t->ctx, VC_E_FORMAT, "%s: %s has a value that is no finite number at element %zu",
+                          : vc_fail(t->ctx, VC_E_FORMAT, "%s: %s has a NaN or infinite value at element %zu",
                                     t->options.student.weights->path, item->name, bad);
 }
 

@@ -103,7 +103,7 @@ size_t vc_trainer_bad_row(struct vc_trainer *t, const struct vc_rows_view *view,
     return n;
 }
 
-/* Of a teacher whose logits are no finite numbers. */
+/* Of a teacher whose logits are NaN or infinite. */
 static enum vc_status refuse_teacher(struct vc_trainer *t, unsigned long long step)
 {
     const struct vc_weights *w = t->runs_teacher ? t->teacher.weights : NULL;
@@ -114,12 +114,12 @@ static enum vc_status refuse_teacher(struct vc_trainer *t, unsigned long long st
 
         if (bad != item->n) {
             return vc_fail(t->ctx, VC_E_FORMAT,
-                           "%s: %s has a value that is no finite number at element %zu, and so have the teacher's "
+                           "%s: %s has a NaN or infinite value at element %zu, and so have the teacher's "
                            "logits in step %llu",
                            t->options.teacher.weights->path, item->name, bad, step);
         }
     }
-    return vc_fail(t->ctx, VC_E_FORMAT, "%s%sstep %llu: the teacher's logits are no finite numbers",
+    return vc_fail(t->ctx, VC_E_FORMAT, "%s%sstep %llu: the teacher's logits are NaN or infinite",
                    w != NULL ? t->options.teacher.weights->path : "", w != NULL ? ": " : "", step);
 }
 
@@ -135,7 +135,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     size_t bad = vc_trainer_bad_row(t, &t->data.student, numbers, n, &array);
 
     if (bad != n) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a value that is no finite number (step %llu)",
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value (step %llu)",
                        t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
     }
     if (teacher->logits != NULL && vc_first_nonfinite(t->f64, teacher->logits, n_elems) != n_elems) {
@@ -143,7 +143,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     }
     if (w->step == 0 && vc_first_nonfinite(t->f64, logits->data, (size_t)logits->n) != logits->n &&
         t->options.half == VC_HALF_NONE) {
-        return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are no finite numbers before its first step",
+        return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are NaN or infinite before its first step",
                        t->options.student.weights->path);
     }
     if (isfinite(w->own[KD]) && isfinite(w->own[CE]) &&
@@ -151,17 +151,16 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
         return t->ctx->status;
     }
     if (t->options.half == VC_HALF_F16) {
-        return vc_fail(
-            t->ctx, VC_E_GATE,
-            "step %llu: the loss is no number: values inside the student are beyond 65504, where fp16 ends; %s "
-            "bf16 has room for them, and a smaller %s than %g keeps them from diverging",
-            step, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"), t->options.lr);
+        return vc_fail(t->ctx, VC_E_GATE,
+                       "step %llu: the loss is NaN: values inside the student are beyond 65504, where fp16 ends; %s "
+                       "bf16 has room for them, and a smaller %s than %g keeps them from diverging",
+                       step, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"), t->options.lr);
     }
     return vc_fail(t->ctx, VC_E_GATE,
-                   "step %llu: the loss is no number: the student's logits are %s; a smaller %s than %g, or %s, keeps "
+                   "step %llu: the loss is NaN: the student's logits are %s; a smaller %s than %g, or %s, keeps "
                    "it from diverging",
                    step,
-                   vc_first_nonfinite(t->f64, logits->data, (size_t)logits->n) != logits->n ? "no finite numbers"
+                   vc_first_nonfinite(t->f64, logits->data, (size_t)logits->n) != logits->n ? "NaN or infinite"
                                                                                             : "too large",
                    vc_option(t->ctx, "lr"), t->options.lr, vc_option(t->ctx, "clip"));
 }
@@ -177,7 +176,7 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
         }
         if (bad != item->n) {
             return vc_fail(t->ctx, VC_E_GATE,
-                           "step %llu: the gradient of %s is no finite number at element %zu; a smaller %s than %g "
+                           "step %llu: the gradient of %s is NaN or infinite at element %zu; a smaller %s than %g "
                            "keeps it from diverging",
                            (unsigned long long)w->step + 1, item->name, bad, vc_option(t->ctx, "lr"), t->options.lr);
         }

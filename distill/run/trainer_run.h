@@ -36,7 +36,7 @@ void vc_trainer_close(struct vc_trainer *t);
 
 /* Copies the labels and the mask of n rows to those of the trainer. */
 void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n);
-/* The first of n rows that has an input which is no finite number, and the name of its array; n: none. */
+/* The first of n rows that has an input which is NaN or infinite, and the name of its array; n: none. */
 size_t vc_trainer_bad_row(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
                           const char **array);
 /* The teacher's answers to n rows, which are taught; valid until the next call. of_logits: vc_teacher_files_read. */

@@ -26,7 +26,7 @@ struct vc_unit_part {
 };
 
 /* Adds a member that has its units along an axis, with the sum for each index of that. VC_E_UNSUPPORTED: the mean is
- * no finite number; the sentence names the tensor. */
+ * NaN or infinite; the sentence names the tensor. */
 enum vc_status vc_unit_scores_add(struct vc_ctx *ctx, struct vc_unit_scores *to,
                                   const struct vc_coupling_member *member, const double *sum);
 /* Adds all members that are tensors of their own; they are put into order. VC_E_UNSUPPORTED: as above, or a part that

@@ -70,7 +70,7 @@ says "vcompress: unknown option '--stepz'"
 ranks 3 $base --student s.npz --data none.npz --steps 5 -o no.npz && wrong "no data"
 says 'vcompress: none.npz: cannot open'
 ranks 3 $base --student s.npz --data bad.npz --order file --steps 5 -o no.npz && wrong "rows that are no numbers"
-says 'vcompress: rank 0: bad.npz: row 0 of x has a value that is no finite number'
+says 'vcompress: rank 0: bad.npz: row 0 of x has a NaN or infinite value'
 ranks 2 $run --steps 5 -o nowhere/no.npz && wrong "an output that cannot be"
 says 'vcompress: rank 0: nowhere/no.npz: '
 VCOMPRESS_MPI_PATH=$folder ranks 2 $run --steps 5 -o no.npz && wrong "two ranks without the plug-in"

@@ -191,7 +191,7 @@ static void test_refused(void **unused)
     expect_refused(&run, VC_E_ARGUMENT, "batch: a number from 1 to 4294967296");
     run.options.batch = 8;
     run.options.optimizer = VC_OPTIMIZER_ADAFACTOR;
-    expect_refused(&run, VC_E_ARGUMENT, "optimizer is none that training has");
+    expect_refused(&run, VC_E_ARGUMENT, "optimizer has no such value");
     run.options.optimizer = VC_OPTIMIZER_ADAM;
     run.options.lr = 1e-300;
     expect_refused(&run, VC_E_ARGUMENT, "the student did not change in 12 steps");

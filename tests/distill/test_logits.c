@@ -298,7 +298,7 @@ static void test_refused(void **unused)
     refuse(&run, "bad.npz", "bad.npz: does not say which rows it answers");
     x[3 * 3 + 1] = (double)INFINITY;
     damage("all.npz", "bad.npz", "logits", &no_number);
-    refuse(&run, "bad.npz", "bad.npz: row 3 of logits has a value that is no finite number");
+    refuse(&run, "bad.npz", "bad.npz: row 3 of logits has a NaN or infinite value");
     damage("largest.npz", "bad.npz", "rest", &none);
     refuse(&run, "bad.npz", "bad.npz: is no file of logits: there is no rest");
     far[3 * 2] = 3;
