@@ -1,0 +1,309 @@
+/* output_first.c - the first of the runs of a graph: what they have in common, and what the others begin with. See
+ * output_runs.h. */
+#include <string.h>
+#include <time.h>
+
+#include "core/base/checked.h"
+#include "measure/graph_inputs.h"
+#include "measure/output_parts.h"
+#include "passes/graph_params.h"
+
+static double now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- what runs ask for ---- */
+
+bool vc_output_is_float(const struct vc_output_runs *runs, uint32_t k)
+{
+    return vc_graph_value(runs->graph, vc_graph_param(runs->graph, k)->value)->dtype == VC_DTYPE_F32;
+}
+
+enum vc_status vc_output_read_param(struct vc_ctx *ctx, const struct vc_output_runs *runs,
+                                    const struct vc_graph_param *param, void *elements)
+{
+    struct vc_place place = vc_place_of_param(param);
+    uint32_t k = vc_graph_value(runs->graph, param->value)->param;
+    const struct vc_model *model = runs->tensor_of[k] != VC_NO_TENSOR ? runs->model : runs->other;
+    size_t tensor = runs->tensor_of[k];
+    enum vc_status status = VC_OK;
+
+    VC_TRY(tensor == VC_NO_TENSOR ? vc_param_find(ctx, model, param, &tensor) : VC_OK);
+    status = vc_output_is_float(runs, k) ? vc_place_values(ctx, model, tensor, &place, false, elements)
+                                         : vc_place_integers(ctx, model, tensor, &place, elements);
+    if (status != VC_OK) {
+        status = vc_context(ctx, "%s", model->path);
+    }
+out:
+    return status;
+}
+
+/* vc_run_feed.param of the first run */
+static enum vc_status first_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
+{
+    return vc_output_read_param(ctx, user, param, elements);
+}
+
+/* vc_run_feed.input of the first run; others know their inputs. */
+static enum vc_status first_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
+{
+    const struct vc_output_runs *runs = user;
+
+    return vc_graph_input_value(ctx, runs->graph, runs->arrays, runs->n_arrays, k, false, value);
+}
+
+/* The largest value that may be given up; VC_NO_VALUE: there is none. */
+static uint32_t largest_known(const struct vc_output_runs *runs)
+{
+    uint32_t n = vc_graph_value_count(runs->graph);
+    uint32_t largest = VC_NO_VALUE;
+
+    for (uint32_t v = 0; v < n; v++) {
+        if (runs->known[v].data != NULL && !runs->is_kept[v] &&
+            (largest == VC_NO_VALUE || runs->known[v].n > runs->known[largest].n)) {
+            largest = v;
+        }
+    }
+    return largest;
+}
+
+/* Room in the budget, by giving up values that are larger: those are few, and are computed again from their inputs. */
+static bool make_room(struct vc_ctx *ctx, struct vc_output_runs *runs, const struct vc_run_value *value)
+{
+    while (runs->kept_bytes + vc_output_bytes(value) > runs->budget) {
+        uint32_t v = largest_known(runs);
+
+        if (v == VC_NO_VALUE || vc_output_bytes(&runs->known[v]) <= vc_output_bytes(value)) {
+            return false;
+        }
+        runs->kept_bytes -= vc_output_bytes(&runs->known[v]);
+        vc_free(ctx, runs->known[v].data);
+        runs->known[v].data = NULL;
+    }
+    return true;
+}
+
+/* vc_run_feed.take of the first run: shapes and times of all values, and elements of those that fit. */
+static enum vc_status first_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
+{
+    struct vc_output_runs *runs = user;
+    size_t n_bytes = (size_t)vc_output_bytes(value);
+    enum vc_status status = VC_OK;
+
+    runs->seconds[v] = now() - runs->last;
+    runs->known[v] = *value;
+    runs->known[v].data = NULL;
+    if (runs->is_kept[v] || make_room(ctx, runs, value)) {
+        runs->known[v].data = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
+        VC_TRY_ALLOC(runs->known[v].data);
+        memcpy(runs->known[v].data, value->data, n_bytes);
+        runs->kept_bytes += n_bytes;
+    }
+    runs->last = now();
+out:
+    return status;
+}
+
+/* ---- the first run ---- */
+
+static enum vc_status find_tensors(struct vc_ctx *ctx, struct vc_output_runs *runs)
+{
+    uint32_t n = vc_graph_param_count(runs->graph);
+    enum vc_status status = VC_OK;
+
+    runs->tensor_of = vc_alloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *runs->tensor_of);
+    VC_TRY_ALLOC(runs->tensor_of);
+    for (uint32_t k = 0; k < n; k++) {
+        const struct vc_graph_param *param = vc_graph_param(runs->graph, k);
+
+        runs->tensor_of[k] = VC_NO_TENSOR;
+        if (runs->other == NULL || vc_model_find(runs->model, param->tensor) != VC_NO_TENSOR) {
+            VC_TRY(vc_param_find(ctx, runs->model, param, &runs->tensor_of[k]));
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status find_outputs(struct vc_ctx *ctx, struct vc_output_runs *runs)
+{
+    uint32_t n = vc_graph_output_count(runs->graph);
+    enum vc_status status = VC_OK;
+
+    runs->outputs = vc_alloc_array(ctx, VC_TAG_MISC, n + (size_t)1, sizeof *runs->outputs);
+    VC_TRY_ALLOC(runs->outputs);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t v = vc_graph_output(runs->graph, k);
+
+        const struct vc_graph_value *value = vc_graph_value(runs->graph, v);
+
+        if (value->dtype == VC_DTYPE_F32 && value->kind == VC_VALUE_RESULT && !runs->is_kept[v]) {
+            runs->outputs[runs->n_outputs++] = v;
+            runs->is_kept[v] = true;
+        }
+    }
+    if (runs->n_outputs == 0) {
+        status = vc_fail(ctx, VC_E_ARGUMENT, "the graph has no outputs that are floats, which could be compared");
+    }
+out:
+    return status;
+}
+
+/* The values that the first run hands over: inputs and results that the outputs depend on. */
+static size_t list_wanted(struct vc_output_runs *runs, bool *used, uint32_t *wanted)
+{
+    const struct vc_graph *graph = runs->graph;
+    size_t n = 0;
+
+    for (size_t k = 0; k < runs->n_outputs; k++) {
+        used[runs->outputs[k]] = true;
+    }
+    for (uint32_t k = vc_graph_node_count(graph); k-- > 0;) {
+        const struct vc_graph_node *node = vc_graph_node(graph, k);
+
+        for (unsigned i = 0; i < node->n_outputs; i++) {
+            runs->needed[k] |= node->outputs[i] != VC_NO_VALUE && used[node->outputs[i]];
+        }
+        for (unsigned i = 0; runs->needed[k] && i < node->n_inputs; i++) {
+            if (node->inputs[i] != VC_NO_VALUE) {
+                used[node->inputs[i]] = true;
+            }
+        }
+    }
+    for (uint32_t v = 0; v < vc_graph_value_count(graph); v++) {
+        enum vc_value_kind kind = vc_graph_value(graph, v)->kind;
+
+        if (used[v] && (kind == VC_VALUE_RESULT || kind == VC_VALUE_INPUT)) {
+            wanted[n++] = v;
+            runs->is_kept[v] |= kind == VC_VALUE_INPUT;
+        }
+    }
+    return n;
+}
+
+/* Bytes of a value that is loaded or made in a run. */
+static uint64_t run_bytes_of(const struct vc_output_runs *runs, uint32_t v)
+{
+    const struct vc_graph_value *value = vc_graph_value(runs->graph, v);
+    uint64_t n = 1;
+
+    if (value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
+        return vc_output_bytes(&runs->known[v]);
+    }
+    for (unsigned k = 0; k < value->n_dims; k++) {
+        n *= (uint64_t)value->shape[k].size;
+    }
+    return n * (value->dtype == VC_DTYPE_F32 ? sizeof(float) : sizeof(int64_t));
+}
+
+/* What a run takes at most: values live from their node to the last one that reads them. `left` counts uses down. */
+static uint64_t most_bytes(const struct vc_output_runs *runs, uint32_t *left)
+{
+    uint64_t live = 0;
+    uint64_t most = 0;
+
+    for (uint32_t k = 0; k < vc_graph_node_count(runs->graph); k++) {
+        const struct vc_graph_node *node = vc_graph_node(runs->graph, k);
+
+        for (unsigned i = 0; runs->needed[k] && i < node->n_inputs; i++) {
+            left[node->inputs[i] == VC_NO_VALUE ? 0 : node->inputs[i]] += node->inputs[i] != VC_NO_VALUE;
+        }
+    }
+    for (uint32_t k = 0; k < vc_graph_node_count(runs->graph); k++) {
+        const struct vc_graph_node *node = vc_graph_node(runs->graph, k);
+        uint64_t params = 0;
+
+        for (unsigned i = 0; runs->needed[k] && i < node->n_inputs; i++) {
+            uint32_t v = node->inputs[i];
+
+            params +=
+                v != VC_NO_VALUE && vc_graph_value(runs->graph, v)->node == VC_NO_NODE ? run_bytes_of(runs, v) : 0;
+        }
+        for (unsigned i = 0; runs->needed[k] && i < node->n_outputs; i++) {
+            live += node->outputs[i] != VC_NO_VALUE ? run_bytes_of(runs, node->outputs[i]) : 0;
+        }
+        most = vc_max_u64(most, live + params);
+        for (unsigned i = 0; runs->needed[k] && i < node->n_inputs; i++) {
+            uint32_t v = node->inputs[i];
+
+            if (v != VC_NO_VALUE && --left[v] == 0 && vc_graph_value(runs->graph, v)->node != VC_NO_NODE) {
+                live -= vc_min_u64(live, run_bytes_of(runs, v));
+            }
+        }
+    }
+    return most;
+}
+
+static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *runs)
+{
+    uint32_t n_values = vc_graph_value_count(runs->graph);
+    struct vc_run_feed feed = {.user = runs, .param = first_param, .input = first_input, .take = first_take};
+    bool *used = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *used);
+    uint32_t *wanted = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *wanted);
+    uint32_t *left = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *left);
+    size_t n;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(used == NULL || wanted == NULL || left == NULL ? VC_E_NOMEM : VC_OK);
+    n = list_wanted(runs, used, wanted);
+    runs->last = now();
+    VC_TRY(vc_graph_forward(ctx, runs->graph, VC_PRECISION_F32, &feed, wanted, n));
+    runs->run_bytes = most_bytes(runs, left);
+out:
+    vc_free(ctx, used);
+    vc_free(ctx, wanted);
+    vc_free(ctx, left);
+    return status;
+}
+
+enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *runs)
+{
+    size_t n_values = vc_graph_value_count(runs->graph) + (size_t)1;
+    enum vc_status status;
+
+    runs->needed =
+        vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_node_count(runs->graph) + (size_t)1, sizeof *runs->needed);
+    VC_TRY_ALLOC(runs->needed);
+    runs->known = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->known);
+    VC_TRY_ALLOC(runs->known);
+    runs->seconds = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->seconds);
+    VC_TRY_ALLOC(runs->seconds);
+    runs->is_kept = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *runs->is_kept);
+    VC_TRY_ALLOC(runs->is_kept);
+    VC_TRY(find_tensors(ctx, runs));
+    VC_TRY(find_outputs(ctx, runs));
+    VC_TRY(compute_first(ctx, runs));
+    for (size_t k = 0; k < runs->n_outputs; k++) {
+        const struct vc_run_value *output = &runs->known[runs->outputs[k]];
+
+        for (size_t i = 0; i < output->n; i++) {
+            runs->norm2 += (double)((const float *)output->data)[i] * (double)((const float *)output->data)[i];
+        }
+    }
+out:
+    return status;
+}
+
+static void end_one(struct vc_ctx *ctx, struct vc_output_runs *runs)
+{
+    for (uint32_t v = 0; runs->known != NULL && v < vc_graph_value_count(runs->graph); v++) {
+        vc_free(ctx, runs->known[v].data);
+    }
+    vc_free(ctx, runs->tensor_of);
+    vc_free(ctx, runs->needed);
+    vc_free(ctx, runs->known);
+    vc_free(ctx, runs->seconds);
+    vc_free(ctx, runs->is_kept);
+    vc_free(ctx, runs->outputs);
+}
+
+void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs)
+{
+    for (struct vc_output_runs *part = runs; part != NULL; part = part->next) {
+        end_one(ctx, part);
+    }
+}
