@@ -1,30 +1,47 @@
-/* graph_params.c - see graph_params.h. A tensor is decoded tile by tile, and each element goes to the place that it has
- * in the sliced and transposed parameter, so that beside the parameter there is one tile. */
+/* graph_params.c - see graph_params.h. A tensor is decoded tile by tile, and its elements go to the places that they
+ * have in the sliced and transposed parameter, so that beside the parameter there is one tile. */
 #include "passes/graph_params.h"
 
 #include <string.h>
 
+#include "core/base/checked.h"
 #include "passes/values.h"
 
-/* False: the element is outside of the slice. */
-static bool place_of(const struct vc_place *p, uint64_t element, uint64_t *to)
+/* Elements of a tensor that lie behind each other and go to places `step` apart. */
+struct stretch {
+    uint64_t from, n; /* counted from the first element that is placed */
+    uint64_t to, step;
+};
+
+/* The next stretch of the n elements of a tensor from `first` on, behind the one in *s, which begins with zeros. False:
+ * what is left of them is outside of the slice. */
+static bool next_stretch(const struct vc_place *p, uint64_t first, uint64_t n, struct stretch *s)
 {
-    uint64_t before = element / (p->inner * p->length);
-    uint64_t at = element / p->inner % p->length;
-    uint64_t e;
+    uint64_t all = p->inner * p->length; /* of the tensor, for each index before the sliced axis */
+    uint64_t begin = p->first * p->inner;
+    uint64_t end = begin + p->count * p->inner;
 
-    if (at < p->first || at - p->first >= p->count) {
-        return false;
-    }
-    e = (before * p->count + (at - p->first)) * p->inner + element % p->inner;
-    if (p->rows != 0) {
-        uint64_t matrix = e / (p->rows * p->columns);
-        uint64_t row = e / p->columns % p->rows;
+    for (s->from += s->n; s->from < n; s->from += s->n) {
+        uint64_t at = (first + s->from) % all;
+        uint64_t e;
 
-        e = (matrix * p->columns + e % p->columns) * p->rows + row;
+        s->n = n - s->from;
+        if (at < begin || at >= end) {
+            s->n = vc_min_u64(s->n, at < begin ? begin - at : all - at);
+            continue;
+        }
+        s->n = vc_min_u64(s->n, end - at);
+        e = (first + s->from) / all * p->count * p->inner + at - begin;
+        s->to = e;
+        s->step = 1;
+        if (p->rows != 0) {
+            s->n = vc_min_u64(s->n, p->columns - e % p->columns);
+            s->to = (e / (p->rows * p->columns) * p->columns + e % p->columns) * p->rows + e / p->columns % p->rows;
+            s->step = p->rows;
+        }
+        return true;
     }
-    *to = e;
-    return true;
+    return false;
 }
 
 struct vc_place vc_place_whole(void)
@@ -56,17 +73,20 @@ struct vc_place vc_place_of_param(const struct vc_graph_param *param)
 static void put_tile(const struct vc_place *place, const struct vc_tile *tile, const void *data, bool from_f64,
                      bool to_f64, void *elements)
 {
-    for (size_t i = 0; i < tile->n_elems; i++) {
-        double x = from_f64 ? ((const double *)data)[i] : (double)((const float *)data)[i];
-        uint64_t to;
+    struct stretch s = {0};
 
-        if (!place_of(place, tile->first + i, &to)) {
-            continue;
-        }
-        if (to_f64) {
-            ((double *)elements)[to] = x;
-        } else {
-            ((float *)elements)[to] = (float)x;
+    while (next_stretch(place, tile->first, tile->n_elems, &s)) {
+        const float *floats = (const float *)data + s.from;
+        const double *doubles = (const double *)data + s.from;
+
+        for (uint64_t i = 0; i < s.n; i++) {
+            uint64_t to = s.to + i * s.step;
+
+            if (to_f64) {
+                ((double *)elements)[to] = from_f64 ? doubles[i] : (double)floats[i];
+            } else {
+                ((float *)elements)[to] = from_f64 ? (float)doubles[i] : floats[i];
+            }
         }
     }
 }
@@ -143,6 +163,7 @@ enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *mode
                                  const struct vc_place *place, int64_t *elements)
 {
     const struct vc_tensor *t = &model->tensors[tensor];
+    struct stretch s = {0};
     void *data = NULL;
     enum vc_status status = VC_OK;
 
@@ -153,11 +174,9 @@ enum vc_status vc_place_integers(struct vc_ctx *ctx, const struct vc_model *mode
     data = vc_alloc_array(ctx, VC_TAG_TILES, (size_t)t->size_bytes + 1, 1);
     VC_TRY_ALLOC(data);
     VC_TRY(vc_source_read_any(ctx, model, tensor, VC_FORM_VALUES, 0, data, (size_t)t->size_bytes));
-    for (size_t i = 0; i < (size_t)t->n_elems; i++) {
-        uint64_t to;
-
-        if (place_of(place, i, &to)) {
-            elements[to] = vc_integer_at(t->dtype, data, i);
+    while (next_stretch(place, 0, t->n_elems, &s)) {
+        for (uint64_t i = 0; i < s.n; i++) {
+            elements[s.to + i * s.step] = vc_integer_at(t->dtype, data, (size_t)(s.from + i));
         }
     }
 out:
@@ -191,11 +210,11 @@ enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, c
 
 void vc_place_floats(const struct vc_place *place, const float *values, size_t n, float *elements)
 {
-    uint64_t to;
+    struct stretch s = {0};
 
-    for (size_t i = 0; i < n; i++) {
-        if (place_of(place, i, &to)) {
-            elements[to] = values[i];
+    while (next_stretch(place, 0, n, &s)) {
+        for (uint64_t i = 0; i < s.n; i++) {
+            elements[s.to + i * s.step] = values[s.from + i];
         }
     }
 }
