@@ -445,12 +445,26 @@ static struct vc_args_mapped *find_pad(struct vc_engine *e, uint32_t node)
     for (size_t k = 0; k < n / 2; k++) {
         unsigned axis = n_axes != 0 ? vc_plan_axis(axes[k], args->n_dims) : (unsigned)k;
         int64_t *map = vc_plan_args(e, (size_t)args->out[axis] * sizeof *map);
+        int64_t cut; /* elements that negative numbers take away before others are repeated */
+        int64_t size;
 
         if (map == NULL) {
             return NULL;
         }
+        if (pads[k] == INT64_MIN || pads[k + n / 2] == INT64_MIN) {
+            vc_plan_fail(e, node, "its pads are out of range");
+            return NULL;
+        }
+        cut = *mode != 'c' && pads[k] < 0 ? -pads[k] : 0;
+        size = args->in[axis] - cut + (*mode != 'c' && pads[k + n / 2] < 0 ? pads[k + n / 2] : 0);
+        if (size < 1) {
+            vc_plan_fail(e, node, "nothing is left of dimension %u that could be repeated", axis);
+            return NULL;
+        }
         for (int64_t i = 0; i < args->out[axis]; i++) {
-            map[i] = padded_from(i - pads[k], args->in[axis], mode);
+            int64_t from = padded_from(i - pads[k] - cut, size, mode);
+
+            map[i] = from < 0 ? -1 : from + cut;
         }
         args->map[axis] = map;
     }
