@@ -20,16 +20,19 @@ static void find_needed(struct vc_engine *e)
     for (size_t k = 0; k < e->options.n_kept; k++) {
         e->values[e->options.kept[k]].made = true;
     }
+    vc_plan_want(e);
     for (uint32_t n = g->n_nodes; n-- > 0;) {
         const struct vc_graph_node *node = &g->nodes[n];
         const struct vc_train_op *op = vc_train_op_find(node->op);
 
         for (unsigned k = 0; k < node->n_outputs; k++) {
-            e->needed[n] = e->needed[n] || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].made &&
-                                            !e->values[node->outputs[k]].known);
+            const struct vc_plan_value *y = vc_plan_out(e, n, k);
+
+            e->needed[n] = e->needed[n] || (y != NULL && y->made && !y->known && !y->given);
         }
         for (unsigned k = 0; e->needed[n] && k < node->n_inputs; k++) {
-            bool read = op == NULL || vc_plan_makes_integers(e, n) || (op->data_inputs >> (k < 31 ? k : 31) & 1) != 0;
+            bool read = op == NULL || vc_plan_makes_integers(e, n) || vc_plan_asks_definition(e, n) ||
+                        (op->data_inputs >> (k < 31 ? k : 31) & 1) != 0;
 
             read = read && (k != 1 || !vc_plan_is_swish(e, n));
             if (read && node->inputs[k] != VC_NO_VALUE) {
@@ -163,7 +166,10 @@ static void hold_values(struct vc_engine *e)
     const struct vc_graph *g = e->graph;
 
     for (uint32_t v = 0; v < g->n_values; v++) {
-        e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known;
+        e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known || e->values[v].given;
+    }
+    for (uint32_t v = 0; e->options.answers != NULL && v < g->n_values; v++) {
+        e->values[e->values[v].root].held |= e->options.answers->wanted[v];
     }
     for (uint32_t k = 0; k < vc_plan_outputs(e); k++) {
         e->values[e->values[g->outputs[k]].root].held = true;
@@ -198,7 +204,7 @@ static enum vc_status make_inputs(struct vc_engine *e)
     VC_TRY_ALLOC(e->inputs);
     e->input_refs = vc_calloc_array(e->ctx, VC_TAG_MISC, 2 * (g->n_inputs + (size_t)1), sizeof *e->input_refs);
     VC_TRY_ALLOC(e->input_refs);
-    e->n_inputs = g->n_inputs;
+    e->n_inputs = e->options.answers != NULL ? 0 : g->n_inputs;
     for (size_t k = 0; k < e->n_inputs; k++) {
         struct vc_plan_value *x = &e->values[g->inputs[k]];
 
@@ -267,9 +273,21 @@ static void check_nodes(struct vc_engine *e)
     }
 }
 
+/* The instructions of a node that has loops, which may not be able to do it as it is. */
+static void add_node(struct vc_engine *e, uint32_t node, const struct vc_train_op *op)
+{
+    size_t n_problems = e->n_problems;
+
+    op->forward(e, node);
+    if (e->options.answers != NULL && e->n_problems != n_problems) {
+        e->options.answers->defined[node] = true;
+    }
+}
+
 static void add_forward(struct vc_engine *e)
 {
     vc_plan_round_inputs(e);
+    vc_plan_take_inputs(e);
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
         const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
         int64_t macs = e->needed[n] ? vc_dim_value(&e->graph->dims, e->graph->nodes[n].macs) : 0;
@@ -279,7 +297,7 @@ static void add_forward(struct vc_engine *e)
         if (e->needed[n] && e->status == VC_OK && vc_plan_is_defined(e, n)) {
             vc_plan_define(e, n);
         } else if (e->needed[n] && op != NULL && !op->view && e->status == VC_OK) {
-            op->forward(e, n);
+            add_node(e, n, op);
             vc_plan_round_results(e, n);
         } else if (e->needed[n] && op != NULL && op->view) {
             struct vc_plan_value *root = &e->values[vc_plan_out(e, n, 0)->root];
@@ -288,7 +306,11 @@ static void add_forward(struct vc_engine *e)
                 root->data = vc_plan_data(e, n, 0);
             }
         }
+        if (e->needed[n]) {
+            vc_plan_take_results(e, n);
+        }
     }
+    vc_plan_take_rest(e);
     e->n_forward = e->n;
 }
 
@@ -364,7 +386,7 @@ static enum vc_status make_program(struct vc_engine *e)
 {
     enum vc_status status = VC_OK;
 
-    VC_TRY(check_sizes(e));
+    VC_TRY(e->options.answers == NULL ? check_sizes(e) : VC_OK);
     vc_plan_find_known(e);
     find_needed(e);
     for (uint32_t v = 0; v < e->graph->n_values; v++) {
@@ -379,6 +401,7 @@ static enum vc_status make_program(struct vc_engine *e)
     vc_plan_find_kept(e);
     VC_TRY(load_constants(e));
     VC_TRY(make_inputs(e));
+    vc_plan_give(e);
     add_forward(e);
     VC_TRY(e->status);
     if (e->n_problems == 0) {
@@ -446,6 +469,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_graph *graph, str
     e->graph = graph;
     e->weights = weights;
     e->options = *options;
+    e->given = options->answers != NULL ? options->answers->given : NULL;
     vc_ctx_fork(ctx, &e->define_ctx);
     atomic_flag_clear(&e->fault.lock);
     VC_TRY(allocate(e));

@@ -24,6 +24,22 @@
 #include "kernels/train_device.h"
 
 struct vc_engine;
+struct vc_run_value;
+
+/* A program that begins at values which the caller has and computes the wanted ones, forward only, on the processor. It
+ * stops where a parameter comes in and where a value that is asked for is there, and calls these on the thread that
+ * called it. answers/answers.h is what others call. */
+struct vc_engine_answers {
+    const struct vc_run_value *given; /* by value of the graph: known where it has data; shapes are not read */
+    const bool *wanted;               /* by value */
+    bool every; /* take gets every result that the program makes, not views and what is known without inputs */
+    /* By node: it runs its definition of graph/, though its operator has loops. vc_engine_make sets it where these
+     * cannot do what the node asks for, and fails; the next one finds it. */
+    bool *defined;
+    void *user;
+    enum vc_status (*param)(void *user, uint32_t param, void *elements);
+    enum vc_status (*take)(void *user, uint32_t value, const struct vc_run_value *elements);
+};
 
 struct vc_engine_options {
     bool train;       /* there will be backward passes; false: values are kept no longer than the forward pass needs */
@@ -46,6 +62,9 @@ struct vc_engine_options {
      * computes with, are rounded (plan_round.c); VC_UNARY_COPY: they are not. */
     enum vc_unary rounding;
     bool plan_only; /* it can be asked for its figures and nothing else: there are no threads */
+    /* In place of outputs and inputs, of which there are none; the caller's, for as long as the engine lives. NULL: a
+     * program of the outputs. */
+    const struct vc_engine_answers *answers;
 };
 
 /* A value as the loss sees it. */
@@ -93,6 +112,11 @@ bool vc_engine_has_grad(const struct vc_engine *engine, size_t k);
 /* memory: vc_engine_bytes or more, aligned to VC_POOL_ALIGN, the caller's. It holds nothing between passes, so engines
  * that take turns may share it. */
 void vc_engine_attach(struct vc_engine *engine, void *memory);
+
+/* With options.answers: the same values with other elements, before memory is attached. */
+void vc_engine_give(struct vc_engine *engine, const struct vc_run_value *given);
+/* Bytes of constants, which the engine takes when it is made. */
+uint64_t vc_engine_constant_bytes(const struct vc_engine *engine);
 
 /* With options.device: the arena is in its memory, and `staging`, of vc_engine_host_bytes, in the host's. Beside the
  * arena the engine takes vc_engine_own_bytes of the device for itself, at the first call. */

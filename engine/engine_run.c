@@ -1,5 +1,6 @@
 /* engine_run.c - see engine.h: memory, access, passes. */
 #include "engine/train_program.h"
+#include "graph/ops/run.h"
 
 const char *vc_engine_problem(const struct vc_engine *engine, size_t k)
 {
@@ -14,6 +15,16 @@ uint64_t vc_engine_bytes(const struct vc_engine *engine)
 uint64_t vc_engine_least_bytes(const struct vc_engine *engine)
 {
     return engine->plan.live_bytes;
+}
+
+uint64_t vc_engine_constant_bytes(const struct vc_engine *engine)
+{
+    return engine->constant_bytes;
+}
+
+void vc_engine_give(struct vc_engine *engine, const struct vc_run_value *given)
+{
+    engine->given = given;
 }
 
 uint64_t vc_engine_naive_bytes(const struct vc_engine *engine)
@@ -48,6 +59,8 @@ static void *resolve(const struct vc_engine *e, struct vc_ref ref, char *memory)
         return (char *)e->weights->items[ref.index].grad + ref.offset;
     case VC_REF_CONSTANT:
         return (char *)e->constants + ref.offset;
+    case VC_REF_GIVEN:
+        return (char *)e->given[ref.index].data + ref.offset;
     default:
         return NULL;
     }
@@ -109,6 +122,17 @@ static size_t end_of_single(const struct pass *pass, size_t k)
     return end > k ? end : k + 1;
 }
 
+/* A program without gradients leaves out what is still to come once its call was cancelled. */
+static void run_block(const struct pass *pass, size_t k, unsigned worker, size_t block)
+{
+    struct vc_engine *e = pass->e;
+    const struct vc_instruction *in = &e->instructions[k];
+
+    if (e->options.answers == NULL || atomic_load_explicit(&e->ctx->shared->cancelled, memory_order_relaxed) == 0) {
+        in->run(&in->call, &e->pass, worker, block);
+    }
+}
+
 /* Blocks are taken, not given: which worker runs one does not matter to what it computes. Instructions of one block
  * that follow each other are run by the worker that takes the first one, so that no meeting is between them. */
 static void run_pass(void *user, unsigned worker)
@@ -126,9 +150,9 @@ static void run_pass(void *user, unsigned worker)
             if (block >= in->n_blocks) {
                 break;
             }
-            in->run(&in->call, &e->pass, worker, block);
+            run_block(pass, k, worker, block);
             for (size_t next = k + 1; next < end; next++) {
-                e->instructions[next].run(&e->instructions[next].call, &e->pass, worker, 0);
+                run_block(pass, next, worker, 0);
             }
         }
         if (!pass->alone) {
@@ -137,7 +161,7 @@ static void run_pass(void *user, unsigned worker)
     }
 }
 
-static enum vc_status run(struct vc_engine *e, size_t first, size_t end)
+enum vc_status vc_engine_run_range(struct vc_engine *e, size_t first, size_t end)
 {
     struct pass pass = {e, first, end, false};
     enum vc_status status = vc_check_cancelled(e->ctx);
@@ -152,12 +176,12 @@ static enum vc_status run(struct vc_engine *e, size_t first, size_t end)
         } else {
             vc_crew_run(e->crew, run_pass, &pass);
         }
+        status = e->options.answers != NULL ? vc_check_cancelled(e->ctx) : VC_OK;
     }
     return status;
 }
 
-/* What the data were found to be while instructions ran. */
-static enum vc_status check_data(struct vc_engine *e)
+enum vc_status vc_engine_check_data(struct vc_engine *e)
 {
     const struct vc_engine_fault *fault = &e->fault;
 
@@ -183,11 +207,13 @@ enum vc_status vc_engine_forward(struct vc_engine *e, const struct vc_engine_pas
     e->fault.set = false;
     e->define_status = VC_OK;
     vc_clear_error(&e->define_ctx);
-    status = e->options.device != NULL ? vc_check_cancelled(e->ctx) : run(e, 0, e->n_forward);
+    status = e->options.device != NULL    ? vc_check_cancelled(e->ctx)
+             : e->options.answers != NULL ? vc_engine_run_stops(e, e->n_forward)
+                                          : vc_engine_run_range(e, 0, e->n_forward);
     if (e->options.device != NULL && status == VC_OK) {
         status = vc_engine_forward_device(e);
     }
-    return status != VC_OK ? status : check_data(e);
+    return status != VC_OK ? status : vc_engine_check_data(e);
 }
 
 enum vc_status vc_engine_backward(struct vc_engine *e)
@@ -195,7 +221,7 @@ enum vc_status vc_engine_backward(struct vc_engine *e)
     enum vc_status status = VC_OK;
 
     if (e->options.device == NULL) {
-        return run(e, e->n_forward, e->n);
+        return vc_engine_run_range(e, e->n_forward, e->n);
     }
     VC_TRY(vc_check_cancelled(e->ctx));
     VC_TRY(vc_engine_backward_device(e));

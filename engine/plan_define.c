@@ -90,7 +90,7 @@ bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node)
             return false;
         }
     }
-    return op == NULL || vc_plan_makes_integers(e, node);
+    return op == NULL || vc_plan_makes_integers(e, node) || vc_plan_asks_definition(e, node);
 }
 
 void vc_plan_define(struct vc_engine *e, uint32_t node)

@@ -247,6 +247,9 @@ static bool read_elsewhere(const struct vc_engine *e, uint32_t v, uint32_t node)
             return true;
         }
     }
+    if (e->options.answers != NULL && e->options.answers->wanted[v]) {
+        return true;
+    }
     for (uint32_t n = g->values[v].node + 1; n < g->n_nodes; n++) {
         for (unsigned k = 0; n != node && k < g->nodes[n].n_inputs; k++) {
             if (g->nodes[n].inputs[k] == v) {

@@ -241,12 +241,14 @@ static int64_t param_steps(const struct vc_graph_param *param, int64_t *step)
     return base;
 }
 
-/* The parameter that input k is; NULL: it is none, or one of integers. */
+/* The parameter that input k is; NULL: it is none, or one of integers, or comes in as the graph uses it. */
 static const struct vc_graph_param *param_of(const struct vc_engine *e, uint32_t node, unsigned k)
 {
     const struct vc_graph_value *value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
 
-    return value->kind == VC_VALUE_PARAMETER && value->dtype == VC_DTYPE_F32 ? &e->graph->params[value->param] : NULL;
+    return e->options.answers == NULL && value->kind == VC_VALUE_PARAMETER && value->dtype == VC_DTYPE_F32
+               ? &e->graph->params[value->param]
+               : NULL;
 }
 
 bool vc_plan_tensor_steps(const struct vc_engine *e, uint32_t node, unsigned k, int64_t *step, int64_t *base)
@@ -311,6 +313,9 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
     value = &e->graph->values[vc_plan_node(e, node)->inputs[k]];
     if (value->kind != VC_VALUE_PARAMETER || x->data.kind != VC_REF_NONE) {
         return e->values[x->root].data;
+    }
+    if (e->options.answers != NULL) {
+        return vc_plan_param(e, node, vc_plan_node(e, node)->inputs[k]);
     }
     param = &e->graph->params[value->param];
     whole = vc_plan_working(e, node, e->weights->of_param[value->param]);

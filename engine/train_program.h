@@ -21,16 +21,19 @@
 
 #define VC_REFS VC_LOOP_PTRS
 
-enum vc_ref_kind { VC_REF_NONE = 0, VC_REF_ARENA, VC_REF_WEIGHT, VC_REF_GRAD, VC_REF_CONSTANT };
+enum vc_ref_kind { VC_REF_NONE = 0, VC_REF_ARENA, VC_REF_WEIGHT, VC_REF_GRAD, VC_REF_CONSTANT, VC_REF_GIVEN };
 
 struct vc_ref {
     enum vc_ref_kind kind;
-    uint32_t index;  /* of the buffer or the weight */
+    uint32_t index;  /* of the buffer, the weight or the value that is given */
     uint64_t offset; /* bytes */
 };
 
+/* Where a program with options.answers stops: the value that comes in or goes out. */
+enum vc_stop { VC_STOP_NONE = 0, VC_STOP_PARAM, VC_STOP_TAKE };
+
 struct vc_instruction {
-    vc_train_loop run;
+    vc_train_loop run; /* NULL: it stops there, and args are a struct vc_plan_stop */
     int loop; /* enum vc_train_loop_id; -1: a definition of graph/, whose last n_written refs are what it makes */
     uint32_t node;
     size_t n_blocks;
@@ -44,12 +47,23 @@ struct vc_instruction {
     uint64_t staged[VC_REFS]; /* of a definition: where in the staging memory its copies are */
 };
 
+struct vc_plan_stop {
+    enum vc_stop kind;
+    uint32_t value;
+    unsigned n_dims;
+    int64_t shape[VC_GRAPH_MAX_DIMS];
+    uint64_t n;
+    bool real;
+};
+
 /* A value of the graph while the program is made. */
 struct vc_plan_value {
     bool made;     /* shape and data hold */
     bool known;    /* it follows from sizes and constants: a constant of the program */
     bool real;     /* floats; else int64_t */
     bool trained;  /* its gradient is needed */
+    bool given;    /* the caller has it (options.answers) */
+    bool taken;    /* an instruction hands it over */
     uint32_t root; /* the value whose elements it shows with another shape; itself */
     unsigned n_dims;
     int64_t shape[VC_GRAPH_MAX_DIMS];
@@ -91,6 +105,7 @@ struct vc_engine {
     uint64_t macs, macs_again; /* of the forward pass; of what is computed again */
     void *constants;           /* elements of the graph's constants */
     uint64_t constant_bytes;
+    const struct vc_run_value *given; /* with options.answers */
     size_t n_inputs, n_outputs;
     struct vc_engine_value *inputs, *outputs;
     struct vc_ref *input_refs, *output_refs; /* data and gradient of each */
@@ -145,6 +160,9 @@ void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...) V
 /* Outputs of the graph that are computed. */
 static inline uint32_t vc_plan_outputs(const struct vc_engine *e)
 {
+    if (e->options.answers != NULL) {
+        return 0;
+    }
     return e->options.n_outputs != 0 ? VC_AT_MOST(e->options.n_outputs, e->graph->n_outputs) : e->graph->n_outputs;
 }
 
@@ -223,6 +241,30 @@ void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop
 /* The same with a loop that is none of the tables, and writes to the last n_written refs; one block. */
 void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
                       const struct vc_ref *refs, unsigned n_refs, unsigned n_written);
+
+/* ---- values from outside and back (plan_answers.c); without options.answers nothing is added ---- */
+
+/* The node runs its definition: options.answers->defined. */
+static inline bool vc_plan_asks_definition(const struct vc_engine *e, uint32_t node)
+{
+    return e->options.answers != NULL && e->options.answers->defined[node];
+}
+
+/* Sets which values are wanted, and which the caller has. */
+void vc_plan_want(struct vc_engine *e);
+void vc_plan_give(struct vc_engine *e);
+/* The elements of a parameter, which come in before the next instruction. */
+struct vc_ref vc_plan_param(struct vc_engine *e, uint32_t node, uint32_t value);
+/* Behind the instructions of a node: its results that go out. */
+void vc_plan_take_results(struct vc_engine *e, uint32_t node);
+/* At the beginning and at the end: what is wanted and is no result. */
+void vc_plan_take_inputs(struct vc_engine *e);
+void vc_plan_take_rest(struct vc_engine *e);
+/* Runs instructions up to `end`, and stops where they say so. */
+enum vc_status vc_engine_run_stops(struct vc_engine *e, size_t end);
+enum vc_status vc_engine_run_range(struct vc_engine *e, size_t first, size_t end);
+/* What the data were found to be while instructions ran. */
+enum vc_status vc_engine_check_data(struct vc_engine *e);
 
 /* The step of instruction k: the loss comes between forward and backward. */
 static inline uint64_t vc_plan_step(const struct vc_engine *e, size_t k)

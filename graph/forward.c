@@ -269,7 +269,6 @@ static enum vc_status read_inputs(struct forward *f)
 
         if (f->uses[v] != 0 || f->wanted[v]) {
             VC_TRY(fill_option(f, v));
-            VC_TRY(take_if_wanted(f, v));
         }
     }
 out:
@@ -297,10 +296,63 @@ static void mark(struct forward *f)
     }
 }
 
+static enum vc_status begin(struct forward *f, const uint32_t *wanted, size_t n_wanted)
+{
+    size_t n = f->graph->n_values + (size_t)1;
+    enum vc_status status = VC_OK;
+
+    f->values = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->values);
+    VC_TRY_ALLOC(f->values);
+    f->uses = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->uses);
+    VC_TRY_ALLOC(f->uses);
+    f->needed = vc_calloc_array(f->ctx, VC_TAG_MISC, f->graph->n_nodes + (size_t)1, sizeof *f->needed);
+    VC_TRY_ALLOC(f->needed);
+    f->wanted = vc_calloc_array(f->ctx, VC_TAG_MISC, n, sizeof *f->wanted);
+    VC_TRY_ALLOC(f->wanted);
+    for (size_t k = 0; k < n_wanted; k++) {
+        f->wanted[wanted[k]] = true;
+    }
+    mark(f);
+    VC_TRY(read_inputs(f));
+    VC_TRY(f->given == NULL ? vc_graph_check_sizes(f->ctx, f->graph, wanted, n_wanted) : VC_OK);
+out:
+    return status;
+}
+
+static void end(struct forward *f)
+{
+    for (uint32_t v = 0; f->values != NULL && v < f->graph->n_values; v++) {
+        vc_free(f->ctx, f->values[v].data);
+    }
+    vc_free(f->ctx, f->values);
+    vc_free(f->ctx, f->uses);
+    vc_free(f->ctx, f->needed);
+    vc_free(f->ctx, f->wanted);
+}
+
 enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
                                 const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted)
 {
     return vc_graph_forward_from(ctx, graph, precision, feed, NULL, wanted, n_wanted);
+}
+
+enum vc_status vc_graph_read_inputs(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
+                                    const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted,
+                                    struct vc_run_value *values)
+{
+    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .feed = feed};
+    enum vc_status status = begin(&f, wanted, n_wanted);
+
+    for (uint32_t k = 0; f.values != NULL && k < graph->n_inputs; k++) {
+        uint32_t v = graph->inputs[k];
+
+        if (f.values[v].data != NULL) {
+            values[v] = f.values[v];
+            f.values[v].data = NULL;
+        }
+    }
+    end(&f);
+    return status;
 }
 
 enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
@@ -310,20 +362,10 @@ enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph,
     struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .feed = feed, .given = given};
     enum vc_status status = VC_OK;
 
-    f.values = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *f.values);
-    VC_TRY_ALLOC(f.values);
-    f.uses = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *f.uses);
-    VC_TRY_ALLOC(f.uses);
-    f.needed = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_nodes + (size_t)1, sizeof *f.needed);
-    VC_TRY_ALLOC(f.needed);
-    f.wanted = vc_calloc_array(ctx, VC_TAG_MISC, graph->n_values + (size_t)1, sizeof *f.wanted);
-    VC_TRY_ALLOC(f.wanted);
-    for (size_t k = 0; k < n_wanted; k++) {
-        f.wanted[wanted[k]] = true;
+    VC_TRY(begin(&f, wanted, n_wanted));
+    for (uint32_t k = 0; k < graph->n_inputs; k++) {
+        VC_TRY(take_if_wanted(&f, graph->inputs[k]));
     }
-    mark(&f);
-    VC_TRY(read_inputs(&f));
-    VC_TRY(given == NULL ? vc_graph_check_sizes(ctx, graph, wanted, n_wanted) : VC_OK);
     for (uint32_t k = 0; k < graph->n_nodes; k++) {
         if (f.needed[k]) {
             VC_TRY(vc_check_cancelled(ctx));
@@ -334,12 +376,6 @@ enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph,
         VC_TRY(take_if_wanted(&f, v));
     }
 out:
-    for (uint32_t v = 0; f.values != NULL && v < graph->n_values; v++) {
-        vc_free(ctx, f.values[v].data);
-    }
-    vc_free(ctx, f.values);
-    vc_free(ctx, f.uses);
-    vc_free(ctx, f.needed);
-    vc_free(ctx, f.wanted);
+    end(&f);
     return status;
 }

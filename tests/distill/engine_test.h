@@ -7,6 +7,9 @@
 #include "core/model/memory_model.h"
 #include "engine/engine.h"
 #include "graph/builder/builder.h"
+#include "graph/forward.h"
+#include "kernels/kernels.h"
+#include "passes/graph_params.h"
 #include "support.h"
 
 struct net {
@@ -178,6 +181,83 @@ static inline struct net net_begin(const char *body, enum vc_graph_precision pre
     net_engine(&net, options);
     net_numbers(&net);
     return net;
+}
+
+/* ---- the plain loops of graph/, which define what the engine computes ---- */
+
+struct net_plain {
+    const struct net *net;
+    double *out;
+    size_t n;
+};
+
+static inline enum vc_status net_plain_param(struct vc_ctx *c, void *user, const struct vc_graph_param *param,
+                                             void *elements)
+{
+    const struct net *net = ((struct net_plain *)user)->net;
+    const struct vc_weight *item = vc_weights_find(net->weights, param->tensor);
+    bool f64 = net->weights->precision == VC_GRAPH_F64;
+    const struct vc_memory_tensor tensor = {item->name, f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, item->n_dims, item->shape,
+                                            item->data};
+    struct vc_place place = vc_place_of_param(param);
+    struct vc_model *model = NULL;
+
+    assert_non_null(vc_kernels_get(c));
+    assert_int_equal(vc_memory_model_create(c, &tensor, 1, &model), VC_OK);
+    assert_int_equal(vc_place_values(c, model, 0, &place, f64, elements), VC_OK);
+    vc_model_close(model);
+    return VC_OK;
+}
+
+static inline enum vc_status net_plain_input(struct vc_ctx *c, void *user, uint32_t k, struct vc_run_value *value)
+{
+    const struct net *net = ((struct net_plain *)user)->net;
+    const struct vc_engine_value *in = vc_engine_input(net->engine, k);
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < k; i++) {
+        at += (size_t)vc_engine_input(net->engine, i)->n;
+    }
+    *value = (struct vc_run_value){.n_dims = in->n_dims, .n = (size_t)in->n, .is_real = !in->integers};
+    memcpy(value->shape, in->shape, sizeof value->shape);
+    value->data = vc_alloc_array(c, VC_TAG_TILES, value->n + 1, 8);
+    for (size_t i = 0; i < value->n; i++) {
+        if (in->integers) {
+            ((int64_t *)value->data)[i] = (int64_t)net->inputs[at + i];
+        } else {
+            net_put(net->weights, value->data, i, net->inputs[at + i]);
+        }
+    }
+    return VC_OK;
+}
+
+static inline enum vc_status net_plain_take(struct vc_ctx *c, void *user, uint32_t v, const struct vc_run_value *value)
+{
+    struct net_plain *plain = user;
+
+    (void)c;
+    (void)v;
+    for (size_t i = 0; i < value->n; i++) {
+        plain->out[plain->n++] = net_get(plain->net->weights, value->data, i);
+    }
+    return VC_OK;
+}
+
+/* What they make of the same numbers: all outputs, one after the other. The context keeps its kernels. */
+static inline void net_plain(const struct net *net, double *out)
+{
+    struct net_plain plain = {.net = net, .out = out};
+    const struct vc_run_feed feed = {
+        .user = &plain, .param = net_plain_param, .input = net_plain_input, .take = net_plain_take};
+
+    for (uint32_t k = 0; k < net->graph->n_outputs; k++) { /* in their order */
+        if (vc_graph_forward(net->ctx, net->graph,
+                             net->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32, &feed,
+                             &net->graph->outputs[k], 1) != VC_OK) {
+            fail_msg("%s", vc_ctx_message(net->ctx));
+        }
+    }
+    assert_int_equal(plain.n, net->n_outputs);
 }
 
 /* What the engine gives back, with everything else but the context. */

@@ -75,80 +75,6 @@ static void check_gradients(const char *body, const struct vc_engine_options *op
 
 /* ---- the forward pass against the definition ---- */
 
-struct wanted {
-    const struct net *net;
-    double *out;
-    size_t n;
-};
-
-static enum vc_status take(void *user, const struct vc_graph_array *array)
-{
-    struct wanted *w = user;
-
-    for (size_t i = 0; i < array->n_elems; i++) {
-        w->out[w->n++] =
-            array->dtype == VC_DTYPE_F64 ? ((const double *)array->data)[i] : (double)((const float *)array->data)[i];
-    }
-    return VC_OK;
-}
-
-/* What vc_graph_run makes of the same numbers. */
-static void run_reference(struct net *net, double *out)
-{
-    struct vc_memory_tensor tensors[8];
-    struct vc_graph_array arrays[8];
-    struct vc_graph_run_options options;
-    struct wanted wanted = {.net = net, .out = out};
-    struct vc_model *model = NULL;
-    uint64_t shapes[8][VC_GRAPH_MAX_DIMS];
-    void *data[8] = {NULL};
-    size_t n = 0;
-    bool f64 = net->weights->precision == VC_GRAPH_F64;
-
-    for (size_t k = 0; k < net->weights->n; k++) {
-        struct vc_weight *w = &net->weights->items[k];
-
-        tensors[k] =
-            (struct vc_memory_tensor){w->name, f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, w->n_dims, w->shape, w->data};
-    }
-    assert_int_equal(vc_memory_model_create(net->ctx, tensors, net->weights->n, &model), VC_OK);
-    for (size_t k = 0; k < vc_engine_input_count(net->engine); k++) {
-        const struct vc_engine_value *in = vc_engine_input(net->engine, k);
-
-        data[k] = calloc(in->n, 8);
-        for (size_t i = 0; i < in->n; i++, n++) {
-            if (in->integers) {
-                ((int64_t *)data[k])[i] = (int64_t)net->inputs[n];
-            } else {
-                net_put(net->weights, data[k], i, net->inputs[n]);
-            }
-        }
-        for (unsigned d = 0; d < in->n_dims; d++) {
-            shapes[k][d] = (uint64_t)in->shape[d];
-        }
-        arrays[k] = (struct vc_graph_array){.name = vc_graph_value(net->graph, in->value)->name,
-                                            .dtype = in->integers ? VC_DTYPE_I64
-                                                     : f64        ? VC_DTYPE_F64
-                                                                  : VC_DTYPE_F32,
-                                            .n_dims = in->n_dims,
-                                            .shape = shapes[k],
-                                            .n_elems = in->n,
-                                            .data = data[k]};
-    }
-    vc_graph_run_defaults(&options);
-    options.precision = f64 ? VC_GRAPH_F64 : VC_GRAPH_F32;
-    options.take = take;
-    options.user = &wanted;
-    if (vc_graph_run(net->ctx, net->graph, model, arrays, vc_engine_input_count(net->engine), &options) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(net->ctx));
-    }
-    assert_int_equal(wanted.n, net->n_outputs);
-    for (size_t k = 0; k < 8; k++) {
-        free(data[k]);
-    }
-    vc_model_close(model);
-}
-
 static void check_forward(const char *body, enum vc_graph_precision precision, bool train)
 {
     struct vc_engine_options options = {.train = train, .threads = 2, .frozen_norm = true};
@@ -158,7 +84,7 @@ static void check_forward(const char *body, enum vc_graph_precision precision, b
     double bound = precision == VC_GRAPH_F64 ? 1e-13 : 1e-5;
     size_t n = 0;
 
-    run_reference(&net, should);
+    net_plain(&net, should);
     net_forward(&net, &pass);
     for (size_t k = 0; k < vc_engine_output_count(net.engine); k++) {
         const struct vc_engine_value *out = vc_engine_output(net.engine, k);
@@ -174,7 +100,7 @@ static void check_forward(const char *body, enum vc_graph_precision precision, b
     }
     free(should);
     net_drop(&net);
-    vc_ctx_free(net.ctx); /* it ran a graph, and keeps its kernels */
+    vc_ctx_free(net.ctx); /* it has read parameters, and keeps its kernels */
 }
 
 /* ---- the cases ---- */

@@ -1,0 +1,191 @@
+/* answers.c - see answers.h. */
+#include "engine/answers/answers.h"
+
+#include "core/base/checked.h"
+#include "engine/engine.h"
+
+struct vc_answers {
+    struct vc_ctx *ctx;
+    const struct vc_graph *graph;
+    struct vc_engine_answers asks;
+    const struct vc_run_feed *feed; /* of the run that goes on */
+    bool *wanted;                   /* values */
+    bool *defined;                  /* nodes: see struct vc_engine_answers */
+    struct vc_weights *weights;     /* names and sizes; the program has its parameters from the feed */
+    struct vc_engine *engine;
+    void *memory; /* of values, from the first run on */
+};
+
+/* vc_engine_answers.param */
+static enum vc_status bring_param(void *user, uint32_t param, void *elements)
+{
+    const struct vc_answers *a = user;
+
+    return a->feed->param(a->ctx, a->feed->user, vc_graph_param(a->graph, param), elements);
+}
+
+/* vc_engine_answers.take */
+static enum vc_status take(void *user, uint32_t value, const struct vc_run_value *elements)
+{
+    const struct vc_answers *a = user;
+
+    return a->feed->take(a->ctx, a->feed->user, value, elements);
+}
+
+/* Everything but too little memory is left to the plain loops, which know better what to say. */
+static enum vc_status refuse(struct vc_ctx *ctx, enum vc_status status)
+{
+    if (status == VC_OK || status == VC_E_NOMEM || status == VC_E_CANCELLED) {
+        return status;
+    }
+    vc_clear_error(ctx);
+    return VC_E_UNSUPPORTED;
+}
+
+/* Nodes whose loops cannot do what they ask for are found one after the other. */
+static enum vc_status make_engine(struct vc_answers *a, const struct vc_engine_options *options)
+{
+    uint32_t n_nodes = vc_graph_node_count(a->graph);
+    uint32_t known = 0;
+    uint32_t n = 0;
+    enum vc_status status;
+
+    do {
+        vc_engine_free(a->engine);
+        a->engine = NULL;
+        status = vc_engine_make(a->ctx, a->graph, a->weights, options, &a->engine);
+        known = n;
+        n = 0;
+        for (uint32_t k = 0; k < n_nodes; k++) {
+            n += a->defined[k];
+        }
+    } while (status == VC_E_UNSUPPORTED && n > known);
+    return status;
+}
+
+enum vc_status vc_answers_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_answers_options *options,
+                               struct vc_answers **out)
+{
+    struct vc_answers *a = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *a);
+    struct vc_engine_options engine = {.threads = options->threads};
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(a);
+    a->ctx = ctx;
+    a->graph = graph;
+    a->wanted = vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_value_count(graph) + (size_t)1, sizeof *a->wanted);
+    VC_TRY_ALLOC(a->wanted);
+    a->defined = vc_calloc_array(ctx, VC_TAG_MISC, vc_graph_node_count(graph) + (size_t)1, sizeof *a->defined);
+    VC_TRY_ALLOC(a->defined);
+    for (size_t k = 0; k < options->n_wanted; k++) {
+        a->wanted[options->wanted[k]] = true;
+    }
+    a->asks = (struct vc_engine_answers){.given = options->given,
+                                         .wanted = a->wanted,
+                                         .every = options->every,
+                                         .defined = a->defined,
+                                         .user = a,
+                                         .param = bring_param,
+                                         .take = take};
+    engine.answers = &a->asks;
+    VC_TRY(vc_weights_make(ctx, graph, VC_GRAPH_F32, false, NULL, &a->weights));
+    status = refuse(ctx, make_engine(a, &engine));
+out:
+    if (status == VC_OK) {
+        *out = a;
+    } else {
+        vc_answers_free(a);
+    }
+    return status;
+}
+
+void vc_answers_free(struct vc_answers *a)
+{
+    if (a == NULL) {
+        return;
+    }
+    vc_engine_free(a->engine);
+    vc_weights_free(a->weights);
+    vc_free(a->ctx, a->memory);
+    vc_free(a->ctx, a->wanted);
+    vc_free(a->ctx, a->defined);
+    vc_free(a->ctx, a);
+}
+
+uint64_t vc_answers_bytes(const struct vc_answers *a)
+{
+    return vc_engine_bytes(a->engine) + vc_engine_constant_bytes(a->engine);
+}
+
+enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_feed *feed, const struct vc_run_value *given)
+{
+    const struct vc_engine_pass pass = {.norm_share = -1};
+    enum vc_status status = VC_OK;
+
+    if (a->memory == NULL) {
+        a->memory = vc_alloc(a->ctx, VC_TAG_TILES, (size_t)vc_engine_bytes(a->engine) + 1);
+        VC_TRY_ALLOC(a->memory);
+    }
+    a->feed = feed;
+    vc_engine_give(a->engine, given != NULL ? given : a->asks.given);
+    vc_engine_attach(a->engine, a->memory);
+    status = vc_engine_forward(a->engine, &pass);
+out:
+    return status;
+}
+
+/* ---- a run and no more ---- */
+
+/* The limit has room for the values of a run. */
+static bool fits(struct vc_ctx *ctx, const struct vc_answers *a)
+{
+    uint64_t limit = vc_ctx_max_memory(ctx);
+
+    return vc_engine_bytes(a->engine) <= limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool));
+}
+
+/* A program that fits: of one thread, each of which has workspace, if it has to be. */
+static enum vc_status make_fitting(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_answers_options options,
+                                   struct vc_answers **out)
+{
+    enum vc_status status = vc_answers_make(ctx, graph, &options, out);
+
+    if (status == VC_OK && !fits(ctx, *out) && options.threads != 1) {
+        vc_answers_free(*out);
+        options.threads = 1;
+        status = vc_answers_make(ctx, graph, &options, out);
+    }
+    if (status == VC_OK && !fits(ctx, *out)) {
+        vc_answers_free(*out);
+        *out = NULL;
+        status = VC_E_UNSUPPORTED;
+    }
+    return status;
+}
+
+enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_feed *feed,
+                                  const uint32_t *wanted, size_t n_wanted)
+{
+    uint32_t n_values = vc_graph_value_count(graph);
+    struct vc_run_value *values = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *values);
+    const struct vc_answers_options options = {.given = values, .wanted = wanted, .n_wanted = n_wanted};
+    struct vc_answers *answers = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(values);
+    VC_TRY(vc_graph_read_inputs(ctx, graph, VC_PRECISION_F32, feed, wanted, n_wanted, values));
+    status = make_fitting(ctx, graph, options, &answers);
+    if (status == VC_E_UNSUPPORTED) {
+        status = vc_graph_forward_from(ctx, graph, VC_PRECISION_F32, feed, values, wanted, n_wanted);
+    } else if (status == VC_OK) {
+        status = vc_answers_run(answers, feed, NULL);
+    }
+out:
+    vc_answers_free(answers);
+    for (uint32_t v = 0; values != NULL && v < n_values; v++) {
+        vc_free(ctx, values[v].data);
+    }
+    vc_free(ctx, values);
+    return status;
+}

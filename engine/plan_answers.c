@@ -1,0 +1,145 @@
+/* plan_answers.c - programs that begin at values which the caller has and hand over others (options.answers). Where a
+ * parameter comes in and where a value goes out the program stops, and the calling thread does that:
+ *
+ *     given image     0  stop: conv1.weight comes in, into the arena
+ *                     1  conv        2  relu
+ *                     3  stop: relu is wanted, and is taken
+ *                     4  stop: fc.weight comes in, over conv1.weight ...
+ *
+ * A parameter lives from there to the last node that reads it, so that the arena holds few of them at a time. */
+#include <string.h>
+
+#include "engine/train_program.h"
+#include "graph/ops/run.h"
+
+void vc_plan_want(struct vc_engine *e)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+
+    for (uint32_t v = 0; a != NULL && v < e->graph->n_values; v++) {
+        struct vc_plan_value *x = &e->values[v];
+
+        x->given = a->given[v].data != NULL && !x->known;
+        x->made = x->made || a->wanted[v];
+    }
+}
+
+void vc_plan_give(struct vc_engine *e)
+{
+    for (uint32_t v = 0; e->options.answers != NULL && v < e->graph->n_values; v++) {
+        struct vc_plan_value *x = &e->values[v];
+
+        if (x->given) {
+            x->data = (struct vc_ref){.kind = VC_REF_GIVEN, .index = v};
+        } else if (x->made && e->graph->values[v].kind == VC_VALUE_INPUT && e->status == VC_OK) {
+            e->status = vc_fail(e->ctx, VC_E_INTERNAL, "the input '%s' is not given", e->graph->values[v].name);
+        }
+    }
+}
+
+static void add_stop(struct vc_engine *e, uint32_t node, enum vc_stop kind, uint32_t v, struct vc_ref ref)
+{
+    const struct vc_plan_value *x = &e->values[v];
+    struct vc_plan_stop *stop = vc_plan_args(e, sizeof *stop);
+
+    if (stop != NULL) {
+        *stop = (struct vc_plan_stop){.kind = kind, .value = v, .n_dims = x->n_dims, .n = x->n, .real = x->real};
+        memcpy(stop->shape, x->shape, sizeof stop->shape);
+        vc_plan_emit_run(e, node, NULL, stop, &ref, 1, kind == VC_STOP_PARAM);
+    }
+}
+
+struct vc_ref vc_plan_param(struct vc_engine *e, uint32_t node, uint32_t value)
+{
+    struct vc_plan_value *x = &e->values[value];
+
+    if (x->data.kind == VC_REF_NONE) {
+        x->data = x->real ? vc_plan_reals(e, x->n) : vc_plan_buffer(e, x->n, sizeof(int64_t));
+        add_stop(e, node, VC_STOP_PARAM, value, x->data);
+    }
+    return x->data;
+}
+
+static void take(struct vc_engine *e, uint32_t node, uint32_t v)
+{
+    struct vc_plan_value *x = &e->values[v];
+
+    if (!x->taken && e->status == VC_OK) {
+        x->taken = true;
+        add_stop(e, node, VC_STOP_TAKE, v, e->values[x->root].data);
+    }
+}
+
+void vc_plan_take_results(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+
+    for (unsigned k = 0; a != NULL && k < n->n_outputs; k++) {
+        uint32_t v = n->outputs[k];
+
+        if (v != VC_NO_VALUE && e->values[v].made && !e->values[v].given &&
+            (a->wanted[v] || (a->every && e->values[v].root == v))) {
+            take(e, node, v);
+        }
+    }
+}
+
+void vc_plan_take_inputs(struct vc_engine *e)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+
+    for (uint32_t k = 0; a != NULL && k < e->graph->n_inputs; k++) {
+        if (a->wanted[e->graph->inputs[k]]) {
+            take(e, 0, e->graph->inputs[k]);
+        }
+    }
+}
+
+void vc_plan_take_rest(struct vc_engine *e)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+
+    for (uint32_t v = 0; a != NULL && v < e->graph->n_values; v++) {
+        if (a->wanted[v] && e->graph->values[v].kind == VC_VALUE_PARAMETER) {
+            (void)vc_plan_param(e, 0, v);
+        }
+        if (a->wanted[v]) {
+            take(e, 0, v);
+        }
+    }
+}
+
+/* ---- running ---- */
+
+static enum vc_status stop(struct vc_engine *e, const struct vc_instruction *in)
+{
+    const struct vc_engine_answers *a = e->options.answers;
+    const struct vc_plan_stop *args = in->call.args;
+    struct vc_run_value value = {
+        .n_dims = args->n_dims, .n = (size_t)args->n, .is_real = args->real, .data = in->call.p[0]};
+
+    if (args->kind == VC_STOP_PARAM) {
+        return a->param(a->user, e->graph->values[args->value].param, value.data);
+    }
+    memcpy(value.shape, args->shape, sizeof value.shape);
+    return a->take(a->user, args->value, &value);
+}
+
+enum vc_status vc_engine_run_stops(struct vc_engine *e, size_t end)
+{
+    size_t first = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < end; k++) {
+        if (e->instructions[k].run == NULL) {
+            VC_TRY(vc_engine_run_range(e, first, k));
+            VC_TRY(vc_engine_check_data(e));
+            VC_TRY(stop(e, &e->instructions[k]));
+            first = k + 1;
+        }
+    }
+    status = vc_engine_run_range(e, first, end);
+out:
+    return status;
+}
