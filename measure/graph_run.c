@@ -1,12 +1,12 @@
-/* graph_run.c - vc_graph_run: the reference forward pass of graph/ with the parameters of a model and the arrays of a
- * program. */
+/* graph_run.c - vc_graph_run: a graph with the parameters of a model and the arrays of a program, in f32 on the engine,
+ * in f64 by the plain loops of graph/. */
 #include <string.h>
 
 #include <vcompress/graph.h>
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
-#include "graph/forward.h"
+#include "engine/answers/answers.h"
 #include "kernels/kernels.h"
 #include "measure/graph_inputs.h"
 #include "passes/graph_params.h"
@@ -121,9 +121,9 @@ static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
         VC_TRY(ctx->status);
     }
     VC_TRY(find_values(ctx, run, wanted, n));
-    status =
-        vc_graph_forward(ctx, run->graph, run->options.precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32,
-                         &feed, wanted, n);
+    status = run->options.precision == VC_GRAPH_F64
+                 ? vc_graph_forward(ctx, run->graph, VC_PRECISION_F64, &feed, wanted, n)
+                 : vc_answers_forward(ctx, run->graph, &feed, wanted, n);
     if (run->model != NULL) {
         status = vc_model_unchanged(ctx, run->model, status);
     }

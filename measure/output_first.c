@@ -42,12 +42,6 @@ out:
     return status;
 }
 
-/* vc_run_feed.param of the first run */
-static enum vc_status first_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
-{
-    return vc_output_read_param(ctx, user, param, elements);
-}
-
 /* vc_run_feed.input of the first run; others know their inputs. */
 static enum vc_status first_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
@@ -56,14 +50,15 @@ static enum vc_status first_input(struct vc_ctx *ctx, void *user, uint32_t k, st
     return vc_graph_input_value(ctx, runs->graph, runs->arrays, runs->n_arrays, k, false, value);
 }
 
-/* The largest value that may be given up; VC_NO_VALUE: there is none. */
-static uint32_t largest_known(const struct vc_output_runs *runs)
+/* The largest value that may be given up, of parameters or of results; VC_NO_VALUE: there is none. */
+static uint32_t largest_known(const struct vc_output_runs *runs, bool params)
 {
     uint32_t n = vc_graph_value_count(runs->graph);
     uint32_t largest = VC_NO_VALUE;
 
     for (uint32_t v = 0; v < n; v++) {
         if (runs->known[v].data != NULL && !runs->is_kept[v] &&
+            (vc_graph_value(runs->graph, v)->kind == VC_VALUE_PARAMETER) == params &&
             (largest == VC_NO_VALUE || runs->known[v].n > runs->known[largest].n)) {
             largest = v;
         }
@@ -71,14 +66,18 @@ static uint32_t largest_known(const struct vc_output_runs *runs)
     return largest;
 }
 
-/* Room in the budget, by giving up values that are larger: those are few, and are computed again from their inputs. */
+/* Room in the budget, by giving up parameters, which are read again, and values that are larger: those are few, and are
+ * computed again from their inputs. */
 static bool make_room(struct vc_ctx *ctx, struct vc_output_runs *runs, const struct vc_run_value *value)
 {
     while (runs->kept_bytes + vc_output_bytes(value) > runs->budget) {
-        uint32_t v = largest_known(runs);
+        uint32_t v = runs->first == NULL ? largest_known(runs, true) : VC_NO_VALUE;
 
-        if (v == VC_NO_VALUE || vc_output_bytes(&runs->known[v]) <= vc_output_bytes(value)) {
-            return false;
+        if (v == VC_NO_VALUE) {
+            v = largest_known(runs, false);
+            if (v == VC_NO_VALUE || vc_output_bytes(&runs->known[v]) <= vc_output_bytes(value)) {
+                return false;
+            }
         }
         runs->kept_bytes -= vc_output_bytes(&runs->known[v]);
         vc_free(ctx, runs->known[v].data);
@@ -87,23 +86,46 @@ static bool make_room(struct vc_ctx *ctx, struct vc_output_runs *runs, const str
     return true;
 }
 
-/* vc_run_feed.take of the first run: shapes and times of all values, and elements of those that fit. */
+/* Keeps a copy of the elements. */
+static enum vc_status keep(struct vc_ctx *ctx, struct vc_output_runs *runs, uint32_t v, const void *elements)
+{
+    size_t n_bytes = (size_t)vc_output_bytes(&runs->known[v]);
+    enum vc_status status = VC_OK;
+
+    runs->known[v].data = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
+    VC_TRY_ALLOC(runs->known[v].data);
+    memcpy(runs->known[v].data, elements, n_bytes);
+    runs->kept_bytes += n_bytes;
+out:
+    return status;
+}
+
+/* vc_run_feed.take of the first run: times of all results, and elements of those that fit. */
 static enum vc_status first_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
     struct vc_output_runs *runs = user;
-    size_t n_bytes = (size_t)vc_output_bytes(value);
     enum vc_status status = VC_OK;
 
     runs->seconds[v] = now() - runs->last;
-    runs->known[v] = *value;
-    runs->known[v].data = NULL;
     if (runs->is_kept[v] || make_room(ctx, runs, value)) {
-        runs->known[v].data = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
-        VC_TRY_ALLOC(runs->known[v].data);
-        memcpy(runs->known[v].data, value->data, n_bytes);
-        runs->kept_bytes += n_bytes;
+        VC_TRY(keep(ctx, runs, v, value->data));
     }
     runs->last = now();
+out:
+    return status;
+}
+
+/* vc_run_feed.param of the first run */
+static enum vc_status first_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
+{
+    struct vc_output_runs *runs = user;
+    uint32_t v = param->value;
+    enum vc_status status;
+
+    VC_TRY(vc_output_read_param(ctx, runs, param, elements));
+    if (runs->first == NULL && runs->kept_bytes + vc_output_bytes(&runs->known[v]) <= runs->budget) {
+        VC_TRY(keep(ctx, runs, v, elements));
+    }
 out:
     return status;
 }
@@ -153,7 +175,7 @@ out:
     return status;
 }
 
-/* The values that the first run hands over: inputs and results that the outputs depend on. */
+/* What outputs depend on. Returns how many of it are results, in `wanted`. */
 static size_t list_wanted(struct vc_output_runs *runs, bool *used, uint32_t *wanted)
 {
     const struct vc_graph *graph = runs->graph;
@@ -175,32 +197,35 @@ static size_t list_wanted(struct vc_output_runs *runs, bool *used, uint32_t *wan
         }
     }
     for (uint32_t v = 0; v < vc_graph_value_count(graph); v++) {
-        enum vc_value_kind kind = vc_graph_value(graph, v)->kind;
-
-        if (used[v] && (kind == VC_VALUE_RESULT || kind == VC_VALUE_INPUT)) {
+        if (used[v] && vc_graph_value(graph, v)->kind == VC_VALUE_RESULT) {
             wanted[n++] = v;
-            runs->is_kept[v] |= kind == VC_VALUE_INPUT;
         }
     }
     return n;
 }
 
-/* Bytes of a value that is loaded or made in a run. */
-static uint64_t run_bytes_of(const struct vc_output_runs *runs, uint32_t v)
+/* The shapes of all values, whose sizes are bound, before any of them is there. What they do not tell is empty. */
+static void set_shapes(struct vc_output_runs *runs)
 {
-    const struct vc_graph_value *value = vc_graph_value(runs->graph, v);
-    uint64_t n = 1;
+    for (uint32_t v = 0; v < vc_graph_value_count(runs->graph); v++) {
+        const struct vc_graph_value *value = vc_graph_value(runs->graph, v);
+        struct vc_run_value *known = &runs->known[v];
 
-    if (value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
-        return vc_output_bytes(&runs->known[v]);
+        if (known->data != NULL) {
+            continue;
+        }
+        *known = (struct vc_run_value){.n_dims = value->n_dims, .n = 1, .is_real = value->dtype == VC_DTYPE_F32};
+        for (unsigned k = 0; k < value->n_dims; k++) {
+            int64_t size = vc_graph_dim_value(runs->graph, value->shape[k]);
+
+            known->shape[k] = size < 0 ? 0 : size;
+            known->n = vc_mul_size(known->n, (size_t)known->shape[k], &known->n) ? known->n : 0;
+        }
     }
-    for (unsigned k = 0; k < value->n_dims; k++) {
-        n *= (uint64_t)value->shape[k].size;
-    }
-    return n * (value->dtype == VC_DTYPE_F32 ? sizeof(float) : sizeof(int64_t));
 }
 
-/* What a run takes at most: values live from their node to the last one that reads them. `left` counts uses down. */
+/* What a run of the plain loops takes at most: values live from their node to the last one that reads them. `left`
+ * counts uses down. */
 static uint64_t most_bytes(const struct vc_output_runs *runs, uint32_t *left)
 {
     uint64_t live = 0;
@@ -220,40 +245,98 @@ static uint64_t most_bytes(const struct vc_output_runs *runs, uint32_t *left)
         for (unsigned i = 0; runs->needed[k] && i < node->n_inputs; i++) {
             uint32_t v = node->inputs[i];
 
-            params +=
-                v != VC_NO_VALUE && vc_graph_value(runs->graph, v)->node == VC_NO_NODE ? run_bytes_of(runs, v) : 0;
+            params += v != VC_NO_VALUE && vc_graph_value(runs->graph, v)->node == VC_NO_NODE
+                          ? vc_output_bytes(&runs->known[v])
+                          : 0;
         }
         for (unsigned i = 0; runs->needed[k] && i < node->n_outputs; i++) {
-            live += node->outputs[i] != VC_NO_VALUE ? run_bytes_of(runs, node->outputs[i]) : 0;
+            live += node->outputs[i] != VC_NO_VALUE ? vc_output_bytes(&runs->known[node->outputs[i]]) : 0;
         }
         most = vc_max_u64(most, live + params);
         for (unsigned i = 0; runs->needed[k] && i < node->n_inputs; i++) {
             uint32_t v = node->inputs[i];
 
             if (v != VC_NO_VALUE && --left[v] == 0 && vc_graph_value(runs->graph, v)->node != VC_NO_NODE) {
-                live -= vc_min_u64(live, run_bytes_of(runs, v));
+                live -= vc_min_u64(live, vc_output_bytes(&runs->known[v]));
             }
         }
     }
     return most;
 }
 
+/* A program for the first run, if the memory limit has room for it. *out is NULL where the plain loops have to run. */
+static enum vc_status make_first(struct vc_ctx *ctx, struct vc_output_runs *runs, const struct vc_run_value *given,
+                                 struct vc_answers **out)
+{
+    const struct vc_answers_options options = {
+        .given = given, .wanted = runs->outputs, .n_wanted = runs->n_outputs, .every = true, .threads = 1};
+    uint64_t limit = vc_ctx_max_memory(ctx);
+    uint64_t left;
+    enum vc_status status = VC_E_UNSUPPORTED;
+
+    *out = NULL;
+    if (!runs->plain && (runs->first == NULL || !runs->first->plain)) {
+        status = vc_answers_make(ctx, runs->graph, &options, out);
+    }
+    left = limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool));
+    if (status == VC_OK && vc_answers_bytes(*out) > left) {
+        vc_answers_free(*out);
+        *out = NULL;
+        status = VC_E_UNSUPPORTED;
+    }
+    if (status == VC_OK) {
+        runs->run_bytes = vc_answers_bytes(*out);
+        runs->budget = vc_min_u64(runs->budget, runs->kept_bytes + left - runs->run_bytes);
+    }
+    runs->plain = status == VC_E_UNSUPPORTED;
+    return runs->plain ? VC_OK : status;
+}
+
+/* Inputs, and parameters that the first rows have read, are known before the run. */
+static void begin_known(struct vc_output_runs *runs)
+{
+    for (uint32_t v = 0; v < vc_graph_value_count(runs->graph); v++) {
+        enum vc_value_kind kind = vc_graph_value(runs->graph, v)->kind;
+
+        if (kind == VC_VALUE_INPUT && runs->known[v].data != NULL) {
+            runs->is_kept[v] = true;
+            runs->kept_bytes += vc_output_bytes(&runs->known[v]);
+        } else if (kind == VC_VALUE_PARAMETER && runs->first != NULL) {
+            runs->known[v] = runs->first->known[v];
+        }
+    }
+}
+
 static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     uint32_t n_values = vc_graph_value_count(runs->graph);
     struct vc_run_feed feed = {.user = runs, .param = first_param, .input = first_input, .take = first_take};
+    struct vc_run_value *given = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
     bool *used = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *used);
     uint32_t *wanted = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *wanted);
     uint32_t *left = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *left);
+    struct vc_answers *program = NULL;
     size_t n;
     enum vc_status status = VC_OK;
 
-    VC_TRY(used == NULL || wanted == NULL || left == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(given == NULL || used == NULL || wanted == NULL || left == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(
+        vc_graph_read_inputs(ctx, runs->graph, VC_PRECISION_F32, &feed, runs->outputs, runs->n_outputs, runs->known));
+    begin_known(runs);
+    set_shapes(runs);
     n = list_wanted(runs, used, wanted);
+    memcpy(given, runs->known, n_values * sizeof *given);
+    VC_TRY(make_first(ctx, runs, given, &program));
     runs->last = now();
-    VC_TRY(vc_graph_forward(ctx, runs->graph, VC_PRECISION_F32, &feed, wanted, n));
-    runs->run_bytes = most_bytes(runs, left);
+    if (runs->plain) {
+        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, wanted, n));
+        runs->run_bytes = most_bytes(runs, left);
+    } else {
+        VC_TRY(vc_answers_run(program, &feed, NULL));
+    }
 out:
+    vc_answers_free(program);
+    vc_free(ctx, given);
     vc_free(ctx, used);
     vc_free(ctx, wanted);
     vc_free(ctx, left);
@@ -291,7 +374,9 @@ out:
 static void end_one(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     for (uint32_t v = 0; runs->known != NULL && v < vc_graph_value_count(runs->graph); v++) {
-        vc_free(ctx, runs->known[v].data);
+        if (runs->first == NULL || vc_graph_value(runs->graph, v)->kind != VC_VALUE_PARAMETER) {
+            vc_free(ctx, runs->known[v].data);
+        }
     }
     vc_free(ctx, runs->tensor_of);
     vc_free(ctx, runs->needed);

@@ -177,6 +177,16 @@ static struct vc_output_change judge(const struct vc_output_runs *runs, const st
     return change;
 }
 
+/* Marks what is not known for some of the rows, too: one program is for all of them. */
+static void mark_unknown(const struct vc_output_runs *runs, bool *reached)
+{
+    for (const struct vc_output_runs *part = runs; part != NULL; part = part->next) {
+        for (uint32_t v = 0; v < vc_graph_value_count(runs->graph); v++) {
+            reached[v] |= part->known[v].data == NULL;
+        }
+    }
+}
+
 /* What is known of the first run, without what is reached. */
 static void give_known(const struct vc_output_runs *runs, const bool *reached, struct vc_run_value *given)
 {
@@ -184,6 +194,24 @@ static void give_known(const struct vc_output_runs *runs, const bool *reached, s
         given[v] = runs->known[v];
         given[v].data = reached[v] ? NULL : given[v].data;
     }
+}
+
+/* Computes values of one part from those that are given. *program is made at the first call, of the values that are
+ * given then, and is the caller's to free. */
+static enum vc_status compute(struct vc_ctx *ctx, const struct vc_output_runs *runs, const struct vc_run_feed *feed,
+                              const struct vc_run_value *given, const uint32_t *wanted, size_t n,
+                              struct vc_answers **program)
+{
+    const struct vc_answers_options options = {.given = given, .wanted = wanted, .n_wanted = n, .threads = 1};
+    enum vc_status status = VC_OK;
+
+    if (!runs->plain && *program == NULL) {
+        VC_TRY(vc_answers_make(ctx, runs->graph, &options, program));
+    }
+    status = runs->plain ? vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, feed, given, wanted, n)
+                         : vc_answers_run(*program, feed, given);
+out:
+    return status;
 }
 
 enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_runs *runs,
@@ -194,17 +222,20 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
     struct vc_run_feed feed = {.user = &run, .param = next_param, .input = no_input, .take = next_take};
     struct vc_run_value *given = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
     bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
+    struct vc_answers *program = NULL;
     enum vc_status status = VC_OK;
 
     VC_TRY(given == NULL || reached == NULL ? VC_E_NOMEM : VC_OK);
     mark_changed(runs, changed, n, reached);
     mark_behind(runs, reached);
+    mark_unknown(runs, reached);
     for (run.runs = runs; run.runs != NULL; run.runs = run.runs->next) {
         give_known(run.runs, reached, given);
-        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
+        VC_TRY(compute(ctx, run.runs, &feed, given, runs->outputs, runs->n_outputs, &program));
     }
     *out = judge(runs, &run);
 out:
+    vc_answers_free(program);
     vc_free(ctx, given);
     vc_free(ctx, reached);
     return status;
@@ -257,27 +288,37 @@ static enum vc_status copy_take(struct vc_ctx *ctx, void *user, uint32_t v, cons
     return VC_OK;
 }
 
+/* Programs of runs in which units are not chosen: of the scores, and of what is behind them. */
+struct bar {
+    uint32_t scores;
+    const bool *goes; /* n units */
+    uint64_t n;
+    bool *unknown, *reached; /* values: for some rows; those and what is behind the scores */
+    struct vc_run_value *given;
+    struct vc_answers *before, *behind;
+};
+
 /* The scores of one part with -infinity for those that go, and the run behind them. */
-static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, uint32_t scores, const bool *goes, uint64_t n,
-                               const bool *reached, struct vc_run_value *given)
+static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, struct bar *bar)
 {
     const struct vc_output_runs *runs = run->runs;
     struct vc_run_feed feed = {.user = run, .param = next_param, .input = no_input, .take = copy_take};
-    const struct vc_run_value *known = &runs->known[scores];
+    const struct vc_run_value *known = &runs->known[bar->scores];
     enum vc_status status = VC_OK;
 
-    if (known->data != NULL) {
+    if (!bar->unknown[bar->scores]) {
         memcpy(run->copy, known->data, (size_t)vc_output_bytes(known));
     } else {
-        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, runs->known, &scores, 1));
+        give_known(runs, bar->unknown, bar->given);
+        VC_TRY(compute(ctx, runs, &feed, bar->given, &bar->scores, 1, &bar->before));
     }
     for (size_t i = 0; i < known->n; i++) {
-        run->copy[i] = goes[i % n] ? -INFINITY : run->copy[i];
+        run->copy[i] = bar->goes[i % bar->n] ? -INFINITY : run->copy[i];
     }
-    give_known(runs, reached, given);
-    given[scores].data = run->copy;
+    give_known(runs, bar->reached, bar->given);
+    bar->given[bar->scores].data = run->copy;
     feed.take = next_take;
-    VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, runs->outputs, runs->n_outputs));
+    VC_TRY(compute(ctx, runs, &feed, bar->given, runs->outputs, runs->n_outputs, &bar->behind));
 out:
     return status;
 }
@@ -285,24 +326,31 @@ out:
 enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_runs *runs, uint32_t scores,
                                   const bool *goes, uint64_t n, struct vc_output_change *out)
 {
-    uint32_t n_values = vc_graph_value_count(runs->graph);
+    size_t n_values = vc_graph_value_count(runs->graph) + (size_t)1;
     struct run run = {.runs = runs};
-    struct vc_run_value *given = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
-    bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
+    struct bar bar = {.scores = scores, .goes = goes, .n = n};
     enum vc_status status = VC_OK;
 
+    bar.given = vc_alloc_array(ctx, VC_TAG_MISC, n_values, sizeof *bar.given);
+    bar.unknown = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *bar.unknown);
+    bar.reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *bar.reached);
     run.copy = vc_alloc_array(ctx, VC_TAG_TILES, runs->known[scores].n + 1, sizeof *run.copy);
-    VC_TRY(given == NULL || reached == NULL || run.copy == NULL ? VC_E_NOMEM : VC_OK);
-    reached[scores] = true;
-    mark_behind(runs, reached);
+    VC_TRY(bar.given == NULL || bar.unknown == NULL || bar.reached == NULL || run.copy == NULL ? VC_E_NOMEM : VC_OK);
+    mark_unknown(runs, bar.unknown);
+    bar.reached[scores] = true;
+    mark_behind(runs, bar.reached);
+    mark_unknown(runs, bar.reached);
     for (; run.runs != NULL; run.runs = run.runs->next) { /* all have the same sizes */
-        VC_TRY(bar_part(ctx, &run, scores, goes, n, reached, given));
+        VC_TRY(bar_part(ctx, &run, &bar));
     }
     *out = judge(runs, &run);
 out:
+    vc_answers_free(bar.before);
+    vc_answers_free(bar.behind);
     vc_free(ctx, run.copy);
-    vc_free(ctx, given);
-    vc_free(ctx, reached);
+    vc_free(ctx, bar.given);
+    vc_free(ctx, bar.unknown);
+    vc_free(ctx, bar.reached);
     return status;
 }
 
@@ -377,7 +425,7 @@ enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_r
         }
     }
     for (; other.run.runs != NULL; other.run.runs = other.run.runs->next) {
-        VC_TRY(vc_graph_forward(ctx, graph, VC_PRECISION_F32, &feed, other.outputs, runs->n_outputs));
+        VC_TRY(vc_answers_forward(ctx, graph, &feed, other.outputs, runs->n_outputs));
     }
     *out = judge(runs, &other.run);
     if (other.reshaped) {

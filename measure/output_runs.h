@@ -1,6 +1,8 @@
 /* output_runs.h - a graph that is computed many times with the same inputs, each time with other values of some
- * tensors: what that does to its outputs. The first run's values are kept, as many as there is memory for, and a run
- * begins with those that its changes do not reach.
+ * tensors: what that does to its outputs. The first run's values are kept, as many as there is memory for, and its
+ * parameters where there is still room; a run begins with those that its changes do not reach. Each run is a program of
+ * the engine (engine/answers/answers.h), on one thread; where the engine has none for the graph, or the memory limit no
+ * room for one, all runs are those of the plain loops.
  *
  *     image -> conv1 -> relu -> conv2 -> relu -> fc -> logits       conv2 changed: conv2, relu and fc are computed */
 #ifndef VC_MEASURE_OUTPUT_RUNS_H
@@ -9,7 +11,7 @@
 #include <vcompress/sensitivity.h>
 
 #include "core/model/source.h"
-#include "graph/forward.h"
+#include "engine/answers/answers.h"
 
 /* A tensor of the model with other values, as it lies. */
 struct vc_changed_tensor {
@@ -23,17 +25,19 @@ struct vc_output_runs {
     const struct vc_model *model, *other; /* the measured one; one for parameters that it has not, or NULL */
     const struct vc_graph_array *arrays;
     size_t n_arrays;
-    size_t *tensor_of;          /* by parameter: of `model`; VC_NO_TENSOR: of `other` */
-    bool *needed;               /* nodes that outputs depend on */
-    struct vc_run_value *known; /* by value: kept of the first run, or without data */
-    double *seconds;            /* by value: what its node took, at its first output */
-    bool *is_kept;              /* by value: input or output, never given up for others */
-    uint32_t *outputs;          /* those that are floats */
+    size_t *tensor_of;                  /* by parameter: of `model`; VC_NO_TENSOR: of `other` */
+    bool *needed;                       /* nodes that outputs depend on */
+    struct vc_run_value *known;         /* by value: kept of the first run, or without data */
+    const struct vc_output_runs *first; /* of other rows, and keeps the parameters for these, too; NULL: these do */
+    bool plain;        /* the loops of graph/ops/ compute, not the engine; the first run sets it where it has to */
+    double *seconds;   /* by value: what its node took, at its first output */
+    bool *is_kept;     /* by value: input or output, never given up for others */
+    uint32_t *outputs; /* those that are floats */
     size_t n_outputs;
     double norm2;                /* of the outputs: sum of squares */
     uint64_t run_bytes;          /* what a whole run takes at most, beside what is known */
     uint64_t kept_bytes;         /* of `known` */
-    uint64_t budget;             /* for `known` */
+    uint64_t budget;             /* for `known`; less, where a run needs more than the rest */
     double last;                 /* time, in the first run */
     struct vc_output_runs *next; /* the same graph for other rows, as many; NULL: none. Runs go through all of them */
 };

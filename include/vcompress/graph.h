@@ -241,12 +241,12 @@ static inline void vc_graph_run_defaults(struct vc_graph_run_options *options)
     vc_graph_run_defaults_sized(options, sizeof *options);
 }
 
-/* The reference forward pass: plain loops over the definitions of the operators, on one thread, every sum in the
- * precision of the run. Parameters are read from the model as the values that they stand for (codes through their
- * scales); those that are not needed for what is asked for are not read. model NULL: for a graph without parameters.
- * Sizes come from the inputs, of which every one that is needed must be there, but for optional ones; others are not
- * looked at. VC_E_ARGUMENT:
- * inputs or names of values do not fit the graph. */
+/* Computes the graph: in f32 by the engine, on the context's threads, with the same bits for any number of them on one
+ * machine; in f64, and in f32 where the engine cannot, by plain loops over the definitions of the operators, on one
+ * thread, every sum in the precision of the run (docs/graph.md). Parameters are read from the model as the values that
+ * they stand for (codes through their scales); those that are not needed for what is asked for are not read. model
+ * NULL: for a graph without parameters. Sizes come from the inputs, of which every one that is needed must be there,
+ * but for optional ones; others are not looked at. VC_E_ARGUMENT: inputs or names of values do not fit the graph. */
 VC_API enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                    const struct vc_graph_array *inputs, size_t n_inputs,
                                    const struct vc_graph_run_options *options);

@@ -659,6 +659,7 @@ static enum vc_status begin_runs(struct vc_ctx *ctx, struct measuring *m, struct
                                 .other = m->options.graph_model,
                                 .arrays = rows,
                                 .n_arrays = inputs->n,
+                                .first = runs == &m->runs ? NULL : &m->runs,
                                 .budget = (limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool))) / 2 / n_left};
     status = vc_output_runs_begin(ctx, runs);
 out:

@@ -1,6 +1,6 @@
-/* test_answers.c - graphs in f32 on the engine (engine/answers/answers.h) against the plain loops of graph/, which define them:
- * every case of the engine and operators that it has no loops for, from the inputs and from the values behind every
- * node; the same bits for any number of threads; what it leaves to the plain loops. */
+/* test_answers.c - graphs in f32 on the engine (engine/answers/answers.h) against the plain loops of graph/, which
+ * define them: every case of the engine and operators that it has no loops for, from the inputs and from the values
+ * behind every node; the same bits for any number of threads; what it leaves to the plain loops. */
 #include "engine/answers/answers.h"
 #include "engine_test.h"
 

@@ -98,10 +98,30 @@ static int end_with_kernels(void **state)
     return 0;
 }
 
-/* The first element of a value. */
-static enum vc_status take_first(void *user, const struct vc_graph_array *array)
+/* An input of 8,000 elements, in the shape that the graph states. */
+static enum vc_status feed_long(struct vc_ctx *c, void *user, uint32_t k, struct vc_run_value *value)
 {
-    *(double *)user = array->dtype == VC_DTYPE_F32 ? (double)*(const float *)array->data : *(const double *)array->data;
+    const struct vc_graph_value *input = &graph->values[graph->inputs[k]];
+
+    *value = (struct vc_run_value){.n_dims = input->n_dims, .n = 8000, .is_real = true};
+    value->data = vc_alloc_array(c, VC_TAG_MISC, value->n, 8);
+    for (unsigned d = 0; d < input->n_dims; d++) {
+        value->shape[d] = input->shape[d].size;
+    }
+    for (size_t i = 0; i < value->n; i++) {
+        put(user, value->data, i, (double)(1 + (float)(i % 97) / 970));
+    }
+    return VC_OK;
+}
+
+static enum vc_status take_first(struct vc_ctx *c, void *user, uint32_t value, const struct vc_run_value *elements)
+{
+    struct world *w = user;
+
+    (void)c;
+    (void)value;
+    w->out[0] =
+        w->precision == VC_PRECISION_F32 ? (double)*(const float *)elements->data : *(const double *)elements->data;
     return VC_OK;
 }
 
@@ -117,36 +137,21 @@ static void long_sums(void **state)
         "    s = Softmax (x)  l = LogSoftmax (x)  r = RMSNormalization (x, one)  p = GlobalAveragePool (x3)\n"
         "    m = MatMul (x, w)  g = Gemm (x, w)  t = Transpose<perm = [0, 2, 1]> (x3)  c = Conv (t, k)\n"
         "}";
-    static const uint64_t shapes[][3] = {{1, 8000}, {1, 1, 8000}, {8000, 1}, {1, 8000, 1}, {8000}};
-    static const unsigned n_dims[] = {2, 3, 2, 3, 1};
-    static const char *const inputs[] = {"x", "x3", "w", "k", "one"};
-    static float elements[8000];
-    struct vc_graph_array given[5];
 
     (void)state;
     assert_int_equal(vc_graph_parse_text(ctx, text, strlen(text), NULL, &graph), VC_OK);
-    for (int i = 0; i < 8000; i++) {
-        elements[i] = 1 + (float)(i % 97) / 970;
-    }
-    for (int i = 0; i < 5; i++) {
-        given[i] = (struct vc_graph_array){
-            .name = inputs[i], .dtype = VC_DTYPE_F32, .n_dims = n_dims[i], .shape = shapes[i], .n_elems = 8000};
-        given[i].data = elements;
-    }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct vc_graph_run_options options;
+        uint32_t wanted = vc_graph_find(graph, names[i]);
         double y[2];
 
         for (int k = 0; k < 2; k++) {
-            vc_graph_run_defaults(&options);
-            options.precision = k == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
-            options.values = &names[i];
-            options.n_values = 1;
-            options.take = take_first;
-            options.user = &y[k];
-            if (vc_graph_run(ctx, graph, NULL, given, 5, &options) != VC_OK) {
+            struct world w = {.precision = k == 0 ? VC_PRECISION_F32 : VC_PRECISION_F64};
+            struct vc_run_feed feed = {.user = &w, .param = feed_param, .input = feed_long, .take = take_first};
+
+            if (vc_graph_forward(ctx, graph, w.precision, &feed, &wanted, 1) != VC_OK) {
                 fail_msg("%s", vc_ctx_message(ctx));
             }
+            y[k] = w.out[0];
         }
         print_message("%s: %.9g, %.1e\n", names[i], y[1], fabs(y[0] / y[1] - 1));
         assert_true(fabs(y[0] / y[1] - 1) < 2e-6);

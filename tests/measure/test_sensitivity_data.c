@@ -178,32 +178,75 @@ static void test_groups(void **unused)
     vc_sensitivity_free(s);
 }
 
-/* Runs give the same whatever is kept of the first one. */
-static void test_budgets(void **unused)
+/* What the outputs lose with another fc2.weight, of two batches. */
+static double change_of(uint64_t budget, bool plain)
 {
-    static const uint64_t shape_x[] = {5, 3};
-    const struct vc_graph_array input = {
-        .name = "x", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape_x, .n_elems = 15, .data = x};
+    static const uint64_t shape_x[] = {2, 3};
+    const struct vc_graph_array inputs[] = {
+        {.name = "x", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape_x, .n_elems = 6, .data = x},
+        {.name = "x", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape_x, .n_elems = 6, .data = x + 6}};
     float values[] = {1, -3, 0, 5, -2, 4, 0, -1};
     const struct vc_changed_tensor changed = {.tensor = 2, .n = 8, .values = values};
-    double relative = 0;
+    struct vc_output_runs runs[2];
+    struct vc_output_change change;
+
+    for (size_t k = 0; k < 2; k++) {
+        runs[k] = (struct vc_output_runs){.graph = graph,
+                                          .model = model,
+                                          .arrays = &inputs[k],
+                                          .n_arrays = 1,
+                                          .budget = budget,
+                                          .plain = plain,
+                                          .first = k == 0 ? NULL : runs};
+        assert_int_equal(vc_output_runs_begin(ctx, &runs[k]), VC_OK);
+        assert_int_equal(runs[k].plain, plain);
+        assert_true(runs[k].kept_bytes <= budget + 4 * (6 + 4)); /* the input and the output are always kept */
+    }
+    runs[0].next = &runs[1];
+    assert_int_equal(vc_output_runs_run(ctx, runs, &changed, 1, &change), VC_OK);
+    assert_null(change.reason);
+    assert_true(change.relative > 0.1);
+    assert_true(vc_output_runs_use(runs, 0) && !vc_output_runs_use(runs, 4));
+    vc_output_runs_end(ctx, runs);
+    return change.relative;
+}
+
+/* Runs give the same whatever is kept of the first one; those of the engine and of the plain loops differ by rounding.
+ */
+static void test_budgets(void **unused)
+{
+    double engine = change_of(1000, false);
+    double plain = change_of(1000, true);
 
     (void)unused;
+    assert_true(fabs(engine - plain) < 1e-6);
     for (uint64_t budget = 0; budget < 400; budget += 20) {
-        struct vc_output_runs runs = {
-            .graph = graph, .model = model, .arrays = &input, .n_arrays = 1, .budget = budget};
-        struct vc_output_change change;
-
-        assert_int_equal(vc_output_runs_begin(ctx, &runs), VC_OK);
-        assert_int_equal(vc_output_runs_run(ctx, &runs, &changed, 1, &change), VC_OK);
-        assert_null(change.reason);
-        assert_true(change.relative > 0.1);
-        assert_true(budget == 0 || change.relative == relative);
-        assert_true(runs.kept_bytes <= budget + 4 * (15 + 10)); /* the input and the output are always kept */
-        assert_true(vc_output_runs_use(&runs, 0) && !vc_output_runs_use(&runs, 4));
-        relative = change.relative;
-        vc_output_runs_end(ctx, &runs);
+        assert_true(change_of(budget, false) == engine);
+        assert_true(change_of(budget, true) == plain);
     }
+}
+
+/* The bits of all figures do not depend on how many threads run. */
+static void test_threads(void **unused)
+{
+    struct vc_sensitivity *one = NULL;
+    struct vc_sensitivity *four = NULL;
+
+    (void)unused;
+    assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+    assert_int_equal(measure(4, &one), VC_OK);
+    assert_int_equal(vc_ctx_set_threads(ctx, 4), VC_OK);
+    assert_int_equal(measure(4, &four), VC_OK);
+    for (size_t t = 0; t < 2; t++) {
+        for (size_t k = 0; k < one->measured->n_ways; k++) {
+            const struct vc_output_change *a = &one->measured->tensors[t].changes[k];
+            const struct vc_output_change *b = &four->measured->tensors[t].changes[k];
+
+            assert_true(a->reason != NULL ? b->reason != NULL : a->relative == b->relative && a->answers == b->answers);
+        }
+    }
+    vc_sensitivity_free(one);
+    vc_sensitivity_free(four);
 }
 
 /* Of equal magnitudes the first go. */
@@ -313,6 +356,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_figures, begin, end),
         cmocka_unit_test_setup_teardown(test_groups, begin, end),
         cmocka_unit_test_setup_teardown(test_budgets, begin, end),
+        cmocka_unit_test_setup_teardown(test_threads, begin, end),
         cmocka_unit_test_setup_teardown(test_ties, begin, end),
         cmocka_unit_test_setup_teardown(test_refused, begin, end),
         cmocka_unit_test_setup_teardown(test_extremes, begin, end),

@@ -282,7 +282,8 @@ const struct command command_graph = {
     .text =
         "MODEL is an ONNX file, or a text: a list of layers or ONNX's textual syntax. The table has a line for each "
         "block, and one for all that repeat; multiply-adds are those of products, convolutions and attention. With "
-        "--data the model is computed by plain loops, which define the operators: for comparing, not for speed.",
+        "--data the model is computed, in f32 as evaluate does it; with --precision f64 by plain loops, which define "
+        "the operators: for comparing, not for speed.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -269,7 +269,7 @@ const struct command command_sensitivity = {
         "scheme of quantize, from the weights alone; writes no checkpoint. Error is the RMS of the change over the "
         "RMS of the tensor. At the end are the tensors that stand out, and command lines that treat them with care. "
         "Quantized weights are measured as what they decode to. Each tensor is read twice. With --data the model is "
-        "computed with each of these changes alone, by plain loops, and the advice is from what the outputs lose. "
+        "computed with each of these changes alone, and the advice is from what the outputs lose. "
         "That takes its time: said beforehand from 2 s on.\n"
         "  vcompress sensitivity model.npz\n"
         "  vcompress sensitivity --graph model.onnx --data x.npz model.npz\n"
