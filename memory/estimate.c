@@ -402,6 +402,7 @@ static void set_unread(struct vc_estimate *e)
         out->moments[m].known = VC_KNOWN_NOT;
         out->reserved[m] = (struct vc_memory_part){0, VC_KNOWN_EXACT};
     }
+    out->eager = (struct vc_memory_part){0, VC_KNOWN_NOT};
 }
 
 /* ---- all of it ---- */
