@@ -152,10 +152,22 @@ static void find_vocabulary(struct divider *d)
     }
 }
 
-static bool is_graph_output(const struct vc_graph *graph, uint32_t v)
+static bool is_parameter(const struct vc_graph *graph, uint32_t v)
+{
+    return v != VC_NO_VALUE && vc_graph_value(graph, v)->kind == VC_VALUE_PARAMETER;
+}
+
+/* The result of a product is an output of the graph, or becomes one with the bias. */
+static bool makes_output(const struct vc_graph *graph, uint32_t v)
 {
     for (uint32_t k = 0; k < vc_graph_output_count(graph); k++) {
-        if (vc_graph_output(graph, k) == v) {
+        uint32_t y = vc_graph_output(graph, k);
+        uint32_t maker = vc_graph_value(graph, y)->node;
+        const struct vc_graph_node *node = maker != VC_NO_NODE ? vc_graph_node(graph, maker) : NULL;
+
+        if (y == v || (node != NULL && strcmp(node->op, "Add") == 0 &&
+                       ((node->inputs[0] == v && is_parameter(graph, node->inputs[1])) ||
+                        (node->inputs[1] == v && is_parameter(graph, node->inputs[0]))))) {
             return true;
         }
     }
@@ -397,8 +409,8 @@ bool vc_find_adapted(struct vc_storages *s)
         bool product = vc_product_weight(s->graph, node) != VC_NO_VALUE;
 
         if (s->options->targets == VC_LORA_ALL) {
-            s->adapted[n] = product && (!layered || vc_block_layer(node->block) != 0) &&
-                            !is_graph_output(s->graph, node->outputs[0]);
+            s->adapted[n] =
+                product && (!layered || vc_block_layer(node->block) != 0) && !makes_output(s->graph, node->outputs[0]);
         } else if (strcmp(node->op, "Attention") == 0) {
             adapt_attention(s, node);
         } else if (product && s->options->targets == VC_LORA_ATTENTION &&

@@ -139,6 +139,23 @@ class Blocks(unittest.TestCase):
         self.assertGreaterEqual(got["gradients"], 8 * adapter)
         self.assertGreaterEqual(got["optimizer"], 16 * adapter)
 
+    def test_blocks_of_adapters(self):
+        """Their weights follow those of the model; their gradients are made from the last layer to the first, their states in order."""
+        choose = random.Random(9)
+        for _ in range(40):
+            sizes = [choose.choice((17, 256, 700, 1100, 1531, 3001)) for _ in range(choose.randint(3, 7))]
+            rank, name = choose.choice((8, 64, 300, 411)), choose.choice(("sgd", "adamw", "adafactor", "adam8bit"))
+            text, layers = self.net(sizes, choose.random() < 0.7)
+            text = text[:-len("relu\n")]  # what makes the answers has no adapter
+            caching = Caching()
+            sides = [shape for layer in layers[:-1] for shape in ((rank, layer[0][1]), (layer[0][0], rank))]
+            want = {"parameters": sum(caching.malloc(r * (c or 1) * 4) for layer in layers for r, c in layer)}
+            want["parameters"] += sum(caching.malloc(r * c * 4) for r, c in sides)
+            want["gradients"] = sum(caching.malloc(r * c * 4) for r, c in reversed(sides))
+            want["optimizer"] = sum(caching.malloc(n) for r, c in sides for n in optimizer(name, r, c, 4))
+            got = self.estimate(text, "--optimizer", name, "--lora", str(rank), "--lora-targets", "all")
+            self.assertEqual({key: got[key] for key in want}, want, (sizes, rank, name))
+
 
 if __name__ == "__main__":
     unittest.main()
