@@ -247,9 +247,9 @@ static unsigned einsum_inputs(const struct node *node, size_t k)
     size_t i = n;
 
     while (output != NULL && i-- > 0 && letters[i] != '.') {
-        bool twice = memchr(letters, letters[i], i) != NULL || memchr(letters + i + 1, letters[i], n - i - 1) != NULL;
-
         if (strchr(output, letters[i]) == NULL) {
+            bool twice = memchr(letters, letters[i], i) != NULL; /* behind it are none that are summed */
+
             return twice            ? ONNX_AXIS_OTHER
                    : n - 1 - i < 2  ? back[n - 1 - i]
                    : i < 2 && !dots ? front[i]

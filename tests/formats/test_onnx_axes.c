@@ -141,9 +141,42 @@ static void test_inputs(void **state)
     expect_inputs("Einsum", "x w", NULL, NULL, 0, VC_NO_INPUTS);
 }
 
+/* A graph inside a node has its say about weights of the graph around it: x w' in a branch, and what the main graph
+ * does with w. */
+static void expect_inside(const char *op, unsigned inputs, unsigned axis)
+{
+    static const char *const branch[] = {"then_branch"};
+    struct vc_ctx *ctx = test_ctx();
+    struct onnx_builder g = {.ir = 0};
+    struct onnx_builder inside[1] = {{.ir = 0}};
+    const uint64_t dims[] = {4, 4};
+    struct open_model o;
+
+    onnx_raw(&g, "w", 1, 2, dims, NULL, 64);
+    onnx_op_with(&inside[0], "Gemm", "x w", "z", "transB", 1);
+    onnx_outer(&g, "If", "n", "b", "i", branch, inside, 1);
+    if (op != NULL) {
+        onnx_op(&g, op, "x w", "y");
+    }
+    open_bytes(ctx, onnx_finish(&g), &o);
+    assert_int_equal(get(&o, "w")->inputs, inputs);
+    assert_int_equal(get(&o, "w")->channel_axis, axis);
+    close_model(&o);
+    test_ctx_done(ctx);
+}
+
+static void test_inside(void **state)
+{
+    (void)state;
+    expect_inside(NULL, 2, 0);
+    expect_inside("Add", 2, 0);
+    expect_inside("MatMul", VC_NO_INPUTS, 0); /* the one sums over axis 1, the other over axis 0 */
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_axes), cmocka_unit_test(test_inputs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_axes), cmocka_unit_test(test_inputs),
+                                       cmocka_unit_test(test_inside)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
