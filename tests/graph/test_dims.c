@@ -186,6 +186,7 @@ static void differences(void **state)
     struct vc_dim y = vc_dim_symbol(&dims, "y");
     struct vc_dim five = vc_dim_multiply(&dims, x, number(5));
     struct vc_dim forty = vc_dim_multiply(&dims, x, number(40));
+    struct vc_dim half = vc_dim_divide(&dims, x, number(2));
 
     (void)state;
     assert_true(vc_dim_differ(&dims, number(3), number(4)));
@@ -201,6 +202,9 @@ static void differences(void **state)
     assert_true(
         vc_dim_equal(vc_dim_divide(&dims, vc_dim_multiply(&dims, forty, y), vc_dim_multiply(&dims, x, number(3))),
                      vc_dim_divide(&dims, vc_dim_multiply(&dims, y, number(40)), number(3))));
+    /* floor(x/2) is 0 where x is 1: it does not go. */
+    assert_false(vc_dim_is_number(
+        vc_dim_divide(&dims, vc_dim_multiply(&dims, half, number(5)), vc_dim_multiply(&dims, half, number(40)))));
 }
 
 int main(void)

@@ -57,6 +57,9 @@ static void test_names(void **unused)
     expect_lost(ctx, gpus, "RTX 406",
                 "no GPU is called 'RTX 406'; near it: GeForce RTX 4060, GeForce RTX 4060 Ti 8GB, ");
     expect_lost(ctx, gpus, "rtx 4o90", "near it: GeForce RTX 4090, ");
+    expect_lost(ctx, gpus, "rtx 406", "near it: GeForce RTX 4060, GeForce RTX 4060 Ti 8GB, ");
+    /* Names that are all meant stay in the order of the catalogue. */
+    expect_lost(ctx, gpus, "Orin", "could be any of Jetson AGX Orin 64GB, Jetson AGX Orin 32GB, Jetson Orin NX 16GB, ");
     expect_lost(ctx, gpus, "fpga", "no GPU is called 'fpga'");
     expect_lost(ctx, gpus, "", "no GPU is called ''");
     expect_lost(ctx, gpus, "nvidia", "no GPU is called 'nvidia'");
@@ -73,6 +76,8 @@ static void test_all_names(void **unused)
     struct vc_ctx *ctx = test_ctx();
     struct vc_gpus *gpus = open_catalogue(ctx, NULL);
     const struct vc_gpu *gpu;
+    size_t n_gtx = 0;
+    char more[32];
     size_t k;
 
     (void)unused;
@@ -84,6 +89,7 @@ static void test_all_names(void **unused)
             expect_found(ctx, gpus, gpu->aliases[i], card->name, gpu->count);
         }
         assert_true(vc_gpu_matches(gpu, gpu->name));
+        n_gtx += strstr(gpu->name, " GTX ") != NULL;
         if (gpu->of == NULL) {
             double gb = (double)vc_gpu_visible_bytes(gpu, NULL) / (1 << 30);
 
@@ -92,6 +98,8 @@ static void test_all_names(void **unused)
     }
     assert_int_equal(k, vc_gpus_count(gpus));
     assert_true(k > 150);
+    (void)snprintf(more, sizeof more, ", and %zu more", n_gtx - 8); /* eight are listed */
+    expect_lost(ctx, gpus, "GTX", more);
     vc_gpus_close(gpus);
     test_ctx_done(ctx);
 }
