@@ -353,6 +353,9 @@ static void test_classes(void **unused)
     const char *const narrow[] = {"narrow.npz"};
     const char *const wide[] = {"five.npz", "narrow.npz"};
     const char *const largest[] = {"largest.npz"};
+    const uint64_t shape[2] = {ROWS, 2};
+    int32_t far[ROWS * 2] = {0};
+    const struct vc_memory_tensor wrong_class = {"classes", VC_DTYPE_I32, 2, shape, far};
     double network[STEPS], file[STEPS];
     struct vc_network net = {.graph = NULL};
     struct run run;
@@ -398,6 +401,9 @@ static void test_classes(void **unused)
     assert_memory_equal(network, file, sizeof network);
     learn(&run, largest, 1, file);
     assert_true(fabs(file[0] - of_two_largest()) < 1e-12);
+    far[3 * 2] = 3; /* a class of the student that the teacher has not */
+    damage("largest.npz", "bad.npz", "classes", &wrong_class);
+    refuse(&run, "bad.npz", "bad.npz: row 3 of classes has 3; there are 3");
     run.options.loss = VC_TEACHER_LOSS_MSE;
     refuse(&run, "narrow.npz",
            "narrow.npz: has logits of 3 classes; the student has 5: without the teacher's values "
