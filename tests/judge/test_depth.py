@@ -125,6 +125,12 @@ class Depth(Judge):
         if gguf is not None:
             reader = gguf.GGUFReader(self.path("o.gguf"))
             self.assertEqual(sorted(t.name for t in reader.tensors), sorted(want))
+        # what most elements are may be another type without the layers: a statement that was true stays true, others stay
+        mixed = {n: a if re.match(r"blk\.([1-9]|10)\.", n) else a.astype("f2") for n, a in tensors.items()}
+        for stated, left in ((0, 1), (1, 1), (15, 15)):
+            gguf_arrays(self.path("t.gguf"), mixed, pairs=(ARCHITECTURE, pair_u32("llama.block_count", 12), pair_u32("general.file_type", stated)))
+            self.vc("prune", "--force", "--drop-layers", "1-10", self.path("t.gguf"), "-o", self.path("o.gguf"))
+            self.assertEqual(gguf_read(self.path("o.gguf"))[1]["general.file_type"], (U32, struct.pack("<I", left)))
         gguf_arrays(self.path("n.gguf"), tensors, pairs=(ARCHITECTURE, pair_u32("llama.block_count", 11)))
         said = self.refuse(3, "prune", "--drop-layers", "1", self.path("n.gguf"), "-o", self.path("x.gguf"))
         self.assertIn("no key of the metadata says that the number of layers is 12, which becomes 11", said)

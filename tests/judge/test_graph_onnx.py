@@ -388,6 +388,24 @@ class Graphs(unittest.TestCase):
         self.assertIn("linear1.weight", text)
         self.assertIn("twin", text)
 
+    def test_computed_sizes(self):
+        """Scales that are made of tensors of the file, each element another."""
+        float32 = onnx.TensorProto.FLOAT
+        nodes = [helper.make_node("Mul", ["one", "two"], ["s"]),
+                 helper.make_node("Resize", ["x", "", "s"], ["y"], mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")]
+        graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", float32, [1, 2, 3, 3])],
+                                  [helper.make_tensor_value_info("y", float32, [1, 2, 6, 18])],
+                                  [numpy_helper.from_array(np.array(v, "f4"), n) for n, v in (("one", [1, 1, 1, 2]), ("two", [1, 1, 2, 3]))])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
+        model.ir_version = 8
+        onnx.save(model, self.path("m.onnx"))
+        x = np.arange(18, dtype="f4").reshape(1, 2, 3, 3)
+        np.savez(self.path("x.npz"), x=x)
+        theirs, = onnxruntime.InferenceSession(self.path("m.onnx"), providers=["CPUExecutionProvider"]).run(None, {"x": x})
+        lines = drive(self.path("m.onnx"), self.path("x.npz"))
+        self.assertEqual(lines["problem"], [])
+        self.assertEqual(near(outputs_of(lines)["y"], theirs, 0), "")
+
     def test_folded_normalization(self):
         """A checkpoint from before batch normalization was folded has other weights under the names of the file's, and no bias."""
         rng = np.random.default_rng(2)

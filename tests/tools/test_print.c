@@ -1,5 +1,5 @@
-/* test_print.c - what the command prints with: the time that is left, and lines that keep to a width. Judge: texts
- * written by hand, and the width of every line. */
+/* test_print.c - what the command prints with: the time that is left, lines that keep to a width, and words for a
+ * shell. Judge: texts written by hand, the width of every line, and sh. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -185,13 +185,56 @@ static void test_reals(void **unused)
     }
 }
 
+/* Words of command lines, as sh has them again. */
+static void test_shell_words(void **unused)
+{
+    static const char *const words[] = {"",
+                                        "plain-1.0_a/b:c=d,e+f@g%",
+                                        "it's",
+                                        "a b",
+                                        "$(x) `y` $z \\ \"q\"",
+                                        "l*?[x]",
+                                        "-o",
+                                        "~",
+                                        "#a",
+                                        "a;b&c",
+                                        "%s%d\n",
+                                        "100%\t%s",
+                                        "\033[31m'%'",
+                                        "\\n\t",
+                                        "new\nline",
+                                        "at the end\n",
+                                        "\n\n",
+                                        "c1 \302\2331m",
+                                        "\177",
+                                        "b\303\244r"};
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        char *word = shell_word(words[i]);
+        char command[512];
+        char seen[128];
+        FILE *sh;
+
+        assert_non_null(word);
+        (void)snprintf(command, sizeof(command), "printf '%%s' %s", word);
+        sh = popen(command, "r");
+        assert_non_null(sh);
+        seen[fread(seen, 1, sizeof(seen) - 1, sh)] = '\0';
+        assert_int_equal(pclose(sh), 0);
+        assert_string_equal(seen, words[i]);
+        for (const char *c = word; *c != '\0'; c++) {
+            assert_true((unsigned char)*c >= 0x20 || *c == '\n');
+        }
+        free(word);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reals),
-        cmocka_unit_test(test_left),
-        cmocka_unit_test(test_wrap),
-        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_reals),  cmocka_unit_test(test_left),        cmocka_unit_test(test_wrap),
+        cmocka_unit_test(test_tables), cmocka_unit_test(test_shell_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
