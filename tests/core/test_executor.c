@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/run/executor.h"
 
@@ -48,14 +49,21 @@ static void produce(size_t tensor, uint64_t offset, void *dst, size_t n)
     }
 }
 
+static bool slow_reads; /* each takes so long that progress is told again */
+
 static enum vc_status fake_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                 uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
+    const struct timespec time = {.tv_nsec = 101 * 1000 * 1000};
+
     (void)ctx;
     (void)model;
     (void)form;
     (void)check;
     produce(tensor, offset, dst, n_bytes);
+    if (slow_reads) {
+        (void)nanosleep(&time, NULL);
+    }
     return VC_OK;
 }
 
@@ -487,6 +495,50 @@ static void cancelling_ends_the_run(void **state)
     vc_ctx_free(ctx);
 }
 
+struct told {
+    unsigned n;
+    bool ended; /* by the last report */
+    uint64_t done, total;
+};
+
+static void hear(void *user, const struct vc_progress *progress)
+{
+    struct told *told = user;
+
+    (void)expect(strcmp(progress->what, "test") == 0 && progress->done <= progress->total);
+    (void)expect(told->n == 0 || (progress->done >= told->done && progress->total == told->total));
+    (void)expect(*progress->tensor != '\0' || progress->done == progress->total);
+    told->n++;
+    told->ended = *progress->tensor == '\0';
+    told->done = progress->done;
+    told->total = progress->total;
+}
+
+/* Progress grows to all of the work, which is told last; of a run that fails the end is not told. */
+static void progress_ends_with_all(void **state)
+{
+    (void)state;
+    for (int fails = 0; fails < 2; fails++) {
+        struct told told = {.n = 0};
+        struct vc_ctx *ctx;
+        struct run r;
+
+        fail_tile_of_c = fails != 0 ? 1 : UINT64_MAX;
+        slow_reads = true;
+        assert_int_equal(vc_ctx_create(&ctx), VC_OK);
+        assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
+        vc_ctx_set_progress(ctx, hear, &told);
+        run_init(ctx, &r, 0, false);
+        assert_int_equal(vc_exec_run(ctx, &r.exec), fails != 0 ? VC_E_FORMAT : VC_OK);
+        assert_true(told.n > 1);
+        assert_true(told.ended == (fails == 0));
+        run_release(ctx, &r);
+        vc_ctx_free(ctx);
+    }
+    fail_tile_of_c = UINT64_MAX;
+    slow_reads = false;
+}
+
 static void memory_limit_sets_workers(void **state)
 {
     struct vc_ctx *ctx;
@@ -580,6 +632,7 @@ int main(void)
         cmocka_unit_test(earliest_failure_is_reported),
         cmocka_unit_test(giving_up_in_pack_ends_later_waits),
         cmocka_unit_test(cancelling_ends_the_run),
+        cmocka_unit_test(progress_ends_with_all),
         cmocka_unit_test(memory_limit_sets_workers),
         cmocka_unit_test(memory_in_use_counts),
         cmocka_unit_test(every_allocation_may_fail),
