@@ -486,6 +486,9 @@ static void test_missing(void **unused)
     run.options.resume = in_folder("less.npz");
     expect_refused(&run, VC_E_FORMAT,
                    "less.npz: is no checkpoint of this run: keep.a.weight has a value that no run has");
+    copy_but(model, vc_model_find(model, "weight.a.weight"), "\1"); /* the first one is masked */
+    expect_refused(&run, VC_E_FORMAT,
+                   "less.npz: is no checkpoint of this run: weight.a.weight has a value that no run has");
     vc_model_close(model);
     close_run(&run);
     close_net(&sparse);
