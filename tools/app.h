@@ -10,7 +10,7 @@
 #ifndef VC_TOOLS_APP_H
 #define VC_TOOLS_APP_H
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "tools/options/command_files.h"
 #include "tools/options/options.h"

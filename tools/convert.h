@@ -3,7 +3,7 @@
 #ifndef VC_TOOLS_CONVERT_H
 #define VC_TOOLS_CONVERT_H
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "tools/app.h"
 #include "tools/options/target.h"

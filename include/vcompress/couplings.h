@@ -8,7 +8,9 @@
  *     q_proj.weight:0*256 = k_proj.weight:0*64 = v_proj.weight:0*64 = o_proj.weight:1*256     8 key/value heads of 64,
  *                                                                                             each with 4 query heads
  * Such a line is a group; what is removed of it are units (neurons, channels, heads, experts). Groups come from a
- * graph, which knows them all, or from a file with a line for each (docs/structured.md). */
+ * graph, which knows them all, or from a file with a line for each (docs/structured.md).
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_COUPLINGS_H
 #define VCOMPRESS_COUPLINGS_H
 

@@ -4,7 +4,9 @@
  *     model.layers.0.mlp.w                          model.layers.1.mlp.w   num_hidden_layers 2     without layer 1
  *
  * The layers behind get the numbers of those that are gone, and what states how many there are follows: config.json
- * with its lists per layer, the metadata of GGUF. Values are copied. Definitions: docs/structured.md. */
+ * with its lists per layer, the metadata of GGUF. Values are copied. Definitions: docs/structured.md.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_DEPTH_H
 #define VCOMPRESS_DEPTH_H
 

@@ -4,7 +4,9 @@
  *     data -> teacher -> logits -> loss -> gradients -> weights of the student -> the job and writers of every pass
  *
  * Labels are not needed: by default the student learns from the teacher alone (alpha 1). The result is a function of
- * the files, the options and the machine's arithmetic, not of threads or time. */
+ * the files, the options and the machine's arithmetic, not of threads or time.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_DISTILL_H
 #define VCOMPRESS_DISTILL_H
 

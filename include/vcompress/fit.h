@@ -3,7 +3,9 @@
  *     need     the peak, what the runtime of the device takes for itself, and what its allocator cannot use
  *     usable   what a program sees of the memory, less what others have taken, less a margin
  *
- * The answer is never "fits" while a part of the need is not known. */
+ * The answer is never "fits" while a part of the need is not known.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_FIT_H
 #define VCOMPRESS_FIT_H
 

@@ -2,7 +2,9 @@
  *
  * Three numbers go by "the memory of a card" (docs/memory-model.md): what the vendor names it by (24 GB), what the
  * driver reports (24,564 MiB), and what a CUDA program gets of it (24,210 MiB). vc_gpu_visible_bytes is the last one,
- * or the most that is certain about it. No GPU is needed, and none is asked. */
+ * or the most that is certain about it. No GPU is needed, and none is asked.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_GPUS_H
 #define VCOMPRESS_GPUS_H
 

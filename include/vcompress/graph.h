@@ -12,7 +12,8 @@
  * otherwise is rewritten while the graph is built. docs/graph.md has a section on each.
  *
  * A graph belongs to the caller, who closes it. It needs no model once it is built. All strings and arrays are its own.
- */
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_GRAPH_H
 #define VCOMPRESS_GRAPH_H
 

@@ -1,4 +1,6 @@
-/* inspect.h - what is in a checkpoint: counts by type, what a plain quantize would make of it, values on request. */
+/* inspect.h - what is in a checkpoint: counts by type, what a plain quantize would make of it, values on request.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_INSPECT_H
 #define VCOMPRESS_INSPECT_H
 

@@ -1,4 +1,6 @@
-/* measure.h - looks at values without writing: statistics of one checkpoint, the difference of two. */
+/* measure.h - looks at values without writing: statistics of one checkpoint, the difference of two.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_MEASURE_H
 #define VCOMPRESS_MEASURE_H
 

@@ -1,7 +1,9 @@
 /* memory.h - what memory a model takes while it computes or is trained, and how buffers share one arena.
  *
  * Everything is worked out from shapes: no weights are read, no device is asked, nothing is allocated. Figures are in
- * bytes. What they count, with formulas and sources: docs/memory-model.md. */
+ * bytes. What they count, with formulas and sources: docs/memory-model.md.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_MEMORY_H
 #define VCOMPRESS_MEMORY_H
 

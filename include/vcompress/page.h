@@ -1,6 +1,8 @@
 /* page.h - reports as pages: one HTML file each, with its drawings and its style inside, to look at, to send and to
  * print. A page refers to nothing outside and runs no script; names in it are escaped. The same report gives the same
- * bytes: there is no time in it. */
+ * bytes: there is no time in it.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_PAGE_H
 #define VCOMPRESS_PAGE_H
 

@@ -3,7 +3,8 @@
  * A recipe is a choice of everything that makes the need smaller: the type of the weights, units that are removed, the
  * type of keys and values, how training keeps what it needs. It names the passes that make the smaller model, and what
  * vc_fit_decide has to be asked then. Nothing is written here; only headers are read, unless errors are to be measured.
- */
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_PLAN_H
 #define VCOMPRESS_PLAN_H
 

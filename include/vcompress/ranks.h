@@ -6,7 +6,9 @@
  *     vc_ranks_agree                 did it work on all of them?
  *     vc_ranks_leave
  *
- * Rank 0 writes all files and has all that is told. The others return the same statuses with the same sentences. */
+ * Rank 0 writes all files and has all that is told. The others return the same statuses with the same sentences.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_RANKS_H
 #define VCOMPRESS_RANKS_H
 

@@ -1,5 +1,7 @@
 /* sensitivity.h - what each tensor would lose: the error of pruning it to several sparsities, and of every scheme that
- * quantize has. From the weights alone, no data of the model's task. Nothing is written. */
+ * quantize has. From the weights alone, no data of the model's task. Nothing is written.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_SENSITIVITY_H
 #define VCOMPRESS_SENSITIVITY_H
 

@@ -4,7 +4,9 @@
  * the input; the configuration beside the weights follows (docs/structured.md). Definitions: docs/numerics.md.
  *
  * A pass belongs to its job from vc_job_add_structured on. The options are copied with their strings; couplings are
- * not, and outlive the job. */
+ * not, and outlive the job.
+ *
+ * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_STRUCTURED_H
 #define VCOMPRESS_STRUCTURED_H
 

@@ -1,4 +1,4 @@
-/* vcompress.h - the library in one include.
+/* vcompress.h - what most programs need of the library, in one include: open a model, quantize or prune it, verify it.
  *
  * vcompress makes model checkpoints smaller and says what that cost:
  *
@@ -34,33 +34,22 @@
  * that is freed, where the header does not say less. What a call is given is not needed after it, but for contexts,
  * models, and the functions that a context is given with what they use.
  *
+ * These headers are stable: from 1.0 on a program that was compiled with them works with every later library of the same
+ * major version. What stands in experimental.h may change with a minor version.
+ *
  * Numbers of enums are stable: a program may store them. Later versions add values. */
 #ifndef VCOMPRESS_VCOMPRESS_H
 #define VCOMPRESS_VCOMPRESS_H
 
 #include <vcompress/context.h>
-#include <vcompress/couplings.h>
-#include <vcompress/depth.h>
 #include <vcompress/device.h>
-#include <vcompress/distill.h>
 #include <vcompress/dtype.h>
-#include <vcompress/fit.h>
-#include <vcompress/gpus.h>
-#include <vcompress/graph.h>
-#include <vcompress/inspect.h>
 #include <vcompress/job.h>
-#include <vcompress/measure.h>
-#include <vcompress/memory.h>
 #include <vcompress/model.h>
-#include <vcompress/page.h>
-#include <vcompress/plan.h>
 #include <vcompress/prune.h>
 #include <vcompress/quantize.h>
-#include <vcompress/ranks.h>
 #include <vcompress/report.h>
-#include <vcompress/sensitivity.h>
 #include <vcompress/status.h>
-#include <vcompress/structured.h>
 #include <vcompress/verify.h>
 
 #endif

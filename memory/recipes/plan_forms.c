@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "core/base/checked.h"
 #include "core/job/job_state.h"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "core/base/cpu.h"
 #include "emu_compare.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 int main(int argc, char **argv)
 {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "core/job/job_passes.h"
 #include "core/text/text.h"

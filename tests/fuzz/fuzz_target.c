@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "core/base/checked.h"
 #include "folder_builder.h"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 static struct vc_ctx *ctx;
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "core/base/ctx.h"
 #include "graph/builder/builder.h"

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "core/base/ctx.h"
 

@@ -82,6 +82,11 @@ graph/ops/infer.c graph/builder/builder.h graph/ops/ may not include graph/build
 graph/couple/couple_axes.c graph/builder/builder.h graph/couple/ may not include graph/builder
 END
 
+echo '#include <vcompress/graph.h>' >>"$dir/tree/include/vcompress/job.h"
+expect_failure "a stable header with an experimental one" check_includes.sh
+expect_message "a stable header may not include an experimental one"
+cp "$root/include/vcompress/job.h" "$dir/tree/include/vcompress/job.h"
+
 cp "$root/core/base/pool.c" "$dir/tree/formats/pool.c"
 expect_failure "two files of one name" check_includes.sh
 rm "$dir/tree/formats/pool.c"

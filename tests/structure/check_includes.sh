@@ -25,6 +25,14 @@ list_edges | awk -v sq="'" '
     function passes_may(t) {
         return t ~ /^kernels\/(kernels|arith|functions|philox|train_args|train_codes|train_device)\.h$|^kernels\/unary(_math)?\.inc$/
     }
+    # Headers say that they are experimental in their first comment.
+    function is_experimental(path,    line, found) {
+        if (path in experimental) { return experimental[path] }
+        found = path == "include/vcompress/experimental.h"
+        while (!found && (getline line < path) > 0) { found = line ~ /Experimental: see experimental\.h/ }
+        close(path)
+        return experimental[path] = found
+    }
     function is_pass(d) { return d ~ /^(passes|prune|quantize|distill|measure)$/ }
 
     # The room of a file of core/ or formats/: "npz" of formats/npz/npy.c; "" of what lies beside the rooms.
@@ -112,7 +120,10 @@ list_edges | awk -v sq="'" '
         if (!ours) { next }
         if (quoted && t !~ /\//) { t = dir "/" t } # a neighbour
         to = t ~ /^vcompress\// ? "include" : folder(t)
-        if (from == "include") { ok = to == "include" }
+        if (from == "include") {
+            ok = to == "include"
+            if ($1 != "include/vcompress/experimental.h" && is_experimental("include/" t) && !is_experimental($1)) { bad("a stable header may not include an experimental one") }
+        }
         else if (from == "core") { ok = to ~ /^(include|core)$/ || (t == "kernels/functions.h" && room($1) == "job") }
         else if (from == "formats") { ok = to ~ /^(include|core|formats)$/ }
         else if (from == "kernels") { ok = kernels_may(t) }

@@ -3,7 +3,7 @@
 #ifndef VC_TESTS_SUPPORT_OPTIONS_H
 #define VC_TESTS_SUPPORT_OPTIONS_H
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 #include <vcompress/verify.h>
 
 struct vc_open_options support_open(void);

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 /* --fake-quant: "int8", "int8/tensor", "int8/channel", "int8/group:64", "fp16", "bf16" */
 bool grid_word(const char *value, struct vc_quantize_options *o);

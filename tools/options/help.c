@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"

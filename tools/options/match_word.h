@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #define MATCH_BYTES 512 /* of one word, with the 0 at its end */
 

@@ -2,7 +2,7 @@
 #ifndef VC_TOOLS_PRINT_INSPECT_H
 #define VC_TOOLS_PRINT_INSPECT_H
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "tools/app.h"
 

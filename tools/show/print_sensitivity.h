@@ -3,7 +3,7 @@
 #ifndef VC_TOOLS_PRINT_SENSITIVITY_H
 #define VC_TOOLS_PRINT_SENSITIVITY_H
 
-#include <vcompress/vcompress.h>
+#include <vcompress/experimental.h>
 
 #include "tools/app.h"
 
