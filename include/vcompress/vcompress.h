@@ -34,8 +34,8 @@
  * that is freed, where the header does not say less. What a call is given is not needed after it, but for contexts,
  * models, and the functions that a context is given with what they use.
  *
- * These headers are stable: from 1.0 on a program that was compiled with them works with every later library of the same
- * major version. What stands in experimental.h may change with a minor version.
+ * These headers are stable: from 1.0 on a program that was compiled with them works with every later library of the
+ * same major version. What stands in experimental.h may change with a minor version.
  *
  * Numbers of enums are stable: a program may store them. Later versions add values. */
 #ifndef VCOMPRESS_VCOMPRESS_H
