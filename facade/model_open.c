@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/option_struct.h"
-#include "core/model/pruned_pairs.h"
+#include "core/model/masked_pairs.h"
 #include "formats/formats.h"
 
 static const struct vc_open_options open_defaults = {.void_as = VC_DTYPE_RAW};

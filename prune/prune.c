@@ -6,8 +6,8 @@
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
+#include "core/model/masked_pairs.h"
 #include "core/model/names.h"
-#include "core/model/pruned_pairs.h"
 #include "core/text/glob.h"
 #include "passes/decode.h"
 #include "passes/select.h"
@@ -278,7 +278,7 @@ static enum vc_status add_decode(struct vc_ctx *ctx, struct vc_item *item)
                : VC_OK;
 }
 
-/* The mask of a joined pair (core/model/pruned_pairs.h) is applied whatever the rules say: the weights have no other
+/* The mask of a joined pair (core/model/masked_pairs.h) is applied whatever the rules say: the weights have no other
  * values than that. `more`: they are pruned further. */
 static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item, size_t mask,
                                  bool more)
@@ -378,6 +378,7 @@ static const struct vc_pass_ops prune_ops = {.name = "prune",
                                              .plan = prune_plan,
                                              .plan_end = prune_plan_end,
                                              .decide = vc_prune_decide,
+                                             .report = vc_prune_report,
                                              .free = prune_free};
 
 enum vc_status vc_job_add_prune(struct vc_ctx *ctx, struct vc_job *job, const struct vc_prune_options *options)

@@ -124,7 +124,8 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     if (o->mask_path != NULL) {
         o->mask_path = vc_arena_printf(ctx, &p->arena, "%s", o->mask_path);
         VC_TRY_ALLOC(o->mask_path);
-        p->pass.mask_path = o->mask_path;
+        p->mask_file = (struct vc_part_file){VC_PART_MASK, VC_DTYPE_U8, o->mask_path};
+        p->pass.part_file = &p->mask_file;
     }
     p->sets = vc_arena_alloc(ctx, &p->arena, (o->n_sets + 1) * sizeof *p->sets);
     VC_TRY_ALLOC(p->sets);

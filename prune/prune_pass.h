@@ -1,5 +1,5 @@
 /* prune_pass.h - the pass itself, between its files: prune.c (which tensors, the plan), prune_options.c (checks and
- * words), prune_decide.c (thresholds). What the steps see is in prune_steps.h. */
+ * words), prune_decide.c (thresholds), prune_report.c (figures). What the steps see is in prune_steps.h. */
 #ifndef VC_PRUNE_PRUNE_PASS_H
 #define VC_PRUNE_PRUNE_PASS_H
 
@@ -30,11 +30,13 @@ struct vc_prune {
     struct vc_fraction min_keep;
     struct vc_prune_set *sets;
     struct vc_recipe_entry recipe[VC_PRUNE_RECIPE];
+    struct vc_part_file mask_file; /* if options.mask_path is set */
 
     /* Of this plan. */
     uint64_t k;      /* keys that go together, as far as they are not found yet */
     size_t n_shared; /* the tensors with a common threshold, in the order of their names: items */
     size_t *shared;
+    struct vc_report_pruning figures;
 };
 
 /* prune_options.c: refuses options that say nothing or too much, and parses shares; copies what they point to; makes
@@ -47,5 +49,9 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p);
 enum vc_key_type vc_prune_key_type(const struct vc_desc *desc);
 enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan);
 enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round);
+
+/* prune_report.c: a vc_pass_ops.report. */
+enum vc_status vc_prune_report(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan, bool measured,
+                               struct vc_report *report);
 
 #endif

@@ -32,6 +32,6 @@ enum vc_status vc_prune_ways(struct vc_ctx *ctx, struct vc_arena *arena, struct 
     options->keep = 2;
     options->group = 4;
     list->ways[list->n++] =
-        (struct vc_way){.name = "2:4", .prunes = true, .self = options, .reason = reason, .add = add};
+        (struct vc_way){.name = "2:4", .makes_zeros = true, .self = options, .reason = reason, .add = add};
     return VC_OK;
 }

@@ -147,6 +147,12 @@ static struct vc_part_desc *copy_parts(struct vc_ctx *ctx, struct vc_item *item,
     return parts;
 }
 
+/* Parts of that role have a file of their own. */
+static bool goes_apart(const struct vc_pass *pass, enum vc_part_role role)
+{
+    return pass != NULL && pass->part_file != NULL && pass->part_file->role == role;
+}
+
 enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, enum vc_part_role role,
                                 enum vc_dtype dtype, unsigned n_dims, const uint64_t *shape)
 {
@@ -163,15 +169,14 @@ enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct
         }
     }
     memmove(parts + step->n_made + 1, parts + step->n_made, (step->out.n_parts - step->n_made) * sizeof *parts);
-    parts[step->n_made] =
-        (struct vc_part_desc){.role = role,
-                              .apart = role == VC_PART_MASK && step->pass != NULL && step->pass->mask_path != NULL,
-                              .dtype = dtype,
-                              .n_dims = n_dims,
-                              .shape = shape,
-                              .n_elems = n_elems,
-                              .maker = step,
-                              .index = step->n_made};
+    parts[step->n_made] = (struct vc_part_desc){.role = role,
+                                                .apart = goes_apart(step->pass, role),
+                                                .dtype = dtype,
+                                                .n_dims = n_dims,
+                                                .shape = shape,
+                                                .n_elems = n_elems,
+                                                .maker = step,
+                                                .index = step->n_made};
     step->n_made++;
     step->out.n_parts++;
     step->out.parts = parts;
@@ -297,6 +302,16 @@ size_t vc_item_look_step(const struct vc_item *item)
 bool vc_item_is_idle(const struct vc_item *item)
 {
     return item->merged || item->dropped || item->tied;
+}
+
+bool vc_item_has_action(const struct vc_item *item, enum vc_action action)
+{
+    size_t k = 0;
+
+    while (k < item->chain->n_steps && item->chain->steps[k]->action != action) {
+        k++;
+    }
+    return k < item->chain->n_steps && !vc_item_is_idle(item);
 }
 
 bool vc_item_looks(const struct vc_item *item)

@@ -44,7 +44,7 @@ struct vc_reader;
 struct vc_part_desc {
     enum vc_part_role role;
     enum vc_dtype dtype;
-    bool apart; /* a mask of a pass that has a file for them: not beside the weights */
+    bool apart; /* goes to the file that its pass has for such parts (vc_pass.part_file), not beside the weights */
     unsigned n_dims;
     const uint64_t *shape;
     uint64_t n_elems;
@@ -204,7 +204,6 @@ struct vc_plan {
     size_t n_graph_edits, graph_edits_capacity; /* of a graph that is stored: vc_plan_edit_graph */
     struct vc_graph_edit *graph_edits;
     const char *layout; /* how quantized weights shall lie, as the caller names it; NULL: not said */
-    const struct vc_report_removal *removal; /* what passes remove, for the report; NULL: nothing */
     struct vc_job *job;
     const char **names; /* new names of tensors, by item: NULL where the old one stays; NULL: nobody has a new one */
     bool *gone;         /* with them: tensors that a pass left out */
@@ -260,21 +259,33 @@ struct vc_pass_ops {
      * Changes of a step's out end with vc_item_replan. NULL for passes whose steps never look. */
     enum vc_status (*decide)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round);
 
+    /* Adds what the pass alone knows to the report: its own member of struct vc_report. Called when the plan's rows and
+     * totals are made, and again with `measured` after the run. May be NULL. */
+    enum vc_status (*report)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan, bool measured,
+                             struct vc_report *report);
+
     void (*free)(struct vc_ctx *ctx, struct vc_pass *pass);
+};
+
+/* A file for one role of parts. Each tensor in it has the name of the tensor that the part belongs to. */
+struct vc_part_file {
+    enum vc_part_role role;
+    enum vc_dtype dtype; /* of the parts */
+    const char *path;    /* its extension says the format */
 };
 
 struct vc_pass {
     const struct vc_pass_ops *ops;
     void *self;
-    const char *command;   /* "quantize --int8 --granularity channel": no paths */
-    const char *note;      /* for the report; NULL: none. Set by plan_end or decide */
-    const char *mask_path; /* the masks that its steps make go to a file of that name, one tensor each; NULL: they stay
-                              beside the weights. Of one pass in a job */
+    const char *command;                  /* "quantize --int8 --granularity channel": no paths */
+    const char *note;                     /* for the report; NULL: none. Set by plan_end or decide */
+    const struct vc_part_file *part_file; /* for parts that its steps make; NULL: these stay beside the weights. Of one
+                                             pass in a job */
     const char *gate_missed; /* a gate of its own that was missed, a sentence: nothing is written; NULL: none. Set while
                                 it is planned, and valid until it is planned anew */
-    bool names_files;    /* failures of planning it name the file that they are about, which may not be the source */
-    const char *lineage; /* what it made its values from, for the output's metadata; NULL: of those that are there */
-    const struct vc_distillation *distillation; /* what it trained, for the report; NULL: nothing */
+    bool names_files; /* failures of planning it name the file that they are about, which may not be the source */
+    const struct vc_recipe_entry *lineage; /* what it made its values from, one line of JSON, for the output's metadata;
+                                              NULL: of those that are there */
     const char *said; /* the last reason of vc_item_keep, in the job's arena: most tensors have the same ones */
     size_t n_recipe;
     const struct vc_recipe_entry *recipe;
@@ -333,6 +344,9 @@ size_t vc_item_look_step(const struct vc_item *item);
 
 /* Nothing is read or written for it. */
 bool vc_item_is_idle(const struct vc_item *item);
+
+/* It is written, and one of its steps does that. */
+bool vc_item_has_action(const struct vc_item *item, enum vc_action action);
 
 /* A step of it sees the data in the next round of looks. */
 bool vc_item_looks(const struct vc_item *item);

@@ -5,15 +5,13 @@
 #ifndef VC_CORE_WAYS_H
 #define VC_CORE_WAYS_H
 
-#include <vcompress/quantize.h>
-
 #include "core/chain/pass.h"
 
 #define VC_MAX_WAYS 32
 
 struct vc_way {
     const char *name; /* what reports call it: "int8/group:128", "f16", "2:4" */
-    bool prunes;
+    bool makes_zeros; /* and no codes */
     const void *self; /* the pass's own */
 
     /* Why the way cannot be tried on the item, static; NULL: it can. */

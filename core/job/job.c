@@ -61,7 +61,7 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
     job->results = NULL;
     job->sink = NULL;
     job->outputs = NULL;
-    job->masks = NULL;
+    job->parts_file = (struct vc_part_file){.path = NULL};
     job->rows = NULL;
     job->row_item = NULL;
     job->gates = NULL;

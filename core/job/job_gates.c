@@ -124,45 +124,62 @@ enum vc_status vc_job_check_passes(struct vc_ctx *ctx, struct vc_job *job)
     return VC_OK;
 }
 
-/* The zeros that pruning each tensor to that share makes. */
-static uint64_t expected_zeros(const struct vc_job *job, double share)
+/* Of the tensors that passes pruned: their elements, the zeros among them, and the zeros that pruning each tensor to
+ * `share` makes. */
+struct zeros {
+    size_t n_tensors;
+    uint64_t n_weights, found, wanted;
+    bool measured;
+};
+
+static struct zeros count_zeros(const struct vc_job *job, double share)
 {
-    uint64_t sum = 0;
+    struct zeros zeros = {.measured = true};
     size_t i;
 
     for (i = 0; i < job->report.n_rows; i++) {
         const struct vc_item *item = vc_job_row_item(job, i);
 
-        if (vc_job_is_pruned(item)) {
-            sum += (uint64_t)floor(share * (double)job->model->tensors[item->source].n_elems);
+        if (vc_item_has_action(item, VC_ACTION_PRUNED)) {
+            const struct vc_report_row row = vc_job_row(job, i);
+
+            zeros.n_tensors++;
+            zeros.n_weights += item->desc->n_elems;
+            zeros.found += row.zeros_after;
+            zeros.wanted += (uint64_t)floor(share * (double)row.n_elems);
+            zeros.measured = zeros.measured && row.measured;
         }
     }
-    return sum;
+    return zeros;
 }
 
 enum vc_status vc_job_check_sparsity(struct vc_ctx *ctx, struct vc_job *job)
 {
-    const struct vc_report_pruning *p = job->report.pruning;
     double limit = job->options.expect_sparsity;
-    uint64_t wanted;
+    struct zeros zeros;
+    double sparsity;
 
-    if (!(limit > 0.0) || (p != NULL && !p->measured)) {
-        return VC_OK; /* no gate, or it is judged after the run */
+    if (!(limit > 0.0)) {
+        return VC_OK;
     }
-    if (p == NULL) {
+    zeros = count_zeros(job, limit);
+    if (zeros.n_tensors == 0) {
         judge(job, "expect_sparsity", 0.0, false);
         return miss(ctx, job,
                     vc_arena_printf(ctx, &job->arena, "no tensor is pruned, %s asks for %g %% zeros",
                                     vc_option(ctx, "expect_sparsity"), 100.0 * limit));
     }
-    wanted = expected_zeros(job, limit);
-    judge(job, "expect_sparsity", p->sparsity, p->zeros_after >= wanted);
-    if (p->zeros_after >= wanted) {
+    if (!zeros.measured) {
+        return VC_OK; /* it is judged after the run */
+    }
+    sparsity = zeros.n_weights == 0 ? 0.0 : (double)zeros.found / (double)zeros.n_weights;
+    judge(job, "expect_sparsity", sparsity, zeros.found >= zeros.wanted);
+    if (zeros.found >= zeros.wanted) {
         return VC_OK;
     }
-    return miss(
-        ctx, job,
-        vc_arena_printf(ctx, &job->arena, "%llu of the %llu pruned weights are zero (%.2f %%), %s asks for %g %%: %llu",
-                        (unsigned long long)p->zeros_after, (unsigned long long)p->n_weights, 100.0 * p->sparsity,
-                        vc_option(ctx, "expect_sparsity"), 100.0 * limit, (unsigned long long)wanted));
+    return miss(ctx, job,
+                vc_arena_printf(ctx, &job->arena,
+                                "%llu of the %llu pruned weights are zero (%.2f %%), %s asks for %g %%: %llu",
+                                (unsigned long long)zeros.found, (unsigned long long)zeros.n_weights, 100.0 * sparsity,
+                                vc_option(ctx, "expect_sparsity"), 100.0 * limit, (unsigned long long)zeros.wanted));
 }

@@ -82,31 +82,33 @@ out:
     return status;
 }
 
-/* The file of a pass's masks is the last output. */
-static enum vc_status list_masks(struct vc_ctx *ctx, struct vc_job *job)
+/* The file of a pass's parts is the last output. */
+static enum vc_status list_parts_file(struct vc_ctx *ctx, struct vc_job *job)
 {
     enum vc_status status = VC_OK;
     size_t i;
 
     for (i = 0; i < job->n_passes; i++) {
-        const char *path = job->passes[i]->mask_path;
+        const struct vc_part_file *file = job->passes[i]->part_file;
+        const char *role = file != NULL ? vc_part_role_name(file->role) : NULL;
 
-        if (path == NULL) {
+        if (file == NULL) {
             continue;
         }
-        if (job->masks != NULL) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: only one pass of a run writes masks", path);
+        if (job->parts_file.path != NULL) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: only one pass of a run writes %ss", file->path, role);
         }
-        if (strcmp(path, "-") == 0 || job->writers->format_of_name(path) == NULL) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: masks go to a file whose extension says its format, such as .npz",
-                           path);
+        if (strcmp(file->path, "-") == 0 || job->writers->format_of_name(file->path) == NULL) {
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: %ss go to a file whose extension says its format, such as .npz",
+                           file->path, role);
         }
         if (job->options.n_shards != 0) {
-            return vc_fail(ctx, VC_E_ARGUMENT, "%s: the workers of %s would all write the same file of masks", path,
-                           vc_option(ctx, "shard"));
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s: the workers of %s would all write the same file of %ss", file->path,
+                           vc_option(ctx, "shard"), role);
         }
-        VC_TRY(add_output(ctx, job, path));
-        job->masks = job->outputs[job->report.n_outputs - 1].path;
+        VC_TRY(add_output(ctx, job, file->path));
+        job->parts_file = *file;
+        job->parts_file.path = job->outputs[job->report.n_outputs - 1].path;
     }
 out:
     return status;
@@ -133,7 +135,7 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < options->n_emit; i++) {
         VC_TRY(add_output(ctx, job, options->emit[i]));
     }
-    VC_TRY(list_masks(ctx, job));
+    VC_TRY(list_parts_file(ctx, job));
     job->report.outputs = job->outputs;
 out:
     return status;
@@ -153,7 +155,7 @@ enum vc_status vc_job_create_sink(struct vc_ctx *ctx, struct vc_job *job)
     job->options.n_emit = 0;
     if (job->report.n_outputs > 1 && !(nothing && model->format == NULL)) {
         return vc_tee_create(ctx, job->writers, model, &job->options, job->outputs, job->report.n_outputs,
-                             job->masks != NULL, &job->sink);
+                             job->parts_file.path != NULL ? &job->parts_file : NULL, &job->sink);
     }
     if (nothing && model->format == NULL) { /* no file behind it, and none wanted */
         return vc_null_sink_create(ctx, &job->sink);

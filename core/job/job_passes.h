@@ -11,4 +11,7 @@ enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc
  * time. VC_E_ARGUMENT where that is not known before the run (deflated, several outputs, none). */
 enum vc_status vc_plan_file_bytes(struct vc_ctx *ctx, struct vc_plan *plan, uint64_t *bytes);
 
+/* For vc_pass_ops.report: the item that row number `row` is of. */
+const struct vc_item *vc_plan_row_item(const struct vc_plan *plan, size_t row);
+
 #endif

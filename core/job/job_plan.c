@@ -296,7 +296,7 @@ static enum vc_status check_parts(struct vc_ctx *ctx, const struct vc_item *item
 static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, const struct vc_item *item)
 {
     bool errors = job->options.min_sqnr_db > 0.0;
-    bool zeros = job->options.expect_sparsity > 0.0 && vc_job_is_pruned(item);
+    bool zeros = job->options.expect_sparsity > 0.0 && vc_item_has_action(item, VC_ACTION_PRUNED);
     bool lossy = false;
     size_t k;
 

@@ -1,6 +1,7 @@
 /* job_report.c - the rows of a report, from the plan and from what was measured. */
 #include <string.h>
 
+#include "core/job/job_passes.h"
 #include "core/job/job_state.h"
 #include "core/job/totals.h"
 #include "core/run/tee_sink.h"
@@ -210,6 +211,11 @@ static void fill_result(const struct vc_item_result *result, struct vc_report_ro
 struct vc_item *vc_job_row_item(const struct vc_job *job, size_t row)
 {
     return &job->plan.items[job->row_item != NULL ? job->row_item[row] : row];
+}
+
+const struct vc_item *vc_plan_row_item(const struct vc_plan *plan, size_t row)
+{
+    return vc_job_row_item(plan->job, row);
 }
 
 struct vc_report_row vc_job_row(const struct vc_job *job, size_t index)
@@ -443,21 +449,19 @@ static void fill_rows(struct vc_job *job)
     vc_totals_end(&sum, &job->report.totals, &job->report.n_params_after);
 }
 
-/* What passes trained. */
-static enum vc_status list_distillations(struct vc_ctx *ctx, struct vc_job *job)
+/* The members of the report that passes have of their own. */
+static enum vc_status report_passes(struct vc_ctx *ctx, struct vc_job *job, bool measured)
 {
-    const struct vc_distillation **list = vc_arena_alloc(ctx, &job->arena, (job->n_passes + 1) * sizeof *list);
+    enum vc_status status = VC_OK;
+    size_t i;
 
-    if (list == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (size_t i = 0; i < job->n_passes; i++) {
-        if (job->passes[i]->distillation != NULL) {
-            list[job->report.n_distillations++] = job->passes[i]->distillation;
+    for (i = 0; i < job->n_passes; i++) {
+        if (job->passes[i]->ops->report != NULL) {
+            VC_TRY(job->passes[i]->ops->report(ctx, job->passes[i], &job->plan, measured, &job->report));
         }
     }
-    job->report.distillations = list;
-    return VC_OK;
+out:
+    return status;
 }
 
 enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
@@ -486,9 +490,7 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     report->totals.file_before = source_file_bytes(job);
     fill_rows(job);
     VC_TRY(vc_job_report_layers(ctx, job));
-    VC_TRY(vc_job_report_pruning(ctx, job));
-    job->report.removal = job->plan.removal;
-    VC_TRY(list_distillations(ctx, job));
+    VC_TRY(report_passes(ctx, job, false));
     VC_TRY(list_notes(ctx, job));
 out:
     return status;
@@ -535,8 +537,7 @@ enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
         fill_steps(item, &job->results[item->source]);
     }
     fill_rows(job);
-    vc_job_report_zeros(job);
-    return add_late_note(ctx, job);
+    return report_passes(ctx, job, true) != VC_OK ? ctx->status : add_late_note(ctx, job);
 }
 
 /* A note that there is no memory for is left out: the files are there. */

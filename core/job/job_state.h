@@ -1,6 +1,6 @@
 /* job_state.h - inside of struct vc_job; shared by job.c (life, running), job_plan.c (passes), job_names.c (new
- * names), job_outs.c (output tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows), job_pruning.c
- * (zeros) and job_apply.c (one tensor in memory).
+ * names), job_outs.c (output tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows) and
+ * job_apply.c (one tensor in memory).
  *
  * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
  * What they allocate belongs to the job, and vc_job_reset frees it, also after a failure halfway. */
@@ -27,19 +27,18 @@ struct vc_job {
     struct vc_model *renamed;        /* plan.model where passes have renamed tensors; NULL: nobody has */
     struct vc_item_result *results;
     struct vc_sink *sink;             /* of all outputs */
-    const char *masks;                /* the last of outputs: where a pass's masks go; NULL: nowhere */
+    struct vc_part_file parts_file;   /* the last of outputs: where parts of a pass go; path NULL: nowhere */
     struct vc_report_output *outputs; /* in the arena; report.outputs */
     const char **beside;              /* by output, in the arena: another file of it beside it, or NULL */
     struct vc_out_stage *stages;      /* in the arena: outs.stages, as far as passes are planned */
     struct vc_out_list outs;
-    uint32_t *out_item;                /* per output: its item. outs.make makes the rest of it */
-    uint32_t *first_out;               /* per item: its main output; its parts follow */
-    struct vc_out_tensor *elsewhere;   /* outs.elsewhere */
-    struct vc_report_row *rows;        /* NULL where they are made on request */
-    size_t *row_item;                  /* item of each row; NULL: row i is of item i */
-    struct vc_report_gate *gates;      /* in the arena; report.gates */
-    struct vc_report_pruning *pruning; /* in the arena; report.pruning */
-    struct vc_report_note *notes;      /* in the arena; report.notes, with room for those of the run */
+    uint32_t *out_item;              /* per output: its item. outs.make makes the rest of it */
+    uint32_t *first_out;             /* per item: its main output; its parts follow */
+    struct vc_out_tensor *elsewhere; /* outs.elsewhere */
+    struct vc_report_row *rows;      /* NULL where they are made on request */
+    size_t *row_item;                /* item of each row; NULL: row i is of item i */
+    struct vc_report_gate *gates;    /* in the arena; report.gates */
+    struct vc_report_note *notes;    /* in the arena; report.notes, with room for those of the run */
     struct vc_report report;
     char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
 };
@@ -135,13 +134,5 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job);
 enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job);
 /* The outputs have their names: notes what they say of that. Cannot fail any more. */
 void vc_job_report_written(struct vc_ctx *ctx, struct vc_job *job);
-
-/* ---- job_pruning.c ---- */
-
-/* report.pruning: makes it where a tensor is pruned, after the rows and totals; puts what was measured into it. */
-enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job);
-void vc_job_report_zeros(struct vc_job *job);
-/* Whether a pass prunes the item. */
-bool vc_job_is_pruned(const struct vc_item *item);
 
 #endif

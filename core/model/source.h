@@ -108,7 +108,7 @@ struct vc_model {
     struct vc_tensor *tensors;
     struct vc_tensor_io *io;
     struct vc_name_table names; /* for vc_model_find */
-    const size_t *pair_masks;   /* core/model/pruned_pairs.h; NULL: no pairs are joined */
+    const size_t *pair_masks;   /* core/model/masked_pairs.h; NULL: no pairs are joined */
     struct vc_arena arena;      /* names that are not the file's; released by vc_model_close */
     struct vc_quant *quants;    /* what the tensors' `quant` point into; freed by vc_model_close */
     size_t n_recipe;

@@ -34,7 +34,7 @@ struct vc_out_tensor {
     enum vc_dtype source_dtype; /* what it was in the source */
     bool kept;                  /* no pass works on it: the values, in whatever form, are those of the source */
     bool beside;                /* a kept tensor of the source that is a part of another, or lies beside its codes */
-    bool apart;                 /* a mask that goes to a file of its own, which the tee has */
+    bool apart;                 /* a part that goes to a file of its own, which the tee has */
     bool alias;                 /* another name of an output before it: no bytes come */
 };
 
@@ -73,11 +73,10 @@ struct vc_out_list {
     const struct vc_edit *edits;
     size_t n_graph_edits; /* for the writer of a graph; others pass them over. Of one number the last one holds */
     const struct vc_graph_edit *graph_edits;
-    const char *lineage; /* what trained weights were made from, one line of JSON: formats with metadata have it under
-                            VC_LINEAGE_KEY, in place of an older one; NULL: nothing was trained */
+    /* What a pass made new values from: formats with metadata have this entry in place of an older one with its key;
+     * NULL: no pass says so. */
+    const struct vc_recipe_entry *lineage;
 };
-
-#define VC_LINEAGE_KEY "vcompress.distill"
 
 /* Output number `index` of a list. */
 static inline struct vc_out_tensor vc_out_at(const struct vc_out_list *outs, size_t index)

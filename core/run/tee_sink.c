@@ -8,20 +8,20 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/run/tee_masks.h"
+#include "core/run/tee_parts.h"
 
 struct tee {
     size_t n;
     struct vc_sink **sinks;
     struct vc_report_output *outputs;
-    struct tee_masks *masks; /* NULL: every output gets everything */
+    struct tee_parts *parts; /* NULL: every output gets everything */
 };
 
 /* ---- sizes and places ---- */
 
-static bool gets_masks(const struct tee *tee, size_t i)
+static bool gets_parts(const struct tee *tee, size_t i)
 {
-    return tee->masks != NULL && i + 1 == tee->n;
+    return tee->parts != NULL && i + 1 == tee->n;
 }
 
 /* What all outputs together are. A layout may change it: an npy that has to become an npz. */
@@ -39,7 +39,7 @@ static void join(struct vc_sink *sink)
     for (i = 0; i < tee->n; i++) {
         tee->outputs[i].format = tee->sinks[i]->format;
         sink->memory_bytes += tee->sinks[i]->memory_bytes;
-        if (gets_masks(tee, i)) {
+        if (gets_parts(tee, i)) {
             sink->ordered = sink->ordered || tee->sinks[i]->ordered;
             continue;
         }
@@ -57,11 +57,11 @@ static enum vc_status tee_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     enum vc_status status = VC_OK;
     size_t i;
 
-    if (tee->masks != NULL) {
-        VC_TRY(vc_tee_masks_divide(ctx, tee->masks, outs));
+    if (tee->parts != NULL) {
+        VC_TRY(vc_tee_parts_divide(ctx, tee->parts, outs));
     }
     for (i = 0; i < tee->n; i++) {
-        const struct vc_out_list *own = tee->masks == NULL ? outs : vc_tee_masks_list(tee->masks, gets_masks(tee, i));
+        const struct vc_out_list *own = tee->parts == NULL ? outs : vc_tee_parts_list(tee->parts, gets_parts(tee, i));
 
         VC_TRY(tee->sinks[i]->ops->layout(ctx, tee->sinks[i], own, &tee->outputs[i].file_bytes));
     }
@@ -118,7 +118,7 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct 
     for (i = 0; i < tee->n; i++) {
         size_t room = aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
 
-        size_t out = tee->masks == NULL ? packet->out : vc_tee_masks_out(tee->masks, packet->out, gets_masks(tee, i));
+        size_t out = tee->parts == NULL ? packet->out : vc_tee_parts_out(tee->parts, packet->out, gets_parts(tee, i));
 
         packets[i] = (struct vc_packet){.out = out, .buffer = room != 0 ? at : NULL, .buffer_bytes = room};
         if (out == SIZE_MAX) {
@@ -234,7 +234,7 @@ static void tee_free(struct vc_ctx *ctx, struct vc_sink *sink)
     }
     if (tee != NULL) {
         vc_free(ctx, tee->sinks);
-        vc_tee_masks_free(ctx, tee->masks);
+        vc_tee_parts_free(ctx, tee->parts);
     }
     vc_free(ctx, tee);
     vc_free(ctx, sink);
@@ -244,7 +244,7 @@ static void tee_free(struct vc_ctx *ctx, struct vc_sink *sink)
 static const struct vc_sink *tee_of_tensor(const struct vc_sink *sink, size_t tensor)
 {
     const struct tee *tee = sink->self;
-    bool only = tee->n == 1 || (tee->n == 2 && gets_masks(tee, 1));
+    bool only = tee->n == 1 || (tee->n == 2 && gets_parts(tee, 1));
 
     return only ? vc_sink_of_tensor(tee->sinks[0], tensor) : sink;
 }
@@ -275,7 +275,7 @@ const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype
         return sink->ops->can_hold(sink, dtype) ? NULL : sink;
     }
     for (i = 0; i < tee->n; i++) {
-        if (!gets_masks(tee, i) && !tee->sinks[i]->ops->can_hold(tee->sinks[i], dtype)) {
+        if (!gets_parts(tee, i) && !tee->sinks[i]->ops->can_hold(tee->sinks[i], dtype)) {
             return tee->sinks[i];
         }
     }
@@ -293,7 +293,7 @@ const struct vc_sink *vc_sink_of_output(const struct vc_sink *sink, size_t index
 
 enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writers, const struct vc_model *model,
                              const struct vc_write_options *options, struct vc_report_output *outputs, size_t n,
-                             bool masks, struct vc_sink **out)
+                             const struct vc_part_file *apart, struct vc_sink **out)
 {
     struct vc_sink *sink = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *sink);
     struct tee *tee = NULL;
@@ -314,8 +314,8 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writer
         struct vc_write_options own = *options;
 
         own.path = options->path != NULL ? outputs[i].path : NULL;
-        if (masks && i + 1 == n) {
-            VC_TRY(vc_tee_masks_create(ctx, writers, model, &own, outputs[i].path, &tee->masks, &tee->sinks[i]));
+        if (apart != NULL && i + 1 == n) {
+            VC_TRY(vc_tee_parts_create(ctx, writers, model, &own, apart, &tee->parts, &tee->sinks[i]));
         } else {
             VC_TRY(writers->create(ctx, model, &own, &tee->sinks[i]));
         }

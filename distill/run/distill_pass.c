@@ -18,6 +18,7 @@ struct distilling {
     struct vc_student student;
     struct vc_weights *weights; /* trained; NULL: there is no plan */
     struct vc_distillation report;
+    struct vc_recipe_entry lineage;
     struct vc_arena arena; /* sentences of the plan */
 };
 
@@ -43,12 +44,14 @@ static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, con
     const char *teacher = d->report.teacher_sha256 != NULL ? d->report.teacher_sha256 : NO_DIGEST;
     const char *data = d->report.data_sha256 != NULL ? d->report.data_sha256 : NO_DIGEST;
 
-    d->pass.lineage = vc_arena_printf(
+    d->lineage.key = "vcompress.distill";
+    d->lineage.value = vc_arena_printf(
         ctx, &d->arena,
         "{\"teacher\":%s%s%s,\"data\":\"%s\",\"temperature\":%.17g,\"alpha\":%.17g,\"steps\":%llu,\"seed\":%llu}",
         t->runs_teacher ? "\"" : "", t->runs_teacher ? teacher : "null", t->runs_teacher ? "\"" : "", data,
         o->temperature, o->alpha, (unsigned long long)t->n_steps, (unsigned long long)o->seed);
-    return d->pass.lineage != NULL ? VC_OK : VC_E_NOMEM;
+    d->pass.lineage = &d->lineage;
+    return d->lineage.value != NULL ? VC_OK : VC_E_NOMEM;
 }
 
 static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
@@ -74,7 +77,6 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     d->report.seconds = vc_seconds() - t.began;
     VC_TRY(tell_lineage(ctx, d, &t));
     pass->gate_missed = d->report.missed;
-    pass->distillation = &d->report;
     if (t.student.weights != NULL) {
         vc_weights_leave(t.student.weights);
     }
@@ -92,6 +94,28 @@ static enum vc_status distill_plan(struct vc_ctx *ctx, struct vc_pass *pass, str
     return vc_trained_plan(ctx, item, d->weights, !d->taken.frozen_norm, d->taken.dry_run);
 }
 
+/* The report lists what each pass of the job trained. */
+static enum vc_status distill_report(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan,
+                                     bool measured, struct vc_report *report)
+{
+    const struct distilling *d = pass->self;
+    const struct vc_distillation **list;
+
+    if (measured) { /* it is in the list since the job was planned */
+        return VC_OK;
+    }
+    list = vc_arena_alloc(ctx, plan->arena, (report->n_distillations + 1) * sizeof *list);
+    if (list == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (report->n_distillations != 0) {
+        memcpy(list, report->distillations, report->n_distillations * sizeof *list);
+    }
+    list[report->n_distillations++] = &d->report;
+    report->distillations = list;
+    return VC_OK;
+}
+
 static void distill_free(struct vc_ctx *ctx, struct vc_pass *pass)
 {
     struct distilling *d = pass->self;
@@ -100,8 +124,12 @@ static void distill_free(struct vc_ctx *ctx, struct vc_pass *pass)
     vc_free(ctx, d);
 }
 
-static const struct vc_pass_ops distill_ops = {
-    .name = "distill", .rehearsed = true, .plan_begin = distill_plan_begin, .plan = distill_plan, .free = distill_free};
+static const struct vc_pass_ops distill_ops = {.name = "distill",
+                                               .rehearsed = true,
+                                               .plan_begin = distill_plan_begin,
+                                               .plan = distill_plan,
+                                               .report = distill_report,
+                                               .free = distill_free};
 
 enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const struct vc_distill_options *options)
 {

@@ -542,7 +542,7 @@ static enum vc_status add_entry(struct onnx_layout *l, const struct vc_field *fi
         VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
         if (f.number == ONNX_ENTRY_KEY) {
             VC_TRY(vc_onnx_string_read(&l->r, &f, "a key of its metadata_props"));
-            if (strcmp(l->r.name, VC_LINEAGE_KEY) == 0) {
+            if (strcmp(l->r.name, l->self->outs->lineage->key) == 0) {
                 return VC_OK;
             }
         }
@@ -565,8 +565,8 @@ static enum vc_status add_lineage(struct onnx_layout *l)
     }
     VC_TRY(vc_onnx_begin_message(l, &mark));
     from = text->n;
-    vc_wire_put_string(text, ONNX_ENTRY_KEY, VC_LINEAGE_KEY);
-    vc_wire_put_string(text, ONNX_ENTRY_VALUE, l->self->outs->lineage);
+    vc_wire_put_string(text, ONNX_ENTRY_KEY, l->self->outs->lineage->key);
+    vc_wire_put_string(text, ONNX_ENTRY_VALUE, l->self->outs->lineage->value);
     VC_TRY(vc_onnx_add_literal(l, from));
     VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_METADATA));
 out:

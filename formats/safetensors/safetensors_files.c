@@ -277,7 +277,7 @@ out:
 /* What the source says of how it was trained does not hold for what was trained anew. */
 static const char *replaced_note(const struct safetensors_plan *plan)
 {
-    return plan->outs->lineage != NULL ? VC_LINEAGE_KEY : NULL;
+    return plan->outs->lineage != NULL ? plan->outs->lineage->key : NULL;
 }
 
 /* Where the output is divided in another way than the source: the metadata that the source's files agree about, for
@@ -323,8 +323,10 @@ static enum vc_status add_metadata(struct vc_ctx *ctx, const struct safetensors_
         vc_text_add_bytes(text, joined->data, joined->n);
     }
     if (plan->outs->lineage != NULL) {
-        vc_text_add(text, ",\"" VC_LINEAGE_KEY "\":");
-        vc_text_add_json_string(text, plan->outs->lineage);
+        vc_text_add(text, ",");
+        vc_text_add_json_string(text, plan->outs->lineage->key);
+        vc_text_add(text, ":");
+        vc_text_add_json_string(text, plan->outs->lineage->value);
     }
     VC_TRY(add_aliases(ctx, plan, file, text));
     VC_TRY(add_manifest(ctx, plan, file, text));

@@ -6,8 +6,8 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/masked_pairs.h"
 #include "core/model/names.h"
-#include "core/model/pruned_pairs.h"
 #include "formats/dialects/manifest.h"
 #include "formats/formats.h"
 #include "formats/huggingface/config/hf_config.h"

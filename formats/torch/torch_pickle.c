@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/model/pruned_pairs.h"
+#include "core/model/masked_pairs.h"
 #include "formats/dialects/dialects.h"
 #include "formats/torch/torch_pickle.h"
 

@@ -60,7 +60,7 @@ static enum vc_status list_ways(struct vc_ctx *ctx, struct measuring *m)
         const struct vc_way *way = &m->tried.ways[i];
 
         ways[N_PERCENTS + i] = (struct vc_sensitivity_way){
-            .kind = way->prunes ? VC_SENSITIVITY_PATTERN : VC_SENSITIVITY_SCHEME, .name = way->name};
+            .kind = way->makes_zeros ? VC_SENSITIVITY_PATTERN : VC_SENSITIVITY_SCHEME, .name = way->name};
     }
     m->owned->result.ways = ways;
 out:

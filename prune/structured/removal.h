@@ -109,6 +109,7 @@ struct vc_structured {
     struct vc_removal_group *groups;
     size_t n_members;
     struct vc_removal_member *members; /* by tensor, then group */
+    const struct vc_report_removal *removal;
 };
 
 /* structured_options.c, in this order. */
@@ -185,7 +186,7 @@ enum vc_status vc_structured_check_stated(struct vc_ctx *ctx, const struct vc_st
                                           const struct vc_plan *plan);
 
 /* structured_report.c */
-enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan);
+enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan);
 
 /* removal_step.c: adds the step for the members of the item; none where it neither loses anything nor is scored. Shapes
  * and runs follow with vc_removal_settle, once it is known how many go (then `final` is false), and which. */

@@ -23,6 +23,7 @@ static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
     vc_structured_forget_role(ctx, &s->role);
     vc_couplings_free(s->built);
     s->built = NULL;
+    s->removal = NULL;
     s->n_groups = s->n_members = 0;
 }
 
@@ -225,11 +226,24 @@ static void structured_free(struct vc_ctx *ctx, struct vc_pass *pass)
     vc_free(ctx, s);
 }
 
+static enum vc_status structured_report(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan,
+                                        bool measured, struct vc_report *report)
+{
+    const struct vc_structured *s = pass->self;
+
+    (void)ctx;
+    (void)plan;
+    (void)measured;
+    report->removal = s->removal;
+    return VC_OK;
+}
+
 static const struct vc_pass_ops structured_ops = {.name = "prune",
                                                   .plan_begin = structured_plan_begin,
                                                   .plan = structured_plan,
                                                   .plan_end = structured_plan_end,
                                                   .decide = structured_decide,
+                                                  .report = structured_report,
                                                   .free = structured_free};
 
 enum vc_status vc_job_add_structured(struct vc_ctx *ctx, struct vc_job *job,

@@ -72,7 +72,7 @@ static bool is_side(const struct vc_structured *s, const struct vc_coupling *c)
     return c->fixed != NULL && s->options.n_remove == 0;
 }
 
-enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
+enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
 {
     static const char *const kinds[] = {"neurons", "heads", "experts", "hidden"};
     struct vc_report_removal *removal = vc_arena_alloc(ctx, plan->arena, sizeof *removal);
@@ -111,7 +111,7 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, const struct vc_structur
     }
     *removal = (struct vc_report_removal){.n_groups = n, .groups = groups};
     VC_TRY(count_work(ctx, s, plan, removal));
-    plan->removal = removal;
+    s->removal = removal;
 out:
     return status;
 }

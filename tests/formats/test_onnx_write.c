@@ -339,6 +339,8 @@ static void test_lineage(void **state)
     struct vc_ctx *ctx = test_ctx();
     struct task task = task_copy();
     struct bytes note = {NULL, 0, 0};
+    const struct vc_recipe_entry first = {"vcompress.distill", "{\"teacher\": \"first\"}"};
+    const struct vc_recipe_entry second = {"vcompress.distill", "{\"teacher\": \"second\"}"};
 
     (void)state;
     pb_text(&note, 1, "author");
@@ -346,11 +348,11 @@ static void test_lineage(void **state)
     pb_message(&g.model, 14, &note);
     (void)save_own("in.onnx", onnx_finish(&g));
     task.add = add_trained;
-    trained.lineage = "{\"teacher\": \"first\"}";
+    trained.lineage = &first;
     must_run(ctx, "in.onnx", "a.onnx", task);
-    assert_true(holds("a.onnx", VC_LINEAGE_KEY));
+    assert_true(holds("a.onnx", "vcompress.distill"));
     assert_true(holds("a.onnx", "{\"teacher\": \"first\"}"));
-    trained.lineage = "{\"teacher\": \"second\"}";
+    trained.lineage = &second;
     must_run(ctx, "a.onnx", "b.onnx", task);
     assert_true(holds("b.onnx", "{\"teacher\": \"second\"}"));
     assert_false(holds("b.onnx", "first"));

@@ -1,19 +1,16 @@
-/* job_pruning.c - what pruning reached and what it saves, over all tensors: report.pruning. From the plan which
- * tensors, and what runtimes for 2:4 sparsity would make of them; after the run, the zeros. */
+/* prune_report.c - what pruning reached and what it saves, over all tensors: report.pruning. From the plan which
+ * tensors, and what runtimes for 2:4 sparsity would make of them; after the run, the zeros. Of several passes that
+ * prune, the last one counts for all of them. */
 #include <math.h>
 
 #include "core/base/checked.h"
-#include "core/job/job_state.h"
+#include "core/job/job_passes.h"
 #include "kernels/functions.h"
+#include "prune/prune_pass.h"
 
-bool vc_job_is_pruned(const struct vc_item *item)
+static bool is_pruned(const struct vc_item *item)
 {
-    size_t k = 0;
-
-    while (k < item->chain->n_steps && item->chain->steps[k]->action != VC_ACTION_PRUNED) {
-        k++;
-    }
-    return k < item->chain->n_steps && !vc_item_is_idle(item);
+    return vc_item_has_action(item, VC_ACTION_PRUNED);
 }
 
 /* The step whose pattern the result has; NULL: none. Later steps but those that change the shape leave zeros where they
@@ -50,20 +47,15 @@ static bool fits_2_4(const struct vc_item *item)
            desc->shape[vc_input_axis(tensor)] % 16 == 0;
 }
 
-enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job)
+static void count_planned(const struct vc_plan *plan, const struct vc_report *report, struct vc_report_pruning *p)
 {
-    struct vc_report_pruning *p = vc_arena_alloc(ctx, &job->arena, sizeof *p);
     size_t i;
 
-    if (p == NULL) {
-        return VC_E_NOMEM;
-    }
-    *p = (struct vc_report_pruning){.device_sparse_2_4 = job->report.totals.device_native, .masks = job->masks};
-    for (i = 0; i < job->report.n_rows; i++) {
-        const struct vc_item *item = vc_job_row_item(job, i);
+    for (i = 0; i < report->n_rows; i++) {
+        const struct vc_item *item = vc_plan_row_item(plan, i);
         uint64_t n = item->desc->n_elems;
 
-        if (!vc_job_is_pruned(item)) {
+        if (!is_pruned(item)) {
             continue;
         }
         p->n_tensors++;
@@ -75,9 +67,6 @@ enum vc_status vc_job_report_pruning(struct vc_ctx *ctx, struct vc_job *job)
             p->device_sparse_2_4 -= vc_dtype_bytes(item->desc->dtype, n) / 2 - n / 8;
         }
     }
-    job->pruning = p;
-    job->report.pruning = p->n_tensors != 0 ? p : NULL;
-    return VC_OK;
 }
 
 /* Bits per element that tell which of them are zero. */
@@ -114,21 +103,19 @@ static void add_checked(struct vc_report_pruning *p, const struct vc_item *item)
     }
 }
 
-void vc_job_report_zeros(struct vc_job *job)
+static void count_measured(const struct vc_plan *plan, const struct vc_report *report, struct vc_report_pruning *p)
 {
-    struct vc_report_pruning *p = job->pruning;
     size_t i;
 
-    if (job->report.pruning == NULL) {
-        return;
-    }
     p->measured = true;
-    for (i = 0; i < job->report.n_rows; i++) {
-        const struct vc_report_row row = vc_job_row(job, i);
+    for (i = 0; i < report->n_rows; i++) {
+        const struct vc_item *item = vc_plan_row_item(plan, i);
+        struct vc_report_row row;
 
-        if (vc_job_is_pruned(vc_job_row_item(job, i))) {
+        (void)vc_report_get_row(report, i, &row);
+        if (is_pruned(item)) {
             p->measured = p->measured && row.measured;
-            add_checked(p, vc_job_row_item(job, i));
+            add_checked(p, item);
             p->zeros_before += row.zeros_before;
             p->zeros_after += row.zeros_after;
             p->mask_and_values += mask_and_values(&row);
@@ -137,6 +124,27 @@ void vc_job_report_zeros(struct vc_job *job)
         }
     }
     p->sparsity = p->n_weights == 0 ? 0.0 : (double)p->zeros_after / (double)p->n_weights;
-    p->model_sparsity =
-        job->report.totals.n_params == 0 ? 0.0 : (double)p->zeros_after / (double)job->report.totals.n_params;
+    p->model_sparsity = report->totals.n_params == 0 ? 0.0 : (double)p->zeros_after / (double)report->totals.n_params;
+}
+
+enum vc_status vc_prune_report(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan, bool measured,
+                               struct vc_report *report)
+{
+    struct vc_prune *p = pass->self;
+    const struct vc_report_pruning *before = report->pruning;
+
+    (void)ctx;
+    if (measured) {
+        if (before == &p->figures) {
+            count_measured(plan, report, &p->figures);
+        }
+        return VC_OK;
+    }
+    p->figures = (struct vc_report_pruning){.device_sparse_2_4 = report->totals.device_native,
+                                            .masks = p->options.mask_path != NULL ? p->options.mask_path
+                                                     : before != NULL             ? before->masks
+                                                                                  : NULL};
+    count_planned(plan, report, &p->figures);
+    report->pruning = p->figures.n_tensors != 0 ? &p->figures : NULL;
+    return VC_OK;
 }

@@ -1,5 +1,5 @@
-/* pruned_pairs.c - see pruned_pairs.h. */
-#include "core/model/pruned_pairs.h"
+/* masked_pairs.c - see masked_pairs.h. */
+#include "core/model/masked_pairs.h"
 
 #include <string.h>
 

@@ -1,12 +1,12 @@
-/* pruned_pairs.h - weights that torch.nn.utils.prune has pruned: until its function remove is called, a checkpoint has
+/* masked_pairs.h - weights that torch.nn.utils.prune has pruned: until its function remove is called, a checkpoint has
  * two tensors for each.
  *
  *     c.weight_orig  f32 [64, 32]    and    c.weight_mask  f32 [64, 32] of 0 and 1        the file
  *     c.weight       f32 [64, 32]    with that mask beside it (companion_of)              the model, joined
  *
  * The values of the joined tensor are still those of c.weight_orig: prune applies the mask (vc_open_options.pairs). */
-#ifndef VC_CORE_PRUNED_PAIRS_H
-#define VC_CORE_PRUNED_PAIRS_H
+#ifndef VC_CORE_MASKED_PAIRS_H
+#define VC_CORE_MASKED_PAIRS_H
 
 #include "core/model/source.h"
 
