@@ -12,9 +12,9 @@
 
 #include <vcompress/experimental.h>
 
-#include "tools/options/command_files.h"
+#include "tools/command_files.h"
 #include "tools/options/options.h"
-#include "tools/show/print.h"
+#include "tools/print.h"
 
 #if defined(__GNUC__)
 #define TOOLS_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -135,6 +135,11 @@ int svg_write(struct app *app, const char *path, const char *text);
 /* each_input.c: runs a command for each of its operands in turn, with app->subject set to it. What fails for one does
  * not stop the others. Returns the worst status; a failure to write the list of documents counts, too. */
 int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *user);
+
+/* help.c: all commands; one command; the manual page. */
+void help_overview(FILE *to);
+void help_command(FILE *to, const struct command *command);
+void help_man(FILE *to);
 
 /* The signal that asked us to stop, or 0 (signals.c). */
 int caught_signal(void);

@@ -8,7 +8,7 @@
 #include "core/model/memory_model.h"
 #include "fuzz_target.h"
 #include "tools/commands/commands.h"
-#include "tools/recipe.h"
+#include "tools/convert/recipe.h"
 
 /* What main.c has for the command. */
 const struct command *const commands[] = {&command_quantize, &command_prune, &command_dequantize, &command_run};

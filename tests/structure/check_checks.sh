@@ -85,6 +85,9 @@ distill/loss/match.c distill/run/trainer_run.h distill/loss may not include dist
 graph/base/dims.c graph/ops/ops.h graph/base/ may not include graph/ops: operators and builders stand on it
 graph/ops/infer.c graph/builder/builder.h graph/ops/ may not include graph/builder: builders
 graph/couple/couple_axes.c graph/builder/builder.h graph/couple/ may not include graph/builder
+tools/options/words.c tools/app.h tools/options may not include tools/*.h
+tools/app.c tools/show/group.h tools/* may not include tools/show
+tools/show/group.c tools/convert/convert.h tools/show may not include tools/convert
 END
 
 echo '#include <vcompress/graph.h>' >>"$dir/tree/include/vcompress/job.h"

@@ -99,6 +99,17 @@ list_edges | awk -v sq="'" '
         return ""
     }
 
+    # options <- tools/*.h <- model <- show <- convert <- commands
+    function tools_may_not(from, t,    a, b, order) {
+        order = "options here model show convert commands"
+        a = room(from)
+        b = room(t)
+        if (a == "") { a = "here" }
+        if (b == "") { b = "here" }
+        if (from == "tools/main.c" || index(order, a) >= index(order, b)) { return "" }
+        return "tools/" (a == "here" ? "*" : a) " may not include tools/" (b == "here" ? "*.h" : b) ": options, tools/*.h, model, show, convert and commands"
+    }
+
     {
         from = folder($1)
         dir = $1
@@ -144,6 +155,7 @@ list_edges | awk -v sq="'" '
         if (!ok) { bad(from "/ may not") }
         why = from == "formats" && to == "formats" ? formats_may_not($1, t) : ""
         if (from == "core" && to == "core") { why = core_may_not($1, t) }
+        if (from == "tools" && to == "tools") { why = tools_may_not($1, t) }
         if (from == "graph" && to == "graph") { why = graph_may_not($1, t) }
         if (from == "distill" && to == "distill") { why = distill_may_not($1, t) }
         if (why != "") { bad(why) }

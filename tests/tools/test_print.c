@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "tools/show/print.h"
+#include "tools/print.h"
 
 static void test_left(void **unused)
 {

@@ -1,6 +1,6 @@
 /* cmd_convert.c - vcompress convert: the same tensors in another file format. */
 #include "tools/commands/commands.h"
-#include "tools/convert.h"
+#include "tools/convert/convert.h"
 
 static const struct opt_group *const groups[] = {&group_copy, &group_run,    &group_json,
                                                  &group_page, &group_report, &group_help};

@@ -1,6 +1,6 @@
 /* cmd_dequantize.c - vcompress dequantize: quantized weights back to a float type. */
 #include "tools/commands/commands.h"
-#include "tools/passes.h"
+#include "tools/convert/passes.h"
 
 struct dequantize_cli {
     struct convert_options convert; /* first: the shared options */

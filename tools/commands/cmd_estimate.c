@@ -1,6 +1,6 @@
 /* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. */
 #include "tools/commands/commands.h"
-#include "tools/options/memory_cli.h"
+#include "tools/model/memory_cli.h"
 #include "tools/show/html_pages.h"
 
 static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_devices, &group_run,

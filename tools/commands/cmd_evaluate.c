@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/options/distill_nets.h"
+#include "tools/convert/distill_nets.h"
 #include "tools/show/print_graph.h"
 
 struct evaluate_cli {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/options/memory_cli.h"
+#include "tools/model/memory_cli.h"
 #include "tools/show/html_pages.h"
 
 #define MAX_DEVICES  32

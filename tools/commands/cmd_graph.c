@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/graph_source.h"
+#include "tools/model/graph_source.h"
 #include "tools/show/html_pages.h"
 #include "tools/show/print_graph.h"
 

@@ -4,7 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/commands/prune_structured.h"
-#include "tools/passes.h"
+#include "tools/convert/passes.h"
 
 #define MAX_SETS 64
 

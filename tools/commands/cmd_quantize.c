@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/passes.h"
+#include "tools/convert/passes.h"
 
 struct quantize_cli {
     struct convert_options convert; /* first: the shared options */

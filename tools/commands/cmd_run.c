@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/recipe.h"
+#include "tools/convert/recipe.h"
 
 struct run_cli {
     struct convert_options convert; /* first: the shared options */

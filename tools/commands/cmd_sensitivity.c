@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/convert.h"
+#include "tools/convert/convert.h"
 #include "tools/show/html_pages.h"
 #include "tools/show/print_sensitivity.h"
 

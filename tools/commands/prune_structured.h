@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "tools/convert.h"
+#include "tools/convert/convert.h"
 
 struct structured_cli {
     struct vc_structured_options options;

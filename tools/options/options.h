@@ -140,9 +140,4 @@ const char *nearest_command(const char *name);
 struct vc_ctx;
 void option_names_set(struct vc_ctx *ctx, const struct command *command);
 
-/* help.c */
-void help_overview(FILE *to);
-void help_command(FILE *to, const struct command *command);
-void help_man(FILE *to);
-
 #endif

@@ -2,7 +2,7 @@
 #ifndef VC_TOOLS_HTML_PAGES_H
 #define VC_TOOLS_HTML_PAGES_H
 
-#include "tools/options/memory_cli.h"
+#include "tools/model/memory_cli.h"
 
 /* Each does nothing without --html. GO_ON or a status. */
 

@@ -3,7 +3,7 @@
 #ifndef VC_TOOLS_PLAN_LINES_H
 #define VC_TOOLS_PLAN_LINES_H
 
-#include "tools/options/memory_cli.h"
+#include "tools/model/memory_cli.h"
 
 /* What all lines have in common. */
 struct plan_lines {

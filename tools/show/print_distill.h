@@ -2,7 +2,7 @@
 #ifndef VC_TOOLS_PRINT_DISTILL_H
 #define VC_TOOLS_PRINT_DISTILL_H
 
-#include "tools/options/distill_nets.h"
+#include "tools/app.h"
 
 /* False: no memory. */
 bool print_distillation(struct app *app, const struct vc_distill_options *options, const char *teacher,

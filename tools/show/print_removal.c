@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/convert.h"
 #include "tools/show/group.h"
+#include "tools/show/print_report.h"
 
 /* One line: groups that are alike. */
 struct removal_line {

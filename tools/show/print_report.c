@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/convert.h"
+#include "tools/model/target.h"
 #include "tools/show/group.h"
 #include "tools/show/print_distill.h"
+#include "tools/show/print_report.h"
 
 #define MAX_LINES 40 /* of the table without -v; the smallest groups beyond it share a line */
 

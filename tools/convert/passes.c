@@ -1,5 +1,5 @@
 /* passes.c - see passes.h. */
-#include "tools/passes.h"
+#include "tools/convert/passes.h"
 
 #include <stdlib.h>
 #include <string.h>

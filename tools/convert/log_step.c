@@ -1,5 +1,5 @@
 /* log_step.c - see log_step.h. */
-#include "tools/log_step.h"
+#include "tools/convert/log_step.h"
 
 #include <errno.h>
 #include <math.h>

@@ -9,8 +9,8 @@
 #ifndef VC_TOOLS_RECIPE_H
 #define VC_TOOLS_RECIPE_H
 
+#include "tools/convert/passes.h"
 #include "tools/options/words.h"
-#include "tools/passes.h"
 
 #define MAX_PASSES       32
 #define MAX_RECIPE_BYTES ((size_t)64 << 10)

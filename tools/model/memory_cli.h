@@ -2,7 +2,7 @@
 #ifndef VC_TOOLS_MEMORY_CLI_H
 #define VC_TOOLS_MEMORY_CLI_H
 
-#include "tools/graph_source.h"
+#include "tools/model/graph_source.h"
 
 struct memory_cli {
     struct graph_source source; /* first */

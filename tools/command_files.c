@@ -1,5 +1,5 @@
 /* command_files.c - see command_files.h. */
-#include "tools/options/command_files.h"
+#include "tools/command_files.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* memory_cli.c - see memory_cli.h. The library counts; this is its command line. */
-#include "tools/options/memory_cli.h"
+#include "tools/model/memory_cli.h"
 
 #include <string.h>
 

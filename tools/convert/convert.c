@@ -1,7 +1,7 @@
 /* convert.c - from the command line to a finished conversion: what quantize, dequantize and convert share. Options of
  * selection and output, the output's name, then for every INPUT plan, run, report and gates. Decides nothing about
  * tensors: that is the library's work. */
-#include "tools/convert.h"
+#include "tools/convert/convert.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 
 #include "tools/each_input.h"
 #include "tools/show/html_pages.h"
+#include "tools/show/print_report.h"
 
 /* ---- options ---- */
 

@@ -53,6 +53,7 @@ char *fmt_figure(char *buf, uint64_t n);                                        
 char *fmt_ratio(char *buf, const struct out *out, uint64_t before, uint64_t after);        /* "3.88×" */
 char *fmt_change(char *buf, const struct out *out, uint64_t before, uint64_t after);       /* "3.88× smaller" */
 char *fmt_percent(char *buf, double part, double whole);                                   /* "1.3 %" */
+const char *fmt_share(char *buf, double share);                                            /* "98.2 %", "-" for NaN */
 char *fmt_db(char *buf, double db);                                                        /* "46.2 dB", "exact" */
 char *fmt_real(char *buf, double x);                                                       /* "0.0013", 3 digits */
 char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_t *shape); /* "512×64", "scalar" */

@@ -6,7 +6,7 @@
 #include <vcompress/experimental.h>
 
 #include "tools/app.h"
-#include "tools/options/target.h"
+#include "tools/model/target.h"
 
 #define MAX_RULES 256
 
@@ -55,12 +55,5 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
 
 /* Refuses a --key (NULL: none) for a file that has no such thing. GO_ON or a status. */
 int check_key(struct app *app, const struct vc_model *model, const char *key);
-
-/* print_report.c: the report as a table. */
-bool print_report(struct app *app, const struct vc_report *report);
-/* The lines of --digest, which are data: with --quiet, too. */
-void print_digests(const struct out *out, const struct vc_report *report);
-/* print_removal.c: the groups of units that were removed, as a part of it. False: no memory. */
-bool print_removal(struct app *app, const struct vc_report *report);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef VC_TOOLS_DISTILL_NETS_H
 #define VC_TOOLS_DISTILL_NETS_H
 
-#include "tools/convert.h"
+#include "tools/convert/convert.h"
 
 #define MAX_NET_ARRAYS 64
 
@@ -51,8 +51,5 @@ int answers_check(struct app *app, const char *paths);
 enum vc_status answers_read(struct vc_ctx *ctx, const char *paths, struct answer_files *files);
 
 struct vc_network net_of(const struct net *net);
-
-/* "98.2 %", "-" for NaN */
-const char *fmt_share(char *buf, double share);
 
 #endif

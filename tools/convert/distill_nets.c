@@ -1,5 +1,5 @@
 /* distill_nets.c - see distill_nets.h. */
-#include "tools/options/distill_nets.h"
+#include "tools/convert/distill_nets.h"
 
 #include <math.h>
 #include <string.h>
@@ -215,13 +215,4 @@ void answers_close(struct answer_files *files)
     for (size_t k = 0; k < files->n; k++) {
         vc_model_close(files->models[k]);
     }
-}
-
-const char *fmt_share(char *buf, double share)
-{
-    if (isnan(share)) {
-        return "-";
-    }
-    snprintf(buf, CELL_BYTES, "%.2f %%", 100 * share);
-    return buf;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/show/print.h"
+#include "tools/print.h"
 
 char *fmt_figure(char *buf, uint64_t n)
 {
@@ -205,5 +205,14 @@ char *fmt_shape(char *buf, const struct out *out, unsigned n_dims, const uint64_
         n += put_digits(buf + n, shape[i]);
     }
     buf[n] = '\0';
+    return buf;
+}
+
+const char *fmt_share(char *buf, double share)
+{
+    if (isnan(share)) {
+        return "-";
+    }
+    snprintf(buf, CELL_BYTES, "%.2f %%", 100 * share);
     return buf;
 }

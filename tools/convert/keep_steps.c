@@ -1,5 +1,5 @@
 /* keep_steps.c - see keep_steps.h. */
-#include "tools/keep_steps.h"
+#include "tools/convert/keep_steps.h"
 
 #include <string.h>
 

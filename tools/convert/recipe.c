@@ -1,10 +1,8 @@
 /* recipe.c - see recipe.h. */
-#include "tools/recipe.h"
+#include "tools/convert/recipe.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "tools/commands/commands.h"
 
 /* Which group of the command has this option. */
 static const struct opt_group *group_of(const struct command *command, const struct opt *opt)

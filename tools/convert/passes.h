@@ -3,7 +3,7 @@
 #ifndef VC_TOOLS_PASSES_H
 #define VC_TOOLS_PASSES_H
 
-#include "tools/convert.h"
+#include "tools/convert/convert.h"
 
 struct pass_row {
     const struct command *command; /* its name and its options */

@@ -1,5 +1,5 @@
 /* device_cli.c - which device --gpu means, and how much of its memory is meant. */
-#include "tools/options/memory_cli.h"
+#include "tools/model/memory_cli.h"
 
 #include <string.h>
 

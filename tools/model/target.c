@@ -1,7 +1,7 @@
 /* target.c - see target.h. */
-#include "tools/options/target.h"
+#include "tools/model/target.h"
 
-#include "tools/graph_source.h"
+#include "tools/model/graph_source.h"
 
 int targets_find(struct app *app, struct targets *targets)
 {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/show/print.h"
+#include "tools/print.h"
 
 static bool is_clean(const char *s)
 {

@@ -1,5 +1,5 @@
 /* graph_source.c - see graph_source.h. */
-#include "tools/graph_source.h"
+#include "tools/model/graph_source.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* print.c - clean text and aligned tables; figures are in print_figures.c. Knows no report and no model.
  *
  * Width is counted in columns of the terminal, not in bytes: combining characters take none, East Asian ones two. */
-#include "tools/show/print.h"
+#include "tools/print.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* distill_effects.c - see distill_effects.h. A new option of distill that some other option makes useless is a new row
  * here. What the library refuses by itself (its sentences say why) is not among them. */
-#include "tools/options/distill_effects.h"
+#include "tools/convert/distill_effects.h"
 
 #include <string.h>
 

@@ -1,0 +1,55 @@
+/* cmd_help.c - vcompress help: what a command does, and the manual page. */
+#include <string.h>
+
+#include "tools/app.h"
+#include "tools/commands/commands.h"
+
+struct help_cli {
+    struct base_options base;
+    bool man;
+};
+
+/* clang-format off */
+static const struct opt help_opts[] = {
+    {.name = "man", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct help_cli, man),
+     .help = "print the manual page (roff) of all commands"},
+};
+/* clang-format on */
+static const struct opt_group group_man = {.title = "Options", .opts = help_opts, .n_opts = 1};
+
+static int run_help(struct app *app, int n_args, char **args)
+{
+    struct help_cli cli = {.man = false};
+    int rc = app_parse(app, n_args, args, &cli);
+    const struct command *command;
+
+    if (rc != GO_ON) {
+        return rc;
+    }
+    if (cli.man) {
+        help_man(stdout);
+        return EXIT_YES;
+    }
+    if (app->parsed.n_args == 0) {
+        help_overview(stdout);
+        return EXIT_YES;
+    }
+    command = command_find(app->parsed.args[0]);
+    if (command == NULL) {
+        return app_usage(app, "no help for '%s': it is no command; see vcompress --help", app->parsed.args[0]);
+    }
+    help_command(stdout, command);
+    return EXIT_YES;
+}
+
+static const struct opt_group *const groups[] = {&group_man, &group_help};
+
+const struct command command_help = {
+    .name = "help",
+    .usage = "[COMMAND]",
+    .summary = "explain a command",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "COMMAND",
+    .run = run_help,
+};
