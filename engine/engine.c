@@ -23,7 +23,6 @@ static void find_needed(struct vc_engine *e)
     vc_plan_want(e);
     for (uint32_t n = g->n_nodes; n-- > 0;) {
         const struct vc_graph_node *node = &g->nodes[n];
-        const struct vc_train_op *op = vc_train_op_find(node->op);
 
         for (unsigned k = 0; k < node->n_outputs; k++) {
             const struct vc_plan_value *y = vc_plan_out(e, n, k);
@@ -31,8 +30,8 @@ static void find_needed(struct vc_engine *e)
             e->needed[n] = e->needed[n] || (y != NULL && y->made && !y->known && !y->given);
         }
         for (unsigned k = 0; e->needed[n] && k < node->n_inputs; k++) {
-            bool read = op == NULL || vc_plan_makes_integers(e, n) || vc_plan_asks_definition(e, n) ||
-                        (op->data_inputs >> (k < 31 ? k : 31) & 1) != 0;
+            bool read = node->row == NULL || vc_plan_makes_integers(e, n) || vc_plan_asks_definition(e, n) ||
+                        (node->row->reads >> (k < 31 ? k : 31) & 1) != 0;
 
             read = read && (k != 1 || !vc_plan_is_swish(e, n));
             if (read && node->inputs[k] != VC_NO_VALUE) {
@@ -95,30 +94,29 @@ static void find_uses(struct vc_engine *e)
 {
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
         const struct vc_graph_node *node = &e->graph->nodes[n];
-        const struct vc_train_op *op = vc_train_op_find(node->op);
         unsigned saves;
         bool trained = false;
 
         if (!e->needed[n]) {
             continue;
         }
-        if (op != NULL && op->view) {
+        if (vc_node_is_view(node)) {
             e->values[node->outputs[0]].root = e->values[node->inputs[0]].root;
             continue;
         }
         for (unsigned k = 0; k < node->n_outputs; k++) {
             trained = trained || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].trained);
         }
-        saves = trained && op != NULL ? op->saves(e, node) : 0;
+        saves = trained && vc_train_op_of(node) != NULL ? vc_plan_saves(e, n) : 0;
         for (unsigned k = 0; k < node->n_inputs; k++) {
             struct vc_plan_value *x = vc_plan_in(e, n, k);
 
             if (x != NULL && x->made) {
                 e->values[x->root].last_read = n;
-                e->values[x->root].saved = e->values[x->root].saved || (saves >> (k < 30 ? k : 30) & 1) != 0;
+                e->values[x->root].saved = e->values[x->root].saved || vc_saves_input(saves, k);
             }
         }
-        if ((saves & VC_SAVES_OUT) != 0) {
+        if ((saves & VC_NEEDS_Y) != 0) {
             e->values[node->outputs[0]].saved = true;
         }
     }
@@ -263,9 +261,9 @@ static void check_nodes(struct vc_engine *e)
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
         const struct vc_graph_node *node = &e->graph->nodes[n];
 
-        if (e->needed[n] && vc_train_op_find(node->op) == NULL && !vc_plan_is_defined(e, n)) {
+        if (e->needed[n] && vc_train_op_of(node) == NULL && !vc_node_is_view(node) && !vc_plan_is_defined(e, n)) {
             vc_plan_fail(e, n, "%s",
-                         strcmp(node->op, "TopK") == 0
+                         vc_node_is(node, VC_OP_top_k)
                              ? "no gradient goes through what it chooses (the experts of a mixture, mostly): such a "
                                "network can teach and be evaluated, and not learn"
                              : "this operator cannot be trained (docs/distillation.md lists those that can)");
@@ -289,17 +287,18 @@ static void add_forward(struct vc_engine *e)
     vc_plan_round_inputs(e);
     vc_plan_take_inputs(e);
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
-        const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
-        int64_t macs = e->needed[n] ? vc_dim_value(&e->graph->dims, e->graph->nodes[n].macs) : 0;
+        const struct vc_graph_node *node = &e->graph->nodes[n];
+        const struct vc_train_op *op = vc_train_op_of(node);
+        int64_t macs = e->needed[n] ? vc_dim_value(&e->graph->dims, node->macs) : 0;
 
         e->macs += macs > 0 ? (uint64_t)macs : 0;
 
         if (e->needed[n] && e->status == VC_OK && vc_plan_is_defined(e, n)) {
             vc_plan_define(e, n);
-        } else if (e->needed[n] && op != NULL && !op->view && e->status == VC_OK) {
+        } else if (e->needed[n] && op != NULL && e->status == VC_OK) {
             add_node(e, n, op);
             vc_plan_round_results(e, n);
-        } else if (e->needed[n] && op != NULL && op->view) {
+        } else if (e->needed[n] && vc_node_is_view(node)) {
             struct vc_plan_value *root = &e->values[vc_plan_out(e, n, 0)->root];
 
             if (root->data.kind == VC_REF_NONE) { /* a parameter that nothing has read yet */
@@ -319,7 +318,7 @@ static void add_backward(struct vc_engine *e)
     e->backward = true;
     vc_plan_round_output_gradients(e);
     for (uint32_t n = e->graph->n_nodes; e->options.train && n-- > 0;) {
-        const struct vc_train_op *op = vc_train_op_find(e->graph->nodes[n].op);
+        const struct vc_train_op *op = vc_train_op_of(&e->graph->nodes[n]);
         bool came = false;
 
         for (unsigned k = 0; e->needed[n] && k < e->graph->nodes[n].n_outputs; k++) {
@@ -328,7 +327,7 @@ static void add_backward(struct vc_engine *e)
         if (e->status == VC_OK && e->n_problems == 0) {
             vc_plan_repeat(e, n);
         }
-        if (came && op != NULL && !op->view && e->status == VC_OK && e->n_problems == 0) {
+        if (came && op != NULL && e->status == VC_OK && e->n_problems == 0) {
             op->backward(e, n);
             vc_plan_round_gradients(e, n);
         }

@@ -66,21 +66,20 @@ static void each_root(struct vc_engine *e, uint32_t node,
                       void (*fn)(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved))
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
-    const struct vc_train_op *op = vc_train_op_find(n->op);
     unsigned saves;
 
-    if (!e->needed[node] || op == NULL || op->view) {
+    if (!e->needed[node] || vc_train_op_of(n) == NULL) {
         return;
     }
-    saves = has_backward(e, node) && op->saves != NULL ? op->saves(e, n) : 0;
+    saves = has_backward(e, node) ? vc_plan_saves(e, node) : 0;
     for (unsigned k = 0; k < n->n_inputs; k++) {
         struct vc_plan_value *x = vc_plan_in(e, node, k);
 
         if (x != NULL && x->made) {
-            fn(e, node, &e->values[x->root], (saves >> (k < 30 ? k : 30) & 1) != 0);
+            fn(e, node, &e->values[x->root], vc_saves_input(saves, k));
         }
     }
-    if ((saves & VC_SAVES_OUT) != 0) {
+    if ((saves & VC_NEEDS_Y) != 0) {
         fn(e, node, &e->values[e->values[n->outputs[0]].root], true);
     }
 }
@@ -120,10 +119,9 @@ static void want(struct vc_engine *e, uint32_t node, struct vc_plan_value *root,
 static bool is_wanted(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
-    const struct vc_train_op *op = vc_train_op_find(n->op);
     bool wanted = false;
 
-    for (unsigned k = 0; e->needed[node] && op != NULL && !op->view && k < n->n_outputs; k++) {
+    for (unsigned k = 0; e->needed[node] && vc_train_op_of(n) != NULL && k < n->n_outputs; k++) {
         const struct vc_plan_value *y = vc_plan_out(e, node, k);
 
         wanted = wanted || (y != NULL && (y->again || (y->extra.kind != VC_REF_NONE && !is_there(y))));
@@ -155,7 +153,7 @@ void vc_plan_repeat(struct vc_engine *e, uint32_t node)
         if (is_wanted(e, n)) {
             int64_t macs = vc_dim_value(&e->graph->dims, vc_plan_node(e, n)->macs);
 
-            vc_train_op_find(vc_plan_node(e, n)->op)->forward(e, n);
+            vc_train_op_of(vc_plan_node(e, n))->forward(e, n);
             vc_plan_round_results(e, n);
             e->macs_again += macs > 0 ? (uint64_t)macs : 0;
         }

@@ -39,13 +39,6 @@ static struct split split_heads(const struct vc_plan_value *x, int64_t heads)
 
 /* ---- Attention ---- */
 
-unsigned vc_train_saves_attention(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 1u | 2u | 4u | 8u | VC_SAVES_OUT;
-}
-
 static bool check_attention(struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -208,13 +201,6 @@ void vc_train_backward_attention(struct vc_engine *e, uint32_t node)
 }
 
 /* ---- RotaryEmbedding ---- */
-
-unsigned vc_train_saves_rotary_embedding(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 2u | 4u | 8u; /* the tables, and where in them */
-}
 
 static void rotate(struct vc_engine *e, uint32_t node, bool back)
 {

@@ -18,7 +18,7 @@ static void run_define(const struct vc_train_call *call, const struct vc_engine_
 {
     const struct define *d = call->args;
     struct vc_engine *e = d->e;
-    const struct vc_op_row *row = e->graph->rows[d->node];
+    const struct vc_op_row *row = vc_plan_node(e, d->node)->row;
     struct vc_run run = {.ctx = &e->define_ctx,
                          .graph = e->graph,
                          .node = vc_plan_node(e, d->node),
@@ -65,9 +65,8 @@ static struct vc_run_value describe(const struct vc_plan_value *x)
 bool vc_plan_makes_integers(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
-    const struct vc_train_op *op = vc_train_op_find(n->op);
 
-    for (unsigned k = 0; k < n->n_outputs && (op == NULL || !op->view); k++) {
+    for (unsigned k = 0; k < n->n_outputs && !vc_node_is_view(n); k++) {
         if (n->outputs[k] != VC_NO_VALUE && e->graph->values[n->outputs[k]].dtype != VC_DTYPE_F32) {
             return true;
         }
@@ -78,9 +77,8 @@ bool vc_plan_makes_integers(const struct vc_engine *e, uint32_t node)
 bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
-    const struct vc_train_op *op = vc_train_op_find(n->op);
 
-    if (e->graph->rows[node] == NULL || (op != NULL && op->view)) {
+    if (n->row == NULL || vc_node_is_view(n)) {
         return false;
     }
     for (unsigned k = 0; k < n->n_outputs; k++) {
@@ -90,7 +88,7 @@ bool vc_plan_is_defined(const struct vc_engine *e, uint32_t node)
             return false;
         }
     }
-    return op == NULL || vc_plan_makes_integers(e, node) || vc_plan_asks_definition(e, node);
+    return vc_train_op_of(n) == NULL || vc_plan_makes_integers(e, node) || vc_plan_asks_definition(e, node);
 }
 
 void vc_plan_define(struct vc_engine *e, uint32_t node)

@@ -5,13 +5,6 @@
 
 #define GRADIENT_PARTS 16 /* of a table, each of which looks for its own rows among all indices */
 
-unsigned vc_train_saves_gather(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 2;
-}
-
 static struct vc_args_gather *gather_args(struct vc_engine *e, uint32_t node)
 {
     const struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -62,13 +55,6 @@ void vc_train_backward_gather(struct vc_engine *e, uint32_t node)
 }
 
 /* ---- Where ---- */
-
-unsigned vc_train_saves_where(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 1;
-}
 
 static struct vc_args_where *where_args(struct vc_engine *e, uint32_t node)
 {

@@ -5,12 +5,6 @@
 #include "engine/train_program.h"
 #include "graph/forward.h"
 
-/* Reads the shape of its input and none of its elements. */
-static bool of_shape_alone(const struct vc_graph_node *node)
-{
-    return strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0;
-}
-
 void vc_plan_find_known(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
@@ -20,9 +14,9 @@ void vc_plan_find_known(struct vc_engine *e)
     }
     for (uint32_t n = 0; n < g->n_nodes; n++) {
         const struct vc_graph_node *node = &g->nodes[n];
-        bool known = g->rows[n] != NULL && node->n_inputs != 0;
+        bool known = node->row != NULL && node->n_inputs != 0;
 
-        for (unsigned k = 0; k < node->n_inputs && !of_shape_alone(node); k++) {
+        for (unsigned k = 0; known && k < node->n_inputs && node->row->reads != 0; k++) {
             known = known && (node->inputs[k] == VC_NO_VALUE || e->values[node->inputs[k]].known);
         }
         for (unsigned k = 0; k < node->n_outputs; k++) {
@@ -63,7 +57,7 @@ static void give_shapes(const struct vc_engine *e, struct vc_run_value *given)
         const struct vc_graph_node *node = &e->graph->nodes[n];
         uint32_t v = node->n_inputs != 0 ? node->inputs[0] : VC_NO_VALUE;
 
-        if (v != VC_NO_VALUE && of_shape_alone(node) && !e->values[v].known) {
+        if (v != VC_NO_VALUE && node->row != NULL && node->row->reads == 0 && !e->values[v].known) {
             given[v] = (struct vc_run_value){.n_dims = e->values[v].n_dims, .n = 1, .data = &nothing};
             memcpy(given[v].shape, e->values[v].shape, sizeof given[v].shape);
             for (unsigned k = 0; k < given[v].n_dims; k++) {

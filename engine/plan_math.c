@@ -6,22 +6,6 @@
 
 /* ---- one input ---- */
 
-/* What the gradient is computed from, as vc_train_saves_X say it. */
-#define SAVES_NONE 0
-#define SAVES_X    1u
-#define SAVES_Y    VC_SAVES_OUT
-
-static unsigned unary_saves(enum vc_unary kind)
-{
-    static const unsigned saves[VC_UNARY_KINDS] = {
-#define UNARY(KIND, reads, value, gradient) [VC_UNARY_##KIND] = SAVES_##reads,
-#include "kernels/unary.inc"
-#undef UNARY
-    };
-
-    return saves[kind];
-}
-
 static void unary_forward(struct vc_engine *e, uint32_t node, enum vc_unary kind, double a, double b)
 {
     struct vc_plan_value *x = vc_plan_in(e, node, 0);
@@ -45,6 +29,7 @@ static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kin
 {
     struct vc_plan_value *x = vc_plan_in(e, node, 0);
     struct vc_args_unary *args = vc_plan_args(e, sizeof *args);
+    unsigned saves = vc_plan_saves(e, node);
     struct vc_ref refs[3];
     bool add;
 
@@ -53,33 +38,28 @@ static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kin
     }
     *args = (struct vc_args_unary){.kind = kind, .n = x->n, .a = a, .b = b};
     refs[1] = vc_plan_grad(e, node, 0);
-    refs[0] = unary_saves(kind) == 0   ? refs[1]
-              : unary_saves(kind) == 1 ? vc_plan_data(e, node, 0)
-                                       : vc_plan_out(e, node, 0)->data;
+    refs[0] = (saves & VC_NEEDS_Y) != 0       ? vc_plan_out(e, node, 0)->data
+              : (saves & VC_NEEDS_IN(0)) != 0 ? vc_plan_data(e, node, 0)
+                                              : refs[1];
     refs[2] = vc_plan_grad_to(e, node, 0, true, &add);
     vc_plan_emit(e, node, VC_LOOP_unary_backward, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 3);
 }
 
 /* An operator that is a row of unary.inc, and its numbers. */
-#define OPERATOR(id, kind, a, b)                                                              \
-    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
-    {                                                                                         \
-        (void)e;                                                                              \
-        (void)node;                                                                           \
-        return unary_saves(kind);                                                             \
-    }                                                                                         \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
-    {                                                                                         \
-        unary_forward(e, node, kind, a, b);                                                   \
-    }                                                                                         \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
-    {                                                                                         \
-        unary_backward(e, node, kind, a, b);                                                  \
+#define OPERATOR(id, kind, a, b)                                    \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        unary_forward(e, node, kind, a, b);                         \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        unary_backward(e, node, kind, a, b);                        \
     }
 
-#define NUMBER(name, otherwise)                                              vc_plan_float(vc_plan_node(e, node), name, otherwise)
-#define NO_NUMBER                                                            0
-#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) OPERATOR(id, VC_UNARY_##KIND, alpha, beta)
+#define NUMBER(name, otherwise) vc_plan_float(vc_plan_node(e, node), name, otherwise)
+#define NO_NUMBER               0
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta, eager) \
+    OPERATOR(id, VC_UNARY_##KIND, alpha, beta)
 #include "kernels/unary.inc"
 #undef UNARY_OP
 OPERATOR(neg, VC_UNARY_COPY, -1, 0)
@@ -88,13 +68,6 @@ static enum vc_unary gelu_kind(const struct vc_engine *e, uint32_t node)
 {
     return strcmp(vc_plan_string(vc_plan_node(e, node), "approximate", "none"), "tanh") == 0 ? VC_UNARY_GELU_TANH
                                                                                              : VC_UNARY_GELU;
-}
-
-unsigned vc_train_saves_gelu(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return unary_saves(VC_UNARY_GELU);
 }
 
 void vc_train_forward_gelu(struct vc_engine *e, uint32_t node)
@@ -108,13 +81,6 @@ void vc_train_backward_gelu(struct vc_engine *e, uint32_t node)
 }
 
 /* Its exponent has to be one number. */
-unsigned vc_train_saves_pow(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return unary_saves(VC_UNARY_POWER);
-}
-
 static bool exponent_of(struct vc_engine *e, uint32_t node, double *exponent)
 {
     if (vc_plan_number(e, node, 1, 1, exponent) && vc_plan_in(e, node, 0)->n == vc_plan_out(e, node, 0)->n) {
@@ -152,13 +118,6 @@ static bool clip_limits(struct vc_engine *e, uint32_t node, double *least, doubl
     return true;
 }
 
-unsigned vc_train_saves_clip(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return unary_saves(VC_UNARY_CLIP);
-}
-
 void vc_train_forward_clip(struct vc_engine *e, uint32_t node)
 {
     double least;
@@ -180,13 +139,6 @@ void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
 }
 
 /* ---- Dropout ---- */
-
-unsigned vc_train_saves_dropout(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 0;
-}
 
 static void dropout(struct vc_engine *e, uint32_t node, struct vc_ref from, struct vc_ref to, bool add)
 {
@@ -266,31 +218,17 @@ bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
     const struct vc_graph_node *mul = &g->nodes[node];
     const struct vc_graph_node *sigmoid;
 
-    if (strcmp(mul->op, "Mul") != 0 || g->values[mul->inputs[1]].kind != VC_VALUE_RESULT) {
+    if (!vc_node_is(mul, VC_OP_mul) || g->values[mul->inputs[1]].kind != VC_VALUE_RESULT) {
         return false;
     }
     sigmoid = &g->nodes[g->values[mul->inputs[1]].node];
-    return strcmp(sigmoid->op, "Sigmoid") == 0 && sigmoid->inputs[0] == mul->inputs[0] &&
+    return vc_node_is(sigmoid, VC_OP_sigmoid) && sigmoid->inputs[0] == mul->inputs[0] &&
            !read_elsewhere(e, mul->inputs[1], node);
 }
 
 /* ---- two inputs that broadcast ---- */
 
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV };
-
-static unsigned pair_saves(const struct vc_engine *e, const struct vc_graph_node *node, enum pair kind)
-{
-    unsigned saves = 0;
-
-    if (kind == PAIR_MUL) {
-        saves |= vc_train_wants(e, node, 0) ? 2u : 0;
-        saves |= vc_train_wants(e, node, 1) ? 1u : 0;
-    }
-    if (kind == PAIR_DIV) {
-        saves |= 2u | (vc_train_wants(e, node, 1) ? 1u : 0);
-    }
-    return saves;
-}
 
 static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
 {
@@ -357,29 +295,19 @@ static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
     }
 }
 
-#define PAIR(id, kind)                                                                        \
-    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
-    {                                                                                         \
-        return pair_saves(e, node, kind);                                                     \
-    }                                                                                         \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
-    {                                                                                         \
-        pair_forward(e, node, kind);                                                          \
-    }                                                                                         \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
-    {                                                                                         \
-        pair_backward(e, node, kind);                                                         \
+#define PAIR(id, kind)                                              \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        pair_forward(e, node, kind);                                \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        pair_backward(e, node, kind);                               \
     }
 
 PAIR(add, PAIR_ADD)
 PAIR(sub, PAIR_SUB)
 PAIR(div, PAIR_DIV)
-
-unsigned vc_train_saves_mul(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    return vc_plan_is_swish(e, (uint32_t)(node - e->graph->nodes)) ? unary_saves(VC_UNARY_SWISH)
-                                                                   : pair_saves(e, node, PAIR_MUL);
-}
 
 void vc_train_forward_mul(struct vc_engine *e, uint32_t node)
 {
@@ -417,7 +345,7 @@ static bool reduce_axes(struct vc_engine *e, uint32_t node, bool *reduced, doubl
         return false;
     }
     for (unsigned k = 0; k < x->n_dims; k++) {
-        reduced[k] = strcmp(n->op, "GlobalAveragePool") == 0
+        reduced[k] = vc_node_is(n, VC_OP_global_average_pool)
                          ? k >= 2
                          : n_axes == 0 && vc_plan_int(n, "noop_with_empty_axes", 0) == 0;
     }
@@ -427,7 +355,7 @@ static bool reduce_axes(struct vc_engine *e, uint32_t node, bool *reduced, doubl
     for (unsigned k = 0; k < x->n_dims; k++) {
         terms *= reduced[k] ? (double)x->shape[k] : 1;
     }
-    *scale = strcmp(n->op, "ReduceSum") == 0 ? 1 : 1 / terms;
+    *scale = vc_node_is(n, VC_OP_reduce_sum) ? 1 : 1 / terms;
     return true;
 }
 
@@ -440,13 +368,6 @@ static void reduced_steps(const struct vc_plan_value *x, const bool *reduced, in
         step[k] = reduced[k] ? 0 : all;
         all *= reduced[k] ? 1 : x->shape[k];
     }
-}
-
-unsigned vc_train_saves_reduce_sum(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 0;
 }
 
 void vc_train_forward_reduce_sum(struct vc_engine *e, uint32_t node)
@@ -484,18 +405,14 @@ void vc_train_backward_reduce_sum(struct vc_engine *e, uint32_t node)
     vc_plan_strided(e, node, &s, add);
 }
 
-#define SAME_AS_SUM(id)                                                                       \
-    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
-    {                                                                                         \
-        return vc_train_saves_reduce_sum(e, node);                                            \
-    }                                                                                         \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
-    {                                                                                         \
-        vc_train_forward_reduce_sum(e, node);                                                 \
-    }                                                                                         \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
-    {                                                                                         \
-        vc_train_backward_reduce_sum(e, node);                                                \
+#define SAME_AS_SUM(id)                                             \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        vc_train_forward_reduce_sum(e, node);                       \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        vc_train_backward_reduce_sum(e, node);                      \
     }
 
 SAME_AS_SUM(reduce_mean)
@@ -546,20 +463,14 @@ static void softmax_backward(struct vc_engine *e, uint32_t node, bool logarithm)
     }
 }
 
-#define SOFTMAX(id, logarithm)                                                                \
-    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
-    {                                                                                         \
-        (void)e;                                                                              \
-        (void)node;                                                                           \
-        return VC_SAVES_OUT;                                                                  \
-    }                                                                                         \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
-    {                                                                                         \
-        softmax_forward(e, node, logarithm);                                                  \
-    }                                                                                         \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
-    {                                                                                         \
-        softmax_backward(e, node, logarithm);                                                 \
+#define SOFTMAX(id, logarithm)                                      \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        softmax_forward(e, node, logarithm);                        \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        softmax_backward(e, node, logarithm);                       \
     }
 
 SOFTMAX(softmax, false)

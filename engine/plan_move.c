@@ -1,34 +1,8 @@
-/* plan_move.c - operators that put elements elsewhere, and views, which leave them where they are. */
+/* plan_move.c - operators that put elements elsewhere. */
 #include <math.h>
 #include <string.h>
 
 #include "engine/plan_ops.h"
-
-/* ---- views ---- */
-
-#define VIEW(id)                                                                              \
-    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
-    {                                                                                         \
-        (void)e;                                                                              \
-        (void)node;                                                                           \
-        return 0;                                                                             \
-    }                                                                                         \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
-    {                                                                                         \
-        (void)e;                                                                              \
-        (void)node;                                                                           \
-    }                                                                                         \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
-    {                                                                                         \
-        (void)e;                                                                              \
-        (void)node;                                                                           \
-    }
-
-VIEW(identity)
-VIEW(flatten)
-VIEW(reshape)
-VIEW(squeeze)
-VIEW(unsqueeze)
 
 /* ---- copies of a part of one array into a part of another ---- */
 
@@ -102,17 +76,8 @@ static void give_back(struct vc_engine *e, uint32_t node, const struct part *p, 
     vc_plan_strided(e, node, &s, add);
 }
 
-#define SAVES_NOTHING(id)                                                                     \
-    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
-    {                                                                                         \
-        (void)e;                                                                              \
-        (void)node;                                                                           \
-        return 0;                                                                             \
-    }
-
 /* One input and one output. */
 #define MOVE(id, find)                                                     \
-    SAVES_NOTHING(id)                                                      \
     void vc_train_forward_##id(struct vc_engine *e, uint32_t node)         \
     {                                                                      \
         struct part p;                                                     \
@@ -215,8 +180,6 @@ static struct part part_along(const struct vc_plan_value *whole, const struct vc
     return p;
 }
 
-SAVES_NOTHING(concat)
-
 static void concat(struct vc_engine *e, uint32_t node, bool backward)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
@@ -255,8 +218,6 @@ void vc_train_backward_concat(struct vc_engine *e, uint32_t node)
 {
     concat(e, node, true);
 }
-
-SAVES_NOTHING(split)
 
 static void split(struct vc_engine *e, uint32_t node, bool backward)
 {
@@ -392,7 +353,6 @@ static void mapped_backward(struct vc_engine *e, uint32_t node, find_map *find)
 }
 
 #define MAPPED(id, find)                                            \
-    SAVES_NOTHING(id)                                               \
     void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
     {                                                               \
         mapped_forward(e, node, find);                              \

@@ -1,13 +1,6 @@
 /* plan_norm.c - BatchNormalization. */
 #include "engine/plan_ops.h"
 
-unsigned vc_train_saves_batch_norm(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 1;
-}
-
 /* Scale, bias and statistics have to be parameters or constants: their gradients and updates go straight to them. */
 static bool norm_inputs(struct vc_engine *e, uint32_t node)
 {

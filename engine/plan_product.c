@@ -137,7 +137,7 @@ static struct product of_gemm(const struct vc_engine *e, uint32_t node)
 
 static struct product of_node(const struct vc_engine *e, uint32_t node)
 {
-    return strcmp(vc_plan_node(e, node)->op, "Gemm") == 0 ? of_gemm(e, node) : of_matmul(e, node);
+    return vc_node_is(vc_plan_node(e, node), VC_OP_gemm) ? of_gemm(e, node) : of_matmul(e, node);
 }
 
 /* Tiles as large as can be, since each packs its rows and columns anew, and so small that there are some for each
@@ -283,11 +283,6 @@ static void gradient(struct vc_engine *e, uint32_t node, unsigned which)
     }
 }
 
-static unsigned product_saves(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    return (vc_train_wants(e, node, 0) ? 2u : 0) | (vc_train_wants(e, node, 1) ? 1u : 0);
-}
-
 static bool product_reals(struct vc_engine *e, uint32_t node)
 {
     if (!vc_plan_out(e, node, 0)->real) {
@@ -306,11 +301,6 @@ static void product_backward(struct vc_engine *e, uint32_t node)
     }
 }
 
-unsigned vc_train_saves_matmul(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    return product_saves(e, node);
-}
-
 void vc_train_forward_matmul(struct vc_engine *e, uint32_t node)
 {
     if (product_reals(e, node)) {
@@ -324,11 +314,6 @@ void vc_train_backward_matmul(struct vc_engine *e, uint32_t node)
 }
 
 /* ---- Gemm: also beta * C, which broadcasts ---- */
-
-unsigned vc_train_saves_gemm(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    return product_saves(e, node);
-}
 
 /* y += beta C, or dC += beta dy. */
 static void add_c(struct vc_engine *e, uint32_t node, bool backward)

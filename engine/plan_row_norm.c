@@ -8,14 +8,7 @@
 
 static bool is_centred(const struct vc_engine *e, uint32_t node)
 {
-    return strcmp(vc_plan_node(e, node)->op, "LayerNormalization") == 0;
-}
-
-unsigned vc_train_saves_layer_norm(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    (void)e;
-    (void)node;
-    return 1u | 2u;
+    return vc_node_is(vc_plan_node(e, node), VC_OP_layer_norm);
 }
 
 static struct vc_args_row_norm *norm_args(struct vc_engine *e, uint32_t node)
@@ -131,11 +124,6 @@ void vc_train_backward_layer_norm(struct vc_engine *e, uint32_t node)
             add_parts(e, node, k, args->n, parts, refs[4 + k]);
         }
     }
-}
-
-unsigned vc_train_saves_rms_norm(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    return vc_train_saves_layer_norm(e, node);
 }
 
 void vc_train_forward_rms_norm(struct vc_engine *e, uint32_t node)

@@ -38,11 +38,6 @@ static uint64_t volume(const int64_t *size)
     return (uint64_t)size[0] * (uint64_t)size[1] * (uint64_t)size[2];
 }
 
-unsigned vc_train_saves_conv(const struct vc_engine *e, const struct vc_graph_node *node)
-{
-    return (vc_train_wants(e, node, 0) ? 2u : 0) | (vc_train_wants(e, node, 1) ? 1u : 0);
-}
-
 /* How the work is cut: by the shapes alone. Gradients of small weights are made in chunks of images side by side, each
  * with an array of its own; of large ones channel by channel over all images. */
 static void cut_conv(struct vc_args_conv *args)
@@ -358,20 +353,14 @@ static void pool_backward(struct vc_engine *e, uint32_t node, bool largest)
     }
 }
 
-#define POOL(id, largest)                                                                     \
-    unsigned vc_train_saves_##id(const struct vc_engine *e, const struct vc_graph_node *node) \
-    {                                                                                         \
-        (void)e;                                                                              \
-        (void)node;                                                                           \
-        return 0;                                                                             \
-    }                                                                                         \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)                            \
-    {                                                                                         \
-        pool_forward(e, node, largest);                                                       \
-    }                                                                                         \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node)                           \
-    {                                                                                         \
-        pool_backward(e, node, largest);                                                      \
+#define POOL(id, largest)                                           \
+    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
+    {                                                               \
+        pool_forward(e, node, largest);                             \
+    }                                                               \
+    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
+    {                                                               \
+        pool_backward(e, node, largest);                            \
     }
 
 POOL(max_pool, true)

@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "engine/train_loops.h"
 #include "graph/base/graph_state.h"
+#include "graph/ops/ops.h"
 
 #define VC_REFS VC_LOOP_PTRS
 
@@ -137,20 +138,21 @@ enum vc_status vc_engine_run_device(struct vc_engine *e, size_t first, size_t en
 enum vc_status vc_engine_forward_device(struct vc_engine *e);
 enum vc_status vc_engine_backward_device(struct vc_engine *e);
 
-/* An operator. */
+/* An operator with loops (train_ops.inc). */
 struct vc_train_op {
-    const char *name;
-    unsigned data_inputs; /* bit k: the elements of input k are read; else they are known when the program is made */
-    /* Whether the backward instructions read the elements of inputs (bit k) or of output 0 (VC_SAVES_OUT). */
-    unsigned (*saves)(const struct vc_engine *e, const struct vc_graph_node *node);
     void (*forward)(struct vc_engine *e, uint32_t node);
     void (*backward)(struct vc_engine *e, uint32_t node); /* the gradient of its output is complete */
-    bool view; /* output 0 shows the elements of input 0; there are no instructions */
 };
 
-#define VC_SAVES_OUT 0x80000000u
+/* NULL: there are none for it. */
+const struct vc_train_op *vc_train_op_of(const struct vc_graph_node *node);
+/* What the backward instructions of the node read, as bits: VC_NEEDS_IN(k), VC_NEEDS_Y (graph/ops/ops.h). */
+unsigned vc_plan_saves(const struct vc_engine *e, uint32_t node);
 
-const struct vc_train_op *vc_train_op_find(const char *name);
+static inline bool vc_saves_input(unsigned saves, unsigned k)
+{
+    return k < VC_NEEDS_MAX_IN && (saves & VC_NEEDS_IN(k)) != 0;
+}
 
 /* "Conv 'conv1': ..." */
 void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...) VC_PRINTF(3, 4);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "graph/ops/ops.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
 #include "passes/random.h"
@@ -80,7 +81,7 @@ static void find_statistics(struct vc_weights *w)
     for (uint32_t n = 0; n < vc_graph_node_count(w->graph); n++) {
         const struct vc_graph_node *node = vc_graph_node(w->graph, n);
 
-        for (unsigned k = 3; strcmp(node->op, "BatchNormalization") == 0 && k < node->n_inputs; k++) {
+        for (unsigned k = 3; vc_node_is(node, VC_OP_batch_norm) && k < node->n_inputs; k++) {
             uint32_t v = node->inputs[k];
             uint32_t param = v != VC_NO_VALUE ? vc_graph_value(w->graph, v)->param : VC_NO_PARAM;
 

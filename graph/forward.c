@@ -130,7 +130,7 @@ static enum vc_status check_output(struct forward *f, const struct vc_graph_node
 static enum vc_status run_node(struct forward *f, uint32_t index)
 {
     const struct vc_graph_node *node = &f->graph->nodes[index];
-    const struct vc_op_row *row = f->graph->rows[index];
+    const struct vc_op_row *row = node->row;
     struct vc_run run = {
         .ctx = f->ctx, .graph = f->graph, .node = node, .n_in = node->n_inputs, .real_bytes = element_bytes(f, true)};
     enum vc_status status = VC_OK;

@@ -4,6 +4,7 @@
 #include "core/base/checked.h"
 #include "core/model/source.h"
 #include "graph/base/graph_state.h"
+#include "graph/ops/ops.h"
 #include "graph/sizes.h"
 
 /* What vc_graph_blocks_free gets back. */
@@ -153,7 +154,7 @@ static void add_params(uint64_t *sum, uint64_t n)
 /* Means and variances of BatchNormalization: nobody learns them, and published numbers of parameters leave them out. */
 static bool is_statistic(const struct vc_graph_node *node, unsigned input)
 {
-    return (input == 3 || input == 4) && strcmp(node->op, "BatchNormalization") == 0;
+    return (input == 3 || input == 4) && vc_node_is(node, VC_OP_batch_norm);
 }
 
 /* Elements of a parameter, and their share of the tensor's bytes. */

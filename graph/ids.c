@@ -1,5 +1,6 @@
 /* ids.c - see ids.h. */
 #include "graph/ids.h"
+#include "graph/ops/ops.h"
 
 #include <string.h>
 
@@ -12,7 +13,7 @@ struct vc_ids vc_graph_ids(const struct vc_graph *graph, uint32_t value)
         const struct vc_graph_value *table;
         bool first_axis = true;
 
-        if (strcmp(node->op, "Gather") != 0 || node->n_inputs != 2 || node->inputs[1] != value) {
+        if (!vc_node_is(node, VC_OP_gather) || node->n_inputs != 2 || node->inputs[1] != value) {
             continue;
         }
         for (unsigned i = 0; i < node->n_attrs; i++) {

@@ -99,7 +99,7 @@ static enum vc_status begin(struct again *a, struct vc_ctx *ctx)
     struct vc_graph *g = &a->graph;
     enum vc_status status = VC_OK;
 
-    *g = (struct vc_graph){.ctx = ctx, .block = "", .n_nodes = of->n_nodes, .rows = of->rows, .n_values = of->n_values};
+    *g = (struct vc_graph){.ctx = ctx, .block = "", .n_nodes = of->n_nodes, .n_values = of->n_values};
     VC_TRY(vc_dims_init(&g->dims, ctx, &g->arena));
     VC_TRY(copy(ctx, of->nodes, of->n_nodes, sizeof *of->nodes, &g->nodes));
     VC_TRY(copy(ctx, of->values, of->n_values, sizeof *of->values, &g->values));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "graph/ops/ops.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_parts.h"
 #include "passes/graph_params.h"
@@ -247,7 +248,7 @@ static uint32_t find_scores(const struct vc_output_runs *runs, uint64_t n, bool 
 {
     for (uint32_t k = 0; k < vc_graph_node_count(runs->graph); k++) {
         const struct vc_graph_node *node = vc_graph_node(runs->graph, k);
-        bool chooses = strcmp(node->op, "Softmax") == 0 || strcmp(node->op, "TopK") == 0;
+        bool chooses = vc_node_is(node, VC_OP_softmax) || vc_node_is(node, VC_OP_top_k);
         uint32_t v = node->n_inputs != 0 ? node->inputs[0] : VC_NO_VALUE;
 
         if (!runs->needed[k] || !reads_marked(node, reached)) {

@@ -34,15 +34,15 @@ static uint64_t window_of(const struct vc_graph *graph, uint32_t mask, unsigned 
     const struct vc_graph_node *from;
     const struct vc_graph_value *most;
 
-    if (node != NULL && strcmp(node->op, "And") == 0 && depth != 0) {
+    if (node != NULL && vc_node_is(node, VC_OP_and) && depth != 0) {
         return vc_max_u64(window_of(graph, node->inputs[0], depth - 1), window_of(graph, node->inputs[1], depth - 1));
     }
-    if (node == NULL || strcmp(node->op, "Less") != 0) {
+    if (node == NULL || !vc_node_is(node, VC_OP_less)) {
         return 0;
     }
     from = maker_of(graph, node->inputs[0]);
     most = vc_graph_value(graph, node->inputs[1]);
-    if (from == NULL || strcmp(from->op, "Sub") != 0 || most->kind != VC_VALUE_CONSTANT ||
+    if (from == NULL || !vc_node_is(from, VC_OP_sub) || most->kind != VC_VALUE_CONSTANT ||
         most->dtype != VC_DTYPE_I64 || most->n_dims != 0) {
         return 0;
     }
@@ -56,7 +56,7 @@ static uint32_t source_of(const struct vc_graph *graph, uint32_t v)
 
     for (; node != NULL && node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE; node = maker_of(graph, v)) {
         v = node->inputs[0];
-        if (strcmp(node->op, "MatMul") == 0 || strcmp(node->op, "Gemm") == 0) {
+        if (vc_node_is(node, VC_OP_matmul) || vc_node_is(node, VC_OP_gemm)) {
             break;
         }
     }
@@ -65,7 +65,7 @@ static uint32_t source_of(const struct vc_graph *graph, uint32_t v)
 
 static bool is_causal(const struct vc_graph_node *node)
 {
-    return strcmp(node->op, "Attention") == 0 && vc_node_int(node, "is_causal", 0) != 0;
+    return vc_node_is(node, VC_OP_attention) && vc_node_int(node, "is_causal", 0) != 0;
 }
 
 /* Keys and values of another sequence, the encoder's: made once, for its own positions. */
@@ -80,10 +80,10 @@ static bool is_learned_bias(const struct vc_graph *graph, uint32_t v, int64_t he
     const struct vc_graph_node *node = maker_of(graph, v);
     const struct vc_graph_value *table;
 
-    while (node != NULL && (strcmp(node->op, "Transpose") == 0 || strcmp(node->op, "Unsqueeze") == 0)) {
+    while (node != NULL && (vc_node_is(node, VC_OP_transpose) || vc_node_is(node, VC_OP_unsqueeze))) {
         node = maker_of(graph, node->inputs[0]);
     }
-    if (node == NULL || strcmp(node->op, "Gather") != 0) {
+    if (node == NULL || !vc_node_is(node, VC_OP_gather)) {
         return false;
     }
     table = vc_graph_value(graph, node->inputs[0]);
@@ -104,7 +104,7 @@ static bool looks_both_ways(const struct vc_graph *graph, uint32_t mask, int64_t
     if (value->shape[value->n_dims - 2].size == 1) { /* not a sequence that happens to be 1 */
         return true;
     }
-    good = node != NULL && depth != 0 && (strcmp(node->op, "Where") == 0 || strcmp(node->op, "Add") == 0);
+    good = node != NULL && depth != 0 && (vc_node_is(node, VC_OP_where) || vc_node_is(node, VC_OP_add));
     for (unsigned k = 0; good && k < node->n_inputs; k++) {
         good = looks_both_ways(graph, node->inputs[k], heads, depth - 1);
     }
@@ -163,7 +163,7 @@ void vc_estimate_cache(struct vc_estimate *e)
     for (uint32_t n = 0; n < e->storages.n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(e->graph, n);
 
-        if (strcmp(node->op, "Attention") != 0 || e->storages.idle[n] || is_of_encoder(e, node, decoder)) {
+        if (!vc_node_is(node, VC_OP_attention) || e->storages.idle[n] || is_of_encoder(e, node, decoder)) {
             continue;
         }
         for (unsigned k = 1; k < 3; k++) {

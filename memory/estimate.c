@@ -139,7 +139,7 @@ static uint64_t im2col_bytes(struct vc_estimate *e)
         uint64_t kernel = 1;
         uint64_t bytes;
 
-        if (strcmp(node->op, "Conv") != 0 || e->storages.idle[n]) {
+        if (!vc_node_is(node, VC_OP_conv) || e->storages.idle[n]) {
             continue;
         }
         w = vc_graph_value(e->graph, node->inputs[1]);
@@ -587,7 +587,7 @@ enum vc_status vc_memory_estimate(struct vc_ctx *ctx, const struct vc_graph *gra
 
 enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_graph *graph,
                                           const struct vc_model *model, const struct vc_memory_options *options,
-                                          const struct vc_written *written, struct vc_memory_report *out)
+                                          const struct vc_planned_weights *written, struct vc_memory_report *out)
 {
     struct vc_estimate e = {.ctx = ctx, .graph = graph, .model = model, .written = written, .out = out};
 

@@ -117,7 +117,7 @@ static void ask_others(struct requests *r)
     uint32_t layers = 0;
 
     for (uint32_t n = 0; n < r->e->storages.n_nodes; n++) {
-        layers += strcmp(vc_graph_node(r->e->graph, n)->op, "Attention") == 0;
+        layers += vc_node_is(vc_graph_node(r->e->graph, n), VC_OP_attention);
     }
     for (uint32_t k = 0; c[VC_MEMORY_KV_CACHE].bytes != 0 && k < 2 * layers; k++) {
         (void)ask(r, c[VC_MEMORY_KV_CACHE].bytes / (2 * layers));

@@ -69,7 +69,7 @@ static bool *find_halves(const struct vc_estimate *e)
     for (uint32_t n = 0; halves != NULL && n < e->storages.n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(e->graph, n);
 
-        for (unsigned k = 0; e->storages.ops[n]->cast == VC_CAST_HALF && k < node->n_inputs; k++) {
+        for (unsigned k = 0; (e->storages.eager[n] & VC_EAGER_HALF) != 0 && k < node->n_inputs; k++) {
             if (node->inputs[k] != VC_NO_VALUE) {
                 halves[node->inputs[k]] = true;
             }

@@ -27,8 +27,8 @@ static uint64_t elems_after(const struct vc_report_row *row)
 
 /* ---- the list ---- */
 
-static enum vc_status copy_shape(struct vc_ctx *ctx, struct vc_written *w, unsigned n_dims, const uint64_t *shape,
-                                 const uint64_t **out)
+static enum vc_status copy_shape(struct vc_ctx *ctx, struct vc_planned_weights *w, unsigned n_dims,
+                                 const uint64_t *shape, const uint64_t **out)
 {
     uint64_t *copy = vc_arena_alloc(ctx, &w->arena, (n_dims + 1U) * sizeof *copy);
 
@@ -48,7 +48,7 @@ static uint64_t constant_bytes(const struct vc_report *report)
     return layout != NULL && strcmp(layout->name, "compressed-tensors") == 0 ? 16 : 0;
 }
 
-static void add_constant(struct vc_written *w, size_t tensor, uint64_t bytes)
+static void add_constant(struct vc_planned_weights *w, size_t tensor, uint64_t bytes)
 {
     w->tensors[w->n++] = (struct vc_tensor){.name = w->tensors[tensor].name,
                                             .dtype = VC_DTYPE_I64,
@@ -60,7 +60,8 @@ static void add_constant(struct vc_written *w, size_t tensor, uint64_t bytes)
 }
 
 /* A tensor and its parts. */
-static enum vc_status add_row(struct vc_ctx *ctx, struct vc_written *w, const struct vc_report_row *row, size_t tensor)
+static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, const struct vc_report_row *row,
+                              size_t tensor)
 {
     struct vc_tensor *t = &w->tensors[tensor];
     enum vc_dtype source = t->quant != NULL              ? t->quant->source_dtype
@@ -105,7 +106,7 @@ out:
 }
 
 enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
-                               struct vc_written *out)
+                               struct vc_planned_weights *out)
 {
     size_t n = vc_model_tensor_count(model);
     size_t n_parts = 0;
@@ -136,15 +137,15 @@ out:
     return status;
 }
 
-void vc_written_release(struct vc_ctx *ctx, struct vc_written *written)
+void vc_written_release(struct vc_ctx *ctx, struct vc_planned_weights *written)
 {
     vc_free(ctx, written->tensors);
     vc_free(ctx, written->quants);
     vc_arena_release(ctx, &written->arena);
-    *written = (struct vc_written){.n = 0};
+    *written = (struct vc_planned_weights){.n = 0};
 }
 
-uint64_t vc_written_largest(const struct vc_written *written, enum vc_dtype type, enum vc_allocator allocator)
+uint64_t vc_written_largest(const struct vc_planned_weights *written, enum vc_dtype type, enum vc_allocator allocator)
 {
     static const uint64_t aligns[] = {1, 256, 512};
     uint64_t largest = 0;

@@ -10,7 +10,7 @@
 #include "core/base/arena.h"
 
 /* Starts as zeros. */
-struct vc_written {
+struct vc_planned_weights {
     struct vc_tensor *tensors; /* those of the model, by the same numbers, then the parts of codes; what is not written
                                   has VC_ROLE_OTHER */
     size_t n;
@@ -21,16 +21,16 @@ struct vc_written {
 /* model: what the job reads. Ended by vc_written_release, also after a failure; the model outlives it, the job need
  * not. */
 enum vc_status vc_written_make(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
-                               struct vc_written *out);
-void vc_written_release(struct vc_ctx *ctx, struct vc_written *written);
+                               struct vc_planned_weights *out);
+void vc_written_release(struct vc_ctx *ctx, struct vc_planned_weights *written);
 
 /* The largest tensor that has codes, as floats of that type (VC_DTYPE_NONE: what it was made from), rounded up. */
-uint64_t vc_written_largest(const struct vc_written *written, enum vc_dtype type, enum vc_allocator allocator);
+uint64_t vc_written_largest(const struct vc_planned_weights *written, enum vc_dtype type, enum vc_allocator allocator);
 
 /* vc_memory_estimate of the model with these as its weights. */
 enum vc_status vc_memory_estimate_written(struct vc_ctx *ctx, const struct vc_graph *graph,
                                           const struct vc_model *model, const struct vc_memory_options *options,
-                                          const struct vc_written *written, struct vc_memory_report *out);
+                                          const struct vc_planned_weights *written, struct vc_memory_report *out);
 
 /* The type of two bytes that all float weights have; VC_DTYPE_NONE: they have not. Of a model, and of a job's output.
  */

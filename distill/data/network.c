@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/text/glob.h"
+#include "graph/ops/ops.h"
 
 /* ---- the graph ---- */
 
@@ -14,7 +15,7 @@ static bool is_causal(const struct vc_graph *graph)
     for (uint32_t n = 0; n < vc_graph_node_count(graph); n++) {
         const struct vc_graph_node *node = vc_graph_node(graph, n);
 
-        for (unsigned k = 0; strcmp(node->op, "Attention") == 0 && k < node->n_attrs; k++) {
+        for (unsigned k = 0; vc_node_is(node, VC_OP_attention) && k < node->n_attrs; k++) {
             if (strcmp(node->attrs[k].name, "is_causal") == 0 && node->attrs[k].i != 0) {
                 return true;
             }
@@ -33,7 +34,7 @@ static bool classes_are_tokens(const struct vc_graph *graph, size_t n_classes)
         const struct vc_graph_node *node = vc_graph_node(graph, n);
         const struct vc_graph_value *table;
 
-        if (strcmp(node->op, "Gather") != 0) {
+        if (!vc_node_is(node, VC_OP_gather)) {
             continue;
         }
         table = vc_graph_value(graph, node->inputs[0]);
@@ -58,14 +59,12 @@ static enum vc_status check_output(struct vc_net *net)
 {
     const struct vc_graph *graph = net->network.graph;
     const struct vc_graph_value *output;
-    const char *op;
 
     if (vc_graph_output_count(graph) == 0) {
         return vc_fail(net->ctx, VC_E_UNSUPPORTED, "%s: the graph has no outputs", file_of(net));
     }
     output = vc_graph_value(graph, vc_graph_output(graph, 0));
-    op = output->node != VC_NO_NODE ? vc_graph_node(graph, output->node)->op : "";
-    if (strcmp(op, "Softmax") == 0) {
+    if (output->node != VC_NO_NODE && vc_node_is(vc_graph_node(graph, output->node), VC_OP_softmax)) {
         return vc_fail(net->ctx, VC_E_UNSUPPORTED,
                        "%s: the output %s is made by Softmax: probabilities, where logits are needed; leave that node "
                        "out of the graph",
@@ -384,7 +383,7 @@ bool vc_net_has_batch_norm(const struct vc_net *net)
     bool has = false;
 
     for (uint32_t n = 0; graph != NULL && n < vc_graph_node_count(graph); n++) {
-        has = has || strcmp(vc_graph_node(graph, n)->op, "BatchNormalization") == 0;
+        has = has || vc_node_is(vc_graph_node(graph, n), VC_OP_batch_norm);
     }
     return has && !net->options.frozen_norm;
 }

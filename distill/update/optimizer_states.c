@@ -9,6 +9,7 @@
 
 #include "core/base/checked.h"
 #include "distill/update/update.h"
+#include "graph/ops/ops.h"
 
 #define CODED_FROM 4096 /* elements; smaller tensors keep plain states, as in bitsandbytes */
 
@@ -26,7 +27,7 @@ static bool is_looked_up(const struct vc_net *net, size_t weight)
         for (uint32_t k = 0; net->weights->of_param[p] == weight && k < vc_graph_node_count(graph); k++) {
             const struct vc_graph_node *node = vc_graph_node(graph, k);
 
-            if (strcmp(node->op, "Gather") == 0 && node->inputs[0] == vc_graph_param(graph, p)->value) {
+            if (vc_node_is(node, VC_OP_gather) && node->inputs[0] == vc_graph_param(graph, p)->value) {
                 return true;
             }
         }

@@ -31,8 +31,6 @@ struct vc_value_facts {
 
 #define VC_MAX_ELEMS 64
 
-struct vc_op_row;
-
 /* Of a name, for tables of them (FNV-1a). */
 static inline uint32_t vc_name_hash(const char *s)
 {
@@ -50,7 +48,6 @@ struct vc_graph {
     struct vc_dims dims;
     uint32_t n_nodes, node_capacity;
     struct vc_graph_node *nodes;
-    const struct vc_op_row **rows; /* of the nodes; NULL: the operator is not known */
     uint32_t n_values, value_capacity;
     struct vc_graph_value *values;
     struct vc_value_facts *facts;

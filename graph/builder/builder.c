@@ -39,7 +39,6 @@ void vc_graph_close(struct vc_graph *graph)
     vc_dims_release(&graph->dims);
     vc_arena_release(ctx, &graph->arena);
     vc_free(ctx, graph->nodes);
-    vc_free(ctx, graph->rows);
     vc_free(ctx, graph->values);
     vc_free(ctx, graph->facts);
     vc_free(ctx, graph->params);
@@ -470,10 +469,10 @@ static bool has_unknown_input(const struct vc_graph *graph, const struct vc_grap
 
 uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *spec)
 {
-    const struct list lists[] = {{&graph->nodes, sizeof *graph->nodes}, {&graph->rows, sizeof *graph->rows}};
+    const struct list lists[] = {{&graph->nodes, sizeof *graph->nodes}};
     struct vc_graph_node node;
 
-    if (!make_room(graph, graph->n_nodes, &graph->node_capacity, lists, 2)) {
+    if (!make_room(graph, graph->n_nodes, &graph->node_capacity, lists, 1)) {
         return VC_NO_VALUE;
     }
     if (graph->n_nodes >= VC_GRAPH_MAX_NODES) {
@@ -483,6 +482,7 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
         return vc_graph_unknown(graph, NULL);
     }
     node = (struct vc_graph_node){.op = vc_graph_copy_text(graph, spec->op),
+                                  .row = vc_op_find(spec->op),
                                   .name = vc_graph_copy_text(graph, spec->name != NULL ? spec->name : ""),
                                   .block = graph->block,
                                   .expert = graph->in_expert,
@@ -495,10 +495,8 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
     if (graph->status != VC_OK || node.outputs == NULL) {
         return VC_NO_VALUE;
     }
-    graph->rows[graph->n_nodes] = vc_op_find(spec->op);
-    graph->nodes[graph->n_nodes] = node;
-    graph->n_nodes++;
-    if (graph->rows[graph->n_nodes - 1] == NULL) {
+    graph->nodes[graph->n_nodes++] = node;
+    if (node.row == NULL) {
         vc_graph_complain(graph, "the operator '%s'%s%s%s is not supported; the most similar one is %s", spec->op,
                           *node.name != '\0' ? " of the node '" : "", node.name, *node.name != '\0' ? "'" : "",
                           vc_op_nearest(spec->op));

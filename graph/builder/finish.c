@@ -140,7 +140,6 @@ static void renumber(struct sweep *sweep)
             continue;
         }
         graph->nodes[n_nodes] = graph->nodes[k];
-        graph->rows[n_nodes] = graph->rows[k];
         graph->nodes[n_nodes].inputs = renumbered(sweep, graph->nodes[k].inputs, graph->nodes[k].n_inputs);
         graph->nodes[n_nodes].outputs = renumbered(sweep, graph->nodes[k].outputs, graph->nodes[k].n_outputs);
         for (unsigned i = 0; i < graph->nodes[n_nodes].n_outputs; i++) {

@@ -371,8 +371,8 @@ void vc_couple_arg(struct vc_couple *c)
 void vc_couple_along(struct vc_couple *c)
 {
     const struct vc_graph_value *x = vc_couple_in(c, 0);
-    bool trilu = strcmp(vc_couple_node(c)->op, "Trilu") == 0;
-    bool cumsum = strcmp(vc_couple_node(c)->op, "CumSum") == 0;
+    bool trilu = vc_node_is(vc_couple_node(c), VC_OP_trilu);
+    bool cumsum = vc_node_is(vc_couple_node(c), VC_OP_cumsum);
     unsigned axis = vc_couple_int_axis(c, "axis", -1, x->n_dims);
     size_t n;
     const struct vc_dim *elems = vc_couple_elems(c, 1, &n);

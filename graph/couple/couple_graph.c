@@ -60,7 +60,7 @@ static enum vc_status apply_rules(struct vc_couple *c)
 
     for (c->node = 0; c->node < graph->n_nodes && c->axes.status == VC_OK; c->node++) {
         const struct vc_graph_node *node = &graph->nodes[c->node];
-        vc_couple_rule *rule = vc_couple_find_rule(node->op);
+        vc_couple_rule *rule = vc_couple_rule_of(node);
         bool depends = false;
 
         for (unsigned k = 0; k < node->n_inputs; k++) {
@@ -86,7 +86,7 @@ static enum vc_status apply_rules(struct vc_couple *c)
         }
     }
     for (c->node = 0; c->node < graph->n_nodes && c->axes.status == VC_OK; c->node++) {
-        if (strcmp(graph->nodes[c->node].op, "Split") == 0) {
+        if (vc_node_is(&graph->nodes[c->node], VC_OP_split)) {
             vc_couple_check_split(c);
         }
     }

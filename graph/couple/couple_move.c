@@ -118,7 +118,7 @@ void vc_couple_reshape(struct vc_couple *c)
         i += p;
         j += q;
     }
-    if (c->of_file && strcmp(vc_couple_node(c)->op, "Reshape") == 0 && !say_shape(c)) {
+    if (c->of_file && vc_node_is(vc_couple_node(c), VC_OP_reshape) && !say_shape(c)) {
         for (unsigned k = 0; k < out.n; k++) {
             vc_couple_fix(c, vc_couple_out_axis(c, out.axis[k]), vc_couple_unsayable);
         }

@@ -1,7 +1,6 @@
 /* couple_rules.c - which rule each operator has, and what rules are made of. */
 #include "graph/couple/couple_rules.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "graph/ops/ops.h"
@@ -215,116 +214,13 @@ const struct vc_dim *vc_couple_elems(const struct vc_couple *c, unsigned k, size
 
 /* ---- the table ---- */
 
-/* Sorted by name; those of kernels/unary.inc have no row. tests/graph/test_couple.c compares it with graph/ops/ops.inc.
- */
-static const struct row {
-    const char *op;
-    vc_couple_rule *rule;
-} rules[] = {
-    {"Add", vc_couple_each},
-    {"And", vc_couple_each},
-    {"ArgMax", vc_couple_arg},
-    {"ArgMin", vc_couple_arg},
-    {"Attention", vc_couple_attention},
-    {"AveragePool", vc_couple_pool},
-    {"BatchNormalization", vc_couple_batch_norm},
-    {"Cast", vc_couple_each},
-    {"Ceil", vc_couple_each},
-    {"Clip", vc_couple_first},
-    {"Concat", vc_couple_concat},
-    {"ConstantOfShape", vc_couple_new},
-    {"Conv", vc_couple_conv},
-    {"ConvTranspose", vc_couple_conv_transpose},
-    {"Cos", vc_couple_each},
-    {"CumSum", vc_couple_along},
-    {"DepthToSpace", vc_couple_mixes},
-    {"DequantizeLinear", vc_couple_quantize},
-    {"Div", vc_couple_each},
-    {"Dropout", vc_couple_first},
-    {"Einsum", vc_couple_einsum},
-    {"Equal", vc_couple_each},
-    {"Expand", vc_couple_expand},
-    {"Flatten", vc_couple_reshape},
-    {"Floor", vc_couple_each},
-    {"Gather", vc_couple_gather},
-    {"GatherElements", vc_couple_mixes},
-    {"GatherND", vc_couple_mixes},
-    {"Gelu", vc_couple_each},
-    {"Gemm", vc_couple_gemm},
-    {"GlobalAveragePool", vc_couple_pool},
-    {"GlobalMaxPool", vc_couple_pool},
-    {"Greater", vc_couple_each},
-    {"GreaterOrEqual", vc_couple_each},
-    {"GroupNormalization", vc_couple_group_norm},
-    {"Identity", vc_couple_each},
-    {"InstanceNormalization", vc_couple_batch_norm},
-    {"IsInf", vc_couple_each},
-    {"IsNaN", vc_couple_each},
-    {"LayerNormalization", vc_couple_layer_norm},
-    {"Less", vc_couple_each},
-    {"LessOrEqual", vc_couple_each},
-    {"LogSoftmax", vc_couple_softmax},
-    {"MatMul", vc_couple_matmul},
-    {"Max", vc_couple_each},
-    {"MaxPool", vc_couple_pool},
-    {"Mean", vc_couple_each},
-    {"Min", vc_couple_each},
-    {"Mod", vc_couple_each},
-    {"Mul", vc_couple_each},
-    {"Neg", vc_couple_each},
-    {"Not", vc_couple_each},
-    {"OneHot", vc_couple_mixes},
-    {"Or", vc_couple_each},
-    {"PRelu", vc_couple_each},
-    {"Pad", vc_couple_pad},
-    {"Pow", vc_couple_each},
-    {"QuantizeLinear", vc_couple_quantize},
-    {"RMSNormalization", vc_couple_layer_norm},
-    {"Range", vc_couple_new},
-    {"ReduceL1", vc_couple_reduce},
-    {"ReduceL2", vc_couple_reduce},
-    {"ReduceLogSumExp", vc_couple_reduce},
-    {"ReduceMax", vc_couple_reduce},
-    {"ReduceMean", vc_couple_reduce},
-    {"ReduceMin", vc_couple_reduce},
-    {"ReduceProd", vc_couple_reduce},
-    {"ReduceSum", vc_couple_reduce},
-    {"ReduceSumSquare", vc_couple_reduce},
-    {"Reshape", vc_couple_reshape},
-    {"Resize", vc_couple_resize},
-    {"RotaryEmbedding", vc_couple_rotary},
-    {"Round", vc_couple_each},
-    {"ScatterElements", vc_couple_mixes},
-    {"ScatterND", vc_couple_mixes},
-    {"Shape", vc_couple_new},
-    {"Sign", vc_couple_each},
-    {"Sin", vc_couple_each},
-    {"Size", vc_couple_new},
-    {"Slice", vc_couple_slice},
-    {"Softmax", vc_couple_softmax},
-    {"SpaceToDepth", vc_couple_mixes},
-    {"Split", vc_couple_split},
-    {"Squeeze", vc_couple_reshape},
-    {"Sub", vc_couple_each},
-    {"Sum", vc_couple_each},
-    {"Tan", vc_couple_each},
-    {"Tile", vc_couple_tile},
-    {"TopK", vc_couple_along},
-    {"Transpose", vc_couple_transpose},
-    {"Trilu", vc_couple_along},
-    {"Unsqueeze", vc_couple_reshape},
-    {"Where", vc_couple_each},
-    {"Xor", vc_couple_each},
+static vc_couple_rule *const rules[VC_OPS] = {
+#define OP(id, name, min_in, max_in, min_out, max_out, axes, reads, backward, eager) [VC_OP_##id] = vc_couple_##axes,
+#include "graph/ops/ops.inc"
+#undef OP
 };
 
-static int compare(const void *op, const void *row)
+vc_couple_rule *vc_couple_rule_of(const struct vc_graph_node *node)
 {
-    return strcmp(op, ((const struct row *)row)->op);
-}
-
-vc_couple_rule *vc_couple_find_rule(const char *op)
-{
-    const struct row *row = bsearch(op, rules, sizeof rules / sizeof *rules, sizeof *rules, compare);
-
-    return row != NULL ? row->rule : vc_op_is_unary(op) ? vc_couple_each : NULL;
+    return node->row != NULL ? rules[node->row->op] : NULL;
 }

@@ -1,4 +1,5 @@
-/* couple_rules.h - what each operator says about the axes of its values: couple_rules.c has the table.
+/* couple_rules.h - what each operator says about the axes of its values: the column `axes` of graph/ops/ops.inc names
+ * it.
  *
  * A rule is called once for its node, after those of the nodes before it. It gives each axis of the outputs a term and
  * joins or fixes axes of the inputs. Axes of outputs that it gives nothing are atoms of their own. */
@@ -8,6 +9,7 @@
 #include "graph/base/graph_state.h"
 #include "graph/couple/couple_axes.h"
 #include "graph/couple/couple_sizes.h"
+#include "graph/ops/ops.h"
 
 struct vc_couple {
     struct vc_ctx *ctx;
@@ -23,9 +25,9 @@ struct vc_couple {
     uint32_t node; /* the rule's */
 };
 
-/* NULL: no operator has that name. */
 typedef void vc_couple_rule(struct vc_couple *c);
-vc_couple_rule *vc_couple_find_rule(const char *op);
+/* NULL: the operator is not known. */
+vc_couple_rule *vc_couple_rule_of(const struct vc_graph_node *node);
 
 /* ---- for rules ---- */
 

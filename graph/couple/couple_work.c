@@ -8,6 +8,7 @@
 
 #include "graph/couple/couple_graph.h"
 #include "graph/ops/einsum.h"
+#include "graph/ops/ops.h"
 
 #define MOST_AXES 64
 
@@ -64,27 +65,26 @@ static bool add_summed(const struct vc_couple *c, struct work_axes *axes, const 
 /* The axes whose sizes are factors of the node's multiply-adds; false: they are not known. */
 static bool list_axes(const struct vc_couple *c, const struct vc_graph_node *node, struct work_axes *axes)
 {
-    const char *op = node->op;
-
     axes->n = 0;
     if (node->outputs[0] == VC_NO_VALUE) {
         return false;
     }
-    if (strcmp(op, "ConvTranspose") == 0) { /* for each element of the input what its channel gives to the output */
+    if (vc_node_is(node,
+                   VC_OP_conv_transpose)) { /* for each element of the input what its channel gives to the output */
         add_axes(c, axes, node->inputs[0], 0);
         add_axes(c, axes, node->inputs[1], 1);
         return true;
     }
     add_axes(c, axes, node->outputs[0], 0);
-    if (strncmp(op, "Conv", 4) == 0) { /* for each element of the output a row of the weights */
+    if (vc_node_is(node, VC_OP_conv)) { /* for each element of the output a row of the weights */
         add_axes(c, axes, node->inputs[1], 1);
-    } else if (strncmp(op, "MatMul", 6) == 0) {
+    } else if (vc_node_is(node, VC_OP_matmul)) {
         add_axis(c, axes, node->inputs[0], vc_couple_in(c, 0)->n_dims - 1);
-    } else if (strcmp(op, "Gemm") == 0) {
+    } else if (vc_node_is(node, VC_OP_gemm)) {
         add_axis(c, axes, node->inputs[0], vc_couple_int(c, "transA", 0) != 0 ? 0 : 1);
-    } else if (strcmp(op, "Einsum") == 0) {
+    } else if (vc_node_is(node, VC_OP_einsum)) {
         return add_summed(c, axes, node);
-    } else if (strcmp(op, "Attention") != 0) { /* of which heads go; their sizes stay */
+    } else if (!vc_node_is(node, VC_OP_attention)) { /* of which heads go; their sizes stay */
         return false;
     }
     return true;

@@ -83,7 +83,7 @@ static bool run_node(struct known *known, uint32_t v, const struct vc_run_value 
     const struct vc_graph_value *value = &graph->values[v];
     bool right;
 
-    graph->rows[index]->run_f32(&run);
+    node->row->run_f32(&run);
     *to = out[0];
     right = run.status == VC_OK && to->data != NULL && to->n <= VC_MAX_ELEMS && to->n_dims == value->n_dims &&
             to->is_real == (value->dtype == VC_DTYPE_F32);
@@ -100,8 +100,7 @@ static bool compute_node(struct known *known, uint32_t v, unsigned depth, struct
     const struct vc_run_value *in[VC_GRAPH_MAX_DIMS] = {NULL};
     struct vc_run_value stated = {0};
     bool right = depth < MAX_DEPTH && known->n_nodes++ < MAX_NODES && node->n_inputs <= VC_GRAPH_MAX_DIMS &&
-                 node->n_outputs == 1 && known->b->graph->rows[known->b->graph->values[v].node] != NULL &&
-                 make_room(known, &known->b->graph->values[v], &stated);
+                 node->n_outputs == 1 && node->row != NULL && make_room(known, &known->b->graph->values[v], &stated);
 
     for (unsigned k = 0; right && k < node->n_inputs; k++) {
         if (node->inputs[k] != VC_NO_VALUE) {

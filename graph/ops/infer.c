@@ -308,7 +308,7 @@ void vc_infer_macs(struct vc_infer *in, struct vc_dim macs)
 void vc_infer_node(struct vc_graph *graph, uint32_t index)
 {
     struct vc_infer in = {.graph = graph, .index = index};
-    const struct vc_op_row *row = graph->rows[index];
+    const struct vc_op_row *row = graph->nodes[index].row;
     const struct vc_graph_node *node = &graph->nodes[index];
 
     if (node->n_inputs < row->min_in || node->n_inputs > row->max_in) {

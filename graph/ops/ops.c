@@ -3,9 +3,31 @@
 
 #include <string.h>
 
+/* The words of ops.inc. */
+#define NOTHING    0
+#define ALL        UINT32_MAX
+#define IN(k)      VC_NEEDS_IN(k)
+#define X          VC_NEEDS_IN(0)
+#define Y          VC_NEEDS_Y
+#define FACTOR_0   VC_NEEDS_FACTOR_0
+#define FACTORS    (VC_NEEDS_FACTOR_0 | VC_NEEDS_FACTOR_1)
+#define INPUTS     VC_NEEDS_INPUTS
+#define CHANNELS   VC_NEEDS_CHANNELS
+#define ROWS       VC_NEEDS_ROWS
+#define PLACES     VC_NEEDS_PLACES
+#define HALF       VC_EAGER_HALF
+#define FLOAT      VC_EAGER_FLOAT
+#define IN_PLACE   VC_EAGER_IN_PLACE
+#define SAME_GRAD  VC_EAGER_SAME_GRAD
+#define EAGER_VIEW VC_EAGER_VIEW
+#define UNKNOWN    VC_EAGER_NOT_KNOWN
+#define VIEW       VC_OP_VIEW
+#define ONE_BY_ONE VC_OP_ONE_BY_ONE
+
 static const struct vc_op_row rows[] = {
-#define OP(id, name, min_in, max_in, min_out, max_out) \
-    {name, min_in, max_in, min_out, max_out, vc_infer_##id, vc_run_##id##_f32, vc_run_##id##_f64},
+#define OP(id, name, min_in, max_in, min_out, max_out, axes, reads, backward, eager)                 \
+    {VC_OP_##id,        name,  min_in,   max_in, min_out, max_out, vc_infer_##id, vc_run_##id##_f32, \
+     vc_run_##id##_f64, reads, backward, eager},
 #include "graph/ops/ops.inc"
 #undef OP
 };
@@ -25,22 +47,6 @@ const struct vc_op_row *vc_op_find(const char *name)
         }
     }
     return NULL;
-}
-
-bool vc_op_is_unary(const char *name)
-{
-    static const char *const names[] = {
-#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) name,
-#include "kernels/unary.inc"
-#undef UNARY_OP
-    };
-
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        if (strcmp(names[k], name) == 0) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Letters of `a` that also come in `b`, in order, from the start: a rough likeness that needs no table. */

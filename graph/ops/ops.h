@@ -1,6 +1,6 @@
 /* ops.h - the operators: for each how types and shapes follow from its inputs, and its definition as plain loops.
  *
- * ops.inc lists them. An operator X has two functions:
+ * ops.inc lists them with the facts that are data. An operator X has two functions:
  *     vc_infer_X   types and shapes of the outputs, checks of the inputs and attributes, multiply-adds
  *     vc_run_X     the definition, compiled twice from the same source, for float and for double (op_loops.h)
  * Attributes are asked for by name; one that the node has and nobody asked for is not supported, and a problem. */
@@ -19,18 +19,55 @@ struct vc_infer {
     uint64_t asked; /* one bit per attribute of the node that somebody asked for */
 };
 
+/* VC_OP_conv, ...: the rows of ops.inc. */
+enum vc_op {
+#define OP(id, name, min_in, max_in, min_out, max_out, axes, reads, backward, eager) VC_OP_##id,
+#include "graph/ops/ops.inc"
+#undef OP
+    VC_OPS
+};
+
+/* What a backward step needs of the forward one, ours (vc_op_row.backward) or that of PyTorch's eager mode
+ * (vc_op_row.eager), and how the latter computes. Bits. */
+#define VC_NEEDS_MAX_IN 8
+#define VC_NEEDS_IN(k)  (1u << (k)) /* input k, one of the first VC_NEEDS_MAX_IN */
+#define VC_NEEDS_ALL_IN 0xffu
+enum {
+    VC_NEEDS_Y = 1 << 8,         /* output 0 */
+    VC_NEEDS_FACTOR_0 = 1 << 9,  /* input 0, where the gradient of input 1 is wanted */
+    VC_NEEDS_FACTOR_1 = 1 << 10, /* input 1, where that of input 0 is */
+    VC_NEEDS_INPUTS = 1 << 11, /* each float input that is no parameter, where the gradient of another one is wanted */
+    VC_NEEDS_CHANNELS = 1 << 12, /* two f32 per channel: mean and variance */
+    VC_NEEDS_ROWS = 1 << 13,     /* two f32 per row of the last axis */
+    VC_NEEDS_PLACES = 1 << 14,   /* an i64 per element of the output: where a maximum was */
+
+    VC_EAGER_HALF = 1 << 15,      /* autocast runs it in 16 bits; ... */
+    VC_EAGER_FLOAT = 1 << 16,     /* in f32; without both in the widest type of its inputs */
+    VC_EAGER_IN_PLACE = 1 << 17,  /* it may write its output over its first input */
+    VC_EAGER_SAME_GRAD = 1 << 18, /* the gradient of its inputs is that of its output where shapes are the same */
+    VC_EAGER_VIEW = 1 << 19,      /* its outputs share the memory of its first input in PyTorch, and are copies here */
+    VC_EAGER_UNKNOWN = 1 << 20,   /* its backward step is not modelled: it is taken to keep all inputs and outputs */
+
+    VC_OP_VIEW = 1 << 21,      /* its output is its first input with another shape, and shares its memory everywhere */
+    VC_OP_ONE_BY_ONE = 1 << 22 /* it computes each element from one element: Gelu, and the rows of kernels/unary.inc */
+};
+
+#define VC_EAGER_NOT_KNOWN ((unsigned)(VC_NEEDS_INPUTS | VC_NEEDS_Y | VC_EAGER_UNKNOWN))
+
 struct vc_op_row {
+    enum vc_op op;
     const char *name;
     unsigned min_in, max_in, min_out, max_out;
     void (*infer)(struct vc_infer *in);
     void (*run_f32)(struct vc_run *run);
     void (*run_f64)(struct vc_run *run);
+    unsigned reads; /* bit k: the elements of input k are read; others are shapes and numbers that are known before */
+    unsigned backward; /* VC_NEEDS_ */
+    unsigned eager;    /* VC_NEEDS_, VC_EAGER_, VC_OP_ */
 };
 
 /* NULL: not one of the operators. */
 const struct vc_op_row *vc_op_find(const char *name);
-/* It computes each element from one element: a row of kernels/unary.inc. */
-bool vc_op_is_unary(const char *name);
 /* The most similar name. */
 const char *vc_op_nearest(const char *name);
 /* Number k, NULL behind the last. */
@@ -109,9 +146,26 @@ static inline struct vc_dims *vc_infer_dims(struct vc_infer *in)
 
 #define VC_OP_MANY 100000 /* inputs or outputs: any number */
 
-#define OP(id, name, min_in, max_in, min_out, max_out) \
-    void vc_infer_##id(struct vc_infer *in);           \
-    void vc_run_##id##_f32(struct vc_run *run);        \
+static inline bool vc_node_is(const struct vc_graph_node *node, enum vc_op op)
+{
+    return node->row != NULL && node->row->op == op;
+}
+
+/* vc_op_row.eager, of an operator that is not known, too. */
+static inline unsigned vc_op_eager(const struct vc_graph_node *node)
+{
+    return node->row != NULL ? node->row->eager : VC_EAGER_NOT_KNOWN;
+}
+
+/* The output of the node is its first input with another shape. */
+static inline bool vc_node_is_view(const struct vc_graph_node *node)
+{
+    return node->row != NULL && (node->row->eager & VC_OP_VIEW) != 0;
+}
+
+#define OP(id, name, min_in, max_in, min_out, max_out, axes, reads, backward, eager) \
+    void vc_infer_##id(struct vc_infer *in);                                         \
+    void vc_run_##id##_f32(struct vc_run *run);                                      \
     void vc_run_##id##_f64(struct vc_run *run);
 #include "graph/ops/ops.inc"
 #undef OP

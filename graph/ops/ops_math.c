@@ -152,12 +152,12 @@ static void infer_each(struct vc_infer *in, const char *types)
 /* The rows of kernels/unary.inc: asks for their attributes. */
 #define NUMBER(attribute, otherwise) vc_infer_float(in, attribute, otherwise)
 #define NO_NUMBER                    0
-#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) \
-    void vc_infer_##id(struct vc_infer *in)                                  \
-    {                                                                        \
-        (void)(alpha);                                                       \
-        (void)(beta);                                                        \
-        infer_each(in, #types);                                              \
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta, eager) \
+    void vc_infer_##id(struct vc_infer *in)                                         \
+    {                                                                               \
+        (void)(alpha);                                                              \
+        (void)(beta);                                                               \
+        infer_each(in, #types);                                                     \
     }
 #include "kernels/unary.inc"
 #undef UNARY_OP

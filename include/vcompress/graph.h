@@ -103,10 +103,13 @@ struct vc_graph_attr {
     const double *floats;
 };
 
+struct vc_op_row;
+
 struct vc_graph_node {
-    const char *op;    /* "Conv" */
-    const char *name;  /* may be "" */
-    const char *block; /* where it belongs: "encoder.layer.3.attention"; may be "" */
+    const char *op;              /* "Conv" */
+    const struct vc_op_row *row; /* the library's; NULL: the operator is not known */
+    const char *name;            /* may be "" */
+    const char *block;           /* where it belongs: "encoder.layer.3.attention"; may be "" */
     unsigned n_inputs, n_outputs, n_attrs;
     const uint32_t *inputs;  /* values; VC_NO_VALUE: an optional one that is not given */
     const uint32_t *outputs; /* values; VC_NO_VALUE: one that nobody uses and whose integers are known */

@@ -26,7 +26,7 @@ static enum vc_status decide_after(struct vc_ctx *ctx, const struct vc_report *r
 {
     struct vc_memory_options own = *memory;
     struct vc_memory_report after;
-    struct vc_written written = {.n = 0};
+    struct vc_planned_weights written = {.n = 0};
     enum vc_status status;
 
     own.runtime = runtime;

@@ -285,7 +285,7 @@ static enum vc_status add_pruned(struct vc_planning *p, const struct vc_weights_
     struct vc_weights_form form = *base;
 
     form.counted = false;
-    form.written = (struct vc_written){.n = 0};
+    form.written = (struct vc_planned_weights){.n = 0};
     form.share = shares[share];
     form.passes[1] = base->passes[0];
     form.passes[0] = vc_arena_printf(p->ctx, &p->out->arena, "prune --structured %s", shares[share]);

@@ -24,7 +24,7 @@ struct vc_weights_form {
     const char *tag;       /* of the output's name, "slim.int8"; NULL: nothing is written */
     const char *passes[2]; /* in their order, "quantize --int8 --rest fp16"; NULL: none */
     bool counted;          /* written, after passes over a file; else the weights are those of the model as it is */
-    struct vc_written written;
+    struct vc_planned_weights written;
     struct vc_graph *graph; /* what the model computes then; NULL: what it does as it is */
     enum vc_runtime runtime;
     double error;

@@ -22,7 +22,7 @@ uint32_t vc_product_weight(const struct vc_graph *graph, const struct vc_graph_n
 {
     const struct vc_graph_value *weight;
 
-    if ((strcmp(node->op, "MatMul") != 0 && strcmp(node->op, "Gemm") != 0) || node->n_inputs < 2 ||
+    if ((!vc_node_is(node, VC_OP_matmul) && !vc_node_is(node, VC_OP_gemm)) || node->n_inputs < 2 ||
         node->inputs[0] == VC_NO_VALUE || node->inputs[1] == VC_NO_VALUE) {
         return VC_NO_VALUE;
     }
@@ -45,18 +45,28 @@ static bool is_vector(const struct vc_graph *graph, uint32_t v)
  * are divided along their inputs then. */
 
 /* Ops that compute each element, or move them, without looking along the last axis. */
-static bool is_local(const char *op)
+static bool is_local(const struct vc_graph_node *node)
 {
-    static const char *const local[] = {"Gelu",    "Clip",           "Pow",       "Neg",     "Cast",      "Identity",
-                                        "Dropout", "Reshape",        "Transpose", "Squeeze", "Unsqueeze", "Mul",
-                                        "Div",     "RotaryEmbedding"};
+    static const enum vc_op local[] = {VC_OP_clip,
+                                       VC_OP_pow,
+                                       VC_OP_neg,
+                                       VC_OP_cast,
+                                       VC_OP_identity,
+                                       VC_OP_dropout,
+                                       VC_OP_reshape,
+                                       VC_OP_transpose,
+                                       VC_OP_squeeze,
+                                       VC_OP_unsqueeze,
+                                       VC_OP_mul,
+                                       VC_OP_div,
+                                       VC_OP_rotary_embedding};
 
     for (size_t k = 0; k < sizeof local / sizeof local[0]; k++) {
-        if (strcmp(local[k], op) == 0) {
+        if (vc_node_is(node, local[k])) {
             return true;
         }
     }
-    return vc_op_is_unary(op);
+    return (vc_op_eager(node) & VC_OP_ONE_BY_ONE) != 0;
 }
 
 struct divider {
@@ -98,18 +108,18 @@ static uint32_t parts_of_input(const struct divider *d, const struct vc_graph_no
     if (vc_product_weight(graph, node) != VC_NO_VALUE) {
         return k == 0 && in_layer(d, node) ? d->tp : 1;
     }
-    if (strcmp(node->op, "Attention") == 0) {
+    if (vc_node_is(node, VC_OP_attention)) {
         int64_t heads = k > 2 ? 1 : vc_node_int(node, k == 0 ? "q_num_heads" : "kv_num_heads", 1);
 
         return then == 1 || heads < 1 ? 1 : parts_of_heads(heads, d->tp);
     }
-    if (strcmp(node->op, "Add") == 0) {
+    if (vc_node_is(node, VC_OP_add)) {
         return is_vector(graph, node->inputs[0]) || is_vector(graph, node->inputs[1]) ? then : 1;
     }
-    if (strcmp(node->op, "RMSNormalization") == 0 || strcmp(node->op, "LayerNormalization") == 0) {
+    if (vc_node_is(node, VC_OP_rms_norm) || vc_node_is(node, VC_OP_layer_norm)) {
         return k == 0 && n_dims == 4 ? then : 1;
     }
-    return is_local(node->op) ? then : 1;
+    return is_local(node) ? then : 1;
 }
 
 static void look_back(struct divider *d)
@@ -143,7 +153,7 @@ static void find_vocabulary(struct divider *d)
     for (uint32_t n = 0; n < d->s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(d->s->graph, n);
         const struct vc_graph_value *table =
-            strcmp(node->op, "Gather") == 0 ? vc_graph_value(d->s->graph, node->inputs[0]) : NULL;
+            vc_node_is(node, VC_OP_gather) ? vc_graph_value(d->s->graph, node->inputs[0]) : NULL;
 
         if (table != NULL && table->kind == VC_VALUE_PARAMETER && table->n_dims == 2 && table->shape[0].size > most) {
             most = table->shape[0].size;
@@ -165,7 +175,7 @@ static bool makes_output(const struct vc_graph *graph, uint32_t v)
         uint32_t maker = vc_graph_value(graph, y)->node;
         const struct vc_graph_node *node = maker != VC_NO_NODE ? vc_graph_node(graph, maker) : NULL;
 
-        if (y == v || (node != NULL && strcmp(node->op, "Add") == 0 &&
+        if (y == v || (node != NULL && vc_node_is(node, VC_OP_add) &&
                        ((node->inputs[0] == v && is_parameter(graph, node->inputs[1])) ||
                         (node->inputs[1] == v && is_parameter(graph, node->inputs[0]))))) {
             return true;
@@ -222,7 +232,7 @@ static void divide_node(struct divider *d, const struct vc_graph_node *node)
             shard[node->outputs[k]] = parts;
         }
     }
-    for (unsigned k = 0; k < node->n_inputs && strcmp(node->op, "Add") == 0; k++) {
+    for (unsigned k = 0; k < node->n_inputs && vc_node_is(node, VC_OP_add); k++) {
         if (is_vector(d->s->graph, node->inputs[k])) {
             shard[node->inputs[k]] = parts;
         }
@@ -369,12 +379,12 @@ static uint32_t origin(const struct vc_graph *graph, uint32_t v)
         const struct vc_graph_node *node =
             value != NULL && value->node != VC_NO_NODE ? vc_graph_node(graph, value->node) : NULL;
 
-        if (node == NULL || vc_product_weight(graph, node) != VC_NO_VALUE || strcmp(node->op, "Attention") == 0) {
+        if (node == NULL || vc_product_weight(graph, node) != VC_NO_VALUE || vc_node_is(node, VC_OP_attention)) {
             return node == NULL ? VC_NO_NODE : value->node;
         }
-        if (strcmp(node->op, "Add") == 0) {
+        if (vc_node_is(node, VC_OP_add)) {
             v = node->inputs[is_vector(graph, node->inputs[0])];
-        } else if (is_local(node->op) || strstr(node->op, "Normalization") != NULL) {
+        } else if (is_local(node) || strstr(node->op, "Normalization") != NULL) {
             v = node->inputs[0];
         } else {
             return VC_NO_NODE;
@@ -384,7 +394,7 @@ static uint32_t origin(const struct vc_graph *graph, uint32_t v)
 
 static bool is_attention(const struct vc_graph *graph, uint32_t n)
 {
-    return n != VC_NO_NODE && strcmp(vc_graph_node(graph, n)->op, "Attention") == 0;
+    return n != VC_NO_NODE && vc_node_is(vc_graph_node(graph, n), VC_OP_attention);
 }
 
 static void adapt_attention(struct vc_storages *s, const struct vc_graph_node *node)
@@ -411,7 +421,7 @@ bool vc_find_adapted(struct vc_storages *s)
         if (s->options->targets == VC_LORA_ALL) {
             s->adapted[n] =
                 product && (!layered || vc_block_layer(node->block) != 0) && !makes_output(s->graph, node->outputs[0]);
-        } else if (strcmp(node->op, "Attention") == 0) {
+        } else if (vc_node_is(node, VC_OP_attention)) {
             adapt_attention(s, node);
         } else if (product && s->options->targets == VC_LORA_ATTENTION &&
                    is_attention(s->graph, origin(s->graph, node->inputs[0]))) {

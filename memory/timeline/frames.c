@@ -135,20 +135,20 @@ static uint32_t end_of_layer(const struct frames *f, const struct vc_graph_node 
 
 static bool is_product(const struct vc_graph_node *node)
 {
-    return node != NULL && (strcmp(node->op, "MatMul") == 0 || strcmp(node->op, "Gemm") == 0);
+    return node != NULL && (vc_node_is(node, VC_OP_matmul) || vc_node_is(node, VC_OP_gemm));
 }
 
 /* x of act(x W + b), and of norm(convolution(x)). */
 static void hold_before_activation(struct frames *f, const struct vc_graph_node *node, uint32_t n)
 {
     const struct vc_graph_node *from = maker_of(f, node->n_inputs == 0 ? VC_NO_VALUE : node->inputs[0]);
-    bool function = strcmp(node->op, "Gelu") == 0 || vc_op_is_unary(node->op);
+    bool function = (vc_op_eager(node) & VC_OP_ONE_BY_ONE) != 0;
 
-    if (function && from != NULL && strcmp(from->op, "Add") == 0) {
+    if (function && from != NULL && vc_node_is(from, VC_OP_add)) {
         from = maker_of(f, from->inputs[0]);
     }
     if ((function && is_product(from)) ||
-        (from != NULL && strcmp(node->op, "BatchNormalization") == 0 && strcmp(from->op, "Conv") == 0)) {
+        (from != NULL && vc_node_is(node, VC_OP_batch_norm) && vc_node_is(from, VC_OP_conv))) {
         hold(f, from->inputs[0], n);
     }
 }
@@ -240,13 +240,13 @@ static void add_parts(struct frames *f, const struct vc_graph_node *node, uint32
     uint32_t y = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
     uint64_t elems = y == VC_NO_VALUE ? 0 : s->bytes[y] / s->width[y];
 
-    if (strcmp(node->op, "RMSNormalization") == 0) { /* in f32, before the weight */
+    if (vc_node_is(node, VC_OP_rms_norm)) { /* in f32, before the weight */
         f->out->extra[n] += elems * (s->width[y] == 4 ? 4 : 8);
-    } else if (strcmp(node->op, "RotaryEmbedding") == 0) { /* x cos, and the turned x with sin */
+    } else if (vc_node_is(node, VC_OP_rotary_embedding)) { /* x cos, and the turned x with sin */
         f->out->extra[n] += 2 * s->bytes[y];
-    } else if (strcmp(node->op, "MaxPool") == 0) { /* where the maxima were */
+    } else if (vc_node_is(node, VC_OP_max_pool)) { /* where the maxima were */
         f->out->extra[n] += 8 * elems;
-    } else if (strcmp(node->op, "Gelu") == 0 && vc_graph_value(s->graph, y)->stepwise) {
+    } else if (vc_node_is(node, VC_OP_gelu) && vc_graph_value(s->graph, y)->stepwise) {
         f->out->extra[n] += 3 * s->bytes[y];
     }
 }
@@ -257,7 +257,7 @@ static bool routes_f32(const struct frames *f, uint32_t n)
     while (n-- > 0) {
         const struct vc_graph_node *node = vc_graph_node(f->s->graph, n);
 
-        if (strcmp(node->op, "Softmax") == 0) {
+        if (vc_node_is(node, VC_OP_softmax)) {
             return f->s->width[node->outputs[0]] == 2 && !vc_graph_value(f->s->graph, node->outputs[0])->half_softmax;
         }
     }
@@ -280,7 +280,7 @@ static void add_experts(struct frames *f, const struct vc_graph_node *node, uint
     }
     in = s->bytes[node->inputs[0]];
     inner = s->bytes[node->outputs[0]];
-    if (n + 1 < s->n_nodes && strcmp(vc_graph_node(s->graph, n + 1)->op, "Split") == 0) {
+    if (n + 1 < s->n_nodes && vc_node_is(vc_graph_node(s->graph, n + 1), VC_OP_split)) {
         inner /= 2;
     }
     f->out->extra[n] += chosen * vc_max_u64(4 * inner + in, (routes_f32(f, n) ? 6 : 4) * in) + (f->shared ? in : 0);
@@ -293,7 +293,7 @@ static void add_tables(struct frames *f)
     for (uint32_t n = 0; n < f->s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(f->s->graph, n);
 
-        if (strcmp(node->op, "Cos") == 0 || strcmp(node->op, "Sin") == 0) {
+        if (vc_node_is(node, VC_OP_cos) || vc_node_is(node, VC_OP_sin)) {
             f->out->kept[n] = f->s->bytes[node->outputs[0]] * (f->s->width[node->outputs[0]] == 2 ? 3 : 1);
             f->out->kept_until[n] = f->out->until[f->s->root[node->outputs[0]]];
         }
@@ -317,7 +317,7 @@ static void walk(struct frames *f)
         }
         hold_before_activation(f, node, n);
         hold_slices(f, node, n);
-        if (strcmp(node->op, "Attention") == 0) {
+        if (vc_node_is(node, VC_OP_attention)) {
             hold_attention(f, node, n);
         }
         add_parts(f, node, n);

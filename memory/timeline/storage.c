@@ -76,14 +76,9 @@ static unsigned output_width(const struct vc_storages *s, uint32_t n, const stru
     if (s->options->amp != VC_AMP_AUTOCAST) {
         return s->float_bytes;
     }
-    switch (s->ops[n]->cast) {
-    case VC_CAST_HALF:
-        return 2;
-    case VC_CAST_FLOAT:
-        return 4;
-    default:
-        return widest_input(s, vc_graph_node(s->graph, n));
-    }
+    return (s->eager[n] & VC_EAGER_HALF) != 0    ? 2
+           : (s->eager[n] & VC_EAGER_FLOAT) != 0 ? 4
+                                                 : widest_input(s, vc_graph_node(s->graph, n));
 }
 
 /* Of n, which counts all tokens, what an expert has of it that gets as many as the others: however the router chooses,
@@ -139,7 +134,7 @@ static void size_all(struct vc_storages *s)
 /* Running statistics of BatchNormalization are not trained; nor are codes, which are integers. */
 static bool is_statistic(const struct vc_graph_node *node, unsigned k)
 {
-    return strcmp(node->op, "BatchNormalization") == 0 && k >= 3;
+    return vc_node_is(node, VC_OP_batch_norm) && k >= 3;
 }
 
 static void find_statistics(struct vc_storages *s)
@@ -176,7 +171,7 @@ static void find_trained(struct vc_storages *s)
 
             if (v != VC_NO_VALUE && is_float(vc_graph_value(s->graph, v))) {
                 s->trained[v] = true;
-                s->unknown_op = s->ops[n]->unknown ? node->op : s->unknown_op;
+                s->unknown_op = (s->eager[n] & VC_EAGER_UNKNOWN) != 0 ? node->op : s->unknown_op;
             }
         }
     }
@@ -192,14 +187,14 @@ static bool is_result(const struct vc_storages *s, uint32_t v)
 /* x * sigmoid(x), which frameworks have as one operator: the Mul, whose input k is x. */
 static bool is_silu(const struct vc_storages *s, const struct vc_graph_node *node, unsigned *k)
 {
-    if (strcmp(node->op, "Mul") != 0) {
+    if (!vc_node_is(node, VC_OP_mul)) {
         return false;
     }
     for (*k = 0; *k < 2; (*k)++) {
         const struct vc_graph_value *gate = vc_graph_value(s->graph, node->inputs[1 - *k]);
         const struct vc_graph_node *maker = gate->node != VC_NO_NODE ? vc_graph_node(s->graph, gate->node) : NULL;
 
-        if (maker != NULL && strcmp(maker->op, "Sigmoid") == 0 && gate->n_uses == 1 &&
+        if (maker != NULL && vc_node_is(maker, VC_OP_sigmoid) && gate->n_uses == 1 &&
             maker->inputs[0] == node->inputs[*k]) {
             return true;
         }
@@ -246,7 +241,7 @@ static bool repeats_keys(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-    return strcmp(node->op, "Attention") == 0 &&
+    return vc_node_is(node, VC_OP_attention) &&
            vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
 }
 
@@ -265,14 +260,14 @@ static bool is_half_norm(const struct vc_storages *s, uint32_t n)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-    return is_stepwise(s) && strcmp(node->op, "RMSNormalization") == 0 && s->width[node->inputs[0]] == 2 &&
+    return is_stepwise(s) && vc_node_is(node, VC_OP_rms_norm) && s->width[node->inputs[0]] == 2 &&
            vc_storages_cast_bytes(s, n, 0) == 0;
 }
 
 bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-    unsigned saves = s->ops[n]->saves;
+    unsigned saves = s->eager[n];
     uint32_t out = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
     uint32_t v = k < node->n_inputs ? node->inputs[k] : out;
     unsigned x;
@@ -286,8 +281,8 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
         return k == x;
     }
     if (k == node->n_inputs) { /* the output of attention as products is needed by the product behind it alone */
-        return (saves & VC_SAVES_OUTPUT) != 0 &&
-               (s->options->attention == VC_ATTENTION_FUSED || strcmp(node->op, "Attention") != 0);
+        return (saves & VC_NEEDS_Y) != 0 &&
+               (s->options->attention == VC_ATTENTION_FUSED || !vc_node_is(node, VC_OP_attention));
     }
     if ((k == 1 || k == 2) && repeats_keys(s, n)) {
         return false;
@@ -298,18 +293,18 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
     if (k == 0 && s->adapted[n] && s->width[v] == 4) {
         return true; /* the adapter, of f32, needs it; of another width it keeps a copy (vc_storages_extra_bytes) */
     }
-    return (k == 0 && (saves & VC_SAVES_FIRST) != 0) || (k == 1 && (saves & VC_SAVES_INDEX) != 0) ||
-           ((saves & VC_SAVES_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
+    return (k < 2 && (saves & VC_NEEDS_IN(k)) != 0) ||
+           ((saves & VC_NEEDS_INPUTS) != 0 && other_is_trained(s, node, k) && is_float(vc_graph_value(s->graph, v)));
 }
 
 uint64_t vc_storages_cast_bytes(const struct vc_storages *s, uint32_t n, unsigned k)
 {
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     uint32_t v = node->inputs[k];
-    unsigned want = s->ops[n]->cast == VC_CAST_HALF ? 2 : 4;
+    unsigned want = (s->eager[n] & VC_EAGER_HALF) != 0 ? 2 : 4;
 
-    if (s->options->amp != VC_AMP_AUTOCAST || s->idle[n] || s->ops[n]->cast == VC_CAST_WIDEST || v == VC_NO_VALUE ||
-        !is_float(vc_graph_value(s->graph, v)) || s->width[v] == want ||
+    if (s->options->amp != VC_AMP_AUTOCAST || s->idle[n] || (s->eager[n] & (VC_EAGER_HALF | VC_EAGER_FLOAT)) == 0 ||
+        v == VC_NO_VALUE || !is_float(vc_graph_value(s->graph, v)) || s->width[v] == want ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_PARAMETER ||
         vc_graph_value(s->graph, v)->kind == VC_VALUE_CONSTANT) {
         return 0;
@@ -480,11 +475,11 @@ static uint64_t table_bytes(const struct vc_storages *s, uint32_t n)
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     bool rotary = false;
 
-    if (!TRAINS(s) || (strcmp(node->op, "Cos") != 0 && strcmp(node->op, "Sin") != 0) || s->trained[node->outputs[0]]) {
+    if (!TRAINS(s) || (!vc_node_is(node, VC_OP_cos) && !vc_node_is(node, VC_OP_sin)) || s->trained[node->outputs[0]]) {
         return 0;
     }
     for (uint32_t k = n; !rotary && k < s->n_nodes; k++) {
-        rotary = strcmp(vc_graph_node(s->graph, k)->op, "RotaryEmbedding") == 0;
+        rotary = vc_node_is(vc_graph_node(s->graph, k), VC_OP_rotary_embedding);
     }
     return rotary ? 2 * s->bytes[node->outputs[0]] : 0;
 }
@@ -494,14 +489,14 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     const struct vc_graph_value *x =
         node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE ? vc_graph_value(s->graph, node->inputs[0]) : NULL;
-    unsigned saves = s->ops[n]->saves;
+    unsigned saves = s->eager[n];
     uint64_t bytes = 0;
 
     *transient = 0;
     if (s->idle[n]) {
         return 0;
     }
-    if (strcmp(node->op, "Attention") == 0) {
+    if (vc_node_is(node, VC_OP_attention)) {
         return attention_bytes(s, n, transient);
     }
     if (s->adapted[n] && TRAINS(s)) {
@@ -511,22 +506,22 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t n, uint64
         return node->n_outputs != 0 && node->outputs[0] != VC_NO_VALUE ? table_bytes(s, n) : 0;
     }
     bytes += dropout_bytes(s, n, transient) + vc_beside_bytes(s, n) + row_bytes(s, n);
-    if ((saves & VC_SAVES_CHANNELS) != 0 && x->n_dims > 1 && s->unknown == NULL) {
+    if ((saves & VC_NEEDS_CHANNELS) != 0 && x->n_dims > 1 && s->unknown == NULL) {
         bytes += 8 * (uint64_t)vc_graph_dim_value(s->graph, x->shape[1]);
     }
-    if ((saves & VC_SAVES_ROWS) != 0) {
-        bool rms = strcmp(node->op, "RMSNormalization") == 0;
+    if ((saves & VC_NEEDS_ROWS) != 0) {
+        bool rms = vc_node_is(node, VC_OP_rms_norm);
 
         bytes += (rms ? 4 : 8) * part_of(s, node->inputs[0], count_rows(s->graph, x));
         bytes += rms ? norm_bytes(s, n) : 0;
     }
-    if (is_stepwise(s) && strcmp(node->op, "Gelu") == 0 && vc_graph_value(s->graph, node->outputs[0])->stepwise) {
+    if (is_stepwise(s) && vc_node_is(node, VC_OP_gelu) && vc_graph_value(s->graph, node->outputs[0])->stepwise) {
         bytes += 3 * s->bytes[node->outputs[0]]; /* in operators of its own: both factors, and the tangent */
     }
-    if ((saves & VC_SAVES_PLACES) != 0) {
+    if ((saves & VC_NEEDS_PLACES) != 0) {
         bytes += 8 * elems_of(s, node->outputs[0]);
     }
-    if (dropout_of(s) == VC_DROPOUT_ALWAYS && strcmp(node->op, "Add") == 0 && node->n_inputs == 2 &&
+    if (dropout_of(s) == VC_DROPOUT_ALWAYS && vc_node_is(node, VC_OP_add) && node->n_inputs == 2 &&
         is_result(s, node->inputs[0]) && is_result(s, node->inputs[1]) && !drops(s, node->inputs[0]) &&
         !drops(s, node->inputs[1])) { /* where a branch joins the stream again, its values are dropped */
         bytes += elems_of(s, node->outputs[0]);
@@ -550,7 +545,7 @@ uint64_t vc_storages_decoded_bytes(const struct vc_storages *s, uint32_t n)
 /* The bias of a linear layer is added where the product is: input k of the Add is that product. */
 static bool is_bias(const struct vc_storages *s, const struct vc_graph_node *node, unsigned *k)
 {
-    if (strcmp(node->op, "Add") != 0) {
+    if (!vc_node_is(node, VC_OP_add)) {
         return false;
     }
     for (*k = 0; *k < 2; (*k)++) {
@@ -558,7 +553,7 @@ static bool is_bias(const struct vc_storages *s, const struct vc_graph_node *nod
         const struct vc_graph_value *bias = vc_graph_value(s->graph, node->inputs[1 - *k]);
 
         if (bias->kind == VC_VALUE_PARAMETER && bias->n_dims == 1 && product->kind == VC_VALUE_RESULT &&
-            product->n_uses == 1 && strcmp(vc_graph_node(s->graph, product->node)->op, "MatMul") == 0) {
+            product->n_uses == 1 && vc_node_is(vc_graph_node(s->graph, product->node), VC_OP_matmul)) {
             return true;
         }
     }
@@ -571,8 +566,8 @@ static bool is_view(const struct vc_storages *s, uint32_t n)
     const struct vc_graph_node *node = vc_graph_node(s->graph, n);
     const struct vc_graph_value *index;
 
-    if (strcmp(node->op, "Gather") != 0) {
-        return s->ops[n]->view;
+    if (!vc_node_is(node, VC_OP_gather)) {
+        return (s->eager[n] & (VC_OP_VIEW | VC_EAGER_VIEW)) != 0;
     }
     index = vc_graph_value(s->graph, node->inputs[1]);
     return is_result(s, node->inputs[0]) && index->kind == VC_VALUE_CONSTANT && index->n_dims == 0;
@@ -607,7 +602,7 @@ static void share_gradients(struct vc_storages *s)
     for (uint32_t n = 0; n < s->n_nodes; n++) {
         const struct vc_graph_node *node = vc_graph_node(s->graph, n);
 
-        for (unsigned k = 0; s->ops[n]->same_grad && k < node->n_inputs; k++) {
+        for (unsigned k = 0; (s->eager[n] & VC_EAGER_SAME_GRAD) != 0 && k < node->n_inputs; k++) {
             uint32_t v = node->inputs[k];
 
             if (is_result(s, v) && vc_graph_value(s->graph, v)->n_uses == 1 && s->grad_root[v] == v && !drops(s, v) &&
@@ -669,8 +664,8 @@ static void share_in_place(struct vc_storages *s)
         uint32_t to = node->n_outputs != 0 ? node->outputs[0] : VC_NO_VALUE;
         uint32_t from = node->n_inputs != 0 && node->inputs[0] != VC_NO_VALUE ? find_root(s, node->inputs[0]) : to;
 
-        if (s->ops[n]->in_place && from != to && to != VC_NO_VALUE && is_result(s, from) && s->last_use[from] == n &&
-            !s->saved[from] && s->bytes[from] == s->bytes[to] && s->root[to] == to) {
+        if ((s->eager[n] & VC_EAGER_IN_PLACE) != 0 && from != to && to != VC_NO_VALUE && is_result(s, from) &&
+            s->last_use[from] == n && !s->saved[from] && s->bytes[from] == s->bytes[to] && s->root[to] == to) {
             s->root[to] = from;
             s->last_use[from] = s->last_use[to];
             s->saved[from] = s->saved[to];
@@ -688,7 +683,7 @@ static enum vc_status allocate(struct vc_storages *s)
     uint32_t nodes = s->n_nodes;
     uint32_t values = s->n_values;
 
-    s->ops = vc_alloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof(struct vc_op_memory *));
+    s->eager = vc_alloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->eager);
     s->bytes = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->bytes);
     s->width = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->width);
     s->root = vc_alloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->root);
@@ -703,7 +698,7 @@ static enum vc_status allocate(struct vc_storages *s)
     s->adapted = vc_calloc_array(s->ctx, VC_TAG_MISC, nodes, sizeof *s->adapted);
     s->used = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->used);
     s->decoded = vc_calloc_array(s->ctx, VC_TAG_MISC, values, sizeof *s->decoded);
-    return s->ops == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
+    return s->eager == NULL || s->bytes == NULL || s->width == NULL || s->root == NULL || s->grad_root == NULL ||
                    s->last_use == NULL || s->trained == NULL || s->saved == NULL || s->gate == NULL ||
                    s->shard == NULL || s->idle == NULL || s->adapted == NULL || s->used == NULL || s->decoded == NULL ||
                    s->statistic == NULL
@@ -713,7 +708,7 @@ static enum vc_status allocate(struct vc_storages *s)
 
 void vc_storages_release(struct vc_storages *s)
 {
-    vc_free(s->ctx, s->ops);
+    vc_free(s->ctx, s->eager);
     vc_free(s->ctx, s->bytes);
     vc_free(s->ctx, s->width);
     vc_free(s->ctx, s->root);
@@ -768,7 +763,7 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
                                 .n_values = vc_graph_value_count(graph)};
     VC_TRY(allocate(out));
     for (uint32_t n = 0; n < out->n_nodes; n++) {
-        out->ops[n] = vc_op_memory(vc_graph_node(graph, n)->op);
+        out->eager[n] = vc_op_eager(vc_graph_node(graph, n));
     }
     VC_TRY(vc_divide_tensors(out));
     VC_TRY(vc_divide_stages(out, stage));

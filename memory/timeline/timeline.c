@@ -230,7 +230,7 @@ static void add_extras(struct maker *m)
         add_extra(m, n, bytes, trains);
         add_extra(m, n, transient, false);
         add_decoded(m, n);
-        if (trains && s->options->recompute == VC_RECOMPUTE_SELECTIVE && strcmp(node->op, "Attention") == 0) {
+        if (trains && s->options->recompute == VC_RECOMPUTE_SELECTIVE && vc_node_is(node, VC_OP_attention)) {
             add(m, transient, m->back[n], m->back[n], VC_MEMORY_TRANSIENT); /* its scores, once more */
         }
         for (unsigned k = 0; k < node->n_inputs; k++) {

@@ -4,42 +4,16 @@
  *     training    one step per node, the loss, then the backward step of each node, last node first; with recomputation
  *                 the nodes of a part are computed once more before the backward steps of that part; then the optimizer
  *
- * op_memory.c says what each operator does to memory, storage.c which values share it, timeline.c makes the list. */
+ * The column `eager` of graph/ops/ops.inc says what each operator does to memory, storage.c which values share it,
+ * timeline.c makes the list. */
 #ifndef VC_MEMORY_TIMELINE_H
 #define VC_MEMORY_TIMELINE_H
 
 #include <vcompress/memory.h>
 
 #include "core/base/ctx.h"
+#include "graph/ops/ops.h"
 #include "graph/parts.h"
-
-/* ---- op_memory.c: what operators do ---- */
-
-/* What the backward step needs of the forward one; bits. */
-enum {
-    VC_SAVES_INPUTS = 1,   /* each float input that is no parameter, where the gradient of another input needs it */
-    VC_SAVES_FIRST = 2,    /* the first input */
-    VC_SAVES_OUTPUT = 4,   /* the first output */
-    VC_SAVES_CHANNELS = 8, /* two f32 per channel: mean and variance */
-    VC_SAVES_ROWS = 16,    /* two f32 per row of the last axis */
-    VC_SAVES_PLACES = 32,  /* an i64 per element of the output: where a maximum was */
-    VC_SAVES_INDEX = 64    /* the second input, integers */
-};
-
-/* In which precision autocast runs it. */
-enum vc_cast { VC_CAST_WIDEST = 0, VC_CAST_HALF = 1, VC_CAST_FLOAT = 2 };
-
-struct vc_op_memory {
-    const char *op;
-    unsigned saves;
-    enum vc_cast cast;
-    bool view;      /* its output is its first input, seen with another shape */
-    bool in_place;  /* may write its output over its first input */
-    bool same_grad; /* the gradient of its inputs is that of its output, not a copy, where shapes are the same */
-    bool unknown;   /* backward is not modelled: what it saves is taken to be all inputs and outputs */
-};
-
-const struct vc_op_memory *vc_op_memory(const char *op);
 
 /* ---- storage.c: which values share memory ---- */
 
@@ -59,25 +33,25 @@ struct vc_storages {
     const struct vc_memory_options *options;
     unsigned float_bytes; /* of activations without autocast */
     uint32_t n_nodes, n_values;
-    const struct vc_op_memory **ops; /* by node */
-    bool *gate;                      /* by node: a Sigmoid that is part of x * sigmoid(x) */
-    uint64_t *bytes;                 /* by value */
-    uint8_t *width;                  /* by value: bytes of an element */
-    uint32_t *root;                  /* by value: the value whose memory it is */
-    uint32_t *grad_root;             /* by value: ... whose gradient's memory its gradient is */
-    uint32_t *last_use;              /* by root: the last node that reads it; 0 where none does */
-    bool *trained;                   /* by value: there is a gradient */
-    bool *statistic;                 /* by value: a mean or variance that a normalization has seen */
-    bool *saved;                     /* by root: a backward step needs it */
-    bool overflow;                   /* a value is too large for 64 bits */
-    const char *unknown;             /* a value whose size is no number; NULL: all are known */
-    const char *unknown_op;          /* an operator whose backward step is not modelled; NULL: none */
-    uint32_t *shard;                 /* by value: in how many parts it is divided, of which a device has one; >= 1 */
-    bool *idle;                      /* by node: another stage of the pipeline computes it */
-    bool *adapted;                   /* by node: a product with an adapter of low rank */
-    bool *used;                      /* by value: a node that is not idle reads or makes it */
-    uint64_t *decoded;               /* by value: bytes of the floats that a parameter becomes while a node reads it */
-    const uint32_t *parts;           /* VC_RECOMPUTE_AUTO: by node, which are computed again together; NULL: none */
+    unsigned *eager;        /* by node: vc_op_row.eager */
+    bool *gate;             /* by node: a Sigmoid that is part of x * sigmoid(x) */
+    uint64_t *bytes;        /* by value */
+    uint8_t *width;         /* by value: bytes of an element */
+    uint32_t *root;         /* by value: the value whose memory it is */
+    uint32_t *grad_root;    /* by value: ... whose gradient's memory its gradient is */
+    uint32_t *last_use;     /* by root: the last node that reads it; 0 where none does */
+    bool *trained;          /* by value: there is a gradient */
+    bool *statistic;        /* by value: a mean or variance that a normalization has seen */
+    bool *saved;            /* by root: a backward step needs it */
+    bool overflow;          /* a value is too large for 64 bits */
+    const char *unknown;    /* a value whose size is no number; NULL: all are known */
+    const char *unknown_op; /* an operator whose backward step is not modelled; NULL: none */
+    uint32_t *shard;        /* by value: in how many parts it is divided, of which a device has one; >= 1 */
+    bool *idle;             /* by node: another stage of the pipeline computes it */
+    bool *adapted;          /* by node: a product with an adapter of low rank */
+    bool *used;             /* by value: a node that is not idle reads or makes it */
+    uint64_t *decoded;      /* by value: bytes of the floats that a parameter becomes while a node reads it */
+    const uint32_t *parts;  /* VC_RECOMPUTE_AUTO: by node, which are computed again together; NULL: none */
     struct vc_frames frames;
     uint32_t vocabulary; /* the table of the most rows that is looked up in; VC_NO_VALUE: none */
 };

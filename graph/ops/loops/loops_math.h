@@ -221,9 +221,9 @@ RUN(prelu)
     }
 
 /* The operators of the rows; those of integers, too, with what integers become. */
-#define OF_f(id, KIND, alpha, beta)                                          EACH2(id, unary_##KIND(x, a, b), alpha, beta)
-#define OF_n(id, KIND, alpha, beta)                                          EACH_NUMBER(id, unary_##KIND(x, alpha, beta), whole_##id(x))
-#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta) OF_##types(id, KIND, alpha, beta)
+#define OF_f(id, KIND, alpha, beta)                                                 EACH2(id, unary_##KIND(x, a, b), alpha, beta)
+#define OF_n(id, KIND, alpha, beta)                                                 EACH_NUMBER(id, unary_##KIND(x, alpha, beta), whole_##id(x))
+#define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta, eager) OF_##types(id, KIND, alpha, beta)
 
 static int64_t whole_relu(int64_t x)
 {
