@@ -1,7 +1,7 @@
 /* clock.c - seconds, for reports and for how long ranks wait. */
 #include <time.h>
 
-#include "distill/trainer.h"
+#include "distill/clock.h"
 
 double vc_seconds(void)
 {

@@ -41,6 +41,15 @@ struct vc_teacher_files {
     double *rest, *row, *sum;
 };
 
+/* Rows as both networks see them, and who answers them. */
+struct vc_taught_rows {
+    struct vc_rows rows;
+    bool open;
+    struct vc_rows_view student, teacher;
+    struct vc_teacher_files files; /* answers to these rows */
+    bool taught;                   /* there is a teacher for them: the network, or files */
+};
+
 /* What a run asks of the files. */
 struct vc_teacher_question {
     size_t n_classes; /* of the student */

@@ -35,9 +35,15 @@ struct pair {
 };
 
 struct vc_matches {
+    struct vc_ctx *ctx;
+    const struct vc_distill_options *options;
+    bool f64;
+    const struct vc_net *student, *teacher;
+    const struct vc_taught_rows *data;
+    struct vc_match_figures *figures; /* of all pairs, as all arrays here; the report's */
     size_t n;
     struct pair pairs[VC_MATCH_MOST];
-    uint32_t student[VC_MATCH_MOST], teacher[VC_MATCH_MOST]; /* values, of all pairs */
+    uint32_t student_values[VC_MATCH_MOST], teacher_values[VC_MATCH_MOST];
     uint8_t *tokens; /* [rows][n_tokens]: attention_mask of the data; NULL: there is none */
     size_t n_tokens;
     void *room;
@@ -45,46 +51,48 @@ struct vc_matches {
 
 /* ---- what fits what ---- */
 
-enum vc_status vc_match_find(struct vc_trainer *t)
+enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options *o, struct vc_matches **out)
 {
-    const struct vc_distill_options *o = &t->options;
+    struct vc_matches *m;
     enum vc_status status = VC_OK;
 
-    if (o->n_matches == 0 || t->judge_only) {
+    if (o->n_matches == 0) {
         return VC_OK;
     }
     if (o->teacher.graph == NULL) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with values inside the teacher, %s",
-                       vc_option(t->ctx, "matches"),
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s compares with values inside the teacher, %s", vc_option(ctx, "matches"),
                        o->n_logits != 0 ? "of which files of answers have none: name the network itself"
                                         : "and there is no teacher");
     }
     if (o->n_matches > VC_MATCH_MOST) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most", vc_option(t->ctx, "matches"),
-                       o->n_matches, VC_MATCH_MOST);
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most", vc_option(ctx, "matches"), o->n_matches,
+                       VC_MATCH_MOST);
     }
-    t->match = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->match);
-    VC_TRY_ALLOC(t->match);
-    t->match->n = o->n_matches;
-    for (size_t k = 0; k < o->n_matches; k++) {
-        struct pair *pair = &t->match->pairs[k];
+    m = *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *m);
+    VC_TRY_ALLOC(m);
+    m->ctx = ctx;
+    m->options = o;
+    m->f64 = o->precision == VC_GRAPH_F64;
+    m->n = o->n_matches;
+    for (size_t k = 0; k < m->n; k++) {
+        struct pair *pair = &m->pairs[k];
 
         *pair = (struct pair){.match = &o->matches[k], .map = NO_MAP};
-        VC_TRY(vc_match_name(t->ctx, o->teacher.graph, "teacher", pair->match->teacher, &pair->teacher.value));
-        VC_TRY(vc_match_name(t->ctx, o->student.graph, "student", pair->match->student, &pair->student.value));
-        t->match->teacher[k] = pair->teacher.value;
-        t->match->student[k] = pair->student.value;
+        VC_TRY(vc_match_name(ctx, o->teacher.graph, "teacher", pair->match->teacher, &pair->teacher.value));
+        VC_TRY(vc_match_name(ctx, o->student.graph, "student", pair->match->student, &pair->student.value));
+        m->teacher_values[k] = pair->teacher.value;
+        m->student_values[k] = pair->student.value;
     }
 out:
     return status;
 }
 
-void vc_match_keep_values(const struct vc_trainer *t, struct vc_net_options *student, struct vc_net_options *teacher)
+void vc_match_keep_values(const struct vc_matches *m, struct vc_net_options *student, struct vc_net_options *teacher)
 {
-    if (t->match != NULL) {
-        student->kept = t->match->student;
-        teacher->kept = t->match->teacher;
-        student->n_kept = teacher->n_kept = t->match->n;
+    if (m != NULL) {
+        student->kept = m->student_values;
+        teacher->kept = m->teacher_values;
+        student->n_kept = teacher->n_kept = m->n;
     }
 }
 
@@ -123,87 +131,99 @@ static bool same_points(const struct vc_graph *a, const struct side *x, const st
     return same;
 }
 
-static enum vc_status refuse_shapes(struct vc_trainer *t, const struct pair *pair, const char *why)
+static enum vc_status refuse_shapes(const struct vc_matches *m, const struct pair *pair, const char *why)
 {
     char teacher[160];
     char student[160];
 
-    vc_match_shape_text(t->teacher.network.graph, pair->teacher.value, teacher, sizeof teacher);
-    vc_match_shape_text(t->student.network.graph, pair->student.value, student, sizeof student);
-    return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %s of the teacher is %s, %s of the student is %s: %s",
-                   vc_option(t->ctx, "matches"), pair->match->teacher, teacher, pair->match->student, student, why);
+    vc_match_shape_text(m->teacher->network.graph, pair->teacher.value, teacher, sizeof teacher);
+    vc_match_shape_text(m->student->network.graph, pair->student.value, student, sizeof student);
+    return vc_fail(m->ctx, VC_E_ARGUMENT, "%s: %s of the teacher is %s, %s of the student is %s: %s",
+                   vc_option(m->ctx, "matches"), pair->match->teacher, teacher, pair->match->student, student, why);
 }
 
-static enum points points_of(const struct vc_trainer *t, const struct vc_graph_value *value, size_t n_points)
+static enum points points_of(const struct vc_matches *m, const struct vc_graph_value *value, size_t n_points)
 {
     bool sequence = value->n_dims == 3;
 
-    return sequence && t->student.positions > 1 && n_points == t->student.positions ? POINTS_ANSWERS
-           : sequence && t->match->tokens != NULL && n_points == t->match->n_tokens ? POINTS_TOKENS
-                                                                                    : POINTS_ALL;
+    return sequence && m->student->positions > 1 && n_points == m->student->positions ? POINTS_ANSWERS
+           : sequence && m->tokens != NULL && n_points == m->n_tokens                 ? POINTS_TOKENS
+                                                                                      : POINTS_ALL;
 }
 
 /* Networks with one answer for each row have no mask of positions: attention_mask of student or teacher is it. */
-static enum vc_status read_tokens(struct vc_trainer *t)
+static enum vc_status read_tokens(struct vc_matches *m)
 {
-    struct vc_matches *m = t->match;
     enum vc_status status = VC_OK;
 
-    if (t->student.positions > 1) {
+    if (m->student->positions > 1) {
         return VC_OK;
     }
-    VC_TRY(vc_rows_read_tokens(&t->data.student, &m->tokens, &m->n_tokens));
-    VC_TRY(m->tokens == NULL ? vc_rows_read_tokens(&t->data.teacher, &m->tokens, &m->n_tokens) : VC_OK);
+    VC_TRY(vc_rows_read_tokens(&m->data->student, &m->tokens, &m->n_tokens));
+    VC_TRY(m->tokens == NULL ? vc_rows_read_tokens(&m->data->teacher, &m->tokens, &m->n_tokens) : VC_OK);
 out:
     return status;
 }
 
-static enum vc_status open_pair(struct vc_trainer *t, size_t k)
+static enum vc_status open_pair(struct vc_matches *m, size_t k)
 {
-    struct pair *pair = &t->match->pairs[k];
-    const struct vc_graph *teacher = t->teacher.network.graph;
-    const struct vc_graph *student = t->student.network.graph;
+    struct pair *pair = &m->pairs[k];
+    const struct vc_graph *teacher = m->teacher->network.graph;
+    const struct vc_graph *student = m->student->network.graph;
     char name[32];
 
     if (!describe(teacher, &pair->teacher) || !describe(student, &pair->student)) {
-        return refuse_shapes(t, pair, "what can be matched has rows of data first, and known sizes behind them");
+        return refuse_shapes(m, pair, "what can be matched has rows of data first, and known sizes behind them");
     }
     if (!same_points(teacher, &pair->teacher, student, &pair->student)) {
-        return refuse_shapes(t, pair, "only channels may differ in number, not positions or pixels");
+        return refuse_shapes(m, pair, "only channels may differ in number, not positions or pixels");
     }
     if (pair->match->kind == VC_MATCH_ATTENTION && pair->student.n_points < 2) {
-        return refuse_shapes(t, pair, "an attention map needs several positions or pixels");
+        return refuse_shapes(m, pair, "an attention map needs several positions or pixels");
     }
-    pair->points = points_of(t, vc_graph_value(student, pair->student.value), pair->student.n_points);
+    pair->points = points_of(m, vc_graph_value(student, pair->student.value), pair->student.n_points);
     if (pair->match->kind == VC_MATCH_ATTENTION || pair->student.width == pair->teacher.width) {
         return VC_OK;
     }
     (void)snprintf(name, sizeof name, "match.%zu", k);
-    return vc_weights_add_map(t->student.weights, name, pair->student.width, pair->teacher.width, t->options.seed,
+    return vc_weights_add_map(m->student->weights, name, pair->student.width, pair->teacher.width, m->options->seed,
                               &pair->map);
 }
 
-enum vc_status vc_match_open(struct vc_trainer *t)
+enum vc_status vc_match_open(struct vc_matches *m, const struct vc_net *student, const struct vc_net *teacher,
+                             const struct vc_taught_rows *data, struct vc_arena *texts)
 {
-    struct vc_match_figures *figures;
     enum vc_status status = VC_OK;
 
-    if (t->match == NULL) {
+    if (m == NULL) {
         return VC_OK;
     }
-    figures = vc_arena_alloc(t->ctx, t->texts, t->match->n * sizeof *figures);
-    VC_TRY_ALLOC(figures);
-    VC_TRY(read_tokens(t));
-    for (size_t k = 0; k < t->match->n; k++) {
-        VC_TRY(open_pair(t, k));
-        figures[k] = (struct vc_match_figures){
-            .projected = t->match->pairs[k].map != NO_MAP, .first = (double)NAN, .last = (double)NAN};
+    m->student = student;
+    m->teacher = teacher;
+    m->data = data;
+    m->figures = vc_arena_alloc(m->ctx, texts, m->n * sizeof *m->figures);
+    VC_TRY_ALLOC(m->figures);
+    VC_TRY(read_tokens(m));
+    for (size_t k = 0; k < m->n; k++) {
+        VC_TRY(open_pair(m, k));
+        m->figures[k] = (struct vc_match_figures){
+            .projected = m->pairs[k].map != NO_MAP, .first = (double)NAN, .last = (double)NAN};
     }
-    t->matched = figures;
-    t->report->matches = figures;
-    t->report->n_matches = t->match->n;
 out:
     return status;
+}
+
+const struct vc_match_figures *vc_match_figures(const struct vc_matches *m)
+{
+    return m != NULL ? m->figures : NULL;
+}
+
+void vc_match_note(struct vc_matches *m, bool first, const double *sums)
+{
+    for (size_t k = 0; m != NULL && k < m->n; k++) {
+        m->figures[k].first = first ? sums[k] : m->figures[k].first;
+        m->figures[k].last = sums[k];
+    }
 }
 
 /* The value of pair k as a program has it: behind the one output that is computed. */
@@ -212,30 +232,28 @@ static const struct vc_engine_value *value_of(const struct vc_engine *engine, si
     return vc_engine_output(engine, 1 + k);
 }
 
-enum vc_status vc_match_check_programs(struct vc_trainer *t)
+enum vc_status vc_match_check_programs(const struct vc_matches *m)
 {
-    struct vc_net *nets[2] = {&t->student, &t->teacher};
-
-    for (size_t i = 0; t->match != NULL && i < 2 * t->match->n; i++) {
-        const struct vc_net *net = nets[i % 2];
-        const struct pair *pair = &t->match->pairs[i / 2];
+    for (size_t i = 0; m != NULL && i < 2 * m->n; i++) {
+        const struct vc_net *net = i % 2 == 0 ? m->student : m->teacher;
+        const struct pair *pair = &m->pairs[i / 2];
 
         for (size_t e = 0; e < net->n_engines; e++) {
             const struct vc_net_engine *program = &net->engines[e];
             const struct vc_engine_value *value;
             const struct side *side;
 
-            if (net == &t->student && !program->train) {
+            if (net == m->student && !program->train) {
                 continue;
             }
             value = value_of(program->engine, i / 2);
             side = i % 2 == 0 ? &pair->student : &pair->teacher;
             if (value->shape[0] != (int64_t)program->rows || value->n != program->rows * side->n_points * side->width) {
-                return refuse_shapes(t, pair, "what can be matched has rows of data first");
+                return refuse_shapes(m, pair, "what can be matched has rows of data first");
             }
-            if (net == &t->student && !vc_engine_has_grad(program->engine, 1 + i / 2)) {
-                return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %s of the student depends on nothing that is trained",
-                               vc_option(t->ctx, "matches"), pair->match->student);
+            if (net == m->student && !vc_engine_has_grad(program->engine, 1 + i / 2)) {
+                return vc_fail(m->ctx, VC_E_ARGUMENT, "%s: %s of the student depends on nothing that is trained",
+                               vc_option(m->ctx, "matches"), pair->match->student);
             }
         }
     }
@@ -283,21 +301,20 @@ static uint64_t place(struct layout *l, uint64_t a, uint64_t b, size_t size)
     return at;
 }
 
-static unsigned n_workers(const struct vc_trainer *t)
+static unsigned n_workers(const struct vc_matches *m)
 {
     unsigned most = 1;
 
-    for (size_t e = 0; e < t->student.n_engines; e++) {
-        unsigned n = vc_engine_workers(t->student.engines[e].engine);
+    for (size_t e = 0; e < m->student->n_engines; e++) {
+        unsigned n = vc_engine_workers(m->student->engines[e].engine);
 
         most = n > most ? n : most;
     }
     return most;
 }
 
-static struct layout lay_out(const struct vc_trainer *t)
+static struct layout lay_out(const struct vc_matches *m)
 {
-    const struct vc_matches *m = t->match;
     struct layout l = {.row = 0};
     size_t map = 0;
     size_t projected = 0;
@@ -310,50 +327,49 @@ static struct layout lay_out(const struct vc_trainer *t)
         map = n_map > map ? n_map : map;
         projected = has_map(p) && row_of(p) > projected ? row_of(p) : projected;
     }
-    l.losses = place(&l, t->options.batch, 1, sizeof(double));
+    l.losses = place(&l, m->options->batch, 1, sizeof(double));
     l.map = place(&l, map, 1, sizeof(double));
-    l.gradients = place(&l, t->options.batch, projected, sizeof(double));
-    l.work = place(&l, (uint64_t)WORK_ROWS * n_workers(t), l.row, sizeof(double));
+    l.gradients = place(&l, m->options->batch, projected, sizeof(double));
+    l.work = place(&l, (uint64_t)WORK_ROWS * n_workers(m), l.row, sizeof(double));
     for (size_t k = 0; k < m->n; k++) {
         const struct side *side = &m->pairs[k].teacher;
 
         l.copies[k] =
-            place(&l, t->options.batch, (uint64_t)side->n_points * side->width, vc_real_bytes(t->options.precision));
+            place(&l, m->options->batch, (uint64_t)side->n_points * side->width, vc_real_bytes(m->options->precision));
     }
     return l;
 }
 
-uint64_t vc_match_bytes(const struct vc_trainer *t)
+uint64_t vc_match_bytes(const struct vc_matches *m)
 {
-    return lay_out(t).bytes;
+    return lay_out(m).bytes;
 }
 
-void **vc_match_room(struct vc_trainer *t)
+void **vc_match_room(struct vc_matches *m)
 {
-    return &t->match->room;
+    return &m->room;
 }
 
-void vc_match_close(struct vc_trainer *t)
+void vc_match_close(struct vc_matches *m)
 {
-    if (t->match != NULL) {
-        vc_free(t->ctx, t->match->room);
-        vc_free(t->ctx, t->match->tokens);
-        vc_free(t->ctx, t->match);
-        t->match = NULL;
+    if (m != NULL) {
+        vc_free(m->ctx, m->room);
+        vc_free(m->ctx, m->tokens);
+        vc_free(m->ctx, m);
     }
 }
 
 /* ---- a batch ---- */
 
-void vc_match_take(struct vc_trainer *t, const struct vc_engine *engine, size_t n)
+void vc_match_take(struct vc_matches *m, const struct vc_engine *engine, size_t n)
 {
-    struct layout l = lay_out(t);
+    struct layout l = lay_out(m);
 
-    for (size_t k = 0; k < t->match->n; k++) {
-        const struct side *side = &t->match->pairs[k].teacher;
+    for (size_t k = 0; k < m->n; k++) {
+        const struct side *side = &m->pairs[k].teacher;
 
-        memcpy((char *)t->match->room + l.copies[k], value_of(engine, k)->data,
-               n * side->n_points * side->width * vc_real_bytes(t->options.precision));
+        memcpy((char *)m->room + l.copies[k], value_of(engine, k)->data,
+               n * side->n_points * side->width * vc_real_bytes(m->options->precision));
     }
 }
 
@@ -368,14 +384,14 @@ static uint64_t n_tokens(const struct vc_matches *m, uint64_t number)
     return n;
 }
 
-void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t n, struct vc_match_counts *counts)
+void vc_match_count(const struct vc_matches *m, const uint64_t *numbers, size_t n, struct vc_match_counts *counts)
 {
-    const struct vc_rows *rows = &t->data.rows;
+    const struct vc_rows *rows = &m->data->rows;
 
     *counts = (struct vc_match_counts){0};
     for (size_t i = 0; i < n; i++) {
         uint64_t positions = 0;
-        uint64_t tokens = n_tokens(t->match, numbers[i]);
+        uint64_t tokens = n_tokens(m, numbers[i]);
 
         for (uint64_t p = 0; p < rows->positions; p++) {
             positions += rows->mask == NULL || rows->mask[numbers[i] * rows->positions + p] != 0;
@@ -389,14 +405,13 @@ void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t 
 
 /* One pair in one batch. */
 struct task {
-    struct vc_trainer *t;
+    const struct vc_matches *m;
+    const struct vc_match_batch *batch;
     const struct pair *pair;
     const struct layout *layout;
     char *room;
     const void *teacher;                 /* the copy */
     const struct vc_engine_value *value; /* the student's */
-    const uint64_t *numbers;             /* of the rows of data */
-    size_t n;                            /* of them */
     double share;                        /* 1 / what the term is divided by; 0: nothing counts */
 };
 
@@ -476,13 +491,13 @@ static void project_back(const struct task *task, const double *gradient, double
 /* Whether anything of a row of data counts. */
 static bool row_counts(const struct task *task, size_t row)
 {
-    const struct vc_trainer *t = task->t;
+    const struct vc_matches *m = task->m;
 
-    if (task->pair->points == POINTS_TOKENS && n_tokens(t->match, task->numbers[row]) == 0) {
+    if (task->pair->points == POINTS_TOKENS && n_tokens(m, task->batch->numbers[row]) == 0) {
         return false;
     }
-    for (size_t p = 0; p < t->student.positions; p++) {
-        if (t->mask[row * t->student.positions + p] != 0) {
+    for (size_t p = 0; p < m->student->positions; p++) {
+        if (task->batch->mask[row * m->student->positions + p] != 0) {
             return true;
         }
     }
@@ -492,10 +507,10 @@ static bool row_counts(const struct task *task, size_t row)
 /* Of the points of a row; NULL: all count. */
 static const uint8_t *mask_of(const struct task *task, size_t row)
 {
-    const struct vc_trainer *t = task->t;
+    const struct vc_matches *m = task->m;
 
-    return task->pair->points == POINTS_ANSWERS  ? t->mask + row * t->student.positions
-           : task->pair->points == POINTS_TOKENS ? t->match->tokens + task->numbers[row] * t->match->n_tokens
+    return task->pair->points == POINTS_ANSWERS  ? task->batch->mask + row * m->student->positions
+           : task->pair->points == POINTS_TOKENS ? m->tokens + task->batch->numbers[row] * m->n_tokens
                                                  : NULL;
 }
 
@@ -503,7 +518,7 @@ static const uint8_t *mask_of(const struct task *task, size_t row)
 static void match_row(void *user, unsigned worker, size_t row)
 {
     const struct task *task = user;
-    const struct vc_trainer *t = task->t;
+    const struct vc_matches *m = task->m;
     const struct pair *pair = task->pair;
     double *student = work_of(task, worker, WORK_STUDENT);
     double *projected = work_of(task, worker, WORK_PROJECTED);
@@ -515,7 +530,7 @@ static void match_row(void *user, unsigned worker, size_t row)
                              .student = has_map(pair) ? projected : student,
                              .teacher = work_of(task, worker, WORK_TEACHER),
                              .mask = mask_of(task, row),
-                             .by = pair->match->weight * task->share * t->scale.value,
+                             .by = pair->match->weight * task->share * task->batch->scale,
                              .gradient = work_of(task, worker, WORK_GRADIENT),
                              .maps = work_of(task, worker, WORK_MAPS)};
     double *loss = (double *)(void *)(task->room + task->layout->losses) + row;
@@ -525,8 +540,8 @@ static void match_row(void *user, unsigned worker, size_t row)
     if (!row_counts(task, row)) {
         memset(r.gradient, 0, n * sizeof *r.gradient);
     } else {
-        gather(t->f64, &pair->student, task->value->data, row, student);
-        gather(t->f64, &pair->teacher, task->teacher, row, work_of(task, worker, WORK_TEACHER));
+        gather(m->f64, &pair->student, task->value->data, row, student);
+        gather(m->f64, &pair->teacher, task->teacher, row, work_of(task, worker, WORK_TEACHER));
         if (has_map(pair)) {
             project(task, student, projected);
         }
@@ -538,7 +553,7 @@ static void match_row(void *user, unsigned worker, size_t row)
     }
     for (size_t p = 0; p < r.n_points; p++) {
         for (size_t c = 0; c < pair->student.width; c++) {
-            add(t->f64, task->value->grad, at(&pair->student, row, p, c),
+            add(m->f64, task->value->grad, at(&pair->student, row, p, c),
                 (has_map(pair) ? back : r.gradient)[p * pair->student.width + c]);
         }
     }
@@ -548,32 +563,32 @@ static void match_row(void *user, unsigned worker, size_t row)
 static void map_output(void *user, unsigned worker, size_t o)
 {
     const struct task *task = user;
-    const struct vc_trainer *t = task->t;
+    const struct vc_matches *m = task->m;
     const struct side *side = &task->pair->student;
-    struct vc_weight *weight = &t->student.weights->items[task->pair->map];
+    struct vc_weight *weight = &m->student->weights->items[task->pair->map];
     const double *gradients = (const double *)(void *)(task->room + task->layout->gradients);
     double *sums = work_of(task, worker, WORK_STUDENT);
     double bias = 0;
 
     memset(sums, 0, side->width * sizeof *sums);
-    for (size_t k = 0; k < task->n * side->n_points; k++) {
+    for (size_t k = 0; k < task->batch->n * side->n_points; k++) {
         double g = gradients[k * task->pair->teacher.width + o];
 
         bias += g;
         for (size_t i = 0; g != 0 && i < side->width; i++) {
-            sums[i] += g * get(t->f64, task->value->data, at(side, k / side->n_points, k % side->n_points, i));
+            sums[i] += g * get(m->f64, task->value->data, at(side, k / side->n_points, k % side->n_points, i));
         }
     }
-    add(t->f64, weight[1].grad, o, bias);
+    add(m->f64, weight[1].grad, o, bias);
     for (size_t i = 0; i < side->width; i++) {
-        add(t->f64, weight[0].grad, o * side->width + i, sums[i]);
+        add(m->f64, weight[0].grad, o * side->width + i, sums[i]);
     }
 }
 
 /* The projector of a pair as doubles, weight and bias. */
 static enum vc_status read_map(const struct task *task)
 {
-    struct vc_weights *weights = task->t->student.weights;
+    struct vc_weights *weights = task->m->student->weights;
     const struct vc_weight *weight = &weights->items[task->pair->map];
     double *to = (double *)(void *)(task->room + task->layout->map);
     enum vc_status status = VC_OK;
@@ -581,7 +596,7 @@ static enum vc_status read_map(const struct task *task)
     for (size_t k = 0; k < 2; k++) {
         VC_TRY(vc_weights_entry_to_host(weights, task->pair->map + k));
         for (size_t i = 0; i < weight[k].n; i++) {
-            *to++ = get(task->t->f64, weight[k].data, i);
+            *to++ = get(task->m->f64, weight[k].data, i);
         }
     }
 out:
@@ -589,15 +604,15 @@ out:
 }
 
 /* The gradients of kept values are 0, but of those that are the logits themselves. */
-static void clear(struct vc_trainer *t, const struct vc_engine *engine)
+static void clear(const struct vc_matches *m, const struct vc_engine *engine)
 {
     const struct vc_engine_value *logits = vc_engine_output(engine, 0);
 
-    for (size_t k = 0; k < t->match->n; k++) {
+    for (size_t k = 0; k < m->n; k++) {
         const struct vc_engine_value *value = value_of(engine, k);
 
         if (value->grad != logits->grad) {
-            memset(value->grad, 0, (size_t)value->n * vc_real_bytes(t->options.precision));
+            memset(value->grad, 0, (size_t)value->n * vc_real_bytes(m->options->precision));
         }
     }
 }
@@ -618,38 +633,37 @@ static uint64_t divisor(const struct pair *pair, const struct vc_match_counts *c
     }
 }
 
-enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
-                              const struct vc_match_counts *counts, double *sums)
+enum vc_status vc_match_batch(const struct vc_matches *m, struct vc_engine *engine, const struct vc_match_batch *batch,
+                              double *sums)
 {
-    struct layout l = lay_out(t);
+    struct layout l = lay_out(m);
     enum vc_status status = VC_OK;
 
-    clear(t, engine);
-    for (size_t k = 0; !t->control && k < t->match->n; k++) {
-        const struct pair *pair = &t->match->pairs[k];
-        uint64_t by = divisor(pair, counts);
-        struct task task = {.t = t,
+    clear(m, engine);
+    for (size_t k = 0; sums != NULL && k < m->n; k++) {
+        const struct pair *pair = &m->pairs[k];
+        uint64_t by = divisor(pair, batch->counts);
+        struct task task = {.m = m,
+                            .batch = batch,
                             .pair = pair,
                             .layout = &l,
-                            .room = t->match->room,
-                            .teacher = (char *)t->match->room + l.copies[k],
+                            .room = m->room,
+                            .teacher = (char *)m->room + l.copies[k],
                             .value = value_of(engine, k),
-                            .numbers = numbers,
-                            .n = n,
                             .share = by != 0 ? 1 / (double)by : 0};
         const double *losses = (const double *)(void *)(task.room + l.losses);
 
         if (has_map(pair)) {
             VC_TRY(read_map(&task));
         }
-        vc_engine_each(engine, n, match_row, &task);
-        for (size_t i = 0; i < n; i++) {
+        vc_engine_each(engine, batch->n, match_row, &task);
+        for (size_t i = 0; i < batch->n; i++) {
             sums[k] += losses[i];
         }
         if (has_map(pair)) {
             vc_engine_each(engine, pair->teacher.width, map_output, &task);
-            VC_TRY(vc_weights_gradient_to_device(t->student.weights, pair->map));
-            VC_TRY(vc_weights_gradient_to_device(t->student.weights, pair->map + 1));
+            VC_TRY(vc_weights_gradient_to_device(m->student->weights, pair->map));
+            VC_TRY(vc_weights_gradient_to_device(m->student->weights, pair->map + 1));
         }
     }
 out:
@@ -658,77 +672,77 @@ out:
 
 /* ---- a term that is NaN or infinite ---- */
 
-static bool is_finite_side(const struct vc_trainer *t, const struct side *side, const void *values, size_t n)
+static bool is_finite_side(const struct vc_matches *m, const struct side *side, const void *values, size_t n)
 {
     size_t n_elems = n * side->n_points * side->width;
 
-    return vc_first_nonfinite(t->f64, values, n_elems) == n_elems;
+    return vc_first_nonfinite(m->f64, values, n_elems) == n_elems;
 }
 
 /* The student's value is none. */
-static enum vc_status refuse_student(struct vc_trainer *t, const struct vc_match *m, uint64_t step)
+static enum vc_status refuse_student(const struct vc_matches *m, const struct vc_match *p, uint64_t step)
 {
-    const struct vc_distill_options *o = &t->options;
+    const struct vc_distill_options *o = m->options;
 
     if (step == 1 && o->half != VC_HALF_F16) {
-        return vc_fail(t->ctx, VC_E_FORMAT,
+        return vc_fail(m->ctx, VC_E_FORMAT,
                        "%s: step 1: the term of %s %s=%s is NaN or infinite, as is the student's %s",
-                       o->student.weights->path, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student);
+                       o->student.weights->path, vc_option(m->ctx, "matches"), p->teacher, p->student, p->student);
     }
-    return vc_fail(t->ctx, VC_E_GATE,
+    return vc_fail(m->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is NaN or infinite, as is the student's %s; a smaller "
                    "%s than %g, or %s%s, keeps it from diverging",
-                   (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student, m->student,
-                   vc_option(t->ctx, "lr"), o->lr, vc_option(t->ctx, "clip"),
+                   (unsigned long long)step, vc_option(m->ctx, "matches"), p->teacher, p->student, p->student,
+                   vc_option(m->ctx, "lr"), o->lr, vc_option(m->ctx, "clip"),
                    o->half == VC_HALF_F16 ? ", or bf16 in the place of fp16, which ends at 65504" : "");
 }
 
-enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *engine, size_t n, uint64_t step,
+enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engine *engine, size_t n, uint64_t step,
                                const double *sums)
 {
     const struct pair *pair = NULL;
-    const struct vc_match *m;
+    const struct vc_match *p;
     const char *teacher = NULL; /* its copy */
     size_t k;
 
-    for (k = 0; t->match != NULL && pair == NULL && k < t->match->n; k++) {
+    for (k = 0; m != NULL && pair == NULL && k < m->n; k++) {
         if (!isfinite(sums[k])) {
-            struct layout l = lay_out(t);
+            struct layout l = lay_out(m);
 
-            pair = &t->match->pairs[k];
-            teacher = (const char *)t->match->room + l.copies[k];
+            pair = &m->pairs[k];
+            teacher = (const char *)m->room + l.copies[k];
         }
     }
     if (pair == NULL) {
         return VC_OK;
     }
-    m = pair->match;
-    if (!is_finite_side(t, &pair->teacher, teacher, n)) {
-        return vc_fail(t->ctx, VC_E_FORMAT,
+    p = pair->match;
+    if (!is_finite_side(m, &pair->teacher, teacher, n)) {
+        return vc_fail(m->ctx, VC_E_FORMAT,
                        "%s: step %llu: the term of %s %s=%s is NaN or infinite, as is the teacher's %s",
-                       t->options.teacher.weights->path, (unsigned long long)step, vc_option(t->ctx, "matches"),
-                       m->teacher, m->student, m->teacher);
+                       m->options->teacher.weights->path, (unsigned long long)step, vc_option(m->ctx, "matches"),
+                       p->teacher, p->student, p->teacher);
     }
-    if (!is_finite_side(t, &pair->student, value_of(engine, k - 1)->data, n)) {
-        return refuse_student(t, m, step);
+    if (!is_finite_side(m, &pair->student, value_of(engine, k - 1)->data, n)) {
+        return refuse_student(m, p, step);
     }
-    return vc_fail(t->ctx, VC_E_GATE,
+    return vc_fail(m->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is NaN or infinite: the values are too far apart%s; a smaller %s "
                    "than %g keeps them from diverging",
-                   (unsigned long long)step, vc_option(t->ctx, "matches"), m->teacher, m->student,
-                   has_map(pair) ? ", or the linear map between them has diverged" : "", vc_option(t->ctx, "lr"),
-                   t->options.lr);
+                   (unsigned long long)step, vc_option(m->ctx, "matches"), p->teacher, p->student,
+                   has_map(pair) ? ", or the linear map between them has diverged" : "", vc_option(m->ctx, "lr"),
+                   m->options->lr);
 }
 
 /* ---- options in a checkpoint ---- */
 
-void vc_match_text(const struct vc_trainer *t, struct vc_text *text)
+void vc_match_text(const struct vc_matches *m, struct vc_text *text)
 {
-    for (size_t k = 0; t->match != NULL && k < t->match->n; k++) {
-        const struct vc_match *m = t->match->pairs[k].match;
+    for (size_t k = 0; m != NULL && k < m->n; k++) {
+        const struct vc_match *p = m->pairs[k].match;
 
-        vc_text_add(text, "matches %s=%s:%d:", m->teacher, m->student, (int)m->kind);
-        vc_text_add_json_number(text, m->weight);
+        vc_text_add(text, "matches %s=%s:%d:", p->teacher, p->student, (int)p->kind);
+        vc_text_add_json_number(text, p->weight);
         vc_text_add(text, "\n");
     }
 }

@@ -13,8 +13,10 @@
 #ifndef VC_DISTILL_MATCH_H
 #define VC_DISTILL_MATCH_H
 
+#include "core/base/arena.h"
 #include "core/text/text.h"
-#include "distill/trainer.h"
+#include "distill/data/network.h"
+#include "distill/data/teacher_file.h"
 
 #define VC_MATCH_MOST 16 /* pairs */
 
@@ -26,34 +28,51 @@ struct vc_match_counts {
     uint64_t token_rows, tokens;
 };
 
-/* Finds the values, before the networks are opened; t->matches stays NULL where there are no pairs. */
-enum vc_status vc_match_find(struct vc_trainer *t);
+/* A batch, for the values inside. */
+struct vc_match_batch {
+    const uint64_t *numbers; /* of its n rows of data */
+    size_t n;
+    const uint8_t *mask; /* as struct vc_batch has it */
+    double scale;        /* of the loss */
+    const struct vc_match_counts *counts;
+};
+
+struct vc_matches;
+
+/* Finds the values, before the networks are opened; *out stays NULL where there are no pairs, which all functions here
+ * know. The options outlive it. */
+enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options *options, struct vc_matches **out);
 /* The values that the networks keep. */
-void vc_match_keep_values(const struct vc_trainer *t, struct vc_net_options *student, struct vc_net_options *teacher);
-/* Shapes, once the networks are open; adds projectors to the student's weights. */
-enum vc_status vc_match_open(struct vc_trainer *t);
+void vc_match_keep_values(const struct vc_matches *m, struct vc_net_options *student, struct vc_net_options *teacher);
+/* Shapes, once the networks are open, all of which outlive it; adds projectors to the student's weights. texts: has the
+ * figures. */
+enum vc_status vc_match_open(struct vc_matches *m, const struct vc_net *student, const struct vc_net *teacher,
+                             const struct vc_taught_rows *data, struct vc_arena *texts);
 /* What only the programs tell. */
-enum vc_status vc_match_check_programs(struct vc_trainer *t);
+enum vc_status vc_match_check_programs(const struct vc_matches *m);
 /* The block that vc_match_room points to. */
-uint64_t vc_match_bytes(const struct vc_trainer *t);
-void **vc_match_room(struct vc_trainer *t);
-void vc_match_close(struct vc_trainer *t);
+uint64_t vc_match_bytes(const struct vc_matches *m);
+void **vc_match_room(struct vc_matches *m);
+void vc_match_close(struct vc_matches *m);
 
 /* Copies the teacher's values of n rows, from the program that has just answered. */
-void vc_match_take(struct vc_trainer *t, const struct vc_engine *engine, size_t n);
-void vc_match_count(const struct vc_trainer *t, const uint64_t *numbers, size_t n, struct vc_match_counts *counts);
-/* After the forward pass of n rows, by their numbers, once the gradient of the logits is written: those of the other
- * values that are kept, and of the projectors. sums: a term for each pair, without its weight, is added. In a control
- * run the gradients are 0. */
-enum vc_status vc_match_batch(struct vc_trainer *t, struct vc_engine *engine, const uint64_t *numbers, size_t n,
-                              const struct vc_match_counts *counts, double *sums);
+void vc_match_take(struct vc_matches *m, const struct vc_engine *engine, size_t n);
+void vc_match_count(const struct vc_matches *m, const uint64_t *numbers, size_t n, struct vc_match_counts *counts);
+/* After the forward pass of a batch, once the gradient of the logits is written: those of the other values that are
+ * kept, and of the projectors. sums: a term for each pair, without its weight, is added. NULL, in a control run: the
+ * gradients are 0. */
+enum vc_status vc_match_batch(const struct vc_matches *m, struct vc_engine *engine, const struct vc_match_batch *batch,
+                              double *sums);
+/* Behind a step, the first or another, with its sums: the figures of all pairs, for the report. */
+void vc_match_note(struct vc_matches *m, bool first, const double *sums);
+const struct vc_match_figures *vc_match_figures(const struct vc_matches *m);
 
 /* After vc_match_batch, with its sums: refuses a term that is NaN or infinite, by its pair and the side that makes it
  * so. VC_OK: all are finite. */
-enum vc_status vc_match_refuse(struct vc_trainer *t, const struct vc_engine *engine, size_t n, uint64_t step,
+enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engine *engine, size_t n, uint64_t step,
                                const double *sums);
 
 /* For run_options.c. */
-void vc_match_text(const struct vc_trainer *t, struct vc_text *text);
+void vc_match_text(const struct vc_matches *m, struct vc_text *text);
 
 #endif

@@ -8,46 +8,42 @@
 #define MOST_ROWS 1024 /* whose sums are kept at a time */
 
 struct task {
-    struct vc_trainer *t;
-    const struct vc_loss_spec *spec;
-    const struct vc_teacher_rows *teacher;
+    const struct vc_step_loss *loss;
     const char *logits;
-    const int64_t *labels;
     char *gradient;
     struct vc_loss_sums *rows; /* what each of n rows from `first` on comes to */
     size_t first, n, per_block;
 };
 
-static unsigned most_workers(const struct vc_trainer *t)
+static unsigned most_workers(const struct vc_net *net)
 {
     unsigned most = 1;
 
-    for (size_t k = 0; !t->judge_only && k < t->student.n_engines; k++) {
-        unsigned n = vc_engine_workers(t->student.engines[k].engine);
+    for (size_t k = 0; k < net->n_engines; k++) {
+        unsigned n = vc_engine_workers(net->engines[k].engine);
 
         most = n > most ? n : most;
     }
     return most;
 }
 
-uint64_t vc_trainer_row_bytes(const struct vc_trainer *t, uint64_t n_rows)
+uint64_t vc_step_loss_bytes(const struct vc_net *net, uint64_t n_rows)
 {
-    uint64_t sums = t->judge_only ? 0 : vc_min_u64(n_rows, MOST_ROWS) * sizeof(struct vc_loss_sums);
-
-    return sums + most_workers(t) * t->student.n_classes * sizeof *t->row;
+    return vc_min_u64(n_rows, MOST_ROWS) * sizeof(struct vc_loss_sums) +
+           most_workers(net) * net->n_classes * sizeof(double);
 }
 
 static void some_rows(void *user, unsigned worker, size_t block)
 {
     const struct task *task = user;
-    const struct vc_trainer *t = task->t;
-    size_t classes = t->student.n_classes;
-    size_t bytes = vc_real_bytes(t->options.precision);
+    const struct vc_step_loss *l = task->loss;
+    size_t classes = l->net->n_classes;
+    size_t bytes = vc_real_bytes(l->net->options.precision);
     size_t end = (size_t)vc_min_u64((block + 1) * task->per_block, task->n);
 
     for (size_t k = block * task->per_block; k < end; k++) {
         size_t r = task->first + k;
-        struct vc_teacher_rows teacher = *task->teacher;
+        struct vc_teacher_rows teacher = *l->teacher;
 
         if (teacher.logits != NULL) {
             teacher.logits = (const char *)teacher.logits + r * (teacher.classes != NULL ? teacher.k : classes) * bytes;
@@ -56,24 +52,20 @@ static void some_rows(void *user, unsigned worker, size_t block)
             teacher.classes += r * teacher.k;
             teacher.rest += r;
         }
-        task->rows[k] = t->step->loss(task->spec, 1, classes, task->logits + r * classes * bytes, &teacher,
-                                      task->labels != NULL ? task->labels + r : NULL, t->mask + r,
-                                      t->row + worker * classes, task->gradient + r * classes * bytes);
+        task->rows[k] = l->math->loss(l->spec, 1, classes, task->logits + r * classes * bytes, &teacher,
+                                      l->labels != NULL ? l->labels + r : NULL, l->batch->mask + r,
+                                      l->batch->row + worker * classes, task->gradient + r * classes * bytes);
     }
 }
 
-struct vc_loss_sums vc_trainer_loss(struct vc_trainer *t, struct vc_engine *engine, const struct vc_loss_spec *spec,
-                                    size_t n_rows, const void *logits, const struct vc_teacher_rows *teacher,
-                                    const int64_t *labels, void *gradient)
+struct vc_loss_sums vc_step_loss(const struct vc_step_loss *loss, struct vc_engine *engine, size_t n_rows,
+                                 const void *logits, void *gradient)
 {
-    size_t classes = t->student.n_classes;
-    struct task task = {.t = t,
-                        .spec = spec,
-                        .teacher = teacher,
+    size_t classes = loss->net->n_classes;
+    struct task task = {.loss = loss,
                         .logits = logits,
-                        .labels = labels,
                         .gradient = gradient,
-                        .rows = (struct vc_loss_sums *)(void *)(t->row + most_workers(t) * classes),
+                        .rows = (struct vc_loss_sums *)(void *)(loss->batch->row + most_workers(loss->net) * classes),
                         .per_block = classes < PER_BLOCK ? PER_BLOCK / classes : 1};
     struct vc_loss_sums sums = {0, 0};
 

@@ -2,13 +2,23 @@
 #ifndef VC_DISTILL_STEP_LOSS_H
 #define VC_DISTILL_STEP_LOSS_H
 
-#include "distill/trainer.h"
+#include "distill/data/batch.h"
+#include "distill/data/network.h"
+#include "distill/math/step_table.h"
 
-/* The bytes of t->row, for batches of so many rows of logits. */
-uint64_t vc_trainer_row_bytes(const struct vc_trainer *t, uint64_t n_rows);
-/* The loss of n_rows rows of logits, those of t->mask that count, and its gradient: vc_loss_f32 (step_math.h). */
-struct vc_loss_sums vc_trainer_loss(struct vc_trainer *t, struct vc_engine *engine, const struct vc_loss_spec *spec,
-                                    size_t n_rows, const void *logits, const struct vc_teacher_rows *teacher,
-                                    const int64_t *labels, void *gradient);
+struct vc_step_loss {
+    const struct vc_step_table *math;
+    const struct vc_net *net;     /* the student */
+    const struct vc_batch *batch; /* its mask and its row */
+    const struct vc_loss_spec *spec;
+    const struct vc_teacher_rows *teacher;
+    const int64_t *labels; /* NULL: no row has one */
+};
+
+/* The bytes of vc_batch.row, for batches of so many rows of logits. */
+uint64_t vc_step_loss_bytes(const struct vc_net *net, uint64_t n_rows);
+/* The loss of n_rows rows of logits, those of the mask that count, and its gradient: vc_loss_f32 (step_math.h). */
+struct vc_loss_sums vc_step_loss(const struct vc_step_loss *loss, struct vc_engine *engine, size_t n_rows,
+                                 const void *logits, void *gradient);
 
 #endif

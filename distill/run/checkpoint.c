@@ -14,7 +14,7 @@
 #include "distill/data/identity.h"
 #include "distill/math/real.h"
 #include "distill/run/run_options.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
 #include "distill/update/grid.h"
 
@@ -49,7 +49,7 @@ static void add(struct list *list, const char *name, enum vc_dtype dtype, const 
 
 static enum vc_status make_list(struct vc_trainer *t, struct list *list)
 {
-    *list = (struct list){.room = 3 * t->student.weights->n + 17};
+    *list = (struct list){.room = 3 * t->student.net.weights->n + 17};
     list->items = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->items);
     list->shapes = vc_calloc_array(t->ctx, VC_TAG_MISC, list->room, sizeof *list->shapes);
     return list->items != NULL && list->shapes != NULL ? VC_OK : VC_E_NOMEM;
@@ -64,17 +64,17 @@ static void free_list(struct vc_trainer *t, struct list *list)
 
 static void list_counts(struct vc_trainer *t, struct list *list)
 {
-    add(list, "counts", VC_DTYPE_U64, &t->counts, sizeof t->counts / sizeof(uint64_t));
-    add(list, "figures", VC_DTYPE_F64, &t->figures, sizeof t->figures / sizeof(double));
+    add(list, "counts", VC_DTYPE_U64, &t->progress.counts, sizeof t->progress.counts / sizeof(uint64_t));
+    add(list, "figures", VC_DTYPE_F64, &t->progress.figures, sizeof t->progress.figures / sizeof(double));
     if (t->options.half == VC_HALF_F16) {
-        add(list, "scale", VC_DTYPE_F64, &t->scale, sizeof t->scale / sizeof(double));
+        add(list, "scale", VC_DTYPE_F64, &t->progress.scale, sizeof t->progress.scale / sizeof(double));
     }
 }
 
 /* An entry of the weights, with its shape. */
 static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_t k)
 {
-    const struct vc_weight *item = &t->student.weights->items[k];
+    const struct vc_weight *item = &t->student.net.weights->items[k];
     const char *name;
 
     if (!item->trained && !item->statistic) {
@@ -84,25 +84,25 @@ static enum vc_status list_weight(struct vc_trainer *t, struct list *list, size_
     if (name == NULL) {
         return VC_E_NOMEM;
     }
-    add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_trainer_master(t, k), item->n);
+    add(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32, vc_learner_master(&t->student, k), item->n);
     list->items[list->n - 1].n_dims = item->n_dims;
     list->items[list->n - 1].shape = item->shape;
-    if (t->counts.best_step != 0 && t->best != NULL) {
-        const char *block = t->student.weights->data_block;
+    if (t->progress.counts.best_step != 0 && t->evals.best != NULL) {
+        const char *block = t->student.net.weights->data_block;
 
         name = vc_arena_printf(t->ctx, &list->arena, "best.%s", item->name);
         if (name == NULL) {
             return VC_E_NOMEM;
         }
-        add(list, name, t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
-            (const char *)t->best + ((const char *)item->data - block), item->n);
+        add(list, name, t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
+            (const char *)t->evals.best + ((const char *)item->data - block), item->n);
     }
-    if (t->states[k].keep != NULL) {
+    if (t->student.optimizer.states[k].keep != NULL) {
         name = vc_arena_printf(t->ctx, &list->arena, "keep.%s", item->name);
         if (name == NULL) {
             return VC_E_NOMEM;
         }
-        add(list, name, VC_DTYPE_U8, t->states[k].keep, item->n);
+        add(list, name, VC_DTYPE_U8, t->student.optimizer.states[k].keep, item->n);
     }
     return VC_OK;
 }
@@ -111,16 +111,16 @@ static enum vc_status list_state(struct vc_trainer *t, struct list *list)
 {
     enum vc_status status = VC_OK;
 
-    for (size_t k = 0; k < t->student.weights->n; k++) {
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
         VC_TRY(list_weight(t, list, k));
     }
-    add(list, "states", VC_DTYPE_U8, t->state_block, t->report->state_bytes);
-    if (!t->control && t->counts.n_evals != 0) {
-        VC_TRY(vc_trainer_room_for_looks(t, t->counts.n_evals));
-        add(list, "evals", VC_DTYPE_U8, t->evals, t->counts.n_evals * sizeof *t->evals);
+    add(list, "states", VC_DTYPE_U8, t->student.optimizer.block, t->report->state_bytes);
+    if (!t->progress.control && t->progress.counts.n_evals != 0) {
+        VC_TRY(vc_trainer_room_for_looks(t, t->progress.counts.n_evals));
+        add(list, "evals", VC_DTYPE_U8, t->evals.items, t->progress.counts.n_evals * sizeof *t->evals.items);
     }
-    if (t->counts.control_done != 0) {
-        add(list, "answers", VC_DTYPE_U8, t->control_answers.right, t->eval.rows.n * t->student.positions);
+    if (t->progress.counts.control_done != 0) {
+        add(list, "answers", VC_DTYPE_U8, t->progress.control_answers.right, t->eval.rows.n * t->student.net.positions);
     }
 out:
     return status;
@@ -147,7 +147,7 @@ out:
 static enum vc_status write_file(struct vc_trainer *t)
 {
     const char *text = t->checkpoint->text;
-    uint64_t before = t->counts.saved;
+    uint64_t before = t->progress.counts.saved;
     const int64_t version = VERSION;
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
@@ -156,9 +156,9 @@ static enum vc_status write_file(struct vc_trainer *t)
     enum vc_status status;
 
     VC_TRY(make_list(t, &list));
-    VC_TRY(vc_device_to_host(t));
-    t->counts.saved = t->counts.step;
-    t->counts.control = t->control;
+    VC_TRY(vc_device_to_host(&t->student));
+    t->progress.counts.saved = t->progress.counts.step;
+    t->progress.counts.control = t->progress.control;
     add(&list, "version", VC_DTYPE_I64, &version, 1);
     add(&list, "options", VC_DTYPE_U8, text, strlen(text));
     add(&list, VC_DIGEST_NAME, VC_DTYPE_U8, digest, sizeof digest - 1);
@@ -168,7 +168,7 @@ static enum vc_status write_file(struct vc_trainer *t)
     VC_TRY(vc_identity_content(t->ctx, model, digest));
     VC_TRY(vc_job_run(t->ctx, job));
 out:
-    t->counts.saved = status == VC_OK ? t->counts.step : before;
+    t->progress.counts.saved = status == VC_OK ? t->progress.counts.step : before;
     vc_job_free(job);
     vc_model_close(model);
     free_list(t, &list);
@@ -255,17 +255,18 @@ static enum vc_status refuse_value(struct vc_trainer *t, const char *array, cons
 /* Weights are numbers; masks are 0 and 1, and 0 where this run masks from the beginning; what is masked is 0. */
 static enum vc_status check_weight(struct vc_trainer *t, size_t k)
 {
-    const struct vc_weight *item = &t->student.weights->items[k];
-    const void *weights = vc_trainer_master(t, k);
-    struct vc_trainer_state *s = &t->states[k];
-    size_t bad = item->trained || item->statistic ? vc_first_nonfinite(t->f64, weights, (size_t)item->n) : item->n;
+    const struct vc_weight *item = &t->student.net.weights->items[k];
+    const void *weights = vc_learner_master(&t->student, k);
+    struct vc_weight_state *s = &t->student.optimizer.states[k];
+    size_t bad =
+        item->trained || item->statistic ? vc_first_nonfinite(t->student.f64, weights, (size_t)item->n) : item->n;
 
     if (bad != item->n) {
         return refuse_value(t, "weight.", item->name, bad);
     }
     s->n_masked = 0;
     for (uint64_t i = 0; s->keep != NULL && i < item->n; i++) {
-        bool zero = t->f64 ? ((const double *)weights)[i] == 0 : ((const float *)weights)[i] == 0;
+        bool zero = t->student.f64 ? ((const double *)weights)[i] == 0 : ((const float *)weights)[i] == 0;
 
         if (s->keep[i] > 1) {
             return refuse_value(t, "keep.", item->name, i);
@@ -282,20 +283,21 @@ static enum vc_status check_weight(struct vc_trainer *t, size_t k)
 /* Everything that was read is what a run may have come to. */
 static enum vc_status check_values(struct vc_trainer *t)
 {
-    const uint8_t *right = t->control_answers.right;
+    const uint8_t *right = t->progress.control_answers.right;
     enum vc_status status = VC_OK;
 
     t->report->n_masked = 0;
-    for (size_t k = 0; k < t->student.weights->n; k++) {
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
         VC_TRY(check_weight(t, k));
     }
-    for (uint64_t i = 0; !t->control && i < t->counts.n_evals; i++) {
-        uint64_t before = i != 0 ? t->evals[i - 1].step : 0;
+    for (uint64_t i = 0; !t->progress.control && i < t->progress.counts.n_evals; i++) {
+        uint64_t before = i != 0 ? t->evals.items[i - 1].step : 0;
 
-        VC_TRY(t->evals[i].step <= before || t->evals[i].step > t->counts.step ? refuse_value(t, "evals", "", i)
-                                                                               : VC_OK);
+        VC_TRY(t->evals.items[i].step <= before || t->evals.items[i].step > t->progress.counts.step
+                   ? refuse_value(t, "evals", "", i)
+                   : VC_OK);
     }
-    for (uint64_t i = 0; t->counts.control_done != 0 && i < t->eval.rows.n * t->student.positions; i++) {
+    for (uint64_t i = 0; t->progress.counts.control_done != 0 && i < t->eval.rows.n * t->student.net.positions; i++) {
         VC_TRY(right[i] > 1 ? refuse_value(t, "answers", "", i) : VC_OK);
     }
 out:
@@ -304,8 +306,8 @@ out:
 
 static bool counts_hold(const struct vc_trainer *t)
 {
-    const struct vc_trainer_counts *c = &t->counts;
-    const struct vc_trainer_figures *f = &t->figures;
+    const struct vc_run_counts *c = &t->progress.counts;
+    const struct vc_run_figures *f = &t->progress.figures;
 
     return c->control <= 1 && c->control_done <= 1 && c->saved <= c->step && c->looked <= c->step &&
            c->best_step <= c->step && c->waited <= c->step && isfinite(f->first_loss) && isfinite(f->last_loss);
@@ -323,16 +325,17 @@ static enum vc_status read_counts(struct vc_trainer *t)
     if (t->options.half == VC_HALF_F16 && !vc_scale_holds(t)) {
         status = vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: scale has none of a loss",
                          t->checkpoint->resume->path);
-    } else if (t->counts.step > t->n_steps) {
-        status =
-            vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has %llu steps behind it; this run has %llu",
-                    t->checkpoint->resume->path, (unsigned long long)t->counts.step, (unsigned long long)t->n_steps);
+    } else if (t->progress.counts.step > t->steps.n) {
+        status = vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has %llu steps behind it; this run has %llu",
+                         t->checkpoint->resume->path, (unsigned long long)t->progress.counts.step,
+                         (unsigned long long)t->steps.n);
     } else if (!counts_hold(t)) {
         status = refuse_value(t, "counts or figures", "", 0);
-    } else if (t->counts.n_evals > t->counts.step || (t->counts.best_step != 0 && t->best == NULL)) {
+    } else if (t->progress.counts.n_evals > t->progress.counts.step ||
+               (t->progress.counts.best_step != 0 && t->evals.best == NULL)) {
         status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has evaluations that this run does not have",
                          t->checkpoint->resume->path);
-    } else if (t->counts.control_done != 0 && t->control_answers.right == NULL) {
+    } else if (t->progress.counts.control_done != 0 && t->progress.control_answers.right == NULL) {
         status = vc_fail(t->ctx, VC_E_FORMAT, "%s: has the answers of a control run that this run does not have",
                          t->checkpoint->resume->path);
     }
@@ -347,24 +350,24 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
     enum vc_status status = VC_OK;
 
     *loaded = false;
-    if (t->checkpoint == NULL || t->checkpoint->resume == NULL || t->checkpoint->of_control != t->control) {
+    if (t->checkpoint == NULL || t->checkpoint->resume == NULL || t->checkpoint->of_control != t->progress.control) {
         return VC_OK;
     }
     VC_TRY(read_counts(t));
     VC_TRY(make_list(t, &list));
     VC_TRY(list_state(t, &list));
     VC_TRY(read_list(t, &list));
-    vc_weights_changed(t->student.weights);
-    vc_device_changed(t);
-    VC_TRY(t->counts.step != 0 ? vc_grid_apply(t) : VC_OK);
+    vc_weights_changed(t->student.net.weights);
+    vc_device_changed(&t->student);
+    VC_TRY(t->progress.counts.step != 0 ? vc_grid_apply(&t->student) : VC_OK);
     VC_TRY(check_values(t));
-    if (!t->control) {
-        t->report->first_loss = t->figures.first_loss;
-        t->report->last_loss = t->figures.last_loss;
-        t->report->kd_gradient = t->figures.kd_gradient;
-        t->report->ce_gradient = t->figures.ce_gradient;
-        t->report->n_steps = t->counts.step;
-        t->report->n_evals = t->counts.n_evals;
+    if (!t->progress.control) {
+        t->report->first_loss = t->progress.figures.first_loss;
+        t->report->last_loss = t->progress.figures.last_loss;
+        t->report->kd_gradient = t->progress.figures.kd_gradient;
+        t->report->ce_gradient = t->progress.figures.ce_gradient;
+        t->report->n_steps = t->progress.counts.step;
+        t->report->n_evals = t->progress.counts.n_evals;
         vc_scale_report(t);
     }
     *loaded = true;
@@ -435,16 +438,16 @@ static enum vc_status open_resume(struct vc_trainer *t)
     }
     VC_TRY(compare(t));
     VC_TRY(read_counts(t));
-    t->checkpoint->of_control = t->counts.control != 0;
-    t->checkpoint->control_done = t->counts.control_done != 0;
+    t->checkpoint->of_control = t->progress.counts.control != 0;
+    t->checkpoint->control_done = t->progress.counts.control_done != 0;
 out:
     return status;
 }
 
 static enum vc_status make_statistics(struct vc_trainer *t)
 {
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        const struct vc_weight *item = &t->student.net.weights->items[k];
 
         t->checkpoint->n_statistics += item->statistic ? item->n : 0;
     }
@@ -502,8 +505,8 @@ static void copy_statistics(struct vc_trainer *t, bool back)
     size_t size = vc_real_bytes(t->options.precision);
     char *at = t->checkpoint->statistics;
 
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        struct vc_weight *item = &t->student.net.weights->items[k];
 
         if (item->statistic) {
             memcpy(back ? item->data : at, back ? at : item->data, (size_t)item->n * size);
@@ -517,11 +520,11 @@ enum vc_status vc_checkpoint_mark(struct vc_trainer *t)
     bool has = false;
     enum vc_status status = VC_OK;
 
-    for (size_t k = 0; t->checkpoint != NULL && k < t->student.weights->n; k++) {
-        has = has || t->student.weights->items[k].statistic;
+    for (size_t k = 0; t->checkpoint != NULL && k < t->student.net.weights->n; k++) {
+        has = has || t->student.net.weights->items[k].statistic;
     }
     if (has) {
-        VC_TRY(vc_weights_to_host(t->student.weights));
+        VC_TRY(vc_weights_to_host(t->student.net.weights));
         copy_statistics(t, false);
     }
 out:
@@ -530,11 +533,11 @@ out:
 
 static void take_figures(struct vc_trainer *t)
 {
-    if (!t->control) {
-        t->figures.first_loss = t->report->first_loss;
-        t->figures.last_loss = t->report->last_loss;
-        t->figures.kd_gradient = t->report->kd_gradient;
-        t->figures.ce_gradient = t->report->ce_gradient;
+    if (!t->progress.control) {
+        t->progress.figures.first_loss = t->report->first_loss;
+        t->progress.figures.last_loss = t->report->last_loss;
+        t->progress.figures.kd_gradient = t->report->kd_gradient;
+        t->progress.figures.ce_gradient = t->report->ce_gradient;
     }
 }
 
@@ -543,8 +546,8 @@ enum vc_status vc_checkpoint_step(struct vc_trainer *t)
     const struct vc_distill_options *o = &t->options;
     enum vc_status status;
 
-    if (o->checkpoint == NULL || o->checkpoint_every == 0 || t->counts.step % o->checkpoint_every != 0 ||
-        t->counts.step == t->counts.saved) {
+    if (o->checkpoint == NULL || o->checkpoint_every == 0 || t->progress.counts.step % o->checkpoint_every != 0 ||
+        t->progress.counts.step == t->progress.counts.saved) {
         return VC_OK;
     }
     take_figures(t);
@@ -554,8 +557,8 @@ enum vc_status vc_checkpoint_step(struct vc_trainer *t)
     }
     /* The last one is still there, and so is the run. */
     t->report->n_unsaved++;
-    t->report->unsaved =
-        vc_arena_printf(t->ctx, t->texts, "step %llu: %s", (unsigned long long)t->counts.step, vc_ctx_message(t->ctx));
+    t->report->unsaved = vc_arena_printf(t->ctx, t->texts, "step %llu: %s", (unsigned long long)t->progress.counts.step,
+                                         vc_ctx_message(t->ctx));
     vc_clear_error(t->ctx);
     return t->report->unsaved != NULL ? VC_OK : VC_E_NOMEM;
 }
@@ -571,10 +574,10 @@ enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status wh
     }
     memcpy(text, vc_ctx_message(t->ctx), sizeof text);
     vc_clear_error(t->ctx);
-    status = vc_device_to_host(t);
+    status = vc_device_to_host(&t->student);
     if (status != VC_OK) {
         return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
-                          (unsigned long long)t->counts.step);
+                          (unsigned long long)t->progress.counts.step);
     }
     copy_statistics(t, true);
     take_figures(t);
@@ -583,13 +586,13 @@ enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status wh
     status = write_file(t);
     if (status != VC_OK) {
         return vc_context(t->ctx, "interrupted after %llu steps, and there is no checkpoint of them",
-                          (unsigned long long)t->counts.step);
+                          (unsigned long long)t->progress.counts.step);
     }
     if (why != VC_E_CANCELLED) {
         return vc_fail(t->ctx, why, "%s; %s %s goes on behind step %llu", text, vc_option(t->ctx, "resume"), path,
-                       (unsigned long long)t->counts.step);
+                       (unsigned long long)t->progress.counts.step);
     }
     return vc_fail(t->ctx, VC_E_CANCELLED, "interrupted after %llu steps%s; %s %s goes on from there",
-                   (unsigned long long)t->counts.step, t->control ? " of the control run" : "",
+                   (unsigned long long)t->progress.counts.step, t->progress.control ? " of the control run" : "",
                    vc_option(t->ctx, "resume"), path);
 }

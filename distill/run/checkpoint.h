@@ -2,7 +2,7 @@
  *
  *     version   i64 [1]
  *     options   u8 [..]          text: a line for each option that the result depends on, and digests of networks and
- * rows counts    u64 [..]         struct vc_trainer_counts: steps that are done, ... figures   f64 [..]         struct
+ * rows counts    u64 [..]         struct vc_run_counts: steps that are done, ... figures   f64 [..]         struct
  * vc_trainer_figures weight.W  f32, f64 [..]    by tensor of the student's graph: weights and running statistics keep.W
  * u8 [..]          ... that is masked: 1 where a weight is kept states    u8 [..]          of the optimizer answers u8
  * [rows]        of a control run that is done: 1 where a row of eval was answered rightly
@@ -11,7 +11,7 @@
 #ifndef VC_DISTILL_CHECKPOINT_H
 #define VC_DISTILL_CHECKPOINT_H
 
-#include "distill/trainer.h"
+#include "distill/run/trainer.h"
 
 /* Opens options.resume and refuses what belongs to another run; sees that options.checkpoint can be written. The
  * weights are those of the student's file. Nothing where neither was asked for. */
@@ -24,7 +24,7 @@ void vc_checkpoint_close(struct vc_trainer *t);
 /* The state of the file that is resumed, into a run that has begun. False in *loaded: there is no such file, or it is
  * of the other one of run and control. */
 enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded);
-/* The file that is resumed has a control run behind it: t->counts, figures and control_answers are its, once
+/* The file that is resumed has a control run behind it: t->progress.counts, figures and control_answers are its, once
  * vc_checkpoint_load has read them. */
 bool vc_checkpoint_has_control(const struct vc_trainer *t);
 

@@ -9,7 +9,7 @@
 #include "distill/derive.h"
 #include "distill/run/checkpoint.h"
 #include "distill/run/distill_pass.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_ranks.h"
 #include "distill/update/grid.h"
@@ -272,10 +272,10 @@ static enum vc_status run(struct vc_trainer *t)
     enum vc_status status;
 
     VC_TRY(vc_checkpoint_load(t, &loaded));
-    t->report->resumed = loaded && !t->control ? t->counts.step : 0;
+    t->report->resumed = loaded && !t->progress.control ? t->progress.counts.step : 0;
     VC_TRY(vc_trainer_run(t));
     VC_TRY(vc_trainer_ranks_compare(t));
-    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, !t->options.frozen_norm));
+    VC_TRY(vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights, !t->options.frozen_norm));
 out:
     return status;
 }
@@ -284,7 +284,7 @@ out:
 static enum vc_status run_control(struct vc_trainer *t)
 {
     struct vc_quality *q = &t->report->control;
-    struct vc_trainer_figures *f = &t->figures;
+    struct vc_run_figures *f = &t->progress.figures;
     enum vc_status status = VC_OK;
 
     if (t->data.rows.labels == NULL) {
@@ -303,17 +303,17 @@ static enum vc_status run_control(struct vc_trainer *t)
     if (vc_checkpoint_has_control(t)) {
         return VC_OK;
     }
-    t->control = true;
+    t->progress.control = true;
     VC_TRY(vc_trainer_begin(t));
     VC_TRY(run(t));
-    VC_TRY(vc_trainer_judge(t, false, q, &t->control_answers));
-    t->counts.control_done = 1;
+    VC_TRY(vc_trainer_judge(t, false, q, &t->progress.control_answers));
+    t->progress.counts.control_done = 1;
     f->control_accuracy = q->accuracy;
     f->control_ce = q->ce;
     f->control_agreement = q->agreement;
     f->control_kd = q->kd;
 out:
-    t->control = false;
+    t->progress.control = false;
     return status;
 }
 
@@ -321,10 +321,10 @@ out:
 static void take_control(struct vc_trainer *t)
 {
     t->report->control = t->report->before;
-    t->report->control.accuracy = t->figures.control_accuracy;
-    t->report->control.ce = t->figures.control_ce;
-    t->report->control.agreement = t->figures.control_agreement;
-    t->report->control.kd = t->figures.control_kd;
+    t->report->control.accuracy = t->progress.figures.control_accuracy;
+    t->report->control.ce = t->progress.figures.control_ce;
+    t->report->control.agreement = t->progress.figures.control_agreement;
+    t->report->control.kd = t->progress.figures.control_kd;
 }
 
 /* ---- judgement ---- */
@@ -343,7 +343,7 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     const char *missed = NULL;
     enum vc_status status = VC_OK;
 
-    VC_TRY(vc_masks_gate(t, arena, &r->missed));
+    VC_TRY(vc_masks_gate(&t->student, arena, &r->missed));
     if (!r->evaluated || r->missed != NULL) {
         return VC_OK;
     }
@@ -353,7 +353,7 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     } else if (t->options.max_drop < 1 && drop > t->options.max_drop) {
         missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
                                  r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
-    } else if (t->gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
+    } else if (t->student.gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
         missed = vc_is_measured(&r->after)
                      ? vc_arena_printf(t->ctx, arena,
                                        "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
@@ -378,8 +378,8 @@ static enum vc_status check_changed(struct vc_trainer *t)
     bool changed = false;
     enum vc_status status = VC_OK;
 
-    for (size_t k = 0; k < t->student.weights->n && !changed; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; k < t->student.net.weights->n && !changed; k++) {
+        const struct vc_weight *item = &t->student.net.weights->items[k];
         size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision);
         void *before;
 
@@ -388,7 +388,7 @@ static enum vc_status check_changed(struct vc_trainer *t)
         }
         before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);
         VC_TRY_ALLOC(before);
-        status = vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->f64, before);
+        status = vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->student.f64, before);
         changed = status == VC_OK && memcmp(before, item->data, n_bytes) != 0;
         vc_free(t->ctx, before);
         VC_TRY(status);
@@ -405,7 +405,7 @@ static enum vc_status check_changed(struct vc_trainer *t)
         status = vc_fail(t->ctx, VC_E_ARGUMENT,
                          "the student did not change in %llu steps: every step was smaller than the last digit of its "
                          "weights; %s %g is too small",
-                         (unsigned long long)t->n_steps, vc_option(t->ctx, "lr"), t->options.lr);
+                         (unsigned long long)t->steps.n, vc_option(t->ctx, "lr"), t->options.lr);
     }
 out:
     return status;
@@ -464,18 +464,19 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(vc_trainer_open(t));
     if (t->options.dry_run) {
         VC_TRY(vc_checkpoint_try(t));
-        return vc_masks_report(t);
+        return vc_masks_report(&t->student);
     }
     VC_TRY(vc_trainer_prepare(t));
     VC_TRY(identify(t, digests));
     VC_TRY(vc_trainer_ranks_check(t));
-    VC_TRY(t->device != NULL ? vc_device_ranks_begin(t) : VC_OK);
+    VC_TRY(t->student.device != NULL ? vc_device_ranks_begin(&t->student) : VC_OK);
     t->report->evaluated = t->eval.open;
     if (t->eval.open) {
-        with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);
+        with.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.net.positions);
         VC_TRY_ALLOC(with.right);
-        t->control_answers.right = vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.positions);
-        VC_TRY_ALLOC(t->control_answers.right);
+        t->progress.control_answers.right =
+            vc_alloc(t->ctx, VC_TAG_MISC, (size_t)t->eval.rows.n * t->student.net.positions);
+        VC_TRY_ALLOC(t->progress.control_answers.right);
     }
     VC_TRY(vc_checkpoint_open(t));
     VC_TRY(t->options.gradients != NULL ? vc_trainer_dump(t, true) : VC_OK);
@@ -490,14 +491,14 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
         VC_TRY(vc_trainer_judge(t, false, &t->report->after, &with));
         if (t->report->has_control) {
             take_control(t);
-            compare_answers(t, &with, &t->control_answers, &t->report->gain, &t->report->gain_error);
+            compare_answers(t, &with, &t->progress.control_answers, &t->report->gain, &t->report->gain_error);
         }
     }
     vc_trainer_release(t); /* what reads and writes tensors has its place */
     VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? VC_OK : check_changed(t));
-    VC_TRY(vc_masks_report(t));
+    VC_TRY(vc_masks_report(&t->student));
     VC_TRY(check_gates(t, arena));
-    vc_grid_finish(t);
+    vc_grid_finish(&t->student);
 out:
     status = status == VC_E_GATE ? vc_divergence_tell(t, arena) : status;
     vc_free(t->ctx, with.right);

@@ -6,8 +6,9 @@
 
 #include "core/chain/pass.h"
 #include "core/job/job_passes.h"
+#include "distill/clock.h"
 #include "distill/derive.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/student.h"
 #include "distill/trained.h"
 
@@ -49,7 +50,7 @@ static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, con
         ctx, &d->arena,
         "{\"teacher\":%s%s%s,\"data\":\"%s\",\"temperature\":%.17g,\"alpha\":%.17g,\"steps\":%llu,\"seed\":%llu}",
         t->runs_teacher ? "\"" : "", t->runs_teacher ? teacher : "null", t->runs_teacher ? "\"" : "", data,
-        o->temperature, o->alpha, (unsigned long long)t->n_steps, (unsigned long long)o->seed);
+        o->temperature, o->alpha, (unsigned long long)t->steps.n, (unsigned long long)o->seed);
     d->pass.lineage = &d->lineage;
     return d->lineage.value != NULL ? VC_OK : VC_E_NOMEM;
 }
@@ -71,17 +72,17 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     d->taken.student = d->student.network;
     d->taken.dry_run = plan->rehearsal;
     t.options = d->taken;
-    t.began = vc_seconds();
+    t.progress.began = vc_seconds();
     VC_TRY(vc_trainer_work(&t, &d->arena));
     d->report.options = &d->taken;
-    d->report.seconds = vc_seconds() - t.began;
+    d->report.seconds = vc_seconds() - t.progress.began;
     VC_TRY(tell_lineage(ctx, d, &t));
     pass->gate_missed = d->report.missed;
-    if (t.student.weights != NULL) {
-        vc_weights_leave(t.student.weights);
+    if (t.student.net.weights != NULL) {
+        vc_weights_leave(t.student.net.weights);
     }
-    d->weights = t.student.weights;
-    t.student.weights = NULL;
+    d->weights = t.student.net.weights;
+    t.student.net.weights = NULL;
 out:
     vc_trainer_close(&t);
     return status;

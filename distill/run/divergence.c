@@ -10,14 +10,14 @@
 #include <math.h>
 
 #include "core/base/checked.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 
 #define MANY_STEPS (4 * VC_LATE_LOSSES)
 
 void vc_divergence_note(struct vc_trainer *t, double loss)
 {
-    struct vc_trainer_figures *f = &t->figures;
-    uint64_t step = t->counts.step; /* that is done */
+    struct vc_run_figures *f = &t->progress.figures;
+    uint64_t step = t->progress.counts.step; /* that is done */
 
     f->first = step == 1 ? loss : f->first;
     if (step <= VC_LATE_LOSSES) {
@@ -29,7 +29,7 @@ void vc_divergence_note(struct vc_trainer *t, double loss)
 
 static double factor_of(const struct vc_trainer *t)
 {
-    double rows = (double)vc_min_u64(t->per_step, t->data.rows.n) * (double)t->student.positions;
+    double rows = (double)vc_min_u64(t->steps.rows, t->data.rows.n) * (double)t->student.net.positions;
 
     return rows >= 32 ? 4 : rows >= 8 ? 10 : 100;
 }
@@ -41,10 +41,10 @@ static double late_mean(const struct vc_trainer *t, unsigned n, double *squares)
 
     *squares = 0;
     for (unsigned k = 0; k < n; k++) {
-        sum += t->figures.late[(t->counts.step - k) % VC_LATE_LOSSES];
+        sum += t->progress.figures.late[(t->progress.counts.step - k) % VC_LATE_LOSSES];
     }
     for (unsigned k = 0; k < n; k++) {
-        double d = t->figures.late[(t->counts.step - k) % VC_LATE_LOSSES] - sum / n;
+        double d = t->progress.figures.late[(t->progress.counts.step - k) % VC_LATE_LOSSES] - sum / n;
 
         *squares += d * d;
     }
@@ -53,21 +53,21 @@ static double late_mean(const struct vc_trainer *t, unsigned n, double *squares)
 
 enum vc_status vc_divergence_judge(struct vc_trainer *t)
 {
-    const struct vc_trainer_figures *f = &t->figures;
+    const struct vc_run_figures *f = &t->progress.figures;
     const double n = VC_LATE_LOSSES;
-    unsigned n_late = (unsigned)vc_min_u64(VC_LATE_LOSSES, t->counts.step - (t->counts.step != 0));
+    unsigned n_late = (unsigned)vc_min_u64(VC_LATE_LOSSES, t->progress.counts.step - (t->progress.counts.step != 0));
     double squares, noise;
     double late, early;
     bool grown;
 
-    if (t->eval.open || t->gradual != NULL || n_late == 0) {
+    if (t->eval.open || t->student.gradual != NULL || n_late == 0) {
         return VC_OK;
     }
     late = late_mean(t, n_late, &squares);
     early = f->early / n;
     noise = sqrt((squares + fmax(0, f->early_squares - n * early * early)) / (n - 1) / n);
     grown = late > factor_of(t) * f->first;
-    if (!grown && (t->counts.step < MANY_STEPS || late <= 1.5 * early || late - early <= 4 * noise)) {
+    if (!grown && (t->progress.counts.step < MANY_STEPS || late <= 1.5 * early || late - early <= 4 * noise)) {
         return VC_OK;
     }
     return vc_fail(
@@ -83,10 +83,10 @@ enum vc_status vc_divergence_tell(struct vc_trainer *t, struct vc_arena *arena)
     enum vc_status status = VC_OK;
 
     t->report->missed =
-        vc_arena_printf(t->ctx, arena, "%s%s", t->control ? "the control run: " : "", vc_ctx_message(t->ctx));
+        vc_arena_printf(t->ctx, arena, "%s%s", t->progress.control ? "the control run: " : "", vc_ctx_message(t->ctx));
     VC_TRY_ALLOC(t->report->missed);
     vc_clear_error(t->ctx);
-    t->control = false;
+    t->progress.control = false;
     t->report->evaluated = false;
     t->report->has_control = false;
     VC_TRY(vc_trainer_reload(t)); /* what a chain goes on with is finite */

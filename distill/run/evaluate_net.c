@@ -1,6 +1,6 @@
 /* evaluate_net.c - vc_evaluate: how well a network answers on the rows of a file. */
 #include "core/base/option_struct.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "kernels/kernels.h"
 
 static const struct vc_evaluate_options evaluate_defaults = {.batch = 64, .temperature = 2};

@@ -1,11 +1,11 @@
-/* judge.c - how well a network answers: rows through student and teacher without gradients. See trainer_run.h. */
+/* judge.c - how well a network answers: rows through student and teacher without gradients. See trainer.h. */
 #include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "distill/loss/match.h"
 #include "distill/math/real.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 
 /* What is counted over all rows. */
 struct tally {
@@ -17,16 +17,16 @@ struct tally {
 static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits)
 {
     size_t size = vc_real_bytes(t->options.precision);
-    size_t ours = t->student.n_classes;
+    size_t ours = t->student.net.n_classes;
     size_t theirs = t->teacher.n_classes;
     size_t both = ours < theirs ? ours : theirs;
 
     for (size_t r = 0; r < n_rows; r++) {
-        char *to = (char *)t->teacher_logits + r * ours * size;
+        char *to = (char *)t->batch.teacher_logits + r * ours * size;
 
         memcpy(to, (const char *)logits + r * theirs * size, both * size);
         for (size_t c = both; c < ours; c++) {
-            if (t->f64) {
+            if (t->student.f64) {
                 ((double *)(void *)to)[c] = VC_NEVER_LOGIT;
             } else {
                 ((float *)(void *)to)[c] = (float)VC_NEVER_LOGIT;
@@ -35,7 +35,7 @@ static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits
     }
 }
 
-enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows, bool of_logits,
+enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows, bool of_logits,
                               const uint64_t *numbers, size_t n, struct vc_teacher_rows *out)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
@@ -44,14 +44,14 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows
     enum vc_status status;
 
     if (rows->files.n != 0) {
-        return vc_teacher_files_read(&rows->files, t->f64, t->options.temperature, of_logits, numbers, n, out);
+        return vc_teacher_files_read(&rows->files, t->student.f64, t->options.temperature, of_logits, numbers, n, out);
     }
     VC_TRY(vc_net_engine(&t->teacher, n, false, &engine));
     VC_TRY(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
-    take_classes(t, n * t->student.positions, logits->data);
-    *out = (struct vc_teacher_rows){.logits = t->teacher_logits};
+    take_classes(t, n * t->student.net.positions, logits->data);
+    *out = (struct vc_teacher_rows){.logits = t->batch.teacher_logits};
     if (t->match != NULL && rows == &t->data) {
-        vc_match_take(t, engine, n);
+        vc_match_take(t->match, engine, n);
     }
 out:
     return status;
@@ -63,24 +63,24 @@ static size_t teacher_answer(const struct vc_trainer *t, const struct vc_teacher
     size_t best;
 
     if (teacher->classes == NULL) {
-        return vc_answer(t->f64, teacher->logits, row, t->student.n_classes);
+        return vc_answer(t->student.f64, teacher->logits, row, t->student.net.n_classes);
     }
-    best = vc_answer(t->f64, teacher->logits, row, teacher->k);
-    return best < teacher->k ? (size_t)teacher->classes[row * teacher->k + best] : t->student.n_classes;
+    best = vc_answer(t->student.f64, teacher->logits, row, teacher->k);
+    return best < teacher->k ? (size_t)teacher->classes[row * teacher->k + best] : t->student.net.n_classes;
 }
 
 static void count_row(struct vc_trainer *t, size_t row, const void *logits, const struct vc_teacher_rows *teacher,
                       struct tally *tally, uint8_t *right)
 {
-    size_t classes = t->student.n_classes;
+    size_t classes = t->student.net.n_classes;
     size_t wanted = teacher->logits != NULL ? teacher_answer(t, teacher, row) : classes;
-    size_t answer = logits != NULL ? vc_answer(t->f64, logits, row, classes) : wanted;
-    bool has_label = t->labels[row] != VC_NO_LABEL;
-    bool is_right = has_label && answer == (size_t)t->labels[row];
+    size_t answer = logits != NULL ? vc_answer(t->student.f64, logits, row, classes) : wanted;
+    bool has_label = t->batch.labels[row] != VC_NO_LABEL;
+    bool is_right = has_label && answer == (size_t)t->batch.labels[row];
     bool agrees = teacher->logits != NULL && answer == wanted && answer != classes;
 
     *right = t->eval.rows.labels != NULL ? is_right : agrees;
-    if (t->mask[row] == 0) {
+    if (t->batch.mask[row] == 0) {
         return;
     }
     tally->n++;
@@ -93,7 +93,7 @@ static void count_row(struct vc_trainer *t, size_t row, const void *logits, cons
 static enum vc_status answer(struct vc_trainer *t, bool the_teacher, const struct vc_teacher_rows *teacher,
                              const uint64_t *numbers, size_t n, const void **out)
 {
-    struct vc_net *net = the_teacher ? &t->teacher : &t->student;
+    struct vc_net *net = the_teacher ? &t->teacher : &t->student.net;
     const struct vc_engine_pass pass = {.norm_share = -1};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
@@ -114,12 +114,12 @@ out:
  * and may be meant so. */
 static size_t find_nan(const struct vc_trainer *t, const void *logits, size_t n)
 {
-    size_t classes = t->student.n_classes;
+    size_t classes = t->student.net.n_classes;
 
     for (size_t i = 0; logits != NULL && i < n * classes; i++) {
-        double x = t->f64 ? ((const double *)logits)[i] : (double)((const float *)logits)[i];
+        double x = t->student.f64 ? ((const double *)logits)[i] : (double)((const float *)logits)[i];
 
-        if (isnan(x) && t->mask[i / classes] != 0) {
+        if (isnan(x) && t->batch.mask[i / classes] != 0) {
             return i / classes;
         }
     }
@@ -130,7 +130,7 @@ static size_t find_nan(const struct vc_trainer *t, const void *logits, size_t n)
 static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network *network, const uint64_t *numbers,
                                    size_t n, const void *logits)
 {
-    size_t positions = t->student.positions;
+    size_t positions = t->student.net.positions;
     size_t bad = find_nan(t, logits, n * positions);
     const char *data = t->eval.rows.model->path;
     const char *array = NULL;
@@ -139,12 +139,12 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
     if (bad == n * positions) {
         return VC_OK;
     }
-    row = vc_trainer_bad_row(t, &t->eval.student, numbers, n, &array);
-    if (row == n && network == &t->options.student && !t->judge_only && t->counts.step != 0) {
+    row = vc_batch_bad_row(t->ctx, &t->eval.student, numbers, n, &array);
+    if (row == n && network == &t->options.student && !t->judge_only && t->progress.counts.step != 0) {
         return vc_fail(t->ctx, VC_E_GATE,
                        "behind step %llu the student's logits for row %llu of %s are no numbers: a smaller %s than %g "
                        "keeps it from diverging",
-                       (unsigned long long)t->counts.step, (unsigned long long)numbers[bad / positions], data,
+                       (unsigned long long)t->progress.counts.step, (unsigned long long)numbers[bad / positions], data,
                        vc_option(t->ctx, "lr"), t->options.lr);
     }
     return row != n ? vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value", data,
@@ -166,17 +166,17 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
     struct vc_teacher_rows teacher = {.logits = NULL};
     struct vc_loss_sums sums = {.kd = 0, .ce = (double)NAN};
     const void *logits;
-    size_t positions = t->student.positions;
+    size_t positions = t->student.net.positions;
     enum vc_status status = VC_OK;
 
-    vc_trainer_gather(t, &t->eval.rows, numbers, n);
+    vc_batch_gather(&t->batch, &t->eval.rows, numbers, n);
     if (t->eval.taught) {
         VC_TRY(vc_trainer_ask(t, &t->eval, spec.mse || spec.cosine, numbers, n, &teacher));
     }
     VC_TRY(answer(t, the_teacher, &teacher, numbers, n, &logits));
     if (logits != NULL) {
-        sums = t->step->loss(&spec, n * positions, t->student.n_classes, logits, &teacher, t->labels, t->mask, t->row,
-                             NULL);
+        sums = t->student.math->loss(&spec, n * positions, t->student.net.n_classes, logits, &teacher, t->batch.labels,
+                                     t->batch.mask, t->batch.row, NULL);
     }
     if (logits != NULL && !(isfinite(sums.kd) && isfinite(sums.ce))) {
         VC_TRY(check_logits(t, &t->options.teacher, numbers, n, teacher.classes == NULL ? teacher.logits : NULL));
@@ -208,8 +208,8 @@ static enum vc_status share_answers(struct vc_trainer *t, uint64_t first, uint8_
         uint64_t begin = vc_min_u64(first + k * t->options.batch, n_rows);
         uint64_t end = vc_min_u64(begin + t->options.batch, n_rows);
 
-        pieces[n_ranks + k] =
-            (struct vc_piece){right + begin * t->student.positions, (size_t)(end - begin) * t->student.positions};
+        pieces[n_ranks + k] = (struct vc_piece){right + begin * t->student.net.positions,
+                                                (size_t)(end - begin) * t->student.net.positions};
     }
     for (unsigned k = 0; k < n_ranks; k++) {
         pieces[k] = pieces[n_ranks + vc_ranks_rank(ranks)];

@@ -7,7 +7,7 @@
 #include "core/model/memory_model.h"
 #include "distill/data/identity.h"
 #include "distill/math/real.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "kernels/functions.h"
 #include "kernels/kernels.h"
 
@@ -71,7 +71,7 @@ static double stored(const struct answers *a, uint64_t row, size_t i)
 
 static double logit_of(const struct answers *a, const void *logits, size_t i)
 {
-    return a->t.f64 ? ((const double *)logits)[i] : (double)((const float *)logits)[i];
+    return a->t.student.f64 ? ((const double *)logits)[i] : (double)((const float *)logits)[i];
 }
 
 /* The k largest logits of a row, the largest first, of equal ones the first class first. */
@@ -79,7 +79,7 @@ static void find_largest(struct answers *a, const void *logits)
 {
     size_t n = 0;
 
-    for (size_t c = 0; c < a->t.student.n_classes; c++) {
+    for (size_t c = 0; c < a->t.student.net.n_classes; c++) {
         double x = logit_of(a, logits, c);
         size_t at = n;
 
@@ -103,7 +103,7 @@ static double sum_all(const struct answers *a, const void *logits, uint64_t row)
     double max = a->largest[0] / t;
     double sum = 0;
 
-    for (size_t c = 0; c < a->t.student.n_classes; c++) {
+    for (size_t c = 0; c < a->t.student.net.n_classes; c++) {
         sum += vc_exp_f64(logit_of(a, logits, c) / t - max);
     }
     for (size_t i = 0; i < a->width; i++) {
@@ -142,13 +142,17 @@ static void count_rows(struct answers *a, size_t n, const void *logits)
     const struct vc_teacher_rows none = {.logits = NULL};
     struct vc_trainer *t = &a->t;
 
-    a->ce += t->step->loss(&spec, n, t->student.n_classes, logits, &none, t->labels, t->mask, t->row, NULL).ce;
+    a->ce += t->student.math
+                 ->loss(&spec, n, t->student.net.n_classes, logits, &none, t->batch.labels, t->batch.mask, t->batch.row,
+                        NULL)
+                 .ce;
     for (size_t i = 0; i < n; i++) {
-        bool has_label = t->mask[i] != 0 && t->labels[i] != VC_NO_LABEL;
+        bool has_label = t->batch.mask[i] != 0 && t->batch.labels[i] != VC_NO_LABEL;
 
-        a->n += t->mask[i] != 0;
+        a->n += t->batch.mask[i] != 0;
         a->n_labels += has_label;
-        a->right += has_label && vc_answer(t->f64, logits, i, t->student.n_classes) == (size_t)t->labels[i];
+        a->right +=
+            has_label && vc_answer(t->student.f64, logits, i, t->student.net.n_classes) == (size_t)t->batch.labels[i];
     }
 }
 
@@ -158,18 +162,18 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
     struct vc_trainer *t = &a->t;
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
-    size_t classes = t->student.n_classes;
+    size_t classes = t->student.net.n_classes;
     enum vc_status status;
 
     for (size_t i = 0; i < n; i++) {
         numbers[i] = first + i;
     }
-    vc_trainer_gather(t, &t->eval.rows, numbers, n);
-    VC_TRY(vc_net_engine(&t->student, n, false, &engine));
-    VC_TRY(vc_net_forward(&t->student, engine, &t->eval.student, numbers, n, &pass, &logits));
+    vc_batch_gather(&t->batch, &t->eval.rows, numbers, n);
+    VC_TRY(vc_net_engine(&t->student.net, n, false, &engine));
+    VC_TRY(vc_net_forward(&t->student.net, engine, &t->eval.student, numbers, n, &pass, &logits));
     for (size_t i = 0; i < n * a->positions; i++) {
         const char *row = (const char *)logits->data + i * classes * vc_real_bytes(t->options.precision);
-        size_t bad = vc_first_nonfinite(t->f64, row, classes);
+        size_t bad = vc_first_nonfinite(t->student.f64, row, classes);
 
         if (bad != classes) {
             return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu: the network's logit of class %zu is NaN or infinite",
@@ -266,7 +270,7 @@ static enum vc_status lay_out(struct answers *a)
     a->shape[n_dims] = a->width;
     a->one = 1;
     a->digits = VC_SHA256_HEX_BYTES - 1;
-    a->n_classes = (int64_t)a->t.student.n_classes;
+    a->n_classes = (int64_t)a->t.student.net.n_classes;
     a->temperature = a->options.temperature;
     add_array(a, "logits", a->options.dtype, n_dims + 1, a->shape, a->logits);
     if (a->options.topk != 0) {
@@ -296,11 +300,11 @@ static enum vc_status prepare(struct answers *a)
     VC_TRY(vc_identity_check(t->ctx));
     VC_TRY(vc_trainer_open(t));
     a->rows = t->eval.rows.n;
-    a->positions = t->student.positions;
-    a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.n_classes;
-    if (a->options.topk >= t->student.n_classes) {
+    a->positions = t->student.net.positions;
+    a->width = a->options.topk != 0 ? (size_t)a->options.topk : t->student.net.n_classes;
+    if (a->options.topk >= t->student.net.n_classes) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %llu: there are %zu classes; without it all are written",
-                       vc_option(t->ctx, "topk"), (unsigned long long)a->options.topk, t->student.n_classes);
+                       vc_option(t->ctx, "topk"), (unsigned long long)a->options.topk, t->student.net.n_classes);
     }
     VC_TRY(take_memory(a));
     VC_TRY(lay_out(a));
@@ -320,7 +324,7 @@ static enum vc_status work(struct answers *a)
     VC_TRY(vc_job_create(ctx, model, &job));
     VC_TRY(vc_job_plan(ctx, job, a->options.write)); /* what can be refused about the output */
     VC_TRY(vc_trainer_prepare(&a->t));
-    VC_TRY(vc_identity_net(&a->t.student, a->teacher));
+    VC_TRY(vc_identity_net(&a->t.student.net, a->teacher));
     for (size_t k = 0; k < a->t.eval.student.n; k++) {
         VC_TRY(vc_identity_input(&a->t.eval.student, k, a->inputs[k]));
     }

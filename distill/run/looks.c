@@ -2,7 +2,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "distill/run/trainer_run.h"
+#include "distill/clock.h"
+#include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_step.h"
 #include "distill/update/gradual.h"
@@ -16,15 +17,15 @@ static double loss_of(const struct vc_quality *q)
 
 static bool is_over(const struct vc_trainer *t)
 {
-    return t->options.early_stop != 0 && t->counts.waited >= t->options.early_stop;
+    return t->options.early_stop != 0 && t->progress.counts.waited >= t->options.early_stop;
 }
 
 static bool is_due(const struct vc_trainer *t)
 {
     uint64_t every = t->options.eval_every;
-    uint64_t step = t->counts.step;
+    uint64_t step = t->progress.counts.step;
 
-    return every != 0 && step != 0 && step != t->counts.looked && (step % every == 0 || step == t->n_steps);
+    return every != 0 && step != 0 && step != t->progress.counts.looked && (step % every == 0 || step == t->steps.n);
 }
 
 enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n)
@@ -32,18 +33,18 @@ enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n)
     struct vc_distillation *r = t->report;
     struct vc_distill_eval *more;
 
-    if (n <= t->evals_room) {
+    if (n <= t->evals.room) {
         return VC_OK;
     }
-    t->evals_room = 2 * n + 64;
-    more = vc_arena_alloc(t->ctx, t->texts, (size_t)t->evals_room * sizeof *more);
+    t->evals.room = 2 * n + 64;
+    more = vc_arena_alloc(t->ctx, t->texts, (size_t)t->evals.room * sizeof *more);
     if (more == NULL) {
         return VC_E_NOMEM;
     }
     if (r->n_evals != 0) {
         memcpy(more, r->evals, (size_t)r->n_evals * sizeof *more);
     }
-    t->evals = more;
+    t->evals.items = more;
     r->evals = more;
     return VC_OK;
 }
@@ -51,44 +52,45 @@ enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n)
 /* The student as it would be written, rounded to the file's types; its weights are the same afterwards. */
 static enum vc_status judge(struct vc_trainer *t, struct vc_quality *quality)
 {
-    struct vc_weights *w = t->student.weights;
+    struct vc_weights *w = t->student.net.weights;
     enum vc_status status;
 
-    status = t->grids != NULL ? vc_device_to_host(t) : vc_weights_to_host(w); /* masters, too */
+    status = t->student.grids != NULL ? vc_device_to_host(&t->student) : vc_weights_to_host(w); /* masters, too */
     if (status != VC_OK) {
         return status;
     }
-    memcpy(t->spare, w->data_block, (size_t)w->data_bytes);
+    memcpy(t->evals.spare, w->data_block, (size_t)w->data_bytes);
     VC_TRY(vc_weights_round(t->ctx, w, t->options.student.weights, !t->options.frozen_norm));
     VC_TRY(vc_trainer_judge(t, false, quality, NULL));
 out:
-    memcpy(w->data_block, t->spare, (size_t)w->data_bytes);
+    memcpy(w->data_block, t->evals.spare, (size_t)w->data_bytes);
     vc_weights_changed(w);
     return status;
 }
 
 static enum vc_status note(struct vc_trainer *t, const struct vc_quality *quality)
 {
-    const struct vc_distill_step told = {.step = t->counts.step,
-                                         .n_steps = t->n_steps,
-                                         .control = t->control,
+    const struct vc_distill_step told = {.step = t->progress.counts.step,
+                                         .n_steps = t->steps.n,
+                                         .control = t->progress.control,
                                          .loss = (double)NAN,
                                          .kd = (double)NAN,
                                          .ce = (double)NAN,
                                          .grad_norm = (double)NAN,
                                          .lr = (double)NAN,
                                          .scale = (double)NAN,
-                                         .sparsity = vc_gradual_sparsity(t),
+                                         .sparsity = vc_gradual_sparsity(&t->student),
                                          .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
-                                         .device_bytes = t->device != NULL ? t->device->bytes : 0,
-                                         .seconds = vc_seconds() - t->began,
+                                         .device_bytes = t->student.device != NULL ? t->student.device->bytes : 0,
+                                         .seconds = vc_seconds() - t->progress.began,
                                          .eval = quality};
     enum vc_status status = VC_OK;
 
-    if (!t->control) {
+    if (!t->progress.control) {
         VC_TRY(vc_trainer_room_for_looks(t, t->report->n_evals + 1));
-        t->evals[t->report->n_evals] = (struct vc_distill_eval){.step = t->counts.step, .quality = *quality};
-        t->counts.n_evals = ++t->report->n_evals;
+        t->evals.items[t->report->n_evals] =
+            (struct vc_distill_eval){.step = t->progress.counts.step, .quality = *quality};
+        t->progress.counts.n_evals = ++t->report->n_evals;
     }
     if (t->options.tell != NULL) {
         t->options.tell(t->options.user, &told);
@@ -110,19 +112,20 @@ enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop)
     VC_TRY(judge(t, &quality));
     figure = vc_figure_of(&quality);
     loss = loss_of(&quality);
-    t->counts.looked = t->counts.step;
-    t->counts.waited += vc_gradual_done(t); /* weights of a lower sparsity than asked for are not written */
-    if (!vc_gradual_done(t)) {
+    t->progress.counts.looked = t->progress.counts.step;
+    t->progress.counts.waited += vc_gradual_done(
+        &t->student, t->progress.counts.step); /* weights of a lower sparsity than asked for are not written */
+    if (!vc_gradual_done(&t->student, t->progress.counts.step)) {
         return note(t, &quality);
     }
-    if (t->counts.best_step == 0 || figure > t->figures.best_figure ||
-        (figure == t->figures.best_figure && loss < t->figures.best_loss)) {
-        t->counts.best_step = t->counts.step;
-        t->counts.waited = 0;
-        t->figures.best_figure = figure;
-        t->figures.best_loss = loss;
-        memcpy(t->best, t->spare, (size_t)t->student.weights->data_bytes);
-        vc_grid_copy_masters(t, t->best);
+    if (t->progress.counts.best_step == 0 || figure > t->progress.figures.best_figure ||
+        (figure == t->progress.figures.best_figure && loss < t->progress.figures.best_loss)) {
+        t->progress.counts.best_step = t->progress.counts.step;
+        t->progress.counts.waited = 0;
+        t->progress.figures.best_figure = figure;
+        t->progress.figures.best_loss = loss;
+        memcpy(t->evals.best, t->evals.spare, (size_t)t->student.net.weights->data_bytes);
+        vc_grid_copy_masters(&t->student, t->evals.best);
     }
     VC_TRY(note(t, &quality));
     *stop = is_over(t);
@@ -132,18 +135,19 @@ out:
 
 enum vc_status vc_trainer_choose(struct vc_trainer *t)
 {
-    enum vc_status status = vc_device_to_host(t);
+    enum vc_status status = vc_device_to_host(&t->student);
 
-    if (status == VC_OK && t->options.eval_every != 0 && t->options.keep == VC_KEEP_BEST && t->counts.best_step != 0) {
-        memcpy(t->student.weights->data_block, t->best, (size_t)t->student.weights->data_bytes);
-        vc_grid_take_masters(t);
-        status = vc_grid_apply(t);
-        vc_weights_changed(t->student.weights);
-        vc_device_changed(t);
+    if (status == VC_OK && t->options.eval_every != 0 && t->options.keep == VC_KEEP_BEST &&
+        t->progress.counts.best_step != 0) {
+        memcpy(t->student.net.weights->data_block, t->evals.best, (size_t)t->student.net.weights->data_bytes);
+        vc_grid_take_masters(&t->student);
+        status = vc_grid_apply(&t->student);
+        vc_weights_changed(t->student.net.weights);
+        vc_device_changed(&t->student);
     }
-    if (!t->control) {
-        t->report->best_step = t->counts.best_step;
-        t->report->stopped = t->counts.step < t->n_steps;
+    if (!t->progress.control) {
+        t->report->best_step = t->progress.counts.best_step;
+        t->report->stopped = t->progress.counts.step < t->steps.n;
     }
     return status;
 }

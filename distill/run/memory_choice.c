@@ -13,7 +13,7 @@
 #include "core/base/checked.h"
 #include "distill/loss/match.h"
 #include "distill/loss/step_loss.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
 #include "distill/update/gradual.h"
 #include "distill/update/grid.h"
@@ -40,11 +40,11 @@ static enum vc_status make_programs(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     if (t->data.open) {
-        VC_TRY(make_engines(t, &t->student, t->data.rows.n, t->options.task == VC_TASK_TRAIN));
+        VC_TRY(make_engines(t, &t->student.net, t->data.rows.n, t->options.task == VC_TASK_TRAIN));
         VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->data.rows.n, false) : VC_OK);
     }
     if (t->eval.open) {
-        VC_TRY(make_engines(t, &t->student, t->eval.rows.n, false));
+        VC_TRY(make_engines(t, &t->student.net, t->eval.rows.n, false));
         VC_TRY(t->runs_teacher ? make_engines(t, &t->teacher, t->eval.rows.n, false) : VC_OK);
     }
 out:
@@ -65,8 +65,8 @@ struct block {
 /* Of the host: all programs, or what it reads and writes of those on a device. */
 static uint64_t arena_bytes(const struct vc_trainer *t)
 {
-    return t->device == NULL ? t->report->arena_bytes
-                             : vc_max_u64(vc_net_host_bytes(&t->student), vc_net_host_bytes(&t->teacher));
+    return t->student.device == NULL ? t->report->arena_bytes
+                                     : vc_max_u64(vc_net_host_bytes(&t->student.net), vc_net_host_bytes(&t->teacher));
 }
 
 /* Beside the weights of both networks. UINT64_MAX: the size overflows. */
@@ -74,53 +74,59 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
 {
     uint64_t batch;
     uint64_t n_logits;
+    uint64_t row_bytes;
     size_t n = 0;
 
-    if (!vc_mul_u64(t->options.batch, t->student.positions, &batch)) {
-        batch = UINT64_MAX / sizeof *t->labels;
+    if (!vc_mul_u64(t->options.batch, t->student.net.positions, &batch)) {
+        batch = UINT64_MAX / sizeof *t->batch.labels;
     }
-    if (!vc_mul_u64(batch, (uint64_t)t->student.n_classes * sizeof(double), &n_logits)) {
+    if (!vc_mul_u64(batch, (uint64_t)t->student.net.n_classes * sizeof(double), &n_logits)) {
         n_logits = UINT64_MAX;
     }
+    row_bytes =
+        t->judge_only ? t->student.net.n_classes * sizeof *t->batch.row : vc_step_loss_bytes(&t->student.net, batch);
     blocks[n++] = (struct block){&t->arena, VC_TAG_TILES, arena_bytes(t)};
-    blocks[n++] = (struct block){&t->state_block, VC_TAG_TILES, t->report->state_bytes};
-    blocks[n++] = (struct block){(void **)&t->order, VC_TAG_MISC, (t->data.rows.n + 1) * sizeof *t->order};
-    blocks[n++] = (struct block){(void **)&t->row, VC_TAG_SCRATCH, vc_trainer_row_bytes(t, batch)};
-    blocks[n++] = (struct block){(void **)&t->labels, VC_TAG_SCRATCH, batch * sizeof *t->labels};
-    blocks[n++] = (struct block){(void **)&t->mask, VC_TAG_SCRATCH, batch * sizeof *t->mask};
-    blocks[n++] = (struct block){(void **)&t->states, VC_TAG_MISC, (t->student.weights->n + 1) * sizeof *t->states};
-    blocks[n++] = (struct block){(void **)&t->blocks, VC_TAG_MISC, vc_trainer_cut_bytes(t)};
+    blocks[n++] = (struct block){&t->student.optimizer.block, VC_TAG_TILES, t->report->state_bytes};
+    blocks[n++] = (struct block){(void **)&t->steps.order, VC_TAG_MISC, (t->data.rows.n + 1) * sizeof *t->steps.order};
+    blocks[n++] = (struct block){(void **)&t->batch.row, VC_TAG_SCRATCH, row_bytes};
+    blocks[n++] = (struct block){(void **)&t->batch.labels, VC_TAG_SCRATCH, batch * sizeof *t->batch.labels};
+    blocks[n++] = (struct block){(void **)&t->batch.mask, VC_TAG_SCRATCH, batch * sizeof *t->batch.mask};
+    blocks[n++] = (struct block){(void **)&t->student.optimizer.states, VC_TAG_MISC,
+                                 (t->student.net.weights->n + 1) * sizeof *t->student.optimizer.states};
+    blocks[n++] =
+        (struct block){(void **)&t->student.optimizer.blocks, VC_TAG_MISC, vc_optimizer_cut_bytes(&t->student)};
     if (!t->judge_only && t->options.task == VC_TASK_TRAIN) {
-        const struct block sums[] = {{&t->total, VC_TAG_TILES, vc_trainer_total_bytes(t)},
-                                     {&t->received, VC_TAG_IO, vc_trainer_received_bytes(t)},
-                                     {&t->norms, VC_TAG_SCRATCH, vc_trainer_norm_bytes(t)}};
+        const struct block sums[] = {{&t->sum.total, VC_TAG_TILES, vc_trainer_total_bytes(t)},
+                                     {&t->sum.received, VC_TAG_IO, vc_trainer_received_bytes(t)},
+                                     {&t->sum.norms, VC_TAG_SCRATCH, vc_trainer_norm_bytes(t)}};
 
         for (size_t k = 0; k < sizeof sums / sizeof *sums; k++) {
             blocks[n] = sums[k];
             n += sums[k].bytes != 0;
         }
     }
-    if (vc_device_room_bytes(t) != 0) {
-        blocks[n++] = (struct block){&t->device_room, VC_TAG_SCRATCH, vc_device_room_bytes(t)};
+    if (vc_device_room_bytes(&t->student) != 0) {
+        blocks[n++] = (struct block){&t->student.device_room, VC_TAG_SCRATCH, vc_device_room_bytes(&t->student)};
     }
     if (t->options.optimizer == VC_OPTIMIZER_ADAM8BIT && !t->judge_only) {
-        blocks[n++] = (struct block){(void **)&t->maps, VC_TAG_SCRATCH, sizeof *t->maps};
+        blocks[n++] =
+            (struct block){(void **)&t->student.optimizer.maps, VC_TAG_SCRATCH, sizeof *t->student.optimizer.maps};
     }
     if (t->options.eval_every != 0) {
-        blocks[n++] = (struct block){&t->spare, VC_TAG_TILES, t->report->weight_bytes};
-        blocks[n++] = (struct block){&t->best, VC_TAG_TILES, t->report->weight_bytes};
+        blocks[n++] = (struct block){&t->evals.spare, VC_TAG_TILES, t->report->weight_bytes};
+        blocks[n++] = (struct block){&t->evals.best, VC_TAG_TILES, t->report->weight_bytes};
     }
-    if (t->grids != NULL) {
-        blocks[n++] = (struct block){vc_grid_room(t), VC_TAG_TILES, vc_grid_bytes(t)};
+    if (t->student.grids != NULL) {
+        blocks[n++] = (struct block){vc_grid_room(&t->student), VC_TAG_TILES, vc_grid_bytes(&t->student)};
     }
-    if (t->gradual != NULL) {
-        blocks[n++] = (struct block){vc_gradual_room(t), VC_TAG_SCRATCH, vc_gradual_bytes(t)};
+    if (t->student.gradual != NULL) {
+        blocks[n++] = (struct block){vc_gradual_room(&t->student), VC_TAG_SCRATCH, vc_gradual_bytes(&t->student)};
     }
     if (t->match != NULL) {
-        blocks[n++] = (struct block){vc_match_room(t), VC_TAG_TILES, vc_match_bytes(t)};
+        blocks[n++] = (struct block){vc_match_room(t->match), VC_TAG_TILES, vc_match_bytes(t->match)};
     }
     if (t->runs_teacher) {
-        blocks[n++] = (struct block){&t->teacher_logits, VC_TAG_TILES, n_logits};
+        blocks[n++] = (struct block){&t->batch.teacher_logits, VC_TAG_TILES, n_logits};
     }
     return n;
 }
@@ -132,7 +138,7 @@ static uint64_t block_bytes(uint64_t bytes)
 
 static uint64_t planned(struct vc_trainer *t)
 {
-    const struct vc_net *nets[2] = {&t->student, &t->teacher};
+    const struct vc_net *nets[2] = {&t->student.net, &t->teacher};
     struct block blocks[MAX_BLOCKS];
     size_t n = list_blocks(t, blocks);
     uint64_t sum = vc_pool_in_use(t->ctx->shared->pool);
@@ -145,12 +151,14 @@ static uint64_t planned(struct vc_trainer *t)
             sum += block_bytes(nets[k]->weights->data_bytes) + block_bytes(nets[k]->weights->grad_bytes);
         }
     }
-    for (size_t k = 0; !t->judge_only && k < t->student.weights->n; k++) {
+    for (size_t k = 0; !t->judge_only && k < t->student.net.weights->n; k++) {
         /* a byte for each weight of tensors that have a mask */
-        sum += vc_masks_has(t, k) || vc_gradual_has(t, k) ? block_bytes(t->student.weights->items[k].n) : 0;
+        sum += vc_masks_has(&t->student, k) || vc_gradual_has(&t->student, k)
+                   ? block_bytes(t->student.net.weights->items[k].n)
+                   : 0;
     }
     for (unsigned k = 0; t->eval.open && !t->judge_only && k < 2; k++) {
-        sum += block_bytes(t->eval.rows.n * t->student.positions); /* which answers were right */
+        sum += block_bytes(t->eval.rows.n * t->student.net.positions); /* which answers were right */
     }
     return sum;
 }
@@ -161,31 +169,31 @@ static void count(struct vc_trainer *t)
 
     r->n_tensors = r->n_frozen = r->n_unread = 0;
     r->n_weights = r->arena_bytes = 0;
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        const struct vc_weight *item = &t->student.net.weights->items[k];
 
         r->n_tensors += item->trained && !item->drawn;
         r->n_weights += item->trained && !item->drawn ? item->n : 0;
         r->n_frozen += !item->trained && !item->statistic && !item->unread;
         r->n_unread += item->unread && !item->statistic;
     }
-    vc_net_bytes(&t->student, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
+    vc_net_bytes(&t->student.net, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
     vc_net_bytes(&t->teacher, &r->arena_bytes, &r->least_bytes, &r->naive_bytes);
-    r->eval_bytes = vc_max_u64(vc_net_forward_bytes(&t->student), vc_net_forward_bytes(&t->teacher));
-    vc_net_macs(&t->student, &r->macs_again, &r->macs_forward);
-    r->weight_bytes = t->student.weights->data_bytes;
+    r->eval_bytes = vc_max_u64(vc_net_forward_bytes(&t->student.net), vc_net_forward_bytes(&t->teacher));
+    vc_net_macs(&t->student.net, &r->macs_again, &r->macs_forward);
+    r->weight_bytes = t->student.net.weights->data_bytes;
     r->copy_bytes = t->options.eval_every != 0 ? 2 * r->weight_bytes : 0;
-    r->gradient_bytes = t->student.weights->grad_bytes;
-    r->state_bytes = vc_trainer_state_bytes(t);
+    r->gradient_bytes = t->student.net.weights->grad_bytes;
+    r->state_bytes = vc_optimizer_bytes(&t->student);
     r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
     r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
     r->n_rows = t->data.rows.n;
     r->batch = t->options.batch;
     r->accum = t->options.accum;
     r->planned_bytes = planned(t);
-    r->device_planned_bytes = vc_device_bytes(t);
-    r->n_planned = t->judge_only ? 0 : t->n_steps;
-    r->epochs = t->judge_only ? 0 : (double)t->n_steps / (double)t->steps_per_epoch;
+    r->device_planned_bytes = vc_device_bytes(&t->student, &t->teacher);
+    r->n_planned = t->judge_only ? 0 : t->steps.n;
+    r->epochs = t->judge_only ? 0 : (double)t->steps.n / (double)t->steps.per_epoch;
 }
 
 /* ---- the plan that fits ---- */
@@ -195,10 +203,10 @@ static enum vc_status try_batch(struct vc_trainer *t, uint64_t batch)
 {
     enum vc_status status;
 
-    vc_net_drop_engines(&t->student);
+    vc_net_drop_engines(&t->student.net);
     vc_net_drop_engines(&t->teacher);
     t->options.batch = batch;
-    t->options.accum = t->per_step / batch;
+    t->options.accum = t->steps.rows / batch;
     status = make_programs(t);
     if (status == VC_OK) {
         count(t);
@@ -218,7 +226,7 @@ static bool fits(const struct vc_trainer *t)
 static uint64_t smaller(const struct vc_trainer *t, uint64_t batch)
 {
     for (uint64_t b = batch - 1; b > 0; b--) {
-        if (t->per_step % b == 0) {
+        if (t->steps.rows % b == 0) {
             return b;
         }
     }
@@ -228,7 +236,7 @@ static uint64_t smaller(const struct vc_trainer *t, uint64_t batch)
 static enum vc_status refuse(struct vc_trainer *t)
 {
     const char *why = t->options.keep_batch != 0 ? "with batches of that size, and as much as possible computed again"
-                      : vc_net_has_batch_norm(&t->student)
+                      : vc_net_has_batch_norm(&t->student.net)
                           ? "as much as possible computed again; batch normalization keeps batches from being divided"
                           : "with the smallest batches, and as much as possible computed again";
 
@@ -244,7 +252,7 @@ static enum vc_status refuse(struct vc_trainer *t)
 static uint64_t budget(const struct vc_trainer *t)
 {
     const struct vc_distillation *r = t->report;
-    bool there = t->device != NULL;
+    bool there = t->student.device != NULL;
     uint64_t limit = there ? t->options.device_memory : t->options.memory_bytes;
     uint64_t others = there ? r->device_planned_bytes - vc_train_block_bytes(r->arena_bytes)
                             : r->planned_bytes - block_bytes(r->arena_bytes);
@@ -255,11 +263,11 @@ static uint64_t budget(const struct vc_trainer *t)
 enum vc_status vc_trainer_fit(struct vc_trainer *t)
 {
     bool chosen = t->options.recompute == VC_RECOMPUTE_AUTO && t->options.recompute_budget == 0;
-    bool divides = t->options.keep_batch == 0 && t->student.batch != NULL &&
-                   (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student);
+    bool divides = t->options.keep_batch == 0 && t->student.net.batch != NULL &&
+                   (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student.net);
     enum vc_status status = VC_OK;
 
-    if (t->options.device_memory != 0 && t->device == NULL) {
+    if (t->options.device_memory != 0 && t->student.device == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no device computes: the run is on the CPU",
                        vc_option(t->ctx, "device_memory"));
     }
@@ -269,7 +277,7 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
         return VC_OK;
     }
     if (chosen) { /* first without */
-        t->student.options.recompute = VC_RECOMPUTE_NONE;
+        t->student.net.options.recompute = VC_RECOMPUTE_NONE;
     }
     for (uint64_t batch = t->options.batch; batch != 0; batch = divides ? smaller(t, batch) : 0) {
         VC_TRY(try_batch(t, batch));
@@ -278,8 +286,8 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
         }
     }
     if (t->options.recompute == VC_RECOMPUTE_NONE || chosen) {
-        t->student.options.recompute = VC_RECOMPUTE_AUTO;
-        t->student.options.budget_bytes = budget(t);
+        t->student.net.options.recompute = VC_RECOMPUTE_AUTO;
+        t->student.net.options.budget_bytes = budget(t);
         VC_TRY(try_batch(t, t->options.batch));
     }
     return fits(t) ? VC_OK : refuse(t);
@@ -293,9 +301,9 @@ static enum vc_status attach(struct vc_trainer *t)
 {
     enum vc_status status;
 
-    VC_TRY(vc_device_prepare(t));
-    VC_TRY(vc_net_attach(&t->student, t->arena, t->device_arena));
-    VC_TRY(vc_net_attach(&t->teacher, t->arena, t->device_arena));
+    VC_TRY(vc_device_prepare(&t->student));
+    VC_TRY(vc_net_attach(&t->student.net, t->arena, t->student.device_arena));
+    VC_TRY(vc_net_attach(&t->teacher, t->arena, t->student.device_arena));
 out:
     return status;
 }
@@ -307,7 +315,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     vc_pool_trim(t->ctx->shared->pool); /* a block of this run is of its own size, not of one that was there before */
-    VC_TRY(vc_net_load(&t->student));
+    VC_TRY(vc_net_load(&t->student.net));
     vc_pool_trim(t->ctx->shared->pool);
     VC_TRY(t->runs_teacher ? vc_net_load(&t->teacher) : VC_OK);
     vc_pool_trim(t->ctx->shared->pool);
@@ -318,8 +326,8 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
         *blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes);
         VC_TRY_ALLOC(*blocks[k].at);
     }
-    t->n_states = t->student.weights->n;
-    memset(t->states, 0, (t->student.weights->n + 1) * sizeof *t->states);
+    t->student.optimizer.n_states = t->student.net.weights->n;
+    memset(t->student.optimizer.states, 0, (t->student.net.weights->n + 1) * sizeof *t->student.optimizer.states);
     VC_TRY(attach(t)); /* programs find the weights, too, so these come first */
 out:
     return status;
@@ -331,12 +339,12 @@ enum vc_status vc_trainer_reload(struct vc_trainer *t)
 
     vc_trainer_release(t);
     vc_pool_trim(t->ctx->shared->pool);
-    VC_TRY(vc_net_load(&t->student));
+    VC_TRY(vc_net_load(&t->student.net));
     vc_pool_trim(t->ctx->shared->pool);
     t->arena = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)arena_bytes(t));
     VC_TRY_ALLOC(t->arena);
-    t->state_block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
-    VC_TRY_ALLOC(t->state_block);
+    t->student.optimizer.block = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)t->report->state_bytes);
+    VC_TRY_ALLOC(t->student.optimizer.block);
     VC_TRY(attach(t));
 out:
     return status;
@@ -344,9 +352,9 @@ out:
 
 void vc_trainer_release(struct vc_trainer *t)
 {
-    vc_device_release(t);
+    vc_device_release(&t->student);
     vc_free(t->ctx, t->arena);
-    vc_free(t->ctx, t->state_block);
+    vc_free(t->ctx, t->student.optimizer.block);
     t->arena = NULL;
-    t->state_block = NULL;
+    t->student.optimizer.block = NULL;
 }

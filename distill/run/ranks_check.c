@@ -3,7 +3,7 @@
 
 #include "distill/data/identity.h"
 #include "distill/run/run_options.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 
 void vc_trainer_ranks_quiet(struct vc_trainer *t)
 {
@@ -30,8 +30,8 @@ enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t)
                        vc_option(t->ctx, "accum"), n_ranks, vc_option(t->ctx, "batch"),
                        (unsigned long long)t->options.batch);
     }
-    for (size_t k = 0; !t->options.frozen_norm && k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; !t->options.frozen_norm && k < t->student.net.weights->n; k++) {
+        const struct vc_weight *item = &t->student.net.weights->items[k];
 
         if (item->statistic && item->norm_share < 0) {
             return vc_fail(
@@ -54,7 +54,7 @@ enum vc_status vc_trainer_ranks_check(struct vc_trainer *t)
         return VC_OK;
     }
     vc_text_init(&text, t->ctx);
-    vc_text_add(&text, "version %s\nsteps %llu\n", vc_version(), (unsigned long long)t->n_steps);
+    vc_text_add(&text, "version %s\nsteps %llu\n", vc_version(), (unsigned long long)t->steps.n);
     vc_text_add(&text, "all_reduce %d\n", (int)t->options.all_reduce);
     VC_TRY(vc_run_options_text(t, &text));
     own = vc_text_detach(&text);
@@ -74,7 +74,7 @@ static enum vc_status other_weights(struct vc_ctx *ctx, const char *theirs, cons
 
 enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t)
 {
-    const struct vc_weights *w = t->student.weights;
+    const struct vc_weights *w = t->student.net.weights;
     char hex[VC_SHA256_HEX_BYTES];
     struct vc_sha256 sha;
 

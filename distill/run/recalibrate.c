@@ -1,13 +1,13 @@
 /* recalibrate.c - running statistics of batch normalization from data, without training: what pruning or quantizing
- * changed in front of them, they do not know. See trainer_run.h. */
+ * changed in front of them, they do not know. See trainer.h. */
 #include "core/base/checked.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/trained.h"
 
 enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t)
 {
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        if (t->student.weights->items[k].statistic) {
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        if (t->student.net.weights->items[k].statistic) {
             return VC_OK;
         }
     }
@@ -33,11 +33,11 @@ enum vc_status vc_trainer_recalibrate(struct vc_trainer *t)
         for (uint64_t i = 0; i < n; i++) {
             numbers[i] = first + i;
         }
-        VC_TRY(vc_net_engine(&t->student, n, false, &engine));
-        VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, numbers, (size_t)n, &pass, &logits));
+        VC_TRY(vc_net_engine(&t->student.net, n, false, &engine));
+        VC_TRY(vc_net_forward(&t->student.net, engine, &t->data.student, numbers, (size_t)n, &pass, &logits));
         VC_TRY(vc_check_cancelled(t->ctx));
     }
-    VC_TRY(vc_weights_round(t->ctx, t->student.weights, t->options.student.weights, true));
+    VC_TRY(vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights, true));
 out:
     vc_free(t->ctx, numbers);
     return status;

@@ -83,7 +83,7 @@ static void add_row(struct vc_text *text, const struct row *row, const struct vc
 
 /* ---- networks and rows ---- */
 
-static enum vc_status add_rows(struct vc_text *text, const char *key, const struct vc_trainer_rows *rows)
+static enum vc_status add_rows(struct vc_text *text, const char *key, const struct vc_taught_rows *rows)
 {
     char hex[VC_SHA256_HEX_BYTES] = "";
     struct vc_sha256 sha;
@@ -146,15 +146,15 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     }
     /* Rates that fall depend on where the run ends, a control run has as many steps, and the last one is evaluated. */
     if (o->control || o->eval_every != 0 || o->schedule == VC_SCHEDULE_COSINE || o->schedule == VC_SCHEDULE_LINEAR) {
-        vc_text_add(text, "steps %llu\n", (unsigned long long)t->n_steps);
+        vc_text_add(text, "steps %llu\n", (unsigned long long)t->steps.n);
     }
     for (size_t k = 0; k < o->n_freeze; k++) {
         vc_text_add(text, "freeze %s\n", o->freeze[k]);
     }
-    vc_gradual_text(t, text);
-    vc_grid_text(t, text);
-    vc_match_text(t, text);
-    VC_TRY(vc_identity_net(&t->student, hex));
+    vc_gradual_text(&t->student, text);
+    vc_grid_text(&t->student, text);
+    vc_match_text(t->match, text);
+    VC_TRY(vc_identity_net(&t->student.net, hex));
     vc_text_add(text, "student %s\n", hex);
     if (t->runs_teacher) {
         VC_TRY(vc_identity_net(&t->teacher, hex));

@@ -3,7 +3,7 @@
 #define VC_DISTILL_RUN_OPTIONS_H
 
 #include "core/text/text.h"
-#include "distill/trainer.h"
+#include "distill/run/trainer.h"
 
 /* A line for each option, "lr 0.001", and for each digest, "student 9f86d0...". The student's weights are those of its
  * file. */

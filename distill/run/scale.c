@@ -8,7 +8,7 @@
  * It begins at 65536; torch.amp.GradScaler does the same, without an end. */
 #include <math.h>
 
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 
 #define FIRST_SCALE 65536.0
 #define LARGEST     0x1p126 /* a float, and so are gradients below 2 times it */
@@ -21,45 +21,45 @@ static bool adapts(const struct vc_trainer *t)
 
 void vc_scale_begin(struct vc_trainer *t)
 {
-    t->scale = (struct vc_loss_scale){.value = adapts(t)                    ? FIRST_SCALE
-                                               : t->options.loss_scale != 0 ? t->options.loss_scale
-                                                                            : 1};
-    if (!t->control) {
+    t->progress.scale = (struct vc_loss_scale){.value = adapts(t)                    ? FIRST_SCALE
+                                                        : t->options.loss_scale != 0 ? t->options.loss_scale
+                                                                                     : 1};
+    if (!t->progress.control) {
         vc_scale_report(t);
     }
 }
 
 bool vc_scale_holds(const struct vc_trainer *t)
 {
-    const struct vc_loss_scale *s = &t->scale;
+    const struct vc_loss_scale *s = &t->progress.scale;
     int exponent;
 
     return s->value >= 1 && s->value <= LARGEST && frexp(s->value, &exponent) == 0.5 && s->good >= 0 &&
-           s->good < GROWS_AFTER && s->skipped >= 0 && s->skipped <= (double)t->counts.step;
+           s->good < GROWS_AFTER && s->skipped >= 0 && s->skipped <= (double)t->progress.counts.step;
 }
 
 void vc_scale_report(struct vc_trainer *t)
 {
-    t->report->n_skipped = (uint64_t)t->scale.skipped;
-    t->report->loss_scale = t->scale.value;
+    t->report->n_skipped = (uint64_t)t->progress.scale.skipped;
+    t->report->loss_scale = t->progress.scale.value;
 }
 
 void vc_scale_good(struct vc_trainer *t)
 {
-    if (adapts(t) && ++t->scale.good == GROWS_AFTER) {
-        t->scale.good = 0;
-        t->scale.value *= t->scale.value < LARGEST ? 2 : 1;
+    if (adapts(t) && ++t->progress.scale.good == GROWS_AFTER) {
+        t->progress.scale.good = 0;
+        t->progress.scale.value *= t->progress.scale.value < LARGEST ? 2 : 1;
     }
 }
 
 bool vc_scale_skip(struct vc_trainer *t)
 {
-    if (!adapts(t) || t->scale.value < 2) {
+    if (!adapts(t) || t->progress.scale.value < 2) {
         return false;
     }
-    t->scale.value /= 2;
-    t->scale.good = 0;
-    t->scale.skipped++;
+    t->progress.scale.value /= 2;
+    t->progress.scale.good = 0;
+    t->progress.scale.skipped++;
     return true;
 }
 

@@ -9,7 +9,7 @@
 #include "distill/loss/match.h"
 #include "distill/math/real.h"
 #include "distill/run/checkpoint.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_step.h"
 #include "distill/update/gradual.h"
@@ -22,15 +22,15 @@
 
 static enum vc_status check_labels(struct vc_trainer *t, const struct vc_rows *rows)
 {
-    if (rows->max_label < (int64_t)t->student.n_classes) {
+    if (rows->max_label < (int64_t)t->student.net.n_classes) {
         return VC_OK;
     }
     for (uint64_t i = 0; i < rows->n * rows->positions; i++) {
-        if (rows->labels[i] >= (int64_t)t->student.n_classes) {
+        if (rows->labels[i] >= (int64_t)t->student.net.n_classes) {
             return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: row %llu has the label %lld; there are %zu classes, 0 to %zu",
                            rows->labels_model != NULL ? rows->labels_model->path : rows->model->path,
-                           (unsigned long long)(i / rows->positions), (long long)rows->labels[i], t->student.n_classes,
-                           t->student.n_classes - 1);
+                           (unsigned long long)(i / rows->positions), (long long)rows->labels[i],
+                           t->student.net.n_classes, t->student.net.n_classes - 1);
         }
     }
     return VC_OK;
@@ -80,7 +80,7 @@ static enum vc_status check_terms(struct vc_trainer *t)
 }
 
 static enum vc_status open_rows(struct vc_trainer *t, const struct vc_data_options *options,
-                                struct vc_trainer_rows *rows)
+                                struct vc_taught_rows *rows)
 {
     const struct vc_graph *graphs[2] = {t->options.student.graph, t->options.teacher.graph};
 
@@ -99,7 +99,7 @@ static enum vc_status view_eval(struct vc_trainer *t)
     VC_TRY(t->runs_teacher
                ? vc_rows_view_make(&t->eval.rows, t->options.teacher.graph, &t->eval.teacher, &batch, &fixed)
                : VC_OK);
-    VC_TRY(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.positions, t->student.next));
+    VC_TRY(vc_rows_take_positions(&t->eval.rows, &t->eval.student, t->student.net.positions, t->student.net.next));
     VC_TRY(check_labels(t, &t->eval.rows));
 out:
     return status;
@@ -108,7 +108,7 @@ out:
 /* Something of the student is trained. */
 static enum vc_status check_trained(struct vc_trainer *t)
 {
-    const struct vc_weights *w = t->student.weights;
+    const struct vc_weights *w = t->student.net.weights;
     bool some = t->judge_only || t->options.task != VC_TASK_TRAIN;
 
     for (size_t k = 0; k < w->n; k++) {
@@ -126,7 +126,7 @@ static enum vc_status check_trained(struct vc_trainer *t)
 static enum vc_status check_classes(struct vc_trainer *t, const char *role)
 {
     size_t teacher = t->teacher.n_classes;
-    size_t student = t->student.n_classes;
+    size_t student = t->student.net.n_classes;
     bool common = t->options.classes == VC_CLASSES_COMMON;
 
     if (teacher == student || (common && (teacher > student || t->options.loss == VC_TEACHER_LOSS_KD))) {
@@ -148,7 +148,7 @@ static enum vc_status check_classes(struct vc_trainer *t, const char *role)
 }
 
 /* The networks, with their views of the rows that they are opened for. */
-static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows *rows)
+static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows *rows)
 {
     const struct vc_distill_options *o = &t->options;
     struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
@@ -156,7 +156,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
                                      .rounding = o->half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
                                                  : o->half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
                                                                           : VC_UNARY_COPY,
-                                     .train = !t->judge_only && o->task == VC_TASK_TRAIN,
+                                     .train = t->student.trains,
                                      .frozen_norm = o->frozen_norm,
                                      .freeze = o->freeze,
                                      .n_freeze = o->n_freeze,
@@ -165,33 +165,35 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_trainer_rows
                                      .recompute = o->recompute,
                                      .recompute_every = o->recompute_every,
                                      .budget_bytes = o->recompute_budget,
-                                     .device = t->device};
-    struct vc_net_options teacher = {.role = "teacher", .precision = o->precision, .device = t->device};
+                                     .device = t->student.device};
+    struct vc_net_options teacher = {.role = "teacher", .precision = o->precision, .device = t->student.device};
     enum vc_status status;
 
-    VC_TRY(vc_match_find(t));
-    vc_match_keep_values(t, &student, &teacher);
-    VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student));
+    VC_TRY(t->judge_only ? VC_OK : vc_match_find(t->ctx, o, &t->match));
+    vc_match_keep_values(t->match, &student, &teacher);
+    VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
     VC_TRY(check_trained(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_grid_open(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.weights, o->student.weights));
+    VC_TRY(t->judge_only ? VC_OK : vc_grid_open(&t->student));
+    VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.net.weights, o->student.weights));
     if (t->runs_teacher) {
         VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
         VC_TRY(check_classes(t, student.role));
     }
-    if (t->runs_teacher && t->teacher.positions != t->student.positions) {
+    if (t->runs_teacher && t->teacher.positions != t->student.net.positions) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher answers for %zu positions of each row, the %s for %zu",
-                       t->teacher.positions, student.role, t->student.positions);
+                       t->teacher.positions, student.role, t->student.net.positions);
     }
-    VC_TRY(vc_rows_take_positions(&rows->rows, &rows->student, t->student.positions, t->student.next));
+    VC_TRY(vc_rows_take_positions(&rows->rows, &rows->student, t->student.net.positions, t->student.net.next));
     VC_TRY(check_labels(t, &rows->rows));
-    VC_TRY(vc_match_open(t));
+    VC_TRY(vc_match_open(t->match, &t->student.net, &t->teacher, &t->data, t->texts));
+    t->report->n_matches = t->match != NULL ? o->n_matches : 0;
+    t->report->matches = vc_match_figures(t->match);
 out:
     return status;
 }
 
 /* Whom the rows are taught by: the network, or files that answer these rows. */
-static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows *rows,
+static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *rows,
                                    const struct vc_model *const *files, size_t n_files)
 {
     const struct vc_distill_options *o = &t->options;
@@ -208,7 +210,7 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_trainer_rows 
                        rows == &t->eval ? vc_option(t->ctx, "eval") : "", rows == &t->eval ? " itself" : "");
     }
     if (n_files != 0) {
-        const struct vc_teacher_question question = {.n_classes = t->student.n_classes,
+        const struct vc_teacher_question question = {.n_classes = t->student.net.n_classes,
                                                      .common = o->classes == VC_CLASSES_COMMON,
                                                      .outputs = o->loss != VC_TEACHER_LOSS_KD,
                                                      .temperature = o->temperature,
@@ -300,16 +302,16 @@ static enum vc_status count_steps(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
 
-    if (!vc_mul_u64(o->batch, o->accum, &t->per_step)) {
+    if (!vc_mul_u64(o->batch, o->accum, &t->steps.rows)) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s are too large", vc_option(t->ctx, "batch"),
                        vc_option(t->ctx, "accum"));
     }
-    t->steps_per_epoch = vc_ceil_div_u64(t->data.rows.n, t->per_step);
+    t->steps.per_epoch = vc_ceil_div_u64(t->data.rows.n, t->steps.rows);
     if (o->task == VC_TASK_RECALIBRATE) {
-        t->n_steps = t->steps_per_epoch; /* one walk over the rows */
+        t->steps.n = t->steps.per_epoch; /* one walk over the rows */
     } else if (o->epochs == 0) {
-        t->n_steps = o->steps;
-    } else if (!vc_mul_u64(o->epochs, t->steps_per_epoch, &t->n_steps)) {
+        t->steps.n = o->steps;
+    } else if (!vc_mul_u64(o->epochs, t->steps.per_epoch, &t->steps.n)) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: too many", vc_option(t->ctx, "epochs"));
     }
     return VC_OK;
@@ -330,18 +332,23 @@ static void cut_to_rows(struct vc_trainer *t)
 
 enum vc_status vc_trainer_open(struct vc_trainer *t)
 {
-    struct vc_trainer_rows *rows = t->judge_only ? &t->eval : &t->data;
+    struct vc_taught_rows *rows = t->judge_only ? &t->eval : &t->data;
     enum vc_status status = VC_OK;
 
-    t->f64 = t->options.precision == VC_GRAPH_F64;
-    t->step = vc_step_table(t->ctx, t->f64);
+    t->student.ctx = t->ctx;
+    t->student.options = &t->options;
+    t->student.report = t->report;
+    t->student.texts = t->texts;
+    t->student.f64 = t->options.precision == VC_GRAPH_F64;
+    t->student.math = vc_step_table(t->ctx, t->student.f64);
+    t->student.trains = !t->judge_only && t->options.task == VC_TASK_TRAIN;
     t->runs_teacher = t->options.teacher.graph != NULL;
     vc_scale_begin(t);
     if (t->options.data == NULL || t->options.student.graph == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, t->options.data == NULL ? "there are no data" : "there is no network");
     }
     VC_TRY(vc_kernels_get(t->ctx) != NULL ? VC_OK : t->ctx->status);
-    VC_TRY(vc_device_open(t));
+    VC_TRY(vc_device_open(&t->student));
     VC_TRY(open_rows(t, t->options.data, rows));
     VC_TRY(open_networks(t, rows));
     if (t->options.eval != NULL) {
@@ -351,16 +358,17 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     cut_to_rows(t);
     VC_TRY(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
     VC_TRY(open_teacher(t, &t->eval, t->options.eval_logits, t->options.n_eval_logits));
+    t->student.taught = t->data.taught;
     VC_TRY(vc_teacher_files_agree(&t->data.files, &t->eval.files));
     VC_TRY(check_terms(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_masks_check(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_masks_check(&t->student));
     VC_TRY(t->judge_only ? VC_OK : count_steps(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(t));
-    VC_TRY(vc_masks_open(t));
+    VC_TRY(t->judge_only ? VC_OK : vc_gradual_open(&t->student, t->steps.n));
+    VC_TRY(vc_masks_open(&t->student));
     VC_TRY(t->judge_only ? VC_OK : find_unscaled(t));
     VC_TRY(t->judge_only ? VC_OK : take_note(t));
     VC_TRY(vc_trainer_fit(t));
-    VC_TRY(vc_match_check_programs(t));
+    VC_TRY(vc_match_check_programs(t->match));
     VC_TRY(vc_trainer_ranks_fit(t));
 out:
     return status;
@@ -369,7 +377,7 @@ out:
 /* Training would spread it over all weights in the first step. */
 static enum vc_status check_finite(struct vc_trainer *t, const struct vc_weight *item)
 {
-    size_t bad = vc_first_nonfinite(t->f64, item->data, (size_t)item->n);
+    size_t bad = vc_first_nonfinite(t->student.f64, item->data, (size_t)item->n);
 
     return bad == item->n ? VC_OK
                           : vc_fail(t->ctx, VC_E_FORMAT, "%s: %s has a NaN or infinite value at element %zu",
@@ -381,30 +389,30 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_trainer_reload(t));
-    t->counts.step = 0;
-    t->counts.saved = 0;
-    t->counts.looked = 0;
-    t->counts.best_step = 0;
-    t->counts.waited = 0;
-    t->counts.n_evals = 0;
-    t->figures.first = t->figures.early = t->figures.early_squares = 0;
-    memset(t->figures.late, 0, sizeof t->figures.late);
+    t->progress.counts.step = 0;
+    t->progress.counts.saved = 0;
+    t->progress.counts.looked = 0;
+    t->progress.counts.best_step = 0;
+    t->progress.counts.waited = 0;
+    t->progress.counts.n_evals = 0;
+    t->progress.figures.first = t->progress.figures.early = t->progress.figures.early_squares = 0;
+    memset(t->progress.figures.late, 0, sizeof t->progress.figures.late);
     vc_scale_begin(t);
-    vc_trainer_place_states(t);
+    vc_optimizer_place(&t->student);
     t->report->n_masked = 0;
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        const struct vc_weight *item = &t->student.net.weights->items[k];
         if (!item->trained) {
-            VC_TRY(item->unread ? vc_masks_check_unread(t, item) : VC_OK);
+            VC_TRY(item->unread ? vc_masks_check_unread(&t->student, item) : VC_OK);
             continue;
         }
         VC_TRY(check_finite(t, item));
-        t->states[k].master = NULL;
-        VC_TRY(item->drawn ? VC_OK : vc_masks_make(t, k));
+        t->student.optimizer.states[k].master = NULL;
+        VC_TRY(item->drawn ? VC_OK : vc_masks_make(&t->student, k));
     }
-    VC_TRY(vc_gradual_begin(t));
-    VC_TRY(vc_grid_begin(t));
-    vc_device_changed(t);
+    VC_TRY(vc_gradual_begin(&t->student));
+    VC_TRY(vc_grid_begin(&t->student));
+    vc_device_changed(&t->student);
     vc_pool_trim(t->ctx->shared->pool);
 out:
     return status;
@@ -412,35 +420,35 @@ out:
 
 void vc_trainer_close(struct vc_trainer *t)
 {
-    for (size_t k = 0; t->states != NULL && k < t->n_states; k++) {
-        vc_free(t->ctx, t->states[k].keep);
+    for (size_t k = 0; t->student.optimizer.states != NULL && k < t->student.optimizer.n_states; k++) {
+        vc_free(t->ctx, t->student.optimizer.states[k].keep);
     }
     vc_checkpoint_close(t);
-    vc_gradual_close(t);
-    vc_grid_close(t);
-    vc_match_close(t);
-    vc_net_close(&t->student);
+    vc_gradual_close(&t->student);
+    vc_grid_close(&t->student);
+    vc_match_close(t->match);
+    vc_net_close(&t->student.net);
     vc_net_close(&t->teacher);
-    vc_device_close(t);
-    vc_free(t->ctx, t->control_answers.right);
+    vc_device_close(&t->student);
+    vc_free(t->ctx, t->progress.control_answers.right);
     vc_trainer_release(t);
-    vc_free(t->ctx, t->total);
-    vc_free(t->ctx, t->received);
-    vc_free(t->ctx, t->norms);
-    vc_free(t->ctx, t->spare);
-    vc_free(t->ctx, t->best);
-    vc_free(t->ctx, t->states);
-    vc_free(t->ctx, t->zeros);
-    vc_free(t->ctx, t->maps);
-    vc_free(t->ctx, t->order);
-    vc_free(t->ctx, t->blocks);
-    vc_free(t->ctx, t->device_room);
-    vc_free(t->ctx, t->row);
-    vc_free(t->ctx, t->labels);
-    vc_free(t->ctx, t->mask);
-    vc_free(t->ctx, t->teacher_logits);
+    vc_free(t->ctx, t->sum.total);
+    vc_free(t->ctx, t->sum.received);
+    vc_free(t->ctx, t->sum.norms);
+    vc_free(t->ctx, t->evals.spare);
+    vc_free(t->ctx, t->evals.best);
+    vc_free(t->ctx, t->student.optimizer.states);
+    vc_free(t->ctx, t->student.zeros);
+    vc_free(t->ctx, t->student.optimizer.maps);
+    vc_free(t->ctx, t->steps.order);
+    vc_free(t->ctx, t->student.optimizer.blocks);
+    vc_free(t->ctx, t->student.device_room);
+    vc_free(t->ctx, t->batch.row);
+    vc_free(t->ctx, t->batch.labels);
+    vc_free(t->ctx, t->batch.mask);
+    vc_free(t->ctx, t->batch.teacher_logits);
     for (unsigned k = 0; k < 2; k++) {
-        struct vc_trainer_rows *rows = k == 0 ? &t->data : &t->eval;
+        struct vc_taught_rows *rows = k == 0 ? &t->data : &t->eval;
 
         vc_teacher_files_close(&rows->files);
         vc_rows_view_release(&rows->student);
@@ -461,7 +469,7 @@ static bool may_replace(const struct vc_distill_options *o)
 
 enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
 {
-    const struct vc_weights *w = t->student.weights;
+    const struct vc_weights *w = t->student.net.weights;
     struct vc_memory_tensor *tensors = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *tensors);
     struct vc_write_options write;
     struct vc_model *model = NULL;
@@ -473,7 +481,7 @@ enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)
     for (size_t k = 0; k < w->n; k++) {
         if (w->items[k].trained) {
             tensors[n++] = (struct vc_memory_tensor){.name = w->items[k].name,
-                                                     .dtype = t->f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
+                                                     .dtype = t->student.f64 ? VC_DTYPE_F64 : VC_DTYPE_F32,
                                                      .n_dims = w->items[k].n_dims,
                                                      .shape = w->items[k].shape,
                                                      .data = w->items[k].grad};

@@ -16,7 +16,7 @@
 
 #include "core/base/checked.h"
 #include "distill/math/real.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
 
 #define PER_PIECE 65536 /* elements that one rank gets of another one at a time */
@@ -30,7 +30,7 @@ static size_t real_bytes(const struct vc_trainer *t)
 
 static uint64_t n_elems(const struct vc_trainer *t)
 {
-    return t->student.weights->grad_bytes / real_bytes(t);
+    return t->student.net.weights->grad_bytes / real_bytes(t);
 }
 
 /* Elements of a slice; the last ones may be shorter, or empty. */
@@ -50,22 +50,22 @@ static uint64_t n_statistics(const struct vc_trainer *t)
 {
     uint64_t n = 0;
 
-    for (size_t k = 0; !t->options.frozen_norm && k < t->student.weights->n; k++) {
-        n += t->student.weights->items[k].statistic ? t->student.weights->items[k].n : 0;
+    for (size_t k = 0; !t->options.frozen_norm && k < t->student.net.weights->n; k++) {
+        n += t->student.net.weights->items[k].statistic ? t->student.net.weights->items[k].n : 0;
     }
     return n;
 }
 
 uint64_t vc_trainer_total_bytes(const struct vc_trainer *t)
 {
-    return t->options.accum > 1 && !vc_device_sums(t) ? slice_elems(t) * real_bytes(t) : 0;
+    return t->options.accum > 1 && !vc_device_sums(&t->student) ? slice_elems(t) * real_bytes(t) : 0;
 }
 
 uint64_t vc_trainer_received_bytes(const struct vc_trainer *t)
 {
     unsigned size = vc_ranks_size(t->options.ranks);
 
-    return size > 1 && !vc_device_sums(t) ? size * vc_min_u64(slice_elems(t), PER_PIECE) * real_bytes(t) : 0;
+    return size > 1 && !vc_device_sums(&t->student) ? size * vc_min_u64(slice_elems(t), PER_PIECE) * real_bytes(t) : 0;
 }
 
 uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t)
@@ -93,16 +93,17 @@ static void add_block(void *user, unsigned worker, size_t block)
     size_t size = real_bytes(a->t);
     size_t first = block * PER_BLOCK;
     size_t n = (size_t)vc_min_u64(PER_BLOCK, a->n - first);
-    char *total = (char *)a->t->total + (a->at + first) * size;
+    char *total = (char *)a->t->sum.total + (a->at + first) * size;
 
     (void)worker;
     for (unsigned k = 0; k < a->n_parts; k++) {
-        const char *part = k == vc_ranks_rank(a->t->options.ranks) ? a->own : (char *)a->t->received + k * a->per_rank;
+        const char *part =
+            k == vc_ranks_rank(a->t->options.ranks) ? a->own : (char *)a->t->sum.received + k * a->per_rank;
 
         if (a->first && k == 0) {
             memcpy(total, part + first * size, n * size);
         } else {
-            vc_add(a->t->f64, total, part + first * size, n);
+            vc_add(a->t->student.f64, total, part + first * size, n);
         }
     }
 }
@@ -116,7 +117,7 @@ static enum vc_status add_round(struct vc_trainer *t, struct vc_engine *engine, 
     size_t size = real_bytes(t);
     uint64_t slice = slice_elems(t);
     uint64_t most = n_ranks > 1 ? vc_min_u64(slice, PER_PIECE) : slice;
-    char *grad = t->student.weights->grad_block;
+    char *grad = t->student.net.weights->grad_block;
     enum vc_status status = VC_OK;
 
     for (uint64_t at = 0; at < slice; at += most) {
@@ -134,7 +135,7 @@ static enum vc_status add_round(struct vc_trainer *t, struct vc_engine *engine, 
         }
         for (unsigned k = 0; n_ranks > 1 && k < n_ranks; k++) {
             vc_ranks_pieces(ranks)[n_ranks + k] =
-                (struct vc_piece){(char *)t->received + k * a.per_rank, k < n_parts ? (size_t)a.n * size : 0};
+                (struct vc_piece){(char *)t->sum.received + k * a.per_rank, k < n_parts ? (size_t)a.n * size : 0};
         }
         VC_TRY(n_ranks > 1 ? vc_ranks_exchange(t->ctx, ranks, vc_ranks_pieces(ranks), vc_ranks_pieces(ranks) + n_ranks)
                            : VC_OK);
@@ -151,11 +152,11 @@ static enum vc_status spread(struct vc_trainer *t)
     unsigned rank = vc_ranks_rank(ranks);
     unsigned n_ranks = vc_ranks_size(ranks);
     size_t size = real_bytes(t);
-    char *grad = t->student.weights->grad_block;
+    char *grad = t->student.net.weights->grad_block;
     size_t n_bytes = (size_t)(slice_begin(t, rank + 1) - slice_begin(t, rank)) * size;
     char *own = grad + slice_begin(t, rank) * size;
 
-    memcpy(own, t->total, n_bytes);
+    memcpy(own, t->sum.total, n_bytes);
     if (n_ranks == 1) {
         return VC_OK;
     }
@@ -174,8 +175,8 @@ static void copy_statistics(struct vc_trainer *t, void *array, bool back)
 {
     char *at = array;
 
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        struct vc_weight *item = &t->student.net.weights->items[k];
         size_t n_bytes = item->statistic ? (size_t)item->n * real_bytes(t) : 0;
 
         if (n_bytes != 0) {
@@ -188,7 +189,7 @@ static void copy_statistics(struct vc_trainer *t, void *array, bool back)
 /* From a device, or to it. */
 static enum vc_status bring_statistics(struct vc_trainer *t, bool back)
 {
-    struct vc_weights *w = t->student.weights;
+    struct vc_weights *w = t->student.net.weights;
     enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < w->n; k++) {
@@ -204,9 +205,9 @@ enum vc_status vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pa
 {
     enum vc_status status = VC_OK;
 
-    if (t->norms != NULL) {
+    if (t->sum.norms != NULL) {
         VC_TRY(bring_statistics(t, false));
-        copy_statistics(t, t->norms, false);
+        copy_statistics(t, t->sum.norms, false);
         pass->norm_share = 1; /* what is left behind is that of the batch */
     }
 out:
@@ -220,16 +221,16 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
     unsigned rank = vc_ranks_rank(ranks);
     unsigned n_ranks = vc_ranks_size(ranks);
     size_t n_bytes = (size_t)n_statistics(t) * real_bytes(t);
-    char *of_ranks = (char *)t->norms + n_bytes;
+    char *of_ranks = (char *)t->sum.norms + n_bytes;
     enum vc_status status = VC_OK;
 
-    if (t->norms == NULL) {
+    if (t->sum.norms == NULL) {
         return VC_OK;
     }
     if (rank < n_parts) {
         VC_TRY(bring_statistics(t, false));
         copy_statistics(t, of_ranks + rank * n_bytes, false);
-        copy_statistics(t, t->norms, true);
+        copy_statistics(t, t->sum.norms, true);
     }
     for (unsigned k = 0; k < n_ranks; k++) {
         vc_ranks_pieces(ranks)[k] = (struct vc_piece){of_ranks + rank * n_bytes, rank < n_parts ? n_bytes : 0};
@@ -239,11 +240,11 @@ static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
     for (unsigned k = 0; k < n_parts; k++) {
         const char *at = of_ranks + k * n_bytes;
 
-        for (size_t i = 0; i < t->student.weights->n; i++) {
-            struct vc_weight *item = &t->student.weights->items[i];
+        for (size_t i = 0; i < t->student.net.weights->n; i++) {
+            struct vc_weight *item = &t->student.net.weights->items[i];
 
             if (item->statistic) {
-                vc_move_statistics(t->f64, item->data, at, (size_t)item->n, item->norm_share);
+                vc_move_statistics(t->student.f64, item->data, at, (size_t)item->n, item->norm_share);
                 at += item->n * real_bytes(t);
             }
         }
@@ -260,21 +261,21 @@ enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, ui
     unsigned n_parts = (unsigned)vc_min_u64(vc_ranks_size(t->options.ranks), n_batches - first);
     enum vc_status status = VC_OK;
 
-    if (vc_device_sums(t)) {
-        VC_TRY(vc_device_sum(t, first, n_batches));
-        return t->norms != NULL ? move_statistics(t, n_parts) : VC_OK;
+    if (vc_device_sums(&t->student)) {
+        VC_TRY(vc_device_sum(&t->student, first, n_batches));
+        return t->sum.norms != NULL ? move_statistics(t, n_parts) : VC_OK;
     }
     if (t->options.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }
     if (vc_ranks_rank(t->options.ranks) < n_parts) {
-        VC_TRY(vc_weights_grads_to_host(t->student.weights));
+        VC_TRY(vc_weights_grads_to_host(t->student.net.weights));
     }
     VC_TRY(add_round(t, engine, first == 0, n_parts));
-    VC_TRY(t->norms != NULL ? move_statistics(t, n_parts) : VC_OK);
+    VC_TRY(t->sum.norms != NULL ? move_statistics(t, n_parts) : VC_OK);
     if (first + n_parts == n_batches) {
         VC_TRY(spread(t));
-        VC_TRY(vc_weights_grads_to_device(t->student.weights));
+        VC_TRY(vc_weights_grads_to_device(t->student.net.weights));
     }
 out:
     return status;

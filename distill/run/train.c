@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "distill/clock.h"
 #include "distill/loss/match.h"
 #include "distill/loss/step_loss.h"
 #include "distill/math/real.h"
 #include "distill/run/checkpoint.h"
-#include "distill/run/trainer_run.h"
+#include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
 #include "distill/update/gradual.h"
 #include "distill/update/grid.h"
@@ -35,73 +36,43 @@ struct work {
 /* The rows of the step, in the order of its epoch. The last step of an epoch may have fewer. */
 static void choose_rows(struct vc_trainer *t, struct work *w)
 {
-    uint64_t epoch = w->step / t->steps_per_epoch;
-    uint64_t first = w->step % t->steps_per_epoch * t->per_step;
+    uint64_t epoch = w->step / t->steps.per_epoch;
+    uint64_t first = w->step % t->steps.per_epoch * t->steps.rows;
 
-    if (epoch != t->epoch) {
-        t->epoch = epoch;
+    if (epoch != t->steps.epoch) {
+        t->steps.epoch = epoch;
         if (t->options.order == VC_ORDER_SHUFFLED) {
-            vc_random_order(t->options.seed, epoch, t->order, (size_t)t->data.rows.n);
+            vc_random_order(t->options.seed, epoch, t->steps.order, (size_t)t->data.rows.n);
         }
         for (uint64_t i = 0; t->options.order == VC_ORDER_FILE && i < t->data.rows.n; i++) {
-            t->order[i] = i;
+            t->steps.order[i] = i;
         }
     }
-    w->numbers = t->order + first;
-    w->n = (size_t)vc_min_u64(t->per_step, t->data.rows.n - first);
+    w->numbers = t->steps.order + first;
+    w->n = (size_t)vc_min_u64(t->steps.rows, t->data.rows.n - first);
 }
 
 /* The inputs of this rank's batches of the next step, and a teacher's answers to them, while this step computes. The
  * order of another epoch is not known yet. */
 static void announce_next(struct vc_trainer *t, const struct work *w)
 {
-    uint64_t first = (w->step + 1) % t->steps_per_epoch * t->per_step;
-    bool known = first != 0 && w->step + 1 < t->n_steps;
-    uint64_t n = known ? vc_min_u64(t->per_step, t->data.rows.n - first) : 0;
+    uint64_t first = (w->step + 1) % t->steps.per_epoch * t->steps.rows;
+    bool known = first != 0 && w->step + 1 < t->steps.n;
+    uint64_t n = known ? vc_min_u64(t->steps.rows, t->data.rows.n - first) : 0;
     uint64_t stride = vc_ranks_size(t->options.ranks) * t->options.batch;
 
     for (uint64_t at = vc_ranks_rank(t->options.ranks) * t->options.batch; at < n; at += stride) {
-        const uint64_t *numbers = t->order + first + at;
+        const uint64_t *numbers = t->steps.order + first + at;
         size_t n_rows = (size_t)vc_min_u64(t->options.batch, n - at);
 
         vc_rows_ahead(&t->data.rows, numbers, n_rows);
-        if (!t->control) {
+        if (!t->progress.control) {
             vc_teacher_files_ahead(&t->data.files, numbers, n_rows);
         }
     }
 }
 
-void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n)
-{
-    for (size_t i = 0; i < n * rows->positions; i++) {
-        uint64_t at = numbers[i / rows->positions] * rows->positions + i % rows->positions;
-
-        t->labels[i] = rows->labels != NULL ? rows->labels[at] : VC_NO_LABEL;
-        t->mask[i] = rows->mask == NULL || rows->mask[at] != 0;
-    }
-}
-
 /* ---- what went wrong ---- */
-
-size_t vc_trainer_bad_row(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
-                          const char **array)
-{
-    for (size_t k = 0; k < view->n; k++) {
-        const struct vc_rows_input *input = &view->inputs[k];
-        void *x = input->integers ? NULL : vc_alloc_array(t->ctx, VC_TAG_TILES, input->n_elems + 1, sizeof(double));
-
-        for (size_t i = 0; x != NULL && i < n; i++) {
-            if (vc_rows_read(view, k, numbers + i, 1, true, x) == VC_OK &&
-                vc_first_nonfinite(true, x, input->n_elems) != input->n_elems) {
-                *array = view->rows->model->tensors[input->tensor].name;
-                vc_free(t->ctx, x);
-                return i;
-            }
-        }
-        vc_free(t->ctx, x);
-    }
-    return n;
-}
 
 /* Of a teacher whose logits are NaN or infinite. */
 static enum vc_status refuse_teacher(struct vc_trainer *t, unsigned long long step)
@@ -110,7 +81,8 @@ static enum vc_status refuse_teacher(struct vc_trainer *t, unsigned long long st
 
     for (size_t k = 0; w != NULL && k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
-        size_t bad = item->data != NULL ? vc_first_nonfinite(t->f64, item->data, (size_t)item->n) : (size_t)item->n;
+        size_t bad =
+            item->data != NULL ? vc_first_nonfinite(t->student.f64, item->data, (size_t)item->n) : (size_t)item->n;
 
         if (bad != item->n) {
             return vc_fail(t->ctx, VC_E_FORMAT,
@@ -130,24 +102,24 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
     const uint64_t *numbers = w->numbers + first;
     const struct vc_engine_value *logits = vc_engine_output(engine, 0);
     unsigned long long step = (unsigned long long)w->step + 1;
-    size_t n_elems = n * t->student.positions * (teacher->classes != NULL ? teacher->k : t->student.n_classes);
+    size_t n_elems = n * t->student.net.positions * (teacher->classes != NULL ? teacher->k : t->student.net.n_classes);
     const char *array = NULL;
-    size_t bad = vc_trainer_bad_row(t, &t->data.student, numbers, n, &array);
+    size_t bad = vc_batch_bad_row(t->ctx, &t->data.student, numbers, n, &array);
 
     if (bad != n) {
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value (step %llu)",
                        t->data.rows.model->path, (unsigned long long)numbers[bad], array, step);
     }
-    if (teacher->logits != NULL && vc_first_nonfinite(t->f64, teacher->logits, n_elems) != n_elems) {
+    if (teacher->logits != NULL && vc_first_nonfinite(t->student.f64, teacher->logits, n_elems) != n_elems) {
         return refuse_teacher(t, step);
     }
-    if (w->step == 0 && vc_first_nonfinite(t->f64, logits->data, (size_t)logits->n) != logits->n &&
+    if (w->step == 0 && vc_first_nonfinite(t->student.f64, logits->data, (size_t)logits->n) != logits->n &&
         t->options.half == VC_HALF_NONE) {
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are NaN or infinite before its first step",
                        t->options.student.weights->path);
     }
     if (isfinite(w->own[KD]) && isfinite(w->own[CE]) &&
-        vc_match_refuse(t, engine, n, step, w->own + MATCHES) != VC_OK) {
+        vc_match_refuse(t->match, engine, n, step, w->own + MATCHES) != VC_OK) {
         return t->ctx->status;
     }
     if (t->options.half == VC_HALF_F16) {
@@ -160,16 +132,16 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
                    "step %llu: the loss is NaN: the student's logits are %s; a smaller %s than %g, or %s, keeps "
                    "it from diverging",
                    step,
-                   vc_first_nonfinite(t->f64, logits->data, (size_t)logits->n) != logits->n ? "NaN or infinite"
-                                                                                            : "too large",
+                   vc_first_nonfinite(t->student.f64, logits->data, (size_t)logits->n) != logits->n ? "NaN or infinite"
+                                                                                                    : "too large",
                    vc_option(t->ctx, "lr"), t->options.lr, vc_option(t->ctx, "clip"));
 }
 
 static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w)
 {
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
-        size_t bad = item->trained ? vc_first_nonfinite(t->f64, item->grad, (size_t)item->n) : (size_t)item->n;
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        const struct vc_weight *item = &t->student.net.weights->items[k];
+        size_t bad = item->trained ? vc_first_nonfinite(t->student.f64, item->grad, (size_t)item->n) : (size_t)item->n;
 
         if (bad != item->n && t->options.half == VC_HALF_F16) {
             return vc_scale_refuse(t, w->step + 1, item->name, bad);
@@ -187,20 +159,21 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
 /* Every tensor that is trained has a gradient in the first step, or training it would be for nothing. */
 static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w)
 {
-    if (w->grad_norm == 0 && t->gradual != NULL) {
+    if (w->grad_norm == 0 && t->student.gradual != NULL) {
         return VC_OK; /* it may be the teacher itself, until weights go */
     }
     if (w->grad_norm == 0) {
         return vc_fail(t->ctx, VC_E_ARGUMENT,
-                       t->control ? "the student does not change: all gradients of the first step are 0"
-                                  : "the student does not change: all gradients of the first step are 0; it answers as "
-                                    "the teacher does already");
+                       t->progress.control
+                           ? "the student does not change: all gradients of the first step are 0"
+                           : "the student does not change: all gradients of the first step are 0; it answers as "
+                             "the teacher does already");
     }
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    for (size_t k = 0; k < t->student.net.weights->n; k++) {
+        const struct vc_weight *item = &t->student.net.weights->items[k];
 
-        if (item->trained && !item->shares && t->states[k].n_masked < item->n &&
-            t->step->square_sum(item->grad, (size_t)item->n) == 0) {
+        if (item->trained && !item->shares && t->student.optimizer.states[k].n_masked < item->n &&
+            t->student.math->square_sum(item->grad, (size_t)item->n) == 0) {
             return vc_fail(t->ctx, VC_E_ARGUMENT,
                            "%s receives no gradient in the first step: no output depends on it for these rows%s; %s "
                            "leaves it as it is",
@@ -220,14 +193,17 @@ static void compare_terms(struct vc_trainer *t, struct vc_engine *engine, const 
 {
     const struct vc_teacher_rows none = {.logits = NULL};
     struct vc_loss_spec spec = w->spec;
-    size_t n_rows = n * t->student.positions;
-    size_t n_elems = n_rows * t->student.n_classes;
+    struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &spec, teacher, NULL};
+    size_t n_rows = n * t->student.net.positions;
+    size_t n_elems = n_rows * t->student.net.n_classes;
 
     spec.scale = 1;
-    (void)vc_trainer_loss(t, engine, &spec, n_rows, logits->data, teacher, NULL, logits->grad);
-    t->report->kd_gradient = sqrt(t->step->square_sum(logits->grad, n_elems));
-    (void)vc_trainer_loss(t, engine, &spec, n_rows, logits->data, &none, t->labels, logits->grad);
-    t->report->ce_gradient = sqrt(t->step->square_sum(logits->grad, n_elems));
+    (void)vc_step_loss(&loss, engine, n_rows, logits->data, logits->grad);
+    t->report->kd_gradient = sqrt(t->student.math->square_sum(logits->grad, n_elems));
+    loss.teacher = &none;
+    loss.labels = t->batch.labels;
+    (void)vc_step_loss(&loss, engine, n_rows, logits->data, logits->grad);
+    t->report->ce_gradient = sqrt(t->student.math->square_sum(logits->grad, n_elems));
 }
 
 static bool is_finite(const double terms[N_TERMS])
@@ -244,6 +220,12 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
 {
     struct vc_engine_pass pass = {.training = true, .step = w->step, .row = first, .norm_share = -1};
     struct vc_teacher_rows teacher = {.logits = NULL};
+    const struct vc_step_loss loss = {t->student.math, &t->student.net, &t->batch, &w->spec, &teacher, t->batch.labels};
+    const struct vc_match_batch inside = {.numbers = w->numbers + first,
+                                          .n = n,
+                                          .mask = t->batch.mask,
+                                          .scale = t->progress.scale.value,
+                                          .counts = &w->counts};
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
     struct vc_loss_sums sums;
@@ -251,29 +233,29 @@ static enum vc_status batch(struct vc_trainer *t, struct work *w, size_t first, 
     enum vc_status status;
 
     memset(w->own, 0, sizeof w->own);
-    VC_TRY(vc_weights_clear(t->student.weights));
-    vc_trainer_gather(t, &t->data.rows, w->numbers + first, n);
-    if (t->data.taught && !t->control) {
+    VC_TRY(vc_weights_clear(t->student.net.weights));
+    vc_batch_gather(&t->batch, &t->data.rows, w->numbers + first, n);
+    if (t->data.taught && !t->progress.control) {
         VC_TRY(vc_trainer_ask(t, &t->data, w->spec.mse || w->spec.cosine, w->numbers + first, n, &teacher));
     }
-    VC_TRY(vc_net_engine(&t->student, n, true, &engine));
+    VC_TRY(vc_net_engine(&t->student.net, n, true, &engine));
     VC_TRY(vc_trainer_before_batch(t, &pass));
-    stays = vc_device_has_loss(t, &teacher) && t->match == NULL && !(w->step == 0 && first == 0 && !t->control);
+    stays = vc_device_has_loss(&t->student, &teacher) && t->match == NULL &&
+            !(w->step == 0 && first == 0 && !t->progress.control);
     vc_engine_keep_outputs(engine, stays);
-    VC_TRY(vc_net_forward(&t->student, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
-    if (w->step == 0 && first == 0 && !t->control) {
+    VC_TRY(vc_net_forward(&t->student.net, engine, &t->data.student, w->numbers + first, n, &pass, &logits));
+    if (w->step == 0 && first == 0 && !t->progress.control) {
         compare_terms(t, engine, w, n, logits, &teacher);
     }
     if (stays) {
-        VC_TRY(vc_device_loss(t, engine, &w->spec, n, &teacher, &sums));
+        VC_TRY(vc_device_loss(&t->student, engine, &t->batch, &w->spec, n, &teacher, &sums));
     } else {
-        sums = vc_trainer_loss(t, engine, &w->spec, n * t->student.positions, logits->data, &teacher, t->labels,
-                               logits->grad);
+        sums = vc_step_loss(&loss, engine, n * t->student.net.positions, logits->data, logits->grad);
     }
     w->own[KD] = sums.kd;
     w->own[CE] = sums.ce;
     if (t->match != NULL) {
-        VC_TRY(vc_match_batch(t, engine, w->numbers + first, n, &w->counts, w->own + MATCHES));
+        VC_TRY(vc_match_batch(t->match, engine, &inside, t->progress.control ? NULL : w->own + MATCHES));
     }
     if (!is_finite(w->own)) {
         VC_TRY(vc_engine_fetch(engine, 0));
@@ -318,26 +300,26 @@ out:
 static void tell(struct vc_trainer *t, const struct work *w, double loss, double lr)
 {
     struct vc_distill_step step = {.step = w->step + 1,
-                                   .n_steps = t->n_steps,
-                                   .control = t->control,
+                                   .n_steps = t->steps.n,
+                                   .control = t->progress.control,
                                    .loss = loss,
-                                   .kd = t->data.taught && !t->control ? w->sums[KD] : NAN,
+                                   .kd = t->data.taught && !t->progress.control ? w->sums[KD] : NAN,
                                    .ce = w->spec.ce_rows != 0 ? w->sums[CE] : NAN,
                                    .grad_norm = w->grad_norm,
                                    .lr = lr,
                                    .scale = w->spec.scale,
                                    .skipped = w->skipped,
                                    .host_bytes = vc_pool_in_use(t->ctx->shared->pool),
-                                   .device_bytes = t->device != NULL ? t->device->bytes : 0,
-                                   .seconds = vc_seconds() - t->began,
+                                   .device_bytes = t->student.device != NULL ? t->student.device->bytes : 0,
+                                   .seconds = vc_seconds() - t->progress.began,
                                    .reserved_bytes = vc_pool_reserved(t->ctx->shared->pool),
                                    .peak_bytes = vc_pool_peak(t->ctx->shared->pool),
-                                   .sparsity = vc_gradual_sparsity(t),
+                                   .sparsity = vc_gradual_sparsity(&t->student),
                                    .matches = w->sums + MATCHES,
-                                   .n_matches = t->control ? 0 : t->options.n_matches};
+                                   .n_matches = t->progress.control ? 0 : t->options.n_matches};
 
     t->report->peak_bytes = vc_max_u64(t->report->peak_bytes, step.host_bytes);
-    t->report->device_peak_bytes = t->device != NULL ? t->device->peak_bytes : 0;
+    t->report->device_peak_bytes = t->student.device != NULL ? t->student.device->peak_bytes : 0;
     if (t->options.tell != NULL) {
         t->options.tell(t->options.user, &step);
     }
@@ -347,39 +329,30 @@ static double total_of(const struct vc_trainer *t, const struct work *w)
 {
     double loss = w->spec.alpha * w->sums[KD] + (1 - w->spec.alpha) * w->sums[CE];
 
-    for (size_t k = 0; !t->control && k < t->options.n_matches; k++) {
+    for (size_t k = 0; !t->progress.control && k < t->options.n_matches; k++) {
         loss += t->options.matches[k].weight * w->sums[MATCHES + k];
     }
     return loss;
 }
 
-/* The terms of the first and the last step, for the report. */
-static void note_matches(struct vc_trainer *t, const struct work *w)
-{
-    for (size_t k = 0; k < t->report->n_matches; k++) {
-        t->matched[k].first = w->step == 0 ? w->sums[MATCHES + k] : t->matched[k].first;
-        t->matched[k].last = w->sums[MATCHES + k];
-    }
-}
-
 /* The gradients of a step that is not left out: looked at in the first one, and weights move. */
 static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, struct vc_engine *engine, double lr)
 {
-    uint64_t moved = w->step - (uint64_t)t->scale.skipped; /* steps before this one that moved weights */
+    uint64_t moved = w->step - (uint64_t)t->progress.scale.skipped; /* steps before this one that moved weights */
     enum vc_status status = VC_OK;
 
     if (moved == 0 || !isfinite(w->grad_norm)) {
-        VC_TRY(vc_weights_grads_to_host(t->student.weights));
+        VC_TRY(vc_weights_grads_to_host(t->student.net.weights));
     }
     if (!isfinite(w->grad_norm)) {
         return refuse_gradient(t, w);
     }
     VC_TRY(moved == 0 ? check_gradients(t, w) : VC_OK);
-    if (moved == 0 && !t->control && t->options.gradients != NULL) {
+    if (moved == 0 && !t->progress.control && t->options.gradients != NULL) {
         VC_TRY(vc_trainer_dump(t, false));
     }
-    VC_TRY(vc_trainer_update(t, engine, moved, w->grad_norm, lr));
-    VC_TRY(t->device == NULL ? vc_grid_apply(t) : VC_OK); /* a device's update does it */
+    VC_TRY(vc_learner_update(&t->student, engine, moved, w->grad_norm, lr));
+    VC_TRY(t->student.device == NULL ? vc_grid_apply(&t->student) : VC_OK); /* a device's update does it */
     vc_scale_good(t);
 out:
     return status;
@@ -399,24 +372,24 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     announce_next(t, &w);
     vc_rows_count(&t->data.rows, w.numbers, w.n, &w.spec.kd_rows, &w.spec.ce_rows);
     if (t->match != NULL) {
-        vc_match_count(t, w.numbers, w.n, &w.counts);
+        vc_match_count(t->match, w.numbers, w.n, &w.counts);
     }
-    w.spec.alpha = t->control ? 0 : t->options.alpha;
+    w.spec.alpha = t->progress.control ? 0 : t->options.alpha;
     w.spec.temperature = t->options.temperature;
-    w.spec.scale = t->scale.value;
-    VC_TRY(vc_net_engine(&t->student, vc_min_u64(t->options.batch, w.n), true, &engine));
+    w.spec.scale = t->progress.scale.value;
+    VC_TRY(vc_net_engine(&t->student.net, vc_min_u64(t->options.batch, w.n), true, &engine));
     VC_TRY(batches(t, &w, engine));
     loss = total_of(t, &w);
-    vc_grid_gradients(t, engine);
-    VC_TRY(vc_trainer_measure(t, engine, &w.grad_norm));
+    vc_grid_gradients(&t->student, engine);
+    VC_TRY(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
     VC_TRY(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));
-    t->counts.step = number + 1;
+    t->progress.counts.step = number + 1;
     vc_divergence_note(t, loss);
-    if (!t->control) {
+    if (!t->progress.control) {
         t->report->first_loss = number == 0 ? loss : t->report->first_loss;
         t->report->last_loss = loss;
-        note_matches(t, &w);
+        vc_match_note(t->match, number == 0, w.sums + MATCHES);
         t->report->n_steps = number + 1;
         vc_scale_report(t);
     }
@@ -429,20 +402,20 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
 {
     const struct vc_lr_plan rates = {.schedule = t->options.schedule,
                                      .lr = t->options.lr,
-                                     .n_steps = t->n_steps,
+                                     .n_steps = t->steps.n,
                                      .warmup = t->options.warmup,
                                      .every = t->options.step_every,
                                      .factor = t->options.step_factor};
     bool stop = false;
     enum vc_status status = VC_OK;
 
-    t->epoch = UINT64_MAX;
-    vc_trainer_cut(t);
+    t->steps.epoch = UINT64_MAX;
+    vc_optimizer_cut(&t->student);
     VC_TRY(vc_checkpoint_mark(t));
     VC_TRY(vc_trainer_look(t, &stop)); /* of a run that was interrupted in it */
-    while (!stop && t->counts.step < t->n_steps) {
-        VC_TRY(vc_gradual_grow(t));
-        VC_TRY(step(t, &rates, t->counts.step));
+    while (!stop && t->progress.counts.step < t->steps.n) {
+        VC_TRY(vc_gradual_grow(&t->student, t->progress.counts.step));
+        VC_TRY(step(t, &rates, t->progress.counts.step));
         VC_TRY(vc_checkpoint_mark(t));
         VC_TRY(vc_trainer_look(t, &stop));
         VC_TRY(vc_checkpoint_step(t));
@@ -450,7 +423,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     }
     VC_TRY(vc_divergence_judge(t));
     VC_TRY(vc_trainer_choose(t));
-    t->report->prune_end = vc_gradual_masked(t);
+    t->report->prune_end = vc_gradual_masked(&t->student);
 out:
     return status == VC_E_CANCELLED || (status != VC_OK && vc_ranks_lost(t->options.ranks))
                ? vc_checkpoint_interrupted(t, status)

@@ -1,63 +1,65 @@
 /* device_ranks.c - see device_ranks.h. */
 #include "distill/update/device_ranks.h"
 
+#include "distill/clock.h"
+#include "distill/ranks/meeting.h"
 #include "distill/update/device_step.h"
 
 #define PATIENCE 300 /* seconds until a call of NCCL is given up, which all ranks have asked for */
 #define SLICE    0.2 /* of them, until ranks hear of each other */
 
-static const struct vc_train_sums *sums_of(const struct vc_trainer *t)
+static const struct vc_train_sums *sums_of(const struct vc_learner *l)
 {
-    return t->device->table->sums;
+    return l->device->table->sums;
 }
 
-static enum vc_status fail(struct vc_trainer *t, const char *why)
+static enum vc_status fail(struct vc_learner *l, const char *why)
 {
-    return vc_fail(t->ctx, VC_E_DEVICE, "NCCL, which adds up the gradients of the ranks: %s (%s host does without it)",
-                   why, vc_option(t->ctx, "all_reduce"));
+    return vc_fail(l->ctx, VC_E_DEVICE, "NCCL, which adds up the gradients of the ranks: %s (%s host does without it)",
+                   why, vc_option(l->ctx, "all_reduce"));
 }
 
-static enum vc_status no_device(struct vc_trainer *t)
+static enum vc_status no_device(struct vc_learner *l)
 {
-    return vc_fail(t->ctx, VC_E_ARGUMENT, "NCCL adds up what lies on CUDA devices, so %s nccl needs %s cuda",
-                   vc_option(t->ctx, "all_reduce"), vc_option(t->ctx, "device"));
+    return vc_fail(l->ctx, VC_E_ARGUMENT, "NCCL adds up what lies on CUDA devices, so %s nccl needs %s cuda",
+                   vc_option(l->ctx, "all_reduce"), vc_option(l->ctx, "device"));
 }
 
-static enum vc_status mixed(struct vc_trainer *t, unsigned rank, bool on_device)
+static enum vc_status mixed(struct vc_learner *l, unsigned rank, bool on_device)
 {
     return vc_fail(
-        t->ctx, VC_E_ARGUMENT,
+        l->ctx, VC_E_ARGUMENT,
         "rank 0 computes on %s, rank %u on %s: %s has to say the same for all, so that they have the same bits",
         on_device ? "the CPU" : "a CUDA device", rank, on_device ? "a CUDA device" : "the CPU",
-        vc_option(t->ctx, "device"));
+        vc_option(l->ctx, "device"));
 }
 
-enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl)
+enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
 {
-    struct vc_ranks *ranks = t->options.ranks;
-    bool wanted = t->options.all_reduce == VC_ALL_REDUCE_NCCL;
-    bool on_device = t->device != NULL;
-    bool here = on_device && t->options.all_reduce != VC_ALL_REDUCE_HOST && sums_of(t)->name() != NULL;
+    struct vc_ranks *ranks = l->options->ranks;
+    bool wanted = l->options->all_reduce == VC_ALL_REDUCE_NCCL;
+    bool on_device = l->device != NULL;
+    bool here = on_device && l->options->all_reduce != VC_ALL_REDUCE_HOST && sums_of(l)->name() != NULL;
     const double own[2] = {on_device, here};
     double(*all)[VC_MEETING_NUMBERS];
     enum vc_status status = VC_OK;
 
     *nccl = false;
     if (ranks == NULL) {
-        return !wanted || on_device ? VC_OK : no_device(t);
+        return !wanted || on_device ? VC_OK : no_device(l);
     }
     all = vc_ranks_numbers(ranks);
     VC_TRY(
-        vc_ranks_meet(t->ctx, ranks, wanted && on_device && !here ? fail(t, sums_of(t)->why()) : VC_OK, own, 2, all));
+        vc_ranks_meet(l->ctx, ranks, wanted && on_device && !here ? fail(l, sums_of(l)->why()) : VC_OK, own, 2, all));
     *nccl = true;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
-        VC_TRY(all[k][0] != all[0][0] ? mixed(t, k, all[k][0] != 0) : VC_OK);
+        VC_TRY(all[k][0] != all[0][0] ? mixed(l, k, all[k][0] != 0) : VC_OK);
         *nccl = *nccl && all[k][1] != 0;
     }
     if (on_device) {
-        t->report->all_reduce = *nccl ? sums_of(t)->name() : "host";
+        l->report->all_reduce = *nccl ? sums_of(l)->name() : "host";
     } else if (wanted) {
-        status = no_device(t);
+        status = no_device(l);
     }
 out:
     return status;
@@ -79,35 +81,35 @@ static bool is_over(void *user)
 }
 
 /* *done: 1 when what this rank has asked for is. */
-static enum vc_status wait_slice(struct vc_trainer *t, double since, double *done)
+static enum vc_status wait_slice(struct vc_learner *l, double since, double *done)
 {
-    struct slice slice = {t->ctx, vc_seconds() + SLICE};
-    int outcome = sums_of(t)->wait(t->device->session, is_over, &slice);
+    struct slice slice = {l->ctx, vc_seconds() + SLICE};
+    int outcome = sums_of(l)->wait(l->device->session, is_over, &slice);
 
     *done = outcome == 0;
     if (outcome == 1) {
-        return fail(t, sums_of(t)->why());
+        return fail(l, sums_of(l)->why());
     }
     if (outcome == 2 && vc_seconds() - since > PATIENCE) {
-        return fail(t, "the other ranks were waited for too long");
+        return fail(l, "the other ranks were waited for too long");
     }
-    return vc_check_cancelled(t->ctx);
+    return vc_check_cancelled(l->ctx);
 }
 
 /* status: of this rank's asking. Ranks meet between slices of the waiting, so that none waits for one that has failed
  * or gone. */
-static enum vc_status wait_for_all(struct vc_trainer *t, enum vc_status status)
+static enum vc_status wait_for_all(struct vc_learner *l, enum vc_status status)
 {
-    struct vc_ranks *ranks = t->options.ranks;
+    struct vc_ranks *ranks = l->options->ranks;
     double(*all)[VC_MEETING_NUMBERS] = vc_ranks_numbers(ranks);
     double since = vc_seconds();
     double own = 0;
     bool all_done;
 
     for (;;) {
-        status = vc_ranks_meet(t->ctx, ranks, status, &own, 1, all);
+        status = vc_ranks_meet(l->ctx, ranks, status, &own, 1, all);
         if (status != VC_OK) {
-            sums_of(t)->end(t->device->session, false); /* before anything waits for the device */
+            sums_of(l)->end(l->device->session, false); /* before anything waits for the device */
             return status;
         }
         all_done = true;
@@ -117,46 +119,46 @@ static enum vc_status wait_for_all(struct vc_trainer *t, enum vc_status status)
         if (all_done) {
             return VC_OK;
         }
-        status = own == 0 ? wait_slice(t, since, &own) : VC_OK;
+        status = own == 0 ? wait_slice(l, since, &own) : VC_OK;
     }
 }
 
-enum vc_status vc_device_ranks_begin(struct vc_trainer *t)
+enum vc_status vc_device_ranks_begin(struct vc_learner *l)
 {
-    struct vc_ranks *ranks = t->options.ranks;
+    struct vc_ranks *ranks = l->options->ranks;
     unsigned char id[VC_TRAIN_SUMS_ID] = {0};
     struct vc_piece *pieces;
     unsigned rank = vc_ranks_rank(ranks);
     unsigned size = vc_ranks_size(ranks);
     enum vc_status status;
 
-    if (!vc_device_uses_nccl(t)) {
+    if (!vc_device_uses_nccl(l)) {
         return VC_OK;
     }
-    VC_TRY(vc_ranks_meet(t->ctx, ranks, rank == 0 && sums_of(t)->id(id) != 0 ? fail(t, sums_of(t)->why()) : VC_OK, NULL,
+    VC_TRY(vc_ranks_meet(l->ctx, ranks, rank == 0 && sums_of(l)->id(id) != 0 ? fail(l, sums_of(l)->why()) : VC_OK, NULL,
                          0, NULL));
     pieces = vc_ranks_pieces(ranks);
     for (unsigned k = 0; k < size; k++) {
         pieces[k] = (struct vc_piece){id, rank == 0 ? sizeof id : 0};
         pieces[size + k] = (struct vc_piece){id, rank != 0 && k == 0 ? sizeof id : 0};
     }
-    VC_TRY(vc_ranks_exchange(t->ctx, ranks, pieces, pieces + size));
-    status = sums_of(t)->begin(t->device->session, id, rank, size) != 0 ? fail(t, sums_of(t)->why()) : VC_OK;
-    status = wait_for_all(t, status);
+    VC_TRY(vc_ranks_exchange(l->ctx, ranks, pieces, pieces + size));
+    status = sums_of(l)->begin(l->device->session, id, rank, size) != 0 ? fail(l, sums_of(l)->why()) : VC_OK;
+    status = wait_for_all(l, status);
 out:
     return status;
 }
 
-enum vc_status vc_device_ranks_add(struct vc_trainer *t, float *data, uint64_t n)
+enum vc_status vc_device_ranks_add(struct vc_learner *l, float *data, uint64_t n)
 {
-    int outcome = sums_of(t)->add(t->device->session, data, n);
+    int outcome = sums_of(l)->add(l->device->session, data, n);
 
-    return wait_for_all(t, outcome != 0 ? fail(t, sums_of(t)->why()) : VC_OK);
+    return wait_for_all(l, outcome != 0 ? fail(l, sums_of(l)->why()) : VC_OK);
 }
 
-void vc_device_ranks_end(struct vc_trainer *t)
+void vc_device_ranks_end(struct vc_learner *l)
 {
-    if (t->device != NULL && vc_device_uses_nccl(t)) {
-        sums_of(t)->end(t->device->session, !vc_ranks_lost(t->options.ranks));
+    if (l->device != NULL && vc_device_uses_nccl(l)) {
+        sums_of(l)->end(l->device->session, !vc_ranks_lost(l->options->ranks));
     }
 }

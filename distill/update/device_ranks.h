@@ -12,14 +12,14 @@
 #ifndef VC_DISTILL_DEVICE_RANKS_H
 #define VC_DISTILL_DEVICE_RANKS_H
 
-#include "distill/trainer.h"
+#include "distill/update/learner.h"
 
 /* *nccl: it is used. A meeting of the ranks, also of those without a device. VC_E_DEVICE: it was asked for, and a rank
  * has none. VC_E_ARGUMENT: ranks compute on processors and on devices. */
-enum vc_status vc_device_ranks_choose(struct vc_trainer *t, bool *nccl);
-enum vc_status vc_device_ranks_begin(struct vc_trainer *t);
+enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl);
+enum vc_status vc_device_ranks_begin(struct vc_learner *l);
 /* n floats of device memory. The work that was asked for before is done behind it. */
-enum vc_status vc_device_ranks_add(struct vc_trainer *t, float *data, uint64_t n);
-void vc_device_ranks_end(struct vc_trainer *t);
+enum vc_status vc_device_ranks_add(struct vc_learner *l, float *data, uint64_t n);
+void vc_device_ranks_end(struct vc_learner *l);
 
 #endif

@@ -36,15 +36,15 @@ struct vc_gradual {
 
 /* ---- options ---- */
 
-static enum vc_status parse(struct vc_trainer *t, const char *field, const char *text, struct vc_fraction *out)
+static enum vc_status parse(struct vc_learner *l, const char *field, const char *text, struct vc_fraction *out)
 {
     return vc_fraction_parse(text, out)
                ? VC_OK
-               : vc_fail(t->ctx, VC_E_ARGUMENT, "%s %s: expected a share from 0 to 1 with at most 9 digits",
-                         vc_option(t->ctx, field), text);
+               : vc_fail(l->ctx, VC_E_ARGUMENT, "%s %s: expected a share from 0 to 1 with at most 9 digits",
+                         vc_option(l->ctx, field), text);
 }
 
-static enum vc_status read_options(struct vc_trainer *t, struct vc_gradual *g)
+static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
 {
     struct vc_prune_options defaults;
     const struct vc_options_kind kind = {"vc_prune_options", "vc_prune_defaults", &defaults, sizeof defaults};
@@ -52,46 +52,46 @@ static enum vc_status read_options(struct vc_trainer *t, struct vc_gradual *g)
     enum vc_status status;
 
     vc_prune_defaults(&defaults);
-    VC_TRY(vc_options_read(t->ctx, &kind, t->options.prune, &g->options));
+    VC_TRY(vc_options_read(l->ctx, &kind, l->options->prune, &g->options));
     if (o->sparsity == NULL) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(t->ctx, "sparsity"));
+        return vc_fail(l->ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(l->ctx, "sparsity"));
     }
     if ((unsigned)o->scope > VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE || o->score != VC_SCORE_MAGNITUDE ||
         o->mask != NULL || o->mask_path != NULL || o->n_sets != 0) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
                        "while it trains, a student is pruned by magnitude and without patterns, scores, masks and "
                        "shares for single tensors (vc_prune_options)");
     }
     if (o->min_keep != NULL && o->scope != VC_PRUNE_GLOBAL) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
-                       vc_option(t->ctx, "min_keep"), vc_option(t->ctx, "scope"));
+        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
+                       vc_option(l->ctx, "min_keep"), vc_option(l->ctx, "scope"));
     }
-    VC_TRY(parse(t, "sparsity", o->sparsity, &g->sparsity));
+    VC_TRY(parse(l, "sparsity", o->sparsity, &g->sparsity));
     g->min_keep = (struct vc_fraction){1, 100};
-    VC_TRY(o->min_keep != NULL ? parse(t, "min_keep", o->min_keep, &g->min_keep) : VC_OK);
+    VC_TRY(o->min_keep != NULL ? parse(l, "min_keep", o->min_keep, &g->min_keep) : VC_OK);
     g->global = o->scope == VC_PRUNE_GLOBAL;
 out:
     return status;
 }
 
 /* Without a schedule the masks grow over the first three quarters of the steps. */
-static enum vc_status choose_schedule(struct vc_trainer *t, struct vc_gradual *g)
+static enum vc_status choose_schedule(struct vc_learner *l, uint64_t n_steps, struct vc_gradual *g)
 {
-    const struct vc_distill_options *o = &t->options;
+    const struct vc_distill_options *o = l->options;
     bool given = o->prune_first != 0 || o->prune_last != 0 || o->prune_every != 0;
 
     g->first = o->prune_first;
-    g->last = given ? o->prune_last : t->n_steps - vc_ceil_div_u64(t->n_steps, 4);
+    g->last = given ? o->prune_last : n_steps - vc_ceil_div_u64(n_steps, 4);
     g->every = given ? o->prune_every : vc_max_u64(1, g->last / DEFAULT_TIMES);
     if (g->every == 0 || g->first > g->last) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %llu:%llu:%llu: expected FIRST:LAST:EVERY, FIRST at most LAST",
-                       vc_option(t->ctx, "prune_first"), (unsigned long long)g->first, (unsigned long long)g->last,
+        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s %llu:%llu:%llu: expected FIRST:LAST:EVERY, FIRST at most LAST",
+                       vc_option(l->ctx, "prune_first"), (unsigned long long)g->first, (unsigned long long)g->last,
                        (unsigned long long)g->every);
     }
-    if (g->last >= t->n_steps) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
+    if (g->last >= n_steps) {
+        return vc_fail(l->ctx, VC_E_ARGUMENT,
                        "%s: the run has %llu steps, and none is left behind step %llu to train with the last mask",
-                       vc_option(t->ctx, "prune_first"), (unsigned long long)t->n_steps, (unsigned long long)g->last);
+                       vc_option(l->ctx, "prune_first"), (unsigned long long)n_steps, (unsigned long long)g->last);
     }
     return VC_OK;
 }
@@ -99,9 +99,9 @@ static enum vc_status choose_schedule(struct vc_trainer *t, struct vc_gradual *g
 /* ---- tensors ---- */
 
 /* As `prune` chooses: what rules say, then what is usually left alone. */
-static bool is_chosen(const struct vc_trainer *t, const struct vc_gradual *g, const struct vc_weight *item)
+static bool is_chosen(const struct vc_learner *l, const struct vc_gradual *g, const struct vc_weight *item)
 {
-    const struct vc_model *model = t->options.student.weights;
+    const struct vc_model *model = l->options->student.weights;
     size_t tensor = vc_model_find(model, item->name);
     const char *glob = NULL;
     enum vc_choice choice = vc_rules_choose(g->options.rules, g->options.n_rules, item->name, &glob);
@@ -119,19 +119,19 @@ static uint64_t limit_of(const struct vc_gradual *g, uint64_t n)
     return g->global ? n - vc_fraction_ceil(g->min_keep, n) : n;
 }
 
-static enum vc_status choose_tensors(struct vc_trainer *t, struct vc_gradual *g)
+static enum vc_status choose_tensors(struct vc_learner *l, struct vc_gradual *g)
 {
-    const struct vc_weights *w = t->student.weights;
+    const struct vc_weights *w = l->net.weights;
     uint64_t total = 0;
     uint64_t most = 0;
     enum vc_status status = VC_OK;
 
-    g->parts = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->parts);
+    g->parts = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->parts);
     VC_TRY_ALLOC(g->parts);
-    g->together = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->together);
+    g->together = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *g->together);
     VC_TRY_ALLOC(g->together);
     for (size_t k = 0; k < w->n; k++) {
-        if (is_chosen(t, g, &w->items[k])) {
+        if (is_chosen(l, g, &w->items[k])) {
             g->together[g->n] = &g->parts[g->n].keys;
             g->parts[g->n++].entry = k;
             total += w->items[k].n;
@@ -139,70 +139,70 @@ static enum vc_status choose_tensors(struct vc_trainer *t, struct vc_gradual *g)
         }
     }
     if (g->n == 0) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT,
+        return vc_fail(l->ctx, VC_E_ARGUMENT,
                        "%s: there is no tensor to prune: those that are trained have one dimension, or prune leaves "
                        "them alone",
-                       vc_option(t->ctx, "sparsity"));
+                       vc_option(l->ctx, "sparsity"));
     }
     if (g->global && vc_fraction_floor(g->sparsity, total) > most) {
         return vc_fail(
-            t->ctx, VC_E_ARGUMENT, "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them",
+            l->ctx, VC_E_ARGUMENT, "%s of %llu is %llu, but %s leaves %llu that may become zero; lower one of them",
             g->options.sparsity, (unsigned long long)total, (unsigned long long)vc_fraction_floor(g->sparsity, total),
-            vc_option(t->ctx, "min_keep"), (unsigned long long)most);
+            vc_option(l->ctx, "min_keep"), (unsigned long long)most);
     }
-    t->report->prune_weights = total;
+    l->report->prune_weights = total;
 out:
     return status;
 }
 
-enum vc_status vc_gradual_open(struct vc_trainer *t)
+enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
 {
     struct vc_gradual *g;
     enum vc_status status = VC_OK;
 
-    if (t->options.prune == NULL) {
-        return t->options.prune_last == 0 && t->options.prune_every == 0
+    if (l->options->prune == NULL) {
+        return l->options->prune_last == 0 && l->options->prune_every == 0
                    ? VC_OK
-                   : vc_fail(t->ctx, VC_E_ARGUMENT, "%s needs %s", vc_option(t->ctx, "prune_first"),
-                             vc_option(t->ctx, "sparsity"));
+                   : vc_fail(l->ctx, VC_E_ARGUMENT, "%s needs %s", vc_option(l->ctx, "prune_first"),
+                             vc_option(l->ctx, "sparsity"));
     }
-    g = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *g);
+    g = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *g);
     VC_TRY_ALLOC(g);
-    t->gradual = g;
-    VC_TRY(read_options(t, g));
-    if (t->options.task != VC_TASK_TRAIN) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(t->ctx, "task"),
-                       vc_option(t->ctx, "sparsity"));
+    l->gradual = g;
+    VC_TRY(read_options(l, g));
+    if (l->options->task != VC_TASK_TRAIN) {
+        return vc_fail(l->ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(l->ctx, "task"),
+                       vc_option(l->ctx, "sparsity"));
     }
-    VC_TRY(choose_schedule(t, g));
-    VC_TRY(choose_tensors(t, g));
-    t->report->prune_first = g->first;
-    t->report->prune_last = g->last;
-    t->report->prune_every = g->every;
+    VC_TRY(choose_schedule(l, n_steps, g));
+    VC_TRY(choose_tensors(l, g));
+    l->report->prune_first = g->first;
+    l->report->prune_last = g->last;
+    l->report->prune_every = g->every;
 out:
     return status;
 }
 
-void vc_gradual_close(struct vc_trainer *t)
+void vc_gradual_close(struct vc_learner *l)
 {
-    struct vc_gradual *g = t->gradual;
+    struct vc_gradual *g = l->gradual;
 
     if (g != NULL) {
         for (size_t i = 0; g->parts != NULL && i < g->n; i++) {
-            vc_keys_release(t->ctx, &g->parts[i].keys);
+            vc_keys_release(l->ctx, &g->parts[i].keys);
         }
-        vc_free(t->ctx, g->parts);
-        vc_free(t->ctx, g->together);
-        vc_free(t->ctx, g->room);
-        vc_free(t->ctx, g);
-        t->gradual = NULL;
+        vc_free(l->ctx, g->parts);
+        vc_free(l->ctx, g->together);
+        vc_free(l->ctx, g->room);
+        vc_free(l->ctx, g);
+        l->gradual = NULL;
     }
 }
 
-bool vc_gradual_has(const struct vc_trainer *t, size_t entry)
+bool vc_gradual_has(const struct vc_learner *l, size_t entry)
 {
-    for (size_t i = 0; t->gradual != NULL && i < t->gradual->n; i++) {
-        if (t->gradual->parts[i].entry == entry) {
+    for (size_t i = 0; l->gradual != NULL && i < l->gradual->n; i++) {
+        if (l->gradual->parts[i].entry == entry) {
             return true;
         }
     }
@@ -211,10 +211,10 @@ bool vc_gradual_has(const struct vc_trainer *t, size_t entry)
 
 /* Bins while one tensor is looked at, the counts of a piece of it, the sums of tensors with one threshold, and the
  * lists of all tensors that share it. */
-uint64_t vc_gradual_bytes(const struct vc_trainer *t)
+uint64_t vc_gradual_bytes(const struct vc_learner *l)
 {
-    const struct vc_gradual *g = t->gradual;
-    const struct vc_weights *w = t->student.weights;
+    const struct vc_gradual *g = l->gradual;
+    const struct vc_weights *w = l->net.weights;
     uint64_t bytes =
         2 * vc_pool_block_bytes(VC_KEY_BINS * sizeof(uint64_t)) + vc_pool_block_bytes(VC_KEY_BINS * sizeof(uint32_t));
     uint64_t lists = 0;
@@ -228,33 +228,33 @@ uint64_t vc_gradual_bytes(const struct vc_trainer *t)
     return g != NULL ? bytes + lists : 0;
 }
 
-void **vc_gradual_room(struct vc_trainer *t)
+void **vc_gradual_room(struct vc_learner *l)
 {
-    return &t->gradual->room;
+    return &l->gradual->room;
 }
 
 /* ---- a run ---- */
 
-static bool is_zero(const struct vc_trainer *t, const struct vc_weight *item, uint64_t i)
+static bool is_zero(const struct vc_learner *l, const struct vc_weight *item, uint64_t i)
 {
-    return t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
+    return l->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
 }
 
-static void set_zero(const struct vc_trainer *t, void *weights, uint64_t i)
+static void set_zero(const struct vc_learner *l, void *weights, uint64_t i)
 {
-    if (t->f64) {
+    if (l->f64) {
         ((double *)weights)[i] = 0;
     } else {
         ((float *)weights)[i] = 0;
     }
 }
 
-static uint64_t key_of(const struct vc_trainer *t, const void *weights, uint64_t i)
+static uint64_t key_of(const struct vc_learner *l, const void *weights, uint64_t i)
 {
     uint64_t wide;
     uint32_t bits;
 
-    if (t->f64) {
+    if (l->f64) {
         memcpy(&wide, (const double *)weights + i, sizeof wide);
         return wide & (UINT64_MAX >> 1);
     }
@@ -262,31 +262,31 @@ static uint64_t key_of(const struct vc_trainer *t, const void *weights, uint64_t
     return bits & (UINT32_MAX >> 1);
 }
 
-enum vc_status vc_gradual_begin(struct vc_trainer *t)
+enum vc_status vc_gradual_begin(struct vc_learner *l)
 {
-    struct vc_gradual *g = t->gradual;
+    struct vc_gradual *g = l->gradual;
     uint64_t begun = 0;
     enum vc_status status = VC_OK;
 
     for (size_t p = 0; g != NULL && p < g->n; p++) {
-        const struct vc_weight *item = &t->student.weights->items[g->parts[p].entry];
-        struct vc_trainer_state *state = &t->states[g->parts[p].entry];
+        const struct vc_weight *item = &l->net.weights->items[g->parts[p].entry];
+        struct vc_weight_state *state = &l->optimizer.states[g->parts[p].entry];
         uint64_t n = 0;
 
         if (state->keep == NULL) {
-            state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+            state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
             VC_TRY_ALLOC(state->keep);
         }
         for (uint64_t i = 0; i < item->n; i++) {
-            state->keep[i] = !is_zero(t, item, i); /* also where a mask has set it to 0 */
+            state->keep[i] = !is_zero(l, item, i); /* also where a mask has set it to 0 */
             n += state->keep[i] == 0;
         }
-        t->report->n_masked += n - state->n_masked;
+        l->report->n_masked += n - state->n_masked;
         state->n_masked = n;
         g->parts[p].begun = n;
         begun += n;
     }
-    t->report->prune_begin = begun;
+    l->report->prune_begin = begun;
 out:
     return status;
 }
@@ -306,12 +306,12 @@ static uint64_t goal_of(const struct vc_gradual *g, uint64_t step, uint64_t n, u
 }
 
 /* One look at a tensor. Weights that are 0 by their mask are not counted: their keys are 0, in the first bin. */
-static enum vc_status look(struct vc_trainer *t, const struct part *p, struct vc_keys *keys, uint32_t *counts)
+static enum vc_status look(struct vc_learner *l, const struct part *p, struct vc_keys *keys, uint32_t *counts)
 {
-    struct vc_ctx *ctx = t->ctx;
+    struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    const struct vc_weight *item = &t->student.weights->items[p->entry];
-    const void *weights = vc_trainer_master(t, p->entry);
+    const struct vc_weight *item = &l->net.weights->items[p->entry];
+    const void *weights = vc_learner_master(l, p->entry);
     enum vc_status status = VC_OK;
 
     if (k == NULL) {
@@ -322,58 +322,58 @@ static enum vc_status look(struct vc_trainer *t, const struct part *p, struct vc
         size_t n = (size_t)vc_min_u64(VC_TILE_ELEMS, item->n - first);
 
         memset(counts, 0, keys->range.n_bins * sizeof *counts);
-        VC_KERNEL_TRY(t->f64 ? k->magnitude_bins_f64((const double *)weights + first, n, &keys->range, counts)
+        VC_KERNEL_TRY(l->f64 ? k->magnitude_bins_f64((const double *)weights + first, n, &keys->range, counts)
                              : k->magnitude_bins_f32((const float *)weights + first, n, &keys->range, counts));
         vc_keys_add(keys, counts);
     }
     if (keys->range.first == 0) {
-        keys->bins[0] -= t->states[p->entry].n_masked;
+        keys->bins[0] -= l->optimizer.states[p->entry].n_masked;
     }
     VC_TRY(vc_keys_end(ctx, keys));
 out:
     return status;
 }
 
-static void init_keys(const struct vc_trainer *t, struct part *p, uint64_t limit)
+static void init_keys(const struct vc_learner *l, struct part *p, uint64_t limit)
 {
-    const struct vc_weight *item = &t->student.weights->items[p->entry];
+    const struct vc_weight *item = &l->net.weights->items[p->entry];
 
-    vc_keys_init(&p->keys, t->f64 ? 63 : 31, item->n - t->states[p->entry].n_masked, limit);
+    vc_keys_init(&p->keys, l->f64 ? 63 : 31, item->n - l->optimizer.states[p->entry].n_masked, limit);
 }
 
 /* The threshold of one tensor, of whose weights `more` go. */
-static enum vc_status find_one(struct vc_trainer *t, struct part *p, uint64_t more, uint32_t *counts)
+static enum vc_status find_one(struct vc_learner *l, struct part *p, uint64_t more, uint32_t *counts)
 {
     enum vc_status status = VC_OK;
 
-    init_keys(t, p, more);
+    init_keys(l, p, more);
     while (!p->keys.done) {
-        VC_TRY(look(t, p, &p->keys, counts));
-        vc_keys_narrow(t->ctx, &p->keys);
+        VC_TRY(look(l, p, &p->keys, counts));
+        vc_keys_narrow(l->ctx, &p->keys);
     }
 out:
     return status;
 }
 
 /* One threshold for all tensors, of whose weights `more` go together. */
-static enum vc_status find_together(struct vc_trainer *t, uint64_t more, uint32_t *counts)
+static enum vc_status find_together(struct vc_learner *l, uint64_t more, uint32_t *counts)
 {
-    struct vc_gradual *g = t->gradual;
+    struct vc_gradual *g = l->gradual;
     bool done = false;
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < g->n; i++) {
-        uint64_t limit = limit_of(g, t->student.weights->items[g->parts[i].entry].n);
-        uint64_t masked = t->states[g->parts[i].entry].n_masked;
+        uint64_t limit = limit_of(g, l->net.weights->items[g->parts[i].entry].n);
+        uint64_t masked = l->optimizer.states[g->parts[i].entry].n_masked;
 
-        init_keys(t, &g->parts[i], limit - vc_min_u64(limit, masked));
+        init_keys(l, &g->parts[i], limit - vc_min_u64(limit, masked));
     }
     while (!done) {
         done = true;
         for (size_t i = 0; i < g->n; i++) {
-            VC_TRY(g->parts[i].keys.done ? VC_OK : look(t, &g->parts[i], &g->parts[i].keys, counts));
+            VC_TRY(g->parts[i].keys.done ? VC_OK : look(l, &g->parts[i], &g->parts[i].keys, counts));
         }
-        VC_TRY(vc_keys_narrow_together(t->ctx, g->together, g->n, &more));
+        VC_TRY(vc_keys_narrow_together(l->ctx, g->together, g->n, &more));
         for (size_t i = 0; i < g->n; i++) {
             done = done && g->parts[i].keys.done;
         }
@@ -383,15 +383,15 @@ out:
 }
 
 /* The mask grows by what is below the threshold. */
-static void apply(struct vc_trainer *t, struct part *p)
+static void apply(struct vc_learner *l, struct part *p)
 {
-    const struct vc_weight *item = &t->student.weights->items[p->entry];
-    struct vc_trainer_state *state = &t->states[p->entry];
+    const struct vc_weight *item = &l->net.weights->items[p->entry];
+    struct vc_weight_state *state = &l->optimizer.states[p->entry];
     struct vc_mask_cut cut = p->keys.cut;
-    void *weights = vc_trainer_master(t, p->entry);
+    void *weights = vc_learner_master(l, p->entry);
 
     for (uint64_t i = 0; i < item->n; i++) {
-        uint64_t key = key_of(t, weights, i);
+        uint64_t key = key_of(l, weights, i);
         bool tie = key == cut.threshold && cut.n_ties != 0;
 
         if (state->keep[i] == 0 || (key >= cut.threshold && !tie)) {
@@ -400,15 +400,15 @@ static void apply(struct vc_trainer *t, struct part *p)
         cut.n_ties -= tie;
         state->keep[i] = 0;
         state->n_masked++;
-        t->report->n_masked++;
-        set_zero(t, weights, i);
+        l->report->n_masked++;
+        set_zero(l, weights, i);
     }
-    vc_keys_release(t->ctx, &p->keys);
+    vc_keys_release(l->ctx, &p->keys);
 }
 
-static enum vc_status grow(struct vc_trainer *t, uint64_t step, uint32_t *counts)
+static enum vc_status grow(struct vc_learner *l, uint64_t step, uint32_t *counts)
 {
-    struct vc_gradual *g = t->gradual;
+    struct vc_gradual *g = l->gradual;
     uint64_t total = 0;
     uint64_t begun = 0;
     uint64_t masked = 0;
@@ -416,86 +416,86 @@ static enum vc_status grow(struct vc_trainer *t, uint64_t step, uint32_t *counts
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < g->n; i++) {
-        uint64_t n = t->student.weights->items[g->parts[i].entry].n;
-        uint64_t now = t->states[g->parts[i].entry].n_masked;
+        uint64_t n = l->net.weights->items[g->parts[i].entry].n;
+        uint64_t now = l->optimizer.states[g->parts[i].entry].n_masked;
 
         goal = goal_of(g, step, n, g->parts[i].begun);
         total += n;
         begun += g->parts[i].begun;
         masked += now;
         if (!g->global && goal > now) {
-            VC_TRY(find_one(t, &g->parts[i], goal - now, counts));
-            apply(t, &g->parts[i]);
+            VC_TRY(find_one(l, &g->parts[i], goal - now, counts));
+            apply(l, &g->parts[i]);
         }
     }
     goal = goal_of(g, step, total, begun);
     if (g->global && goal > masked) {
-        VC_TRY(find_together(t, goal - masked, counts));
+        VC_TRY(find_together(l, goal - masked, counts));
         for (size_t i = 0; i < g->n; i++) {
-            apply(t, &g->parts[i]);
+            apply(l, &g->parts[i]);
         }
     }
 out:
     return status;
 }
 
-enum vc_status vc_gradual_grow(struct vc_trainer *t)
+enum vc_status vc_gradual_grow(struct vc_learner *l, uint64_t step)
 {
-    struct vc_gradual *g = t->gradual;
+    struct vc_gradual *g = l->gradual;
     uint32_t *counts = NULL;
     enum vc_status status = VC_OK;
 
-    if (g == NULL || !is_due(g, t->counts.step)) {
+    if (g == NULL || !is_due(g, step)) {
         return VC_OK;
     }
-    VC_TRY(vc_device_to_host(t));
-    vc_free(t->ctx, g->room); /* its place is taken by what finding thresholds takes, so that no step takes more */
+    VC_TRY(vc_device_to_host(l));
+    vc_free(l->ctx, g->room); /* its place is taken by what finding thresholds takes, so that no step takes more */
     g->room = NULL;
-    vc_pool_trim(t->ctx->shared->pool);
-    counts = vc_alloc_array(t->ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *counts);
+    vc_pool_trim(l->ctx->shared->pool);
+    counts = vc_alloc_array(l->ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *counts);
     VC_TRY_ALLOC(counts);
-    VC_TRY(grow(t, t->counts.step, counts));
-    VC_TRY(vc_grid_apply(t));
-    vc_weights_changed(t->student.weights);
-    vc_device_changed(t);
+    VC_TRY(grow(l, step, counts));
+    VC_TRY(vc_grid_apply(l));
+    vc_weights_changed(l->net.weights);
+    vc_device_changed(l);
 out:
-    vc_free(t->ctx, counts);
+    vc_free(l->ctx, counts);
     for (size_t i = 0; i < g->n; i++) {
-        vc_keys_release(t->ctx, &g->parts[i].keys);
+        vc_keys_release(l->ctx, &g->parts[i].keys);
     }
-    vc_pool_trim(t->ctx->shared->pool);
+    vc_pool_trim(l->ctx->shared->pool);
     if (status == VC_OK) {
-        g->room = vc_alloc(t->ctx, VC_TAG_SCRATCH, (size_t)vc_gradual_bytes(t));
+        g->room = vc_alloc(l->ctx, VC_TAG_SCRATCH, (size_t)vc_gradual_bytes(l));
         status = g->room != NULL ? VC_OK : VC_E_NOMEM;
     }
     return status;
 }
 
-bool vc_gradual_done(const struct vc_trainer *t)
+bool vc_gradual_done(const struct vc_learner *l, uint64_t step)
 {
-    return t->gradual == NULL || t->counts.step > t->gradual->last;
+    return l->gradual == NULL || step > l->gradual->last;
 }
 
-uint64_t vc_gradual_masked(const struct vc_trainer *t)
+uint64_t vc_gradual_masked(const struct vc_learner *l)
 {
     uint64_t n = 0;
 
-    for (size_t i = 0; t->gradual != NULL && i < t->gradual->n; i++) {
-        n += t->states[t->gradual->parts[i].entry].n_masked;
+    for (size_t i = 0; l->gradual != NULL && i < l->gradual->n; i++) {
+        n += l->optimizer.states[l->gradual->parts[i].entry].n_masked;
     }
     return n;
 }
 
-double vc_gradual_sparsity(const struct vc_trainer *t)
+double vc_gradual_sparsity(const struct vc_learner *l)
 {
-    return t->gradual != NULL ? (double)vc_gradual_masked(t) / (double)t->report->prune_weights : (double)NAN;
+    return l->gradual != NULL ? (double)vc_gradual_masked(l) / (double)l->report->prune_weights : (double)NAN;
 }
 
 /* ---- checkpoints ---- */
 
-void vc_gradual_text(const struct vc_trainer *t, struct vc_text *text)
+void vc_gradual_text(const struct vc_learner *l, struct vc_text *text)
 {
-    const struct vc_gradual *g = t->gradual;
+    const struct vc_gradual *g = l->gradual;
 
     if (g == NULL) {
         return;

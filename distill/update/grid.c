@@ -15,14 +15,14 @@
 
 /* ---- which tensors ---- */
 
-static enum vc_status describe(struct vc_trainer *t, const struct vc_quant *quant, enum vc_dtype dtype)
+static enum vc_status describe(struct vc_learner *l, const struct vc_quant *quant, enum vc_dtype dtype)
 {
     static const char *const words[] = {
         [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
     struct vc_text text;
     enum vc_status status;
 
-    vc_text_init(&text, t->ctx);
+    vc_text_init(&text, l->ctx);
     vc_text_add(&text, "%s", quant != NULL ? "int8" : vc_dtype_name(dtype));
     if (quant != NULL) {
         vc_text_add(&text, "/%s", words[quant->granularity]);
@@ -32,25 +32,25 @@ static enum vc_status describe(struct vc_trainer *t, const struct vc_quant *quan
     }
     vc_text_add(&text, "%s", quant != NULL && !quant->symmetric ? "/asym" : "");
     status = text.status;
-    t->grids->label = vc_text_detach(&text);
-    return t->grids->label != NULL ? VC_OK : status;
+    l->grids->label = vc_text_detach(&text);
+    return l->grids->label != NULL ? VC_OK : status;
 }
 
 /* Blocks of Q8_0 as groups, where their scales are learned. */
 #define Q8_0_BLOCK 32
 
 /* The grid of entry k: codes of that type, with `quant` where they are int8. */
-static enum vc_status add(struct vc_trainer *t, size_t k, const struct vc_quant *quant, enum vc_dtype dtype)
+static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant *quant, enum vc_dtype dtype)
 {
-    const struct vc_weight *item = &t->student.weights->items[k];
-    struct vc_grid *g = &t->grids->items[t->grids->n++];
+    const struct vc_weight *item = &l->net.weights->items[k];
+    struct vc_grid *g = &l->grids->items[l->grids->n++];
     uint64_t n_rows;
     uint64_t row_len;
 
     *g = (struct vc_grid){
         .entry = k, .codes = quant != NULL ? VC_DTYPE_I8 : dtype, .row_len = item->n, .shares = VC_NO_SHARES};
-    t->report->n_grid_tensors++;
-    t->report->n_grid_weights += item->n;
+    l->report->n_grid_tensors++;
+    l->report->n_grid_weights += item->n;
     if (quant != NULL) {
         g->asymmetric = !quant->symmetric;
         vc_rows_of(item->shape, item->n_dims, &n_rows, &row_len);
@@ -74,42 +74,42 @@ static enum vc_status add(struct vc_trainer *t, size_t k, const struct vc_quant 
         }
         g->n_per_row = g->row_len == item->n ? g->n_scales : g->n_scales / n_rows;
     }
-    if (dtype == VC_DTYPE_Q8_0 && quant == NULL && t->options.learn_scales) {
+    if (dtype == VC_DTYPE_Q8_0 && quant == NULL && l->options->learn_scales) {
         g->inner = Q8_0_BLOCK;
         g->n_scales = item->n / Q8_0_BLOCK;
         g->n_per_row = g->n_scales;
     }
-    return t->grids->label == NULL ? describe(t, quant, dtype) : VC_OK;
+    return l->grids->label == NULL ? describe(l, quant, dtype) : VC_OK;
 }
 
 /* A tensor of the student's file that has codes. Others are for vc_weights_check to refuse. */
-static enum vc_status add_coded(struct vc_trainer *t, size_t k, const struct vc_tensor *tensor)
+static enum vc_status add_coded(struct vc_learner *l, size_t k, const struct vc_tensor *tensor)
 {
     const struct vc_quant *quant = tensor->quant;
-    struct vc_weight *item = &t->student.weights->items[k];
+    struct vc_weight *item = &l->net.weights->items[k];
     size_t scale = quant != NULL ? vc_quant_find(quant, VC_PART_SCALE) : VC_NO_TENSOR;
     bool int8 = scale != VC_NO_TENSOR && quant->scheme == VC_SCHEME_INT8 &&
-                t->options.student.weights->tensors[scale].dtype == VC_DTYPE_F32;
+                l->options->student.weights->tensors[scale].dtype == VC_DTYPE_F32;
 
     if (!int8 && (quant != NULL || tensor->dtype != VC_DTYPE_Q8_0)) {
         return VC_OK;
     }
     item->coded = true;
-    return add(t, k, quant, tensor->dtype);
+    return add(l, k, quant, tensor->dtype);
 }
 
-static enum vc_status learn_scales(struct vc_trainer *t)
+static enum vc_status learn_scales(struct vc_learner *l)
 {
     bool any = false;
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; i < t->grids->n; i++) {
-        VC_TRY(vc_grid_learn(t, &t->grids->items[i]));
-        any = any || t->grids->items[i].shares != VC_NO_SHARES;
+    for (size_t i = 0; i < l->grids->n; i++) {
+        VC_TRY(vc_grid_learn(l, &l->grids->items[i]));
+        any = any || l->grids->items[i].shares != VC_NO_SHARES;
     }
     if (!any) {
-        status = vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
-                         vc_option(t->ctx, "learn_scales"));
+        status = vc_fail(l->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
+                         vc_option(l->ctx, "learn_scales"));
     }
 out:
     return status;
@@ -117,128 +117,128 @@ out:
 
 /* ---- --fake-quant ---- */
 
-static enum vc_status read_options(struct vc_trainer *t, struct vc_quantize_options *o)
+static enum vc_status read_options(struct vc_learner *l, struct vc_quantize_options *o)
 {
     struct vc_quantize_options defaults;
     const struct vc_options_kind kind = {"vc_quantize_options", "vc_quantize_defaults", &defaults, sizeof defaults};
     enum vc_status status;
 
     vc_quantize_defaults(&defaults);
-    VC_TRY(vc_options_read(t->ctx, &kind, t->options.grid, o));
+    VC_TRY(vc_options_read(l->ctx, &kind, l->options->grid, o));
     if (o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN || o->rest != NULL) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
                        "%s: what is trained lies on the grid of one scheme; aims and a rest are for the quantize pass",
-                       vc_option(t->ctx, "grid"));
+                       vc_option(l->ctx, "grid"));
     }
     if (o->asymmetric) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
                        "%s: values on an asymmetric grid would get other scales when they are quantized; symmetric "
                        "ones keep theirs",
-                       vc_option(t->ctx, "grid"));
+                       vc_option(l->ctx, "grid"));
     }
 out:
     return status;
 }
 
 /* What a planned job of quantize makes of the tensor of entry k. */
-static enum vc_status add_planned(struct vc_trainer *t, size_t k, const struct vc_desc *desc, const struct vc_desc *was)
+static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct vc_desc *desc, const struct vc_desc *was)
 {
-    const struct vc_weight *item = &t->student.weights->items[k];
+    const struct vc_weight *item = &l->net.weights->items[k];
     enum vc_dtype before = was->dtype;
 
     if (desc->quant == NULL && desc->dtype == before) {
         return VC_OK; /* it is kept */
     }
     if (desc->quant != NULL && before != VC_DTYPE_F32 && before != VC_DTYPE_F64) {
-        return vc_fail(t->ctx, VC_E_UNSUPPORTED,
+        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
                        "%s: is %s in the student's file, which has no place for values on the grid of int8; %s needs "
                        "an f32 student",
-                       item->name, vc_dtype_name(before), vc_option(t->ctx, "grid"));
+                       item->name, vc_dtype_name(before), vc_option(l->ctx, "grid"));
     }
-    return add(t, k, desc->quant, desc->dtype);
+    return add(l, k, desc->quant, desc->dtype);
 }
 
-static enum vc_status add_asked(struct vc_trainer *t)
+static enum vc_status add_asked(struct vc_learner *l)
 {
-    const struct vc_model *model = t->options.student.weights;
+    const struct vc_model *model = l->options->student.weights;
     struct vc_quantize_options options;
     struct vc_write_options write;
     struct vc_job *job = NULL;
-    size_t n = t->grids->n;
+    size_t n = l->grids->n;
     enum vc_status status;
 
-    VC_TRY(read_options(t, &options));
+    VC_TRY(read_options(l, &options));
     options.requantize = true; /* a tensor that is quantized keeps the grid that it has */
     vc_write_defaults(&write);
     write.dry_run = true;
-    VC_TRY(vc_job_create(t->ctx, model, &job));
-    VC_TRY(vc_job_add_quantize(t->ctx, job, &options));
-    VC_TRY(vc_job_plan(t->ctx, job, &write));
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    VC_TRY(vc_job_create(l->ctx, model, &job));
+    VC_TRY(vc_job_add_quantize(l->ctx, job, &options));
+    VC_TRY(vc_job_plan(l->ctx, job, &write));
+    for (size_t k = 0; k < l->net.weights->n; k++) {
+        const struct vc_weight *item = &l->net.weights->items[k];
         size_t tensor = vc_model_find(model, item->name);
 
         if (item->trained && !item->coded && tensor != VC_NO_TENSOR) {
-            VC_TRY(add_planned(t, k, job->plan.items[tensor].desc, job->plan.items[tensor].first));
+            VC_TRY(add_planned(l, k, job->plan.items[tensor].desc, job->plan.items[tensor].first));
         }
     }
-    if (t->grids->n == n) {
-        status = vc_fail(t->ctx, VC_E_ARGUMENT,
+    if (l->grids->n == n) {
+        status = vc_fail(l->ctx, VC_E_ARGUMENT,
                          "%s: quantize would work on no tensor that is trained; %s chooses small ones, too",
-                         vc_option(t->ctx, "grid"), vc_option(t->ctx, "include=true"));
+                         vc_option(l->ctx, "grid"), vc_option(l->ctx, "include=true"));
     }
 out:
     vc_job_free(job);
     return status;
 }
 
-enum vc_status vc_grid_open(struct vc_trainer *t)
+enum vc_status vc_grid_open(struct vc_learner *l)
 {
-    const struct vc_model *model = t->options.student.weights;
-    struct vc_weights *w = t->student.weights;
+    const struct vc_model *model = l->options->student.weights;
+    struct vc_weights *w = l->net.weights;
     enum vc_status status = VC_OK;
 
-    t->report->grid_share = (double)NAN;
-    t->grids = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->grids);
-    VC_TRY_ALLOC(t->grids);
-    t->grids->items = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *t->grids->items);
-    VC_TRY_ALLOC(t->grids->items);
+    l->report->grid_share = (double)NAN;
+    l->grids = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->grids);
+    VC_TRY_ALLOC(l->grids);
+    l->grids->items = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->grids->items);
+    VC_TRY_ALLOC(l->grids->items);
     for (size_t k = 0; k < w->n; k++) {
         size_t tensor = vc_model_find(model, w->items[k].name);
 
         if (w->items[k].trained && tensor != VC_NO_TENSOR) {
-            VC_TRY(add_coded(t, k, &model->tensors[tensor]));
+            VC_TRY(add_coded(l, k, &model->tensors[tensor]));
         }
     }
-    VC_TRY(t->options.grid != NULL ? add_asked(t) : VC_OK);
-    VC_TRY(t->options.learn_scales ? learn_scales(t) : VC_OK);
-    if (t->grids->n == 0) {
-        vc_grid_close(t);
+    VC_TRY(l->options->grid != NULL ? add_asked(l) : VC_OK);
+    VC_TRY(l->options->learn_scales ? learn_scales(l) : VC_OK);
+    if (l->grids->n == 0) {
+        vc_grid_close(l);
         return VC_OK;
     }
-    t->report->grid_bytes = vc_grid_bytes(t);
-    t->report->grid = vc_arena_printf(t->ctx, t->texts, "%s", t->grids->label);
-    VC_TRY_ALLOC(t->report->grid);
+    l->report->grid_bytes = vc_grid_bytes(l);
+    l->report->grid = vc_arena_printf(l->ctx, l->texts, "%s", l->grids->label);
+    VC_TRY_ALLOC(l->report->grid);
 out:
     return status;
 }
 
-void vc_grid_close(struct vc_trainer *t)
+void vc_grid_close(struct vc_learner *l)
 {
-    if (t->grids != NULL) {
-        vc_text_free(t->grids->label);
-        vc_free(t->ctx, t->grids->items);
-        vc_free(t->ctx, t->grids->room);
-        vc_free(t->ctx, t->grids);
-        t->grids = NULL;
+    if (l->grids != NULL) {
+        vc_text_free(l->grids->label);
+        vc_free(l->ctx, l->grids->items);
+        vc_free(l->ctx, l->grids->room);
+        vc_free(l->ctx, l->grids);
+        l->grids = NULL;
     }
 }
 
 /* ---- memory ---- */
 
-static size_t real_bytes(const struct vc_trainer *t)
+static size_t real_bytes(const struct vc_learner *l)
 {
-    return t->f64 ? sizeof(double) : sizeof(float);
+    return l->f64 ? sizeof(double) : sizeof(float);
 }
 
 static uint64_t aligned(uint64_t bytes)
@@ -246,37 +246,37 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 }
 
-uint64_t vc_grid_bytes(const struct vc_trainer *t)
+uint64_t vc_grid_bytes(const struct vc_learner *l)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct vc_grid *g = &t->grids->items[i];
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        const struct vc_grid *g = &l->grids->items[i];
 
-        sum += aligned(t->student.weights->items[g->entry].n * real_bytes(t));
+        sum += aligned(l->net.weights->items[g->entry].n * real_bytes(l));
         sum += 3 * aligned(g->n_scales * sizeof(float)) + aligned(g->n_scales);
         sum += g->shares != VC_NO_SHARES ? aligned(g->n_scales * sizeof(double)) : 0;
     }
     return sum;
 }
 
-void **vc_grid_room(struct vc_trainer *t)
+void **vc_grid_room(struct vc_learner *l)
 {
-    return &t->grids->room;
+    return &l->grids->room;
 }
 
 /* ---- the grid ---- */
 
 /* n masters from number `first` on as floats, as quantize takes them: `room` where they are doubles. */
-static enum vc_status floats(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t n, float *room,
+static enum vc_status floats(struct vc_learner *l, const struct vc_grid *g, uint64_t first, size_t n, float *room,
                              const float **out)
 {
-    struct vc_ctx *ctx = t->ctx;
+    struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     enum vc_status status = VC_OK;
 
     *out = (const float *)g->master + first;
-    if (t->f64) {
+    if (l->f64) {
         VC_KERNEL_TRY(k->f64_to_f32((const double *)g->master + first, n, room));
         *out = room;
     }
@@ -300,11 +300,11 @@ static bool has_scales(const struct vc_grid *g)
     return g->codes == VC_DTYPE_I8 || g->shares != VC_NO_SHARES;
 }
 
-static enum vc_status make_scales(struct vc_trainer *t, struct vc_grid *g)
+static enum vc_status make_scales(struct vc_learner *l, struct vc_grid *g)
 {
-    struct vc_ctx *ctx = t->ctx;
+    struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    uint64_t n_elems = t->student.weights->items[g->entry].n;
+    uint64_t n_elems = l->net.weights->items[g->entry].n;
     float room[PER_CALL];
     enum vc_status status = VC_OK;
 
@@ -316,7 +316,7 @@ static enum vc_status make_scales(struct vc_trainer *t, struct vc_grid *g)
         struct vc_axis_map map = map_of(g, first, &n, &at);
         const float *x;
 
-        VC_TRY(floats(t, g, first, n, room, &x));
+        VC_TRY(floats(l, g, first, n, room, &x));
         if (g->asymmetric) {
             VC_KERNEL_TRY(k->range_axis(x, n, &map, g->pos + at, g->neg + at));
         } else {
@@ -324,7 +324,7 @@ static enum vc_status make_scales(struct vc_trainer *t, struct vc_grid *g)
         }
         first += n;
     }
-    vc_grid_clip(t, g);
+    vc_grid_clip(l, g);
     for (uint64_t i = 0; i < g->n_scales; i++) {
         g->scale[i] = g->asymmetric ? vc_int8_asym_scale(g->pos[i], g->neg[i]) : vc_int8_scale(g->pos[i]);
         g->zero[i] = g->asymmetric ? vc_int8_zero_point(g->neg[i], g->scale[i]) : 0;
@@ -334,9 +334,9 @@ out:
 }
 
 /* n masters from number `first` on, rounded to 16 bits once, as floats. */
-static enum vc_status cast_some(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t n, float *y)
+static enum vc_status cast_some(struct vc_learner *l, const struct vc_grid *g, uint64_t first, size_t n, float *y)
 {
-    struct vc_ctx *ctx = t->ctx;
+    struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     bool f16 = g->codes == VC_DTYPE_F16;
     const double *wide = (const double *)g->master + first;
@@ -346,7 +346,7 @@ static enum vc_status cast_some(struct vc_trainer *t, const struct vc_grid *g, u
     struct vc_tile_stats stats = {.chunk_sums = sums};
     enum vc_status status = VC_OK;
 
-    if (t->f64) {
+    if (l->f64) {
         VC_KERNEL_TRY(f16 ? k->cast_f64_f16(wide, 1, n, halves, &stats) : k->cast_f64_bf16(wide, 1, n, halves, &stats));
     } else {
         VC_KERNEL_TRY(f16 ? k->cast_f32_f16(x, 1, n, halves, &stats) : k->cast_f32_bf16(x, 1, n, halves, &stats));
@@ -357,9 +357,9 @@ out:
 }
 
 /* The same through codes. *n is cut where scales end. */
-static enum vc_status code_some(struct vc_trainer *t, const struct vc_grid *g, uint64_t first, size_t *n, float *y)
+static enum vc_status code_some(struct vc_learner *l, const struct vc_grid *g, uint64_t first, size_t *n, float *y)
 {
-    struct vc_ctx *ctx = t->ctx;
+    struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     float room[PER_CALL];
     uint8_t codes[PER_CALL * 2];
@@ -372,7 +372,7 @@ static enum vc_status code_some(struct vc_trainer *t, const struct vc_grid *g, u
     const float *x;
     enum vc_status status = VC_OK;
 
-    VC_TRY(floats(t, g, first, *n, room, &x));
+    VC_TRY(floats(l, g, first, *n, room, &x));
     if (g->shares != VC_NO_SHARES) {
         memmove(room, x, *n * sizeof *room);
         vc_grid_clamp(g, first, *n, room);
@@ -391,20 +391,20 @@ out:
     return status;
 }
 
-static enum vc_status apply(struct vc_trainer *t, struct vc_grid *g)
+static enum vc_status apply(struct vc_learner *l, struct vc_grid *g)
 {
-    const struct vc_weight *item = &t->student.weights->items[g->entry];
+    const struct vc_weight *item = &l->net.weights->items[g->entry];
     bool cast = g->codes == VC_DTYPE_F16 || g->codes == VC_DTYPE_BF16;
     float wide[PER_CALL];
     enum vc_status status = VC_OK;
 
-    VC_TRY(has_scales(g) ? make_scales(t, g) : VC_OK);
+    VC_TRY(has_scales(g) ? make_scales(l, g) : VC_OK);
     for (uint64_t first = 0; first < item->n;) {
         size_t n = (size_t)vc_min_u64(PER_CALL, item->n - first);
-        float *y = t->f64 ? wide : (float *)item->data + first;
+        float *y = l->f64 ? wide : (float *)item->data + first;
 
-        VC_TRY(cast ? cast_some(t, g, first, n, y) : code_some(t, g, first, &n, y));
-        for (size_t i = 0; t->f64 && i < n; i++) {
+        VC_TRY(cast ? cast_some(l, g, first, n, y) : code_some(l, g, first, &n, y));
+        for (size_t i = 0; l->f64 && i < n; i++) {
             ((double *)item->data)[first + i] = (double)y[i];
         }
         first += n;
@@ -413,25 +413,25 @@ out:
     return status;
 }
 
-enum vc_status vc_grid_apply(struct vc_trainer *t)
+enum vc_status vc_grid_apply(struct vc_learner *l)
 {
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; t->grids != NULL && status == VC_OK && i < t->grids->n; i++) {
-        status = apply(t, &t->grids->items[i]);
+    for (size_t i = 0; l->grids != NULL && status == VC_OK && i < l->grids->n; i++) {
+        status = apply(l, &l->grids->items[i]);
     }
     return status;
 }
 
-enum vc_status vc_grid_apply_device(struct vc_trainer *t, void *room)
+enum vc_status vc_grid_apply_device(struct vc_learner *l, void *room)
 {
-    const struct vc_weights *w = t->student.weights;
-    const char *here = t->grids != NULL ? t->grids->room : NULL;
+    const struct vc_weights *w = l->net.weights;
+    const char *here = l->grids != NULL ? l->grids->room : NULL;
     enum vc_status status = VC_OK;
 
 #define THERE(p) (void *)((char *)room + ((const char *)(const void *)(p)-here))
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct vc_grid *g = &t->grids->items[i];
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        const struct vc_grid *g = &l->grids->items[i];
         const struct vc_weight *item = &w->items[g->entry];
         const struct vc_train_grid grid = {
             .kind = g->codes == VC_DTYPE_I8     ? VC_TRAIN_GRID_I8
@@ -451,7 +451,7 @@ enum vc_status vc_grid_apply_device(struct vc_trainer *t, void *room)
             .scale = THERE(g->scale),
             .zero = THERE(g->zero)};
 
-        VC_TRY(vc_train_result(t->device, t->device->table->grid(t->device->session, &grid)));
+        VC_TRY(vc_train_result(l->device, l->device->table->grid(l->device->session, &grid)));
     }
 #undef THERE
 out:
@@ -466,26 +466,26 @@ static void *take(char **at, uint64_t bytes)
     return p;
 }
 
-enum vc_status vc_grid_begin(struct vc_trainer *t)
+enum vc_status vc_grid_begin(struct vc_learner *l)
 {
-    char *at = t->grids != NULL ? t->grids->room : NULL;
+    char *at = l->grids != NULL ? l->grids->room : NULL;
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        struct vc_grid *g = &t->grids->items[i];
-        const struct vc_weight *item = &t->student.weights->items[g->entry];
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        struct vc_grid *g = &l->grids->items[i];
+        const struct vc_weight *item = &l->net.weights->items[g->entry];
 
-        g->master = take(&at, item->n * real_bytes(t));
+        g->master = take(&at, item->n * real_bytes(l));
         g->pos = take(&at, g->n_scales * sizeof *g->pos);
         g->neg = take(&at, g->n_scales * sizeof *g->neg);
         g->scale = take(&at, g->n_scales * sizeof *g->scale);
         g->zero = take(&at, g->n_scales);
         g->sum = g->shares != VC_NO_SHARES ? take(&at, g->n_scales * sizeof *g->sum) : NULL;
-        t->states[g->entry].master = g->master;
-        memcpy(g->master, item->data, (size_t)item->n * real_bytes(t));
+        l->optimizer.states[g->entry].master = g->master;
+        memcpy(g->master, item->data, (size_t)item->n * real_bytes(l));
         /* Codes say their values already, which asymmetric scales would not give again. */
-        VC_TRY(item->coded ? VC_OK : apply(t, g));
-        VC_TRY(item->coded && has_scales(g) ? make_scales(t, g) : VC_OK);
+        VC_TRY(item->coded ? VC_OK : apply(l, g));
+        VC_TRY(item->coded && has_scales(g) ? make_scales(l, g) : VC_OK);
     }
 out:
     return status;
@@ -493,49 +493,49 @@ out:
 
 /* ---- masters ---- */
 
-void vc_grid_copy_masters(const struct vc_trainer *t, void *copy)
+void vc_grid_copy_masters(const struct vc_learner *l, void *copy)
 {
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct vc_grid *g = &t->grids->items[i];
-        const struct vc_weight *item = &t->student.weights->items[g->entry];
-        size_t at = (size_t)((const char *)item->data - (const char *)t->student.weights->data_block);
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        const struct vc_grid *g = &l->grids->items[i];
+        const struct vc_weight *item = &l->net.weights->items[g->entry];
+        size_t at = (size_t)((const char *)item->data - (const char *)l->net.weights->data_block);
 
-        memcpy((char *)copy + at, g->master, (size_t)item->n * real_bytes(t));
+        memcpy((char *)copy + at, g->master, (size_t)item->n * real_bytes(l));
     }
 }
 
-void vc_grid_take_masters(struct vc_trainer *t)
+void vc_grid_take_masters(struct vc_learner *l)
 {
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        struct vc_grid *g = &t->grids->items[i];
-        const struct vc_weight *item = &t->student.weights->items[g->entry];
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        struct vc_grid *g = &l->grids->items[i];
+        const struct vc_weight *item = &l->net.weights->items[g->entry];
 
-        memcpy(g->master, item->data, (size_t)item->n * real_bytes(t));
+        memcpy(g->master, item->data, (size_t)item->n * real_bytes(l));
     }
 }
 
-void vc_grid_finish(struct vc_trainer *t)
+void vc_grid_finish(struct vc_learner *l)
 {
-    t->report->grid_share = vc_grid_mean_share(t);
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct vc_grid *g = &t->grids->items[i];
-        const struct vc_weight *item = &t->student.weights->items[g->entry];
+    l->report->grid_share = vc_grid_mean_share(l);
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        const struct vc_grid *g = &l->grids->items[i];
+        const struct vc_weight *item = &l->net.weights->items[g->entry];
 
         if (item->coded) {
-            memcpy(item->data, g->master, (size_t)item->n * real_bytes(t));
+            memcpy(item->data, g->master, (size_t)item->n * real_bytes(l));
         }
         if (item->coded && g->shares != VC_NO_SHARES) {
-            vc_grid_cut(t, g);
+            vc_grid_cut(l, g);
         }
     }
 }
 
 /* ---- checkpoints ---- */
 
-void vc_grid_text(const struct vc_trainer *t, struct vc_text *text)
+void vc_grid_text(const struct vc_learner *l, struct vc_text *text)
 {
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct vc_grid *g = &t->grids->items[i];
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        const struct vc_grid *g = &l->grids->items[i];
 
         vc_text_add(text, "grid %zu %s %llu %llu%s\n", g->entry, vc_dtype_name(g->codes), (unsigned long long)g->inner,
                     (unsigned long long)g->n_scales, g->shares != VC_NO_SHARES ? " learned" : "");

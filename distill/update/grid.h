@@ -12,33 +12,33 @@
 #define VC_DISTILL_GRID_H
 
 #include "core/text/text.h"
-#include "distill/trainer.h"
+#include "distill/update/learner.h"
 
-/* Finds the tensors: t->grids; NULL: there are none. Sets vc_weight.coded of those whose file has codes. After the
+/* Finds the tensors: l->grids; NULL: there are none. Sets vc_weight.coded of those whose file has codes. After the
  * student is open. */
-enum vc_status vc_grid_open(struct vc_trainer *t);
+enum vc_status vc_grid_open(struct vc_learner *l);
 /* The block of a run that masters and scales lie in. */
-uint64_t vc_grid_bytes(const struct vc_trainer *t);
-void **vc_grid_room(struct vc_trainer *t);
+uint64_t vc_grid_bytes(const struct vc_learner *l);
+void **vc_grid_room(struct vc_learner *l);
 
 /* A run begins: the weights, as they were read and masked, become masters. */
-enum vc_status vc_grid_begin(struct vc_trainer *t);
+enum vc_status vc_grid_begin(struct vc_learner *l);
 /* The gradients of the step are whole: of weights that are cut off they become 0, and shares of learned scales get
  * theirs (grid_scales.h). On all threads. */
-void vc_grid_gradients(struct vc_trainer *t, struct vc_engine *engine);
+void vc_grid_gradients(struct vc_learner *l, struct vc_engine *engine);
 /* The weights of the network become those of the masters as they are now. */
-enum vc_status vc_grid_apply(struct vc_trainer *t);
+enum vc_status vc_grid_apply(struct vc_learner *l);
 /* The same on a device: its weights are made of its masters there. `room`: its copy of the block of vc_grid_room. */
-enum vc_status vc_grid_apply_device(struct vc_trainer *t, void *room);
+enum vc_status vc_grid_apply_device(struct vc_learner *l, void *room);
 /* Of `copy`, one of all weights as they lie in weights->data_block: the masters in place of what was made of them; and
  * back, from the weights themselves. */
-void vc_grid_copy_masters(const struct vc_trainer *t, void *copy);
-void vc_grid_take_masters(struct vc_trainer *t);
+void vc_grid_copy_masters(const struct vc_learner *l, void *copy);
+void vc_grid_take_masters(struct vc_learner *l);
 /* After the last evaluation: where codes are written, the weights become the masters, of which the codes are made. */
-void vc_grid_finish(struct vc_trainer *t);
-void vc_grid_close(struct vc_trainer *t);
+void vc_grid_finish(struct vc_learner *l);
+void vc_grid_close(struct vc_learner *l);
 
 /* What of it changes the result, for checkpoints. */
-void vc_grid_text(const struct vc_trainer *t, struct vc_text *text);
+void vc_grid_text(const struct vc_learner *l, struct vc_text *text);
 
 #endif

@@ -25,23 +25,23 @@ static uint32_t to_bits(float x)
     return bits;
 }
 
-static double real_at(const struct vc_trainer *t, const void *array, uint64_t i)
+static double real_at(const struct vc_learner *l, const void *array, uint64_t i)
 {
-    return t->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
+    return l->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
 }
 
-static void set_real(const struct vc_trainer *t, void *array, uint64_t i, double x)
+static void set_real(const struct vc_learner *l, void *array, uint64_t i, double x)
 {
-    if (t->f64) {
+    if (l->f64) {
         ((double *)array)[i] = x;
     } else {
         ((float *)array)[i] = (float)x;
     }
 }
 
-enum vc_status vc_grid_learn(struct vc_trainer *t, struct vc_grid *g)
+enum vc_status vc_grid_learn(struct vc_learner *l, struct vc_grid *g)
 {
-    struct vc_weights *w = t->student.weights;
+    struct vc_weights *w = l->net.weights;
 
     if (g->codes != VC_DTYPE_I8 && g->codes != VC_DTYPE_Q8_0) {
         return VC_OK;
@@ -49,16 +49,16 @@ enum vc_status vc_grid_learn(struct vc_trainer *t, struct vc_grid *g)
     return vc_weights_add_shares(w, w->items[g->entry].name, g->n_scales, &g->shares);
 }
 
-void vc_grid_clip(struct vc_trainer *t, struct vc_grid *g)
+void vc_grid_clip(struct vc_learner *l, struct vc_grid *g)
 {
-    void *shares = g->shares != VC_NO_SHARES ? t->student.weights->items[g->shares].data : NULL;
+    void *shares = g->shares != VC_NO_SHARES ? l->net.weights->items[g->shares].data : NULL;
 
     for (uint64_t i = 0; shares != NULL && i < g->n_scales; i++) {
-        double share = real_at(t, shares, i);
+        double share = real_at(l, shares, i);
 
         if (share > 1 || share < LEAST) {
             share = share > 1 ? 1 : LEAST;
-            set_real(t, shares, i, share);
+            set_real(l, shares, i, share);
         }
         g->pos[i] = to_bits((float)(share * (double)from_bits(g->pos[i])));
         g->neg[i] = g->asymmetric ? to_bits((float)(share * (double)from_bits(g->neg[i]))) : g->pos[i];
@@ -82,17 +82,17 @@ void vc_grid_clamp(const struct vc_grid *g, uint64_t first, size_t n, float *x)
     }
 }
 
-void vc_grid_cut(struct vc_trainer *t, const struct vc_grid *g)
+void vc_grid_cut(struct vc_learner *l, const struct vc_grid *g)
 {
-    const struct vc_weight *item = &t->student.weights->items[g->entry];
+    const struct vc_weight *item = &l->net.weights->items[g->entry];
 
     for (uint64_t i = 0; i < item->n; i++) {
-        double was = real_at(t, item->data, i);
+        double was = real_at(l, item->data, i);
         float x = (float)was;
         float cut = x;
 
         vc_grid_clamp(g, i, 1, &cut);
-        set_real(t, item->data, i, cut != x ? (double)cut : was);
+        set_real(l, item->data, i, cut != x ? (double)cut : was);
     }
 }
 
@@ -113,20 +113,20 @@ static double step_size(const struct vc_grid *g, uint64_t j)
 }
 
 /* Weights from number `first` on that share scale j: their part of its sum, and their own gradients. */
-static void add_run(const struct vc_trainer *t, const struct vc_grid *g, uint64_t j, uint64_t first, uint64_t n)
+static void add_run(const struct vc_learner *l, const struct vc_grid *g, uint64_t j, uint64_t first, uint64_t n)
 {
-    const struct vc_weight *item = &t->student.weights->items[g->entry];
+    const struct vc_weight *item = &l->net.weights->items[g->entry];
     double most = (double)from_bits(g->pos[j]);
     double least = -(double)from_bits(g->neg[j]);
     double sum = g->sum[j];
 
     for (uint64_t i = first; i < first + n; i++) {
-        double m = (double)(float)real_at(t, g->master, i); /* as it was quantized */
+        double m = (double)(float)real_at(l, g->master, i); /* as it was quantized */
         bool inside = m >= least && m <= most;
 
-        sum += real_at(t, item->grad, i) * (real_at(t, item->data, i) - (inside ? m : 0));
+        sum += real_at(l, item->grad, i) * (real_at(l, item->data, i) - (inside ? m : 0));
         if (!inside) {
-            set_real(t, item->grad, i, 0);
+            set_real(l, item->grad, i, 0);
         }
     }
     g->sum[j] = sum;
@@ -135,10 +135,10 @@ static void add_run(const struct vc_trainer *t, const struct vc_grid *g, uint64_
 /* Of one tensor. */
 static void gradients_of(void *user, unsigned worker, size_t block)
 {
-    const struct vc_trainer *t = user;
-    const struct vc_grid *g = &t->grids->items[block];
-    const struct vc_weight *shares = g->shares != VC_NO_SHARES ? &t->student.weights->items[g->shares] : NULL;
-    uint64_t n = t->student.weights->items[g->entry].n;
+    const struct vc_learner *l = user;
+    const struct vc_grid *g = &l->grids->items[block];
+    const struct vc_weight *shares = g->shares != VC_NO_SHARES ? &l->net.weights->items[g->shares] : NULL;
+    uint64_t n = l->net.weights->items[g->entry].n;
 
     (void)worker;
     for (uint64_t j = 0; shares != NULL && j < g->n_scales; j++) {
@@ -148,35 +148,35 @@ static void gradients_of(void *user, unsigned worker, size_t block)
         uint64_t in_row = i % g->row_len;
         uint64_t run = vc_min_u64(g->inner - in_row % g->inner, g->row_len - in_row);
 
-        add_run(t, g, scale_of(g, i), i, run);
+        add_run(l, g, scale_of(g, i), i, run);
         i += run;
     }
     for (uint64_t j = 0; shares != NULL && j < g->n_scales; j++) {
         double s = step_size(g, j);
-        double share = real_at(t, shares->data, j);
+        double share = real_at(l, shares->data, j);
 
-        set_real(t, shares->grad, j,
+        set_real(l, shares->grad, j,
                  s > 0 ? g->sum[j] / s * share / s / sqrt((double)CODES * (double)count_of(g, j)) : 0);
     }
 }
 
-void vc_grid_gradients(struct vc_trainer *t, struct vc_engine *engine)
+void vc_grid_gradients(struct vc_learner *l, struct vc_engine *engine)
 {
-    if (t->grids != NULL && t->options.learn_scales) {
-        vc_engine_each(engine, t->grids->n, gradients_of, t);
+    if (l->grids != NULL && l->options->learn_scales) {
+        vc_engine_each(engine, l->grids->n, gradients_of, l);
     }
 }
 
-double vc_grid_mean_share(const struct vc_trainer *t)
+double vc_grid_mean_share(const struct vc_learner *l)
 {
     double sum = 0;
     uint64_t n = 0;
 
-    for (size_t i = 0; t->grids != NULL && i < t->grids->n; i++) {
-        const struct vc_grid *g = &t->grids->items[i];
+    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
+        const struct vc_grid *g = &l->grids->items[i];
 
         for (uint64_t j = 0; g->shares != VC_NO_SHARES && j < g->n_scales; j++) {
-            sum += real_at(t, t->student.weights->items[g->shares].data, j);
+            sum += real_at(l, l->net.weights->items[g->shares].data, j);
         }
         n += g->shares != VC_NO_SHARES ? g->n_scales : 0;
     }

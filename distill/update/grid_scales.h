@@ -18,7 +18,7 @@
 #ifndef VC_DISTILL_GRID_SCALES_H
 #define VC_DISTILL_GRID_SCALES_H
 
-#include "distill/trainer.h"
+#include "distill/update/learner.h"
 
 #define VC_NO_SHARES SIZE_MAX
 
@@ -45,15 +45,15 @@ struct vc_grids {
 };
 
 /* Scales of this tensor are learned: an entry for their shares. Before memory is counted. */
-enum vc_status vc_grid_learn(struct vc_trainer *t, struct vc_grid *g);
+enum vc_status vc_grid_learn(struct vc_learner *l, struct vc_grid *g);
 /* g->pos and g->neg have the largest magnitudes: they become limits. Shares that were moved out of their range are put
  * at its end. */
-void vc_grid_clip(struct vc_trainer *t, struct vc_grid *g);
+void vc_grid_clip(struct vc_learner *l, struct vc_grid *g);
 /* n masters from number `first` on, as floats, within their limits; in place. */
 void vc_grid_clamp(const struct vc_grid *g, uint64_t first, size_t n, float *x);
 /* The weights of the network, which are the masters, within their limits: what codes are made of that are written. */
-void vc_grid_cut(struct vc_trainer *t, const struct vc_grid *g);
+void vc_grid_cut(struct vc_learner *l, const struct vc_grid *g);
 /* The mean of all shares; NaN: no scales are learned. */
-double vc_grid_mean_share(const struct vc_trainer *t);
+double vc_grid_mean_share(const struct vc_learner *l);
 
 #endif

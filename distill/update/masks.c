@@ -39,27 +39,27 @@ static bool is_of(const struct vc_tensor *mask, const struct vc_weight *item)
            (mask->name[n] == '\0' || strcmp(mask->name + n, SUFFIX) == 0);
 }
 
-enum vc_status vc_masks_check(const struct vc_trainer *t)
+enum vc_status vc_masks_check(const struct vc_learner *l)
 {
-    const struct vc_model *masks = t->options.mask;
+    const struct vc_model *masks = l->options->mask;
     size_t n = 0;
 
     for (size_t i = 0; masks != NULL && i < masks->n_tensors; i++) {
         const struct vc_tensor *mask = &masks->tensors[i];
         const struct vc_weight *item = NULL;
 
-        for (size_t k = 0; k < t->student.weights->n && item == NULL; k++) {
-            item = is_of(mask, &t->student.weights->items[k]) ? &t->student.weights->items[k] : NULL;
+        for (size_t k = 0; k < l->net.weights->n && item == NULL; k++) {
+            item = is_of(mask, &l->net.weights->items[k]) ? &l->net.weights->items[k] : NULL;
         }
         if (item == NULL && !is_mask_type(mask)) {
             continue; /* weights lie beside masks */
         }
         if (item == NULL || (!item->trained && !item->unread)) {
-            return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: %s is the mask of no tensor that is trained", masks->path,
+            return vc_fail(l->ctx, VC_E_ARGUMENT, "%s: %s is the mask of no tensor that is trained", masks->path,
                            mask->name);
         }
         if (!is_whole(mask, item) && !is_packed(mask, item)) {
-            return vc_fail(t->ctx, VC_E_ARGUMENT,
+            return vc_fail(l->ctx, VC_E_ARGUMENT,
                            "%s: %s has %llu elements; a mask has the shape of its weight, or is u8 [%llu], a bit for "
                            "each of the %llu weights",
                            masks->path, mask->name, (unsigned long long)mask->n_elems,
@@ -68,15 +68,15 @@ enum vc_status vc_masks_check(const struct vc_trainer *t)
         n++;
     }
     return masks == NULL || n != 0 ? VC_OK
-                                   : vc_fail(t->ctx, VC_E_ARGUMENT,
+                                   : vc_fail(l->ctx, VC_E_ARGUMENT,
                                              "%s: has no masks: bool or u8, named as the weight "
                                              "with " SUFFIX,
                                              masks->path);
 }
 
-static bool is_zero(const struct vc_trainer *t, const struct vc_weight *item, uint64_t i)
+static bool is_zero(const struct vc_learner *l, const struct vc_weight *item, uint64_t i)
 {
-    return t->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
+    return l->f64 ? ((const double *)item->data)[i] == 0 : ((const float *)item->data)[i] == 0;
 }
 
 /* The index of the tensor's mask; VC_NO_TENSOR: the file has none. */
@@ -91,9 +91,9 @@ static size_t mask_of(const struct vc_model *masks, const struct vc_weight *item
 }
 
 /* What the file says, in state->keep; nothing where it has no mask of the tensor. */
-static enum vc_status read_mask(struct vc_trainer *t, const struct vc_weight *item, struct vc_trainer_state *state)
+static enum vc_status read_mask(struct vc_learner *l, const struct vc_weight *item, struct vc_weight_state *state)
 {
-    const struct vc_model *masks = t->options.mask;
+    const struct vc_model *masks = l->options->mask;
     size_t index = mask_of(masks, item);
     const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
     uint8_t *bytes = NULL;
@@ -102,27 +102,27 @@ static enum vc_status read_mask(struct vc_trainer *t, const struct vc_weight *it
     if (mask == NULL) {
         return VC_OK;
     }
-    bytes = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)mask->size_bytes + 1);
+    bytes = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)mask->size_bytes + 1);
     VC_TRY_ALLOC(bytes);
-    state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+    state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
     VC_TRY_ALLOC(state->keep);
-    VC_TRY(vc_model_read(t->ctx, masks, index, 0, mask->n_elems, bytes, (size_t)mask->size_bytes));
+    VC_TRY(vc_model_read(l->ctx, masks, index, 0, mask->n_elems, bytes, (size_t)mask->size_bytes));
     for (uint64_t i = 0; i < item->n; i++) {
         state->keep[i] = (uint8_t)(is_whole(mask, item) ? bytes[i] : bytes[i / 8] >> i % 8 & 1);
         if (state->keep[i] > 1) {
-            status = vc_fail(t->ctx, VC_E_FORMAT, "%s: %s: element %llu is neither 0 nor 1", masks->path, mask->name,
+            status = vc_fail(l->ctx, VC_E_FORMAT, "%s: %s: element %llu is neither 0 nor 1", masks->path, mask->name,
                              (unsigned long long)i);
             goto out;
         }
     }
 out:
-    vc_free(t->ctx, bytes);
+    vc_free(l->ctx, bytes);
     return status;
 }
 
-enum vc_status vc_masks_check_unread(const struct vc_trainer *t, const struct vc_weight *item)
+enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc_weight *item)
 {
-    const struct vc_model *masks = t->options.mask;
+    const struct vc_model *masks = l->options->mask;
     size_t index = masks != NULL ? mask_of(masks, item) : VC_NO_TENSOR;
     const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
     unsigned per_byte = mask != NULL && is_whole(mask, item) ? 1 : 8;
@@ -132,14 +132,14 @@ enum vc_status vc_masks_check_unread(const struct vc_trainer *t, const struct vc
     for (uint64_t first = 0; mask != NULL && first < mask->n_elems; first += sizeof bytes) {
         uint64_t n = vc_min_u64(mask->n_elems - first, sizeof bytes);
 
-        VC_TRY(vc_model_read(t->ctx, masks, index, first, n, bytes, (size_t)n));
+        VC_TRY(vc_model_read(l->ctx, masks, index, first, n, bytes, (size_t)n));
         for (uint64_t i = first * per_byte; i < vc_min_u64((first + n) * per_byte, item->n); i++) {
-            if ((bytes[i / per_byte - first] >> i % per_byte & 1) == 0 && !is_zero(t, item, i)) {
+            if ((bytes[i / per_byte - first] >> i % per_byte & 1) == 0 && !is_zero(l, item, i)) {
                 return vc_fail(
-                    t->ctx, VC_E_ARGUMENT,
+                    l->ctx, VC_E_ARGUMENT,
                     "%s: %s masks weights that are not 0, of a tensor that no logits depend on, so it is not "
                     "trained: prune %s writes the zeros",
-                    masks->path, mask->name, vc_option(t->ctx, "mask"));
+                    masks->path, mask->name, vc_option(l->ctx, "mask"));
             }
         }
     }
@@ -156,75 +156,75 @@ static bool is_pruned(uint64_t zeros, uint64_t n)
     return n != 0 && (double)zeros >= 0.2 * (double)n && (double)zeros <= 0.999 * (double)n;
 }
 
-static enum vc_status count_zeros(struct vc_trainer *t, const struct vc_weight *item, uint64_t *zeros)
+static enum vc_status count_zeros(struct vc_learner *l, const struct vc_weight *item, uint64_t *zeros)
 {
-    const struct vc_model *model = t->options.student.weights;
+    const struct vc_model *model = l->options->student.weights;
     struct vc_place place = vc_place_whole();
-    void *values = vc_alloc_array(t->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(t->options.precision));
+    void *values = vc_alloc_array(l->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(l->options->precision));
     struct vc_weight read = *item;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(values);
     read.data = values;
-    VC_TRY(vc_place_values(t->ctx, model, vc_model_find(model, item->name), &place, t->f64, values));
+    VC_TRY(vc_place_values(l->ctx, model, vc_model_find(model, item->name), &place, l->f64, values));
     for (uint64_t i = 0; i < item->n; i++) {
-        *zeros += is_zero(t, &read, i);
+        *zeros += is_zero(l, &read, i);
     }
 out:
-    vc_free(t->ctx, values);
+    vc_free(l->ctx, values);
     return status;
 }
 
-enum vc_status vc_masks_open(struct vc_trainer *t)
+enum vc_status vc_masks_open(struct vc_learner *l)
 {
-    const struct vc_distill_options *o = &t->options;
-    const struct vc_weights *w = t->student.weights;
+    const struct vc_distill_options *o = l->options;
+    const struct vc_weights *w = l->net.weights;
     enum vc_status status = VC_OK;
 
-    if (t->judge_only || o->task != VC_TASK_TRAIN) {
+    if (!l->trains) {
         return VC_OK;
     }
-    t->zeros = vc_calloc_array(t->ctx, VC_TAG_MISC, w->n + 1, sizeof *t->zeros);
-    VC_TRY_ALLOC(t->zeros);
+    l->zeros = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->zeros);
+    VC_TRY_ALLOC(l->zeros);
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
-        struct vc_trainer_zeros *z = &t->zeros[k];
+        struct vc_weight_zeros *z = &l->zeros[k];
 
         if (!item->trained || item->drawn) {
             continue;
         }
-        VC_TRY(item->n_dims > 1 ? count_zeros(t, item, &z->n) : VC_OK);
+        VC_TRY(item->n_dims > 1 ? count_zeros(l, item, &z->n) : VC_OK);
         z->masked = o->mask != NULL && mask_of(o->mask, item) != VC_NO_TENSOR;
         z->masked = z->masked || (o->keep_sparsity && z->n != 0) || (!o->refill && is_pruned(z->n, item->n));
     }
-    vc_pool_trim(t->ctx->shared->pool);
+    vc_pool_trim(l->ctx->shared->pool);
 out:
     return status;
 }
 
-bool vc_masks_has(const struct vc_trainer *t, size_t entry)
+bool vc_masks_has(const struct vc_learner *l, size_t entry)
 {
-    return t->zeros != NULL && t->zeros[entry].masked;
+    return l->zeros != NULL && l->zeros[entry].masked;
 }
 
-enum vc_status vc_masks_make(struct vc_trainer *t, size_t entry)
+enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
 {
-    const struct vc_weight *item = &t->student.weights->items[entry];
-    struct vc_trainer_state *state = &t->states[entry];
+    const struct vc_weight *item = &l->net.weights->items[entry];
+    struct vc_weight_state *state = &l->optimizer.states[entry];
     enum vc_status status = VC_OK;
 
-    vc_free(t->ctx, state->keep);
+    vc_free(l->ctx, state->keep);
     state->keep = NULL;
     state->n_masked = 0;
-    if (!vc_masks_has(t, entry)) {
+    if (!vc_masks_has(l, entry)) {
         return VC_OK;
     }
-    VC_TRY(t->options.mask != NULL ? read_mask(t, item, state) : VC_OK);
+    VC_TRY(l->options->mask != NULL ? read_mask(l, item, state) : VC_OK);
     if (state->keep == NULL) {
-        state->keep = vc_alloc(t->ctx, VC_TAG_TILES, (size_t)item->n);
+        state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
         VC_TRY_ALLOC(state->keep);
         for (uint64_t i = 0; i < item->n; i++) {
-            state->keep[i] = !is_zero(t, item, i);
+            state->keep[i] = !is_zero(l, item, i);
         }
     }
     for (uint64_t i = 0; i < item->n; i++) {
@@ -232,68 +232,68 @@ enum vc_status vc_masks_make(struct vc_trainer *t, size_t entry)
             continue;
         }
         state->n_masked++;
-        if (t->f64) {
+        if (l->f64) {
             ((double *)item->data)[i] = 0;
         } else {
             ((float *)item->data)[i] = 0;
         }
     }
-    t->report->n_masked += state->n_masked;
+    l->report->n_masked += state->n_masked;
 out:
     return status;
 }
 
 /* ---- the report ---- */
 
-static bool is_told(const struct vc_trainer *t, size_t entry)
+static bool is_told(const struct vc_learner *l, size_t entry)
 {
-    const struct vc_trainer_zeros *z = &t->zeros[entry];
+    const struct vc_weight_zeros *z = &l->zeros[entry];
 
-    return z->masked || vc_gradual_has(t, entry) ||
-           (z->n != 0 && (double)z->n >= 0.2 * (double)t->student.weights->items[entry].n);
+    return z->masked || vc_gradual_has(l, entry) ||
+           (z->n != 0 && (double)z->n >= 0.2 * (double)l->net.weights->items[entry].n);
 }
 
-enum vc_status vc_masks_report(struct vc_trainer *t)
+enum vc_status vc_masks_report(struct vc_learner *l)
 {
-    const struct vc_weights *w = t->student.weights;
+    const struct vc_weights *w = l->net.weights;
     struct vc_distill_zeros *list;
     size_t n = 0;
     enum vc_status status = VC_OK;
 
-    for (size_t k = 0; t->zeros != NULL && k < w->n; k++) {
-        n += is_told(t, k);
+    for (size_t k = 0; l->zeros != NULL && k < w->n; k++) {
+        n += is_told(l, k);
     }
     if (n == 0) {
         return VC_OK;
     }
-    list = vc_arena_alloc(t->ctx, t->texts, n * sizeof *list);
+    list = vc_arena_alloc(l->ctx, l->texts, n * sizeof *list);
     VC_TRY_ALLOC(list);
-    t->report->zeros = list;
+    l->report->zeros = list;
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
 
-        if (!is_told(t, k)) {
+        if (!is_told(l, k)) {
             continue;
         }
-        *list = (struct vc_distill_zeros){.name = vc_arena_copy(t->ctx, t->texts, item->name, strlen(item->name)),
+        *list = (struct vc_distill_zeros){.name = vc_arena_copy(l->ctx, l->texts, item->name, strlen(item->name)),
                                           .n = item->n,
-                                          .before = t->zeros[k].n,
-                                          .kept = t->zeros[k].masked || vc_gradual_has(t, k)};
+                                          .before = l->zeros[k].n,
+                                          .kept = l->zeros[k].masked || vc_gradual_has(l, k)};
         VC_TRY_ALLOC(list->name);
-        for (uint64_t i = 0; !t->options.dry_run && i < item->n; i++) {
-            list->after += is_zero(t, item, i);
+        for (uint64_t i = 0; !l->options->dry_run && i < item->n; i++) {
+            list->after += is_zero(l, item, i);
         }
         list++;
-        t->report->n_zeros++;
+        l->report->n_zeros++;
     }
 out:
     return status;
 }
 
-enum vc_status vc_masks_gate(struct vc_trainer *t, struct vc_arena *arena, const char **missed)
+enum vc_status vc_masks_gate(struct vc_learner *l, struct vc_arena *arena, const char **missed)
 {
-    const struct vc_distillation *r = t->report;
-    double share = t->options.expect_sparsity;
+    const struct vc_distillation *r = l->report;
+    double share = l->options->expect_sparsity;
     uint64_t n = 0;
     uint64_t zeros = 0;
     uint64_t wanted = 0;
@@ -311,12 +311,12 @@ enum vc_status vc_masks_gate(struct vc_trainer *t, struct vc_arena *arena, const
         return VC_OK;
     }
     *missed = n == 0
-                  ? vc_arena_printf(t->ctx, arena, "no tensor of the student came pruned, %s asks for %g %% zeros",
-                                    vc_option(t->ctx, "expect_sparsity"), 100 * share)
-                  : vc_arena_printf(t->ctx, arena,
+                  ? vc_arena_printf(l->ctx, arena, "no tensor of the student came pruned, %s asks for %g %% zeros",
+                                    vc_option(l->ctx, "expect_sparsity"), 100 * share)
+                  : vc_arena_printf(l->ctx, arena,
                                     "%llu of the %llu weights of tensors that came pruned are zero (%.2f %%), %s asks "
                                     "for %g %%: %llu",
                                     (unsigned long long)zeros, (unsigned long long)n, 100 * (double)zeros / (double)n,
-                                    vc_option(t->ctx, "expect_sparsity"), 100 * share, (unsigned long long)wanted);
+                                    vc_option(l->ctx, "expect_sparsity"), 100 * share, (unsigned long long)wanted);
     return *missed != NULL ? VC_OK : VC_E_NOMEM;
 }

@@ -35,10 +35,10 @@ static bool is_looked_up(const struct vc_net *net, size_t weight)
     return false;
 }
 
-static bool is_coded(const struct vc_trainer *t, size_t weight)
+static bool is_coded(const struct vc_learner *l, size_t weight)
 {
-    return t->options.optimizer == VC_OPTIMIZER_ADAM8BIT && t->student.weights->items[weight].n >= CODED_FROM &&
-           !is_looked_up(&t->student, weight);
+    return l->options->optimizer == VC_OPTIMIZER_ADAM8BIT && l->net.weights->items[weight].n >= CODED_FROM &&
+           !is_looked_up(&l->net, weight);
 }
 
 static uint64_t aligned(uint64_t bytes)
@@ -47,26 +47,26 @@ static uint64_t aligned(uint64_t bytes)
 }
 
 /* Of one of the states of a weight: its elements or codes, and what its codes are multiplied by. */
-static uint64_t element_bytes(const struct vc_trainer *t, size_t weight)
+static uint64_t element_bytes(const struct vc_learner *l, size_t weight)
 {
-    return aligned(t->student.weights->items[weight].n *
-                   (is_coded(t, weight) ? 1 : vc_real_bytes(t->student.options.precision)));
+    return aligned(l->net.weights->items[weight].n *
+                   (is_coded(l, weight) ? 1 : vc_real_bytes(l->net.options.precision)));
 }
 
-static uint64_t factor_bytes(const struct vc_trainer *t, size_t weight)
+static uint64_t factor_bytes(const struct vc_learner *l, size_t weight)
 {
-    uint64_t n = t->student.weights->items[weight].n;
+    uint64_t n = l->net.weights->items[weight].n;
 
-    return is_coded(t, weight) ? aligned(vc_ceil_div_u64(n, VC_CODED_BLOCK) * sizeof(float)) : 0;
+    return is_coded(l, weight) ? aligned(vc_ceil_div_u64(n, VC_CODED_BLOCK) * sizeof(float)) : 0;
 }
 
-uint64_t vc_trainer_state_bytes(const struct vc_trainer *t)
+uint64_t vc_optimizer_bytes(const struct vc_learner *l)
 {
     uint64_t sum = 0;
 
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        if (t->student.weights->items[k].trained) {
-            sum += count_of(t->options.optimizer) * (element_bytes(t, k) + factor_bytes(t, k));
+    for (size_t k = 0; k < l->net.weights->n; k++) {
+        if (l->net.weights->items[k].trained) {
+            sum += count_of(l->options->optimizer) * (element_bytes(l, k) + factor_bytes(l, k));
         }
     }
     return sum;
@@ -80,24 +80,24 @@ static void *take(char **at, uint64_t bytes)
     return block;
 }
 
-void vc_trainer_place_states(struct vc_trainer *t)
+void vc_optimizer_place(struct vc_learner *l)
 {
-    unsigned n_states = count_of(t->options.optimizer);
-    char *at = t->state_block;
+    unsigned n_states = count_of(l->options->optimizer);
+    char *at = l->optimizer.block;
 
-    memset(t->state_block, 0, (size_t)t->report->state_bytes);
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        struct vc_trainer_state *s = &t->states[k];
+    memset(l->optimizer.block, 0, (size_t)l->report->state_bytes);
+    for (size_t k = 0; k < l->net.weights->n; k++) {
+        struct vc_weight_state *s = &l->optimizer.states[k];
 
-        if (!t->student.weights->items[k].trained) {
+        if (!l->net.weights->items[k].trained) {
             continue;
         }
-        s->m = n_states > 0 ? take(&at, element_bytes(t, k)) : NULL;
-        s->m_factors = n_states > 0 ? take(&at, factor_bytes(t, k)) : NULL;
-        s->v = n_states > 1 ? take(&at, element_bytes(t, k)) : NULL;
-        s->v_factors = n_states > 1 ? take(&at, factor_bytes(t, k)) : NULL;
+        s->m = n_states > 0 ? take(&at, element_bytes(l, k)) : NULL;
+        s->m_factors = n_states > 0 ? take(&at, factor_bytes(l, k)) : NULL;
+        s->v = n_states > 1 ? take(&at, element_bytes(l, k)) : NULL;
+        s->v_factors = n_states > 1 ? take(&at, factor_bytes(l, k)) : NULL;
     }
-    if (t->maps != NULL) {
-        vc_dynamic_maps_make(t->maps);
+    if (l->optimizer.maps != NULL) {
+        vc_dynamic_maps_make(l->optimizer.maps);
     }
 }

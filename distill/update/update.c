@@ -11,36 +11,36 @@
 
 /* One call of each_block. */
 struct task {
-    struct vc_trainer *t;
+    struct vc_learner *l;
     const struct vc_update *update;
     double by; /* gradients are multiplied by it */
 };
 
-static void *at(const struct vc_trainer *t, void *array, size_t first)
+static void *at(const struct vc_learner *l, void *array, size_t first)
 {
-    return array != NULL ? (char *)array + first * (t->f64 ? sizeof(double) : sizeof(float)) : NULL;
+    return array != NULL ? (char *)array + first * (l->f64 ? sizeof(double) : sizeof(float)) : NULL;
 }
 
-uint64_t vc_trainer_cut_bytes(const struct vc_trainer *t)
+uint64_t vc_optimizer_cut_bytes(const struct vc_learner *l)
 {
     uint64_t n = 0;
 
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        n += t->student.weights->items[k].trained ? t->student.weights->items[k].n / PER_BLOCK + 1 : 0;
+    for (size_t k = 0; k < l->net.weights->n; k++) {
+        n += l->net.weights->items[k].trained ? l->net.weights->items[k].n / PER_BLOCK + 1 : 0;
     }
-    return n * sizeof *t->blocks;
+    return n * sizeof *l->optimizer.blocks;
 }
 
-void vc_trainer_cut(struct vc_trainer *t)
+void vc_optimizer_cut(struct vc_learner *l)
 {
-    t->n_blocks = 0;
-    for (size_t k = 0; k < t->student.weights->n; k++) {
-        const struct vc_weight *item = &t->student.weights->items[k];
+    l->optimizer.n_blocks = 0;
+    for (size_t k = 0; k < l->net.weights->n; k++) {
+        const struct vc_weight *item = &l->net.weights->items[k];
 
         for (size_t first = 0; item->trained && first < item->n; first += PER_BLOCK) {
             size_t rest = (size_t)item->n - first;
 
-            t->blocks[t->n_blocks++] =
+            l->optimizer.blocks[l->optimizer.n_blocks++] =
                 (struct vc_update_block){.weight = k, .first = first, .n = rest < PER_BLOCK ? rest : PER_BLOCK};
         }
     }
@@ -50,48 +50,48 @@ void vc_trainer_cut(struct vc_trainer *t)
 static void measure(void *user, unsigned worker, size_t block)
 {
     struct task *task = user;
-    struct vc_update_block *b = &task->t->blocks[block];
-    const uint8_t *keep = task->t->states[b->weight].keep;
-    void *grad = at(task->t, task->t->student.weights->items[b->weight].grad, b->first);
+    struct vc_update_block *b = &task->l->optimizer.blocks[block];
+    const uint8_t *keep = task->l->optimizer.states[b->weight].keep;
+    void *grad = at(task->l, task->l->net.weights->items[b->weight].grad, b->first);
 
     (void)worker;
     if (task->by != 1) {
-        vc_scale(task->t->f64, grad, b->n, task->by);
+        vc_scale(task->l->f64, grad, b->n, task->by);
     }
     for (size_t i = 0; keep != NULL && i < b->n; i++) {
-        if (keep[b->first + i] == 0 && task->t->f64) {
+        if (keep[b->first + i] == 0 && task->l->f64) {
             ((double *)grad)[i] = 0;
         } else if (keep[b->first + i] == 0) {
             ((float *)grad)[i] = 0;
         }
     }
-    b->squares = task->t->step->square_sum(grad, b->n);
+    b->squares = task->l->math->square_sum(grad, b->n);
 }
 
 /* All blocks of weights; those of a small network by the calling thread, since threads take longer to meet. */
-static void each_block(struct vc_trainer *t, struct vc_engine *engine,
+static void each_block(struct vc_learner *l, struct vc_engine *engine,
                        void (*fn)(void *user, unsigned worker, size_t block), struct task *task)
 {
-    if (t->student.weights->grad_bytes > SMALL) {
-        vc_engine_each(engine, t->n_blocks, fn, task);
+    if (l->net.weights->grad_bytes > SMALL) {
+        vc_engine_each(engine, l->optimizer.n_blocks, fn, task);
         return;
     }
-    for (size_t k = 0; k < t->n_blocks; k++) {
+    for (size_t k = 0; k < l->optimizer.n_blocks; k++) {
         fn(task, 0, k);
     }
 }
 
-enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine, double *norm)
+enum vc_status vc_learner_measure(struct vc_learner *l, struct vc_engine *engine, double scale, double *norm)
 {
-    struct task task = {.t = t, .by = 1 / t->scale.value};
+    struct task task = {.l = l, .by = 1 / scale};
     double sum = 0;
 
-    if (t->device != NULL) {
-        return vc_device_measure(t, norm);
+    if (l->device != NULL) {
+        return vc_device_measure(l, scale, norm);
     }
-    each_block(t, engine, measure, &task);
-    for (size_t k = 0; k < t->n_blocks; k++) {
-        sum += t->blocks[k].squares;
+    each_block(l, engine, measure, &task);
+    for (size_t k = 0; k < l->optimizer.n_blocks; k++) {
+        sum += l->optimizer.blocks[k].squares;
     }
     *norm = sqrt(sum);
     return VC_OK;
@@ -100,37 +100,37 @@ enum vc_status vc_trainer_measure(struct vc_trainer *t, struct vc_engine *engine
 static void move(void *user, unsigned worker, size_t block)
 {
     struct task *task = user;
-    const struct vc_trainer *t = task->t;
-    const struct vc_update_block *b = &t->blocks[block];
-    const struct vc_weight *item = &t->student.weights->items[b->weight];
-    const struct vc_trainer_state *s = &t->states[b->weight];
+    const struct vc_learner *l = task->l;
+    const struct vc_update_block *b = &l->optimizer.blocks[block];
+    const struct vc_weight *item = &l->net.weights->items[b->weight];
+    const struct vc_weight_state *s = &l->optimizer.states[b->weight];
     struct vc_update u = *task->update;
-    void *grad = at(t, item->grad, b->first);
+    void *grad = at(l, item->grad, b->first);
 
     (void)worker;
     if (task->by != 1) {
-        vc_scale(t->f64, grad, b->n, task->by);
+        vc_scale(l->f64, grad, b->n, task->by);
     }
-    u.decay = (item->n_dims > 1 || t->options.decay_1d) && !item->shares ? t->options.weight_decay : 0;
+    u.decay = (item->n_dims > 1 || l->options->decay_1d) && !item->shares ? l->options->weight_decay : 0;
     if (s->m_factors != NULL) {
-        const struct vc_coded_states states = {.maps = t->maps,
+        const struct vc_coded_states states = {.maps = l->optimizer.maps,
                                                .m = (uint8_t *)s->m + b->first,
                                                .v = (uint8_t *)s->v + b->first,
                                                .m_factors = s->m_factors + b->first / VC_CODED_BLOCK,
                                                .v_factors = s->v_factors + b->first / VC_CODED_BLOCK};
 
-        t->step->update_coded(&u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, &states,
+        l->math->update_coded(&u, b->n, at(l, vc_learner_master(l, b->weight), b->first), grad, &states,
                               s->keep != NULL ? s->keep + b->first : NULL);
         return;
     }
-    t->step->update(&u, b->n, at(t, vc_trainer_master(t, b->weight), b->first), grad, at(t, s->m, b->first),
-                    at(t, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
+    l->math->update(&u, b->n, at(l, vc_learner_master(l, b->weight), b->first), grad, at(l, s->m, b->first),
+                    at(l, s->v, b->first), s->keep != NULL ? s->keep + b->first : NULL);
 }
 
-enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine, uint64_t step, double grad_norm,
+enum vc_status vc_learner_update(struct vc_learner *l, struct vc_engine *engine, uint64_t step, double grad_norm,
                                  double lr)
 {
-    const struct vc_distill_options *o = &t->options;
+    const struct vc_distill_options *o = l->options;
     const struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM       ? VC_UPDATE_ADAM
                                         : o->optimizer == VC_OPTIMIZER_ADAMW    ? VC_UPDATE_ADAMW
                                         : o->optimizer == VC_OPTIMIZER_ADAM8BIT ? VC_UPDATE_ADAMW
@@ -143,11 +143,11 @@ enum vc_status vc_trainer_update(struct vc_trainer *t, struct vc_engine *engine,
                                 .nesterov = o->nesterov,
                                 .t = step + 1};
     struct task task = {
-        .t = t, .update = &u, .by = o->clip > 0 && grad_norm > o->clip ? o->clip / (grad_norm + 1e-6) : 1};
+        .l = l, .update = &u, .by = o->clip > 0 && grad_norm > o->clip ? o->clip / (grad_norm + 1e-6) : 1};
 
-    if (t->device != NULL) {
-        return vc_device_update(t, &u, task.by);
+    if (l->device != NULL) {
+        return vc_device_update(l, &u, task.by);
     }
-    each_block(t, engine, move, &task);
+    each_block(l, engine, move, &task);
     return VC_OK;
 }

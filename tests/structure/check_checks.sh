@@ -79,9 +79,9 @@ core/chain/item.c core/run/executor.h core/chain may not include core/run
 core/run/executor.c core/job/totals.h core/run may not include core/job
 core/model/model.c core/run/sink.h core/model may not include core/run
 distill/math/step_table.c distill/data/rows.h distill/math/ may not include what stands on it
-distill/data/rows.c distill/trainer.h distill/data may not include distill/
+distill/data/rows.c distill/student.h distill/data may not include distill/
 distill/update/masks.c distill/loss/match.h distill/update may not include distill/loss
-distill/loss/match.c distill/run/trainer_run.h distill/loss may not include distill/run
+distill/loss/match.c distill/run/trainer.h distill/loss may not include distill/run
 graph/base/dims.c graph/ops/ops.h graph/base/ may not include graph/ops: operators and builders stand on it
 graph/ops/infer.c graph/builder/builder.h graph/ops/ may not include graph/builder: builders
 graph/couple/couple_axes.c graph/builder/builder.h graph/couple/ may not include graph/builder

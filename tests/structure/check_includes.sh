@@ -76,14 +76,14 @@ list_edges | awk -v sq="'" '
         if (a == "couple") { return "graph/couple/ may not include graph/" b ": it stands on the finished graph" }
         return "graph/" a " may not include graph/" b ": builders do not know each other"
     }
-    # math, ranks <- data <- trainer.h <- loss, update <- run
+    # math, ranks <- data <- *.h <- loss, update <- run
     function distill_may_not(from, t,    a, b) {
         a = room(from)
         b = room(t)
         if (a == b) { return "" }
         if (a ~ /^(ranks|math)$/) { return "distill/" a "/ may not include what stands on it" }
         if (b == "run" || (b ~ /^(loss|update)$/ && a != "run") || (b == "" && a == "data")) {
-            return "distill/" a " may not include distill/" b ": math and ranks, then data, trainer.h, loss and update, run"
+            return "distill/" a " may not include distill/" b ": math and ranks, then data, loss and update, run"
         }
         return ""
     }

@@ -1,4 +1,5 @@
-/* trainer_run.h - the parts of a run, between its files:
+/* trainer.h - a run of a distillation: what vc_distill opens, trains, judges and closes, and the parts of the run,
+ * between its files:
  *
  *     distill.c   options, order of the work, gates; distill_pass.c has the pass that does it in a job
  *     setup.c     opens data and networks, checks that they fit each other
@@ -12,10 +13,58 @@
  *     looks.c     the same while it trains: the best weights, and when to stop
  *     recalibrate.c  statistics without training
  *     logits.c    answers into a file, which data/teacher_file.c reads */
-#ifndef VC_DISTILL_TRAINER_RUN_H
-#define VC_DISTILL_TRAINER_RUN_H
+#ifndef VC_DISTILL_TRAINER_H
+#define VC_DISTILL_TRAINER_H
 
-#include "distill/trainer.h"
+#include "distill/data/batch.h"
+#include "distill/data/teacher_file.h"
+#include "distill/ranks/meeting.h"
+#include "distill/run/progress.h"
+#include "distill/update/learner.h"
+
+/* The steps of a run, and the rows of each. */
+struct vc_run_steps {
+    uint64_t n;         /* of the run */
+    uint64_t rows;      /* of one step */
+    uint64_t per_epoch; /* steps */
+    uint64_t *order;    /* of the rows of `epoch` */
+    uint64_t epoch;     /* UINT64_MAX: there is no order yet */
+};
+
+/* The gradient of a step from those of its batches: step_sum.c. */
+struct vc_step_sum {
+    void *total;    /* of the gradients of the step, this rank's slice of them; NULL: a step is one batch */
+    void *received; /* of other ranks; NULL: there are none */
+    void *norms;    /* running statistics, then those of the batch of each rank; NULL: one process, or none move */
+};
+
+/* Evaluations on the way: looks.c. */
+struct vc_run_evals {
+    struct vc_distill_eval *items; /* report->evals */
+    uint64_t room;
+    void *spare, *best; /* weights and statistics: a copy for a moment; those of the best evaluation */
+};
+
+struct vc_trainer {
+    struct vc_ctx *ctx;
+    struct vc_distill_options options;
+    struct vc_distillation *report;
+    struct vc_arena *texts; /* the report's */
+    bool runs_teacher;      /* the teacher is a network */
+    bool judge_only;        /* options.data are the rows of eval; nothing is trained */
+    bool unjudged;          /* judge_only: answers are all that is wanted, so neither labels nor a teacher are needed */
+    struct vc_taught_rows data, eval;
+    struct vc_learner student;
+    struct vc_net teacher;
+    struct vc_matches *match; /* loss/match.h; NULL: only answers are compared */
+    struct vc_run_steps steps;
+    void *arena; /* all programs take turns in it; where a device computes, what the host reads and writes */
+    struct vc_batch batch;
+    struct vc_step_sum sum;
+    struct vc_run_evals evals;
+    struct vc_run_progress progress;
+    struct vc_checkpoint *checkpoint; /* NULL: none is written, none was resumed */
+};
 
 /* The whole of a run: opens, trains, judges. With options.dry_run it ends when everything is checked and counted. The
  * sentence of a missed gate, report->missed, is in the arena. vc_trainer_close after it, also after a failure. */
@@ -34,20 +83,15 @@ enum vc_status vc_trainer_reload(struct vc_trainer *t);
 void vc_trainer_release(struct vc_trainer *t);
 void vc_trainer_close(struct vc_trainer *t);
 
-/* Copies the labels and the mask of n rows to those of the trainer. */
-void vc_trainer_gather(struct vc_trainer *t, const struct vc_rows *rows, const uint64_t *numbers, size_t n);
-/* The first of n rows that has an input which is NaN or infinite, and the name of its array; n: none. */
-size_t vc_trainer_bad_row(struct vc_trainer *t, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
-                          const char **array);
 /* The teacher's answers to n rows, which are taught; valid until the next call. of_logits: vc_teacher_files_read. */
-enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_trainer_rows *rows, bool of_logits,
+enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows, bool of_logits,
                               const uint64_t *numbers, size_t n, struct vc_teacher_rows *out);
 
 /* Writes the gradients of the student to options.gradients; only_plan: refuses what can be refused about that file, and
  * writes nothing. */
 enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan);
 
-/* The bytes of t->total, t->received and t->norms. */
+/* The bytes of t->sum.total, t->sum.received and t->sum.norms. */
 uint64_t vc_trainer_total_bytes(const struct vc_trainer *t);
 uint64_t vc_trainer_received_bytes(const struct vc_trainer *t);
 uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t);
@@ -66,7 +110,7 @@ enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t);
 /* Behind a run: all ranks have the same weights. */
 enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t);
 
-/* A run begins: t->scale. What was read of a checkpoint may be one; and it goes to the report. */
+/* A run begins: t->progress.scale. What was read of a checkpoint may be one; and it goes to the report. */
 void vc_scale_begin(struct vc_trainer *t);
 bool vc_scale_holds(const struct vc_trainer *t);
 void vc_scale_report(struct vc_trainer *t);

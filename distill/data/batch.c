@@ -1,0 +1,34 @@
+/* batch.c - see batch.h. */
+#include "distill/data/batch.h"
+
+#include "distill/math/real.h"
+
+void vc_batch_gather(struct vc_batch *batch, const struct vc_rows *rows, const uint64_t *numbers, size_t n)
+{
+    for (size_t i = 0; i < n * rows->positions; i++) {
+        uint64_t at = numbers[i / rows->positions] * rows->positions + i % rows->positions;
+
+        batch->labels[i] = rows->labels != NULL ? rows->labels[at] : VC_NO_LABEL;
+        batch->mask[i] = rows->mask == NULL || rows->mask[at] != 0;
+    }
+}
+
+size_t vc_batch_bad_row(struct vc_ctx *ctx, const struct vc_rows_view *view, const uint64_t *numbers, size_t n,
+                        const char **array)
+{
+    for (size_t k = 0; k < view->n; k++) {
+        const struct vc_rows_input *input = &view->inputs[k];
+        void *x = input->integers ? NULL : vc_alloc_array(ctx, VC_TAG_TILES, input->n_elems + 1, sizeof(double));
+
+        for (size_t i = 0; x != NULL && i < n; i++) {
+            if (vc_rows_read(view, k, numbers + i, 1, true, x) == VC_OK &&
+                vc_first_nonfinite(true, x, input->n_elems) != input->n_elems) {
+                *array = view->rows->model->tensors[input->tensor].name;
+                vc_free(ctx, x);
+                return i;
+            }
+        }
+        vc_free(ctx, x);
+    }
+    return n;
+}
