@@ -47,7 +47,6 @@ static void size_value(struct vc_engine *e, uint32_t v)
     struct vc_plan_value *x = &e->values[v];
     char text[64];
 
-    x->root = v;
     x->real = value->dtype == VC_DTYPE_F32;
     x->n_dims = value->n_dims;
     x->n = 1;
@@ -89,37 +88,68 @@ static void find_trained(struct vc_engine *e)
     }
 }
 
-/* Which values share elements, which node reads them last, and which the backward instructions need. */
-static void find_uses(struct vc_engine *e)
+/* ---- liveness: what our instructions read ---- */
+
+static uint32_t shares(const void *user, uint32_t node, unsigned k)
 {
-    for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
-        const struct vc_graph_node *node = &e->graph->nodes[n];
-        unsigned saves;
-        bool trained = false;
+    const struct vc_engine *e = user;
+    const struct vc_graph_node *n = &e->graph->nodes[node];
 
-        if (!e->needed[n]) {
-            continue;
-        }
-        if (vc_node_is_view(node)) {
-            e->values[node->outputs[0]].root = e->values[node->inputs[0]].root;
-            continue;
-        }
-        for (unsigned k = 0; k < node->n_outputs; k++) {
-            trained = trained || (node->outputs[k] != VC_NO_VALUE && e->values[node->outputs[k]].trained);
-        }
-        saves = trained && vc_train_op_of(node) != NULL ? vc_plan_saves(e, n) : 0;
-        for (unsigned k = 0; k < node->n_inputs; k++) {
-            struct vc_plan_value *x = vc_plan_in(e, n, k);
+    return k == 0 && e->needed[node] && vc_node_is_view(n) ? n->inputs[0] : VC_NO_VALUE;
+}
 
-            if (x != NULL && x->made) {
-                e->values[x->root].last_read = n;
-                e->values[x->root].saved = e->values[x->root].saved || vc_saves_input(saves, k);
-            }
-        }
-        if ((saves & VC_NEEDS_Y) != 0) {
-            e->values[node->outputs[0]].saved = true;
-        }
+static bool reads(const void *user, uint32_t node, unsigned k)
+{
+    const struct vc_engine *e = user;
+
+    return e->needed[node] && !vc_node_is_view(&e->graph->nodes[node]) && vc_plan_in(e, node, k)->made;
+}
+
+static bool saves(const void *user, uint32_t node, unsigned k)
+{
+    const struct vc_engine *e = user;
+    const struct vc_graph_node *n = &e->graph->nodes[node];
+    bool trained = false;
+
+    if (!e->options.train || !e->needed[node] || vc_train_op_of(n) == NULL) {
+        return false;
     }
+    for (unsigned i = 0; i < n->n_outputs; i++) {
+        trained = trained || (n->outputs[i] != VC_NO_VALUE && e->values[n->outputs[i]].trained);
+    }
+    return trained &&
+           (k < n->n_inputs ? vc_saves_input(vc_plan_saves(e, node), k) : (vc_plan_saves(e, node) & VC_NEEDS_Y) != 0);
+}
+
+struct vc_liveness_policy vc_plan_policy(const struct vc_engine *e)
+{
+    return (struct vc_liveness_policy){.user = e, .shares = shares, .reads = reads, .saves = saves};
+}
+
+/* Which values share elements, which node reads them last, and which the backward instructions need. */
+static enum vc_status find_uses(struct vc_engine *e)
+{
+    size_t n = e->graph->n_values + (size_t)1;
+    struct vc_liveness_policy policy = vc_plan_policy(e);
+    struct vc_liveness found = {.root = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *found.root),
+                                .last_use = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *found.last_use),
+                                .saved = vc_alloc_array(e->ctx, VC_TAG_MISC, n, sizeof *found.saved)};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(found.root);
+    VC_TRY_ALLOC(found.last_use);
+    VC_TRY_ALLOC(found.saved);
+    vc_liveness_find(e->graph, &policy, &found);
+    for (uint32_t v = 0; v < e->graph->n_values; v++) {
+        e->values[v].root = found.root[v];
+        e->values[v].last_use = found.last_use[v];
+        e->values[v].saved = found.saved[v];
+    }
+out:
+    vc_free(e->ctx, found.root);
+    vc_free(e->ctx, found.last_use);
+    vc_free(e->ctx, found.saved);
+    return status;
 }
 
 /* ---- inputs, constants, outputs ---- */
@@ -394,7 +424,7 @@ static enum vc_status make_program(struct vc_engine *e)
     VC_TRY(e->status);
     find_trained(e);
     check_nodes(e);
-    find_uses(e);
+    VC_TRY(find_uses(e));
     hold_values(e);
     VC_TRY(vc_plan_divide(e));
     vc_plan_find_kept(e);

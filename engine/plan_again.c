@@ -49,43 +49,22 @@ static uint32_t part_of(const struct vc_engine *e, const struct vc_plan_value *r
     return value->kind == VC_VALUE_RESULT ? e->parts[value->node] : 0;
 }
 
-static bool has_backward(const struct vc_engine *e, uint32_t node)
+/* Calls fn for what the instructions of the node read, and for its output where its backward instructions read that. A
+ * definition, which no gradient goes through, is not computed again. */
+static void each_value(struct vc_engine *e, uint32_t node,
+                       void (*fn)(void *user, uint32_t node, uint32_t value, bool saved))
 {
-    const struct vc_graph_node *n = vc_plan_node(e, node);
-    bool trained = false;
+    struct vc_liveness_policy policy = vc_plan_policy(e);
 
-    for (unsigned k = 0; k < n->n_outputs; k++) {
-        trained = trained || (n->outputs[k] != VC_NO_VALUE && e->values[n->outputs[k]].trained);
-    }
-    return e->options.train && trained;
-}
-
-/* Calls fn for every root that the node reads; `saved` says whether the node's backward instructions read the root,
- * too. Calls fn also for every root that the node makes, where its backward instructions read the root. */
-static void each_root(struct vc_engine *e, uint32_t node,
-                      void (*fn)(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved))
-{
-    const struct vc_graph_node *n = vc_plan_node(e, node);
-    unsigned saves;
-
-    if (!e->needed[node] || vc_train_op_of(n) == NULL) {
-        return;
-    }
-    saves = has_backward(e, node) ? vc_plan_saves(e, node) : 0;
-    for (unsigned k = 0; k < n->n_inputs; k++) {
-        struct vc_plan_value *x = vc_plan_in(e, node, k);
-
-        if (x != NULL && x->made) {
-            fn(e, node, &e->values[x->root], vc_saves_input(saves, k));
-        }
-    }
-    if ((saves & VC_NEEDS_Y) != 0) {
-        fn(e, node, &e->values[e->values[n->outputs[0]].root], true);
+    if (vc_train_op_of(vc_plan_node(e, node)) != NULL) {
+        vc_liveness_each(e->graph, &policy, node, fn, e);
     }
 }
 
-static void keep(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved)
+static void keep(void *user, uint32_t node, uint32_t value, bool saved)
 {
+    struct vc_engine *e = user;
+    struct vc_plan_value *root = &e->values[e->values[value].root];
     uint32_t part = e->parts[node];
     bool elsewhere = part == 0 || part != part_of(e, root);
 
@@ -95,7 +74,7 @@ static void keep(struct vc_engine *e, uint32_t node, struct vc_plan_value *root,
 void vc_plan_find_kept(struct vc_engine *e)
 {
     for (uint32_t n = 0; n < e->graph->n_nodes; n++) {
-        each_root(e, n, keep);
+        each_value(e, n, keep);
     }
 }
 
@@ -104,15 +83,18 @@ static bool is_there(const struct vc_plan_value *root)
     return root->kept || root->held;
 }
 
-static void want_saved(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved)
+static void want_saved(void *user, uint32_t node, uint32_t value, bool saved)
 {
+    struct vc_engine *e = user;
+    struct vc_plan_value *root = &e->values[e->values[value].root];
+
     root->again = root->again || (saved && part_of(e, root) == e->parts[node] && !is_there(root));
 }
 
-static void want(struct vc_engine *e, uint32_t node, struct vc_plan_value *root, bool saved)
+static void want(void *user, uint32_t node, uint32_t value, bool saved)
 {
     (void)saved;
-    want_saved(e, node, root, true);
+    want_saved(user, node, value, true);
 }
 
 /* Something that it makes is wanted again, or what its backward instructions read beside values. */
@@ -141,11 +123,11 @@ void vc_plan_repeat(struct vc_engine *e, uint32_t node)
         first--;
     }
     for (uint32_t n = first; n <= node; n++) {
-        each_root(e, n, want_saved);
+        each_value(e, n, want_saved);
     }
     for (uint32_t n = node + 1; n-- > first;) {
         if (is_wanted(e, n)) {
-            each_root(e, n, want);
+            each_value(e, n, want);
         }
     }
     e->repeats = true;

@@ -343,7 +343,7 @@ struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool 
     if (over && x != NULL) {
         root = &e->values[x->root];
         if (root->data.kind == VC_REF_ARENA && !root->held && !root->kept && !(e->repeats && root->saved) &&
-            root->last_read == node && root->n == y->n && root->real == y->real) {
+            root->last_use == node && root->n == y->n && root->real == y->real) {
             y->data = root->data;
             return y->data;
         }

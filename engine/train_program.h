@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "engine/train_loops.h"
 #include "graph/base/graph_state.h"
+#include "graph/liveness.h"
 #include "graph/ops/ops.h"
 
 #define VC_REFS VC_LOOP_PTRS
@@ -72,12 +73,12 @@ struct vc_plan_value {
     struct vc_ref data;
     struct vc_ref extra; /* what else the backward instructions of the node that makes it read */
     /* Of a root: */
-    uint32_t last_read; /* the last node that reads the elements in the forward pass */
-    bool saved;         /* a backward instruction reads them */
-    bool kept;          /* what the forward pass left of them is read in the backward pass */
-    bool again;         /* they are computed again, in the part whose turn it is */
-    bool held;          /* nobody may write over them: inputs, weights, constants, outputs */
-    bool has_grad;      /* the gradient was begun */
+    uint32_t last_use; /* the last node that makes or reads the elements in the forward pass */
+    bool saved;        /* a backward instruction reads them */
+    bool kept;         /* what the forward pass left of them is read in the backward pass */
+    bool again;        /* they are computed again, in the part whose turn it is */
+    bool held;         /* nobody may write over them: inputs, weights, constants, outputs */
+    bool has_grad;     /* the gradient was begun */
     struct vc_ref grad;
 };
 
@@ -225,6 +226,8 @@ void vc_plan_round_output_gradients(struct vc_engine *e);
 
 /* ---- recomputation (plan_again.c) ---- */
 
+/* Which values share memory, are read and are saved: those of our instructions. Values are sized and marked. */
+struct vc_liveness_policy vc_plan_policy(const struct vc_engine *e);
 /* Divides the nodes into parts as the options say. The last part is kept: its backward instructions come next. */
 enum vc_status vc_plan_divide(struct vc_engine *e);
 /* Sets `kept` of all roots; `saved` and `held` are set. */

@@ -573,29 +573,6 @@ static bool is_view(const struct vc_storages *s, uint32_t n)
     return is_result(s, node->inputs[0]) && index->kind == VC_VALUE_CONSTANT && index->n_dims == 0;
 }
 
-static void share_views(struct vc_storages *s)
-{
-    for (uint32_t v = 0; v < s->n_values; v++) {
-        s->root[v] = v;
-        s->grad_root[v] = v;
-    }
-    for (uint32_t n = 0; n < s->n_nodes; n++) {
-        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-        unsigned product;
-
-        if (is_bias(s, node, &product)) {
-            s->root[node->outputs[0]] = s->root[node->inputs[product]];
-            s->grad_root[node->outputs[0]] = s->grad_root[node->inputs[product]];
-        }
-        for (unsigned k = 0; is_view(s, n) && k < node->n_outputs; k++) {
-            if (node->outputs[k] != VC_NO_VALUE) {
-                s->root[node->outputs[k]] = s->root[node->inputs[0]];
-                s->grad_root[node->outputs[k]] = s->grad_root[node->inputs[0]];
-            }
-        }
-    }
-}
-
 /* The gradient of an addition goes to both sides as it is, where nothing else is added to it there. */
 static void share_gradients(struct vc_storages *s)
 {
@@ -618,30 +595,43 @@ static void share_gradients(struct vc_storages *s)
     }
 }
 
+/* ---- liveness: what PyTorch's eager mode shares and keeps ---- */
+
+static uint32_t shares(const void *user, uint32_t n, unsigned k)
+{
+    const struct vc_storages *s = user;
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    unsigned product;
+
+    return is_view(s, n) ? node->inputs[0] : k == 0 && is_bias(s, node, &product) ? node->inputs[product] : VC_NO_VALUE;
+}
+
+static bool reads(const void *user, uint32_t n, unsigned k)
+{
+    (void)k;
+    return !((const struct vc_storages *)user)->idle[n];
+}
+
+static bool saves(const void *user, uint32_t n, unsigned k)
+{
+    const struct vc_storages *s = user;
+
+    return vc_storages_saves(s, n, k) &&
+           (k == vc_graph_node(s->graph, n)->n_inputs || vc_storages_cast_bytes(s, n, k) == 0);
+}
+
+struct vc_liveness_policy vc_storages_policy(const struct vc_storages *s)
+{
+    return (struct vc_liveness_policy){.user = s, .shares = shares, .reads = reads, .saves = saves};
+}
+
 static void find_uses(struct vc_storages *s)
 {
-    memset(s->last_use, 0, s->n_values * sizeof *s->last_use);
-    memset(s->saved, 0, s->n_values * sizeof *s->saved);
-    for (uint32_t n = 0; n < s->n_nodes; n++) {
-        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+    struct vc_liveness_policy policy = vc_storages_policy(s);
+    struct vc_liveness found = {.root = s->root, .last_use = s->last_use, .saved = s->saved};
 
-        for (unsigned k = 0; !s->idle[n] && k < node->n_inputs; k++) {
-            if (node->inputs[k] != VC_NO_VALUE) {
-                s->last_use[s->root[node->inputs[k]]] = n;
-                if (vc_storages_saves(s, n, k) && vc_storages_cast_bytes(s, n, k) == 0) {
-                    s->saved[s->root[node->inputs[k]]] = true;
-                }
-            }
-        }
-        if (vc_storages_saves(s, n, node->n_inputs)) {
-            s->saved[s->root[node->outputs[0]]] = true;
-        }
-        for (unsigned k = 0; k < node->n_outputs; k++) {
-            if (node->outputs[k] != VC_NO_VALUE && s->last_use[s->root[node->outputs[k]]] < n) {
-                s->last_use[s->root[node->outputs[k]]] = n;
-            }
-        }
-    }
+    vc_liveness_find(s->graph, &policy, &found);
+    memcpy(s->grad_root, s->root, s->n_values * sizeof *s->root);
     for (uint32_t k = 0; k < vc_graph_output_count(s->graph); k++) {
         s->last_use[s->root[vc_graph_output(s->graph, k)]] = s->n_nodes;
     }
@@ -776,9 +766,8 @@ enum vc_status vc_storages_make(struct vc_ctx *ctx, const struct vc_graph *graph
     find_gates(out);
     find_statistics(out);
     find_trained(out);
-    share_views(out);
-    share_gradients(out);
     find_uses(out);
+    share_gradients(out);
     share_in_place(out);
 out:
     return status;

@@ -130,15 +130,17 @@ static bool is_result(const struct maker *m, uint32_t v)
     return vc_graph_value(m->s->graph, v)->kind == VC_VALUE_RESULT;
 }
 
-/* The backward step of the node, or its second computation, needs the root. */
-static void need(struct maker *m, uint32_t node, uint32_t root, bool saves)
+/* The backward step of the node, or its second computation, needs the value. */
+static void need(void *user, uint32_t node, uint32_t value, bool saved)
 {
+    struct maker *m = user;
+    uint32_t root = m->s->root[value];
     struct span *span = &m->span[root];
     uint32_t from = maker_of(m, root);
-    uint64_t until = saves ? m->back[node] : m->redo[node];
+    uint64_t until = saved ? m->back[node] : m->redo[node];
 
-    if (until == NO_STEP) {
-        return; /* neither */
+    if (until == NO_STEP || !is_result(m, root)) {
+        return;
     }
     if (m->part[node] != 0 && m->part[from] == m->part[node] && !m->s->idle[from]) {
         span->again = m->redo[from];
@@ -150,21 +152,10 @@ static void need(struct maker *m, uint32_t node, uint32_t root, bool saves)
 
 static void need_values(struct maker *m)
 {
-    const struct vc_storages *s = m->s;
+    struct vc_liveness_policy policy = vc_storages_policy(m->s);
 
-    for (uint32_t n = 0; n < s->n_nodes; n++) {
-        const struct vc_graph_node *node = vc_graph_node(s->graph, n);
-
-        for (unsigned k = 0; !s->idle[n] && k < node->n_inputs; k++) {
-            uint32_t root = node->inputs[k] == VC_NO_VALUE ? VC_NO_VALUE : s->root[node->inputs[k]];
-
-            if (root != VC_NO_VALUE && is_result(m, root)) {
-                need(m, n, root, vc_storages_saves(s, n, k) && vc_storages_cast_bytes(s, n, k) == 0);
-            }
-        }
-        if (vc_storages_saves(s, n, node->n_inputs) && is_result(m, s->root[node->outputs[0]])) {
-            need(m, n, s->root[node->outputs[0]], true);
-        }
+    for (uint32_t n = 0; n < m->s->n_nodes; n++) {
+        vc_liveness_each(m->s->graph, &policy, n, need, m);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <vcompress/memory.h>
 
 #include "core/base/ctx.h"
+#include "graph/liveness.h"
 #include "graph/ops/ops.h"
 #include "graph/parts.h"
 
@@ -81,6 +82,8 @@ uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t node);
 /* An attribute of the node. */
 int64_t vc_node_int(const struct vc_graph_node *node, const char *name, int64_t otherwise);
 
+/* What eager PyTorch shares, reads and saves; a copy that autocast makes is saved in place of its value. */
+struct vc_liveness_policy vc_storages_policy(const struct vc_storages *s);
 /* Whether the backward step of the node needs its input k, or (k == n_inputs) its first output. */
 bool vc_storages_saves(const struct vc_storages *s, uint32_t node, unsigned k);
 /* Bytes of a copy in another precision that autocast makes of input k for the node; 0: none. */

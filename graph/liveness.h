@@ -1,0 +1,36 @@
+/* liveness.h - which values of a graph share memory, which node uses each of them last, and which of them a backward
+ * pass needs.
+ *
+ *     x --Relu--> y --Reshape--> z --MatMul--> ...     y and z are one block of memory: y is the root of both
+ *
+ * What shares memory and what is saved differs: the program of engine/ is what our own training does, memory/ has the
+ * rules of PyTorch's eager mode. A policy says it; graph/ops/ops.inc has the facts that both read. */
+#ifndef VC_GRAPH_LIVENESS_H
+#define VC_GRAPH_LIVENESS_H
+
+#include "graph/base/graph_state.h"
+
+struct vc_liveness_policy {
+    const void *user; /* first argument of all functions */
+    /* The value whose memory output k of the node has; VC_NO_VALUE: memory of its own. */
+    uint32_t (*shares)(const void *user, uint32_t node, unsigned k);
+    /* Whether the elements of input k, which is given, are read. */
+    bool (*reads)(const void *user, uint32_t node, unsigned k);
+    /* Whether the backward step of the node needs input k or, if k is n_inputs, output 0. */
+    bool (*saves)(const void *user, uint32_t node, unsigned k);
+};
+
+/* By value; the caller's arrays of vc_graph_value_count elements. */
+struct vc_liveness {
+    uint32_t *root;     /* the value whose memory it has; itself */
+    uint32_t *last_use; /* of a root: the last node that makes, shows or reads one of its values; 0: none does */
+    bool *saved;        /* of a root: a backward step needs it */
+};
+
+void vc_liveness_find(const struct vc_graph *graph, const struct vc_liveness_policy *policy, struct vc_liveness *out);
+
+/* Calls fn for every input that the node reads, and for output 0 where it is saved. */
+void vc_liveness_each(const struct vc_graph *graph, const struct vc_liveness_policy *policy, uint32_t node,
+                      void (*fn)(void *user, uint32_t node, uint32_t value, bool saved), void *user);
+
+#endif
