@@ -559,7 +559,7 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     if (status != VC_OK) {
         status = survive(ctx, model, status);
     }
-    if (status == VC_OK && model->names.n_slots == 0) {
+    if (status == VC_OK && model->names.numbers.n_slots == 0) {
         status = vc_model_index_names(ctx, model);
     }
     if (status == VC_OK) {

@@ -1,6 +1,7 @@
 /* graph_blocks.c - the parts of a graph by the names of its nodes' blocks, their sums, and which of them repeat. */
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/model/source.h"
 #include "graph/base/graph_state.h"
@@ -21,77 +22,64 @@ struct blocks {
         struct vc_dim macs;
     } * experts;    /* what of each block is in experts */
     uint32_t *last; /* child of each, the last one */
-    uint32_t capacity;
+    size_t capacity, last_capacity;
     uint32_t *of_node;
-    uint32_t *slots; /* by parent and name: block number + 1 */
-    uint32_t n_slots;
+    struct vc_hash_table by_name; /* and parent */
 };
 
-static uint64_t mix(uint64_t h, uint64_t more)
+static uint64_t hash_of_block(uint32_t parent, const char *name)
 {
-    h = (h ^ more) * 0x9e3779b97f4a7c15u;
-    return h ^ h >> 29;
+    return vc_hash_mix(vc_hash_text(name), parent);
 }
 
-static uint32_t *slot_of(const struct blocks *b, uint32_t parent, const char *name)
+static uint64_t hash_of(const void *list, size_t number)
 {
-    uint32_t at = (vc_name_hash(name) ^ parent * 2654435761u) & (b->n_slots - 1);
+    const struct vc_graph_block *block = &((const struct vc_graph_block *)list)[number];
 
-    while (b->slots[at] != 0 &&
-           (b->list[b->slots[at] - 1].parent != parent || strcmp(b->list[b->slots[at] - 1].name, name) != 0)) {
-        at = (at + 1) & (b->n_slots - 1);
-    }
-    return &b->slots[at];
+    return hash_of_block(block->parent, block->name);
 }
 
+struct key {
+    const struct vc_graph_block *list;
+    uint32_t parent;
+    const char *name;
+};
+
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+
+    return key->list[number].parent == key->parent && strcmp(key->list[number].name, key->name) == 0;
+}
+
+/* Room for one more block. */
 static enum vc_status grow(struct blocks *b)
 {
-    uint32_t capacity = b->capacity == 0 ? 64 : b->capacity * 2;
-    struct vc_graph_block *list = vc_calloc_array(b->ctx, VC_TAG_MISC, capacity, sizeof *list);
-    uint32_t *last = vc_calloc_array(b->ctx, VC_TAG_MISC, capacity, sizeof *last);
-    uint32_t *slots = vc_calloc_array(b->ctx, VC_TAG_MISC, capacity * (size_t)2, sizeof *slots);
-    enum vc_status status = VC_OK;
+    size_t n = b->public.n;
+    enum vc_status status;
 
-    VC_TRY_ALLOC(list);
-    VC_TRY_ALLOC(last);
-    VC_TRY_ALLOC(slots);
-    if (b->public.n != 0) {
-        memcpy(list, b->list, b->public.n * sizeof *list);
-        memcpy(last, b->last, b->public.n * sizeof *last);
-    }
-    vc_free(b->ctx, b->list);
-    vc_free(b->ctx, b->last);
-    vc_free(b->ctx, b->slots);
-    b->list = list;
-    b->last = last;
-    b->slots = slots;
-    b->capacity = capacity;
-    b->n_slots = capacity * 2;
-    for (uint32_t k = 0; k < b->public.n; k++) {
-        *slot_of(b, list[k].parent, list[k].name) = k + 1;
-    }
-    return VC_OK;
+    VC_TRY(VC_GROW(b->ctx, VC_TAG_MISC, b->list, b->capacity, n + 1));
+    VC_TRY(VC_GROW(b->ctx, VC_TAG_MISC, b->last, b->last_capacity, n + 1));
+    VC_TRY(vc_hash_grow(b->ctx, &b->by_name, n, hash_of, b->list));
 out:
-    vc_free(b->ctx, list);
-    vc_free(b->ctx, last);
-    vc_free(b->ctx, slots);
     return status;
 }
 
 /* The block of that name in `parent`, made if there is none. */
 static enum vc_status child(struct blocks *b, uint32_t parent, const char *name, const char *path, uint32_t *out)
 {
+    const struct key key = {b->list, parent, name};
     enum vc_status status = VC_OK;
     struct vc_graph_block *block;
     uint32_t n = b->public.n;
+    size_t at;
 
-    if (n == b->capacity) {
-        VC_TRY(grow(b));
-    }
-    if (parent != VC_NO_BLOCK && *slot_of(b, parent, name) != 0) {
-        *out = *slot_of(b, parent, name) - 1;
+    at = vc_hash_find(&b->by_name, hash_of_block(parent, name), is_same, &key);
+    if (parent != VC_NO_BLOCK && at != SIZE_MAX) {
+        *out = (uint32_t)at;
         return VC_OK;
     }
+    VC_TRY(grow(b));
     block = &b->list[n];
     *block = (struct vc_graph_block){.parent = parent,
                                      .first_child = VC_NO_BLOCK,
@@ -103,7 +91,7 @@ static enum vc_status child(struct blocks *b, uint32_t parent, const char *name,
     block->path = vc_arena_copy(b->ctx, &b->arena, path, strlen(path));
     VC_TRY_ALLOC(block->name);
     VC_TRY_ALLOC(block->path);
-    *slot_of(b, parent, name) = n + 1;
+    vc_hash_add(&b->by_name, hash_of_block(parent, name), n);
     if (parent != VC_NO_BLOCK) {
         block->depth = b->list[parent].depth + 1;
         if (b->list[parent].first_child == VC_NO_BLOCK) {
@@ -193,7 +181,7 @@ static void add_node(struct blocks *b, uint32_t k, bool *counted)
     const struct vc_graph_node *node = &graph->nodes[k];
     uint32_t at = b->of_node[k];
     struct vc_graph_block *block = &b->list[at];
-    uint64_t h = vc_name_hash(node->op);
+    uint64_t h = vc_hash_text(node->op);
 
     for (unsigned i = 0; i < node->n_inputs; i++) {
         uint32_t v = node->inputs[i];
@@ -201,7 +189,7 @@ static void add_node(struct blocks *b, uint32_t k, bool *counted)
 
         if (p != VC_NO_PARAM) {
             for (unsigned d = 0; d < graph->params[p].n_dims; d++) {
-                h = mix(h, graph->params[p].shape[d]);
+                h = vc_hash_mix(h, graph->params[p].shape[d]);
             }
             if (!counted[p] && graph->params[p].tied_to == VC_NO_PARAM) {
                 count_param(b, block, &graph->params[p], node->expert, is_statistic(node, i));
@@ -213,13 +201,13 @@ static void add_node(struct blocks *b, uint32_t k, bool *counted)
         const struct vc_graph_value *value = node->outputs[i] == VC_NO_VALUE ? NULL : &graph->values[node->outputs[i]];
 
         for (unsigned d = 0; value != NULL && d < value->n_dims; d++) {
-            h = mix(h, (uint64_t)value->shape[d].size ^ (uint64_t)value->shape[d].expression << 32);
+            h = vc_hash_mix(h, (uint64_t)value->shape[d].size ^ (uint64_t)value->shape[d].expression << 32);
         }
     }
     for (unsigned i = 0; i < node->n_attrs; i++) {
-        h = mix(h, (uint64_t)node->attrs[i].i ^ vc_name_hash(node->attrs[i].name));
+        h = vc_hash_mix(h, (uint64_t)node->attrs[i].i ^ vc_hash_text(node->attrs[i].name));
     }
-    b->signature[at] = mix(b->signature[at], h);
+    b->signature[at] = vc_hash_mix(b->signature[at], h);
     block->macs = vc_dim_add(&b->graph->dims, block->macs, node->macs);
     if (node->expert) {
         b->experts[at].macs = vc_dim_add(&b->graph->dims, b->experts[at].macs, node->macs);
@@ -243,8 +231,8 @@ static void add_up(struct blocks *b)
         add_params(&parent->n_params, block->n_params);
         add_params(&b->experts[block->parent].params, b->experts[k].params);
         b->signature[block->parent] =
-            mix(mix(b->signature[block->parent], b->signature[k]),
-                strspn(block->name, "0123456789") == strlen(block->name) ? 0 : vc_name_hash(block->name));
+            vc_hash_mix(vc_hash_mix(b->signature[block->parent], b->signature[k]),
+                        strspn(block->name, "0123456789") == strlen(block->name) ? 0 : vc_hash_text(block->name));
     }
 }
 
@@ -415,7 +403,7 @@ void vc_graph_blocks_free(struct vc_graph_blocks *blocks)
         vc_free(ctx, b->experts);
         vc_free(ctx, b->last);
         vc_free(ctx, b->of_node);
-        vc_free(ctx, b->slots);
+        vc_hash_release(ctx, &b->by_name);
         vc_free(ctx, b);
     }
 }

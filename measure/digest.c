@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
 #include "passes/sha256.h"
@@ -31,18 +32,8 @@ bool vc_digest_built_in(void)
 
 static enum vc_status add_file(struct list *list, const char *path, uint64_t size_bytes)
 {
-    struct vc_report_file *grown;
-
-    if (list->n == list->capacity) {
-        list->capacity = list->capacity == 0 ? 8 : 2 * list->capacity;
-        grown = vc_arena_alloc(list->ctx, &list->job->arena, list->capacity * sizeof *grown);
-        if (grown == NULL) {
-            return VC_E_NOMEM;
-        }
-        if (list->n != 0) {
-            memcpy(grown, list->files, list->n * sizeof *grown);
-        }
-        list->files = grown;
+    if (VC_ARENA_GROW(list->ctx, &list->job->arena, list->files, list->capacity, list->n + 1) != VC_OK) {
+        return VC_E_NOMEM;
     }
     list->files[list->n++] = (struct vc_report_file){.path = path, .size_bytes = size_bytes};
     return VC_OK;

@@ -7,27 +7,10 @@
  * activations leave between them is not known to any estimate, and no part of this. */
 #include <string.h>
 
+#include "core/base/array.h"
 #include "memory/estimate.h"
 
 #define AUTOCAST_COPY(e) ((e)->options.amp != VC_AMP_PURE)
-
-static bool grow(struct vc_estimate *e)
-{
-    struct vc_requests *r = &e->requests;
-    size_t capacity = 2 * r->capacity + 64;
-    struct vc_request *list = vc_alloc_array(e->ctx, VC_TAG_MISC, capacity, sizeof *list);
-
-    if (list == NULL) {
-        return false;
-    }
-    if (r->n != 0) {
-        memcpy(list, r->list, r->n * sizeof *list);
-    }
-    vc_free(e->ctx, r->list);
-    r->list = list;
-    r->capacity = capacity;
-    return true;
-}
 
 void vc_estimate_request(struct vc_estimate *e, enum vc_memory_kind kind, uint64_t bytes, uint32_t param, bool adapter,
                          const char *tensor)
@@ -35,7 +18,7 @@ void vc_estimate_request(struct vc_estimate *e, enum vc_memory_kind kind, uint64
     struct vc_requests *r = &e->requests;
 
     vc_estimate_add(e, kind, bytes);
-    if (r->n == r->capacity && !grow(e)) {
+    if (VC_GROW(e->ctx, VC_TAG_MISC, r->list, r->capacity, r->n + 1) != VC_OK) {
         r->failed = true;
         return;
     }

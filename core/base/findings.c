@@ -1,5 +1,6 @@
 /* findings.c - see findings.h. */
 #include "core/base/findings.h"
+#include "core/base/array.h"
 
 #include <string.h>
 
@@ -7,84 +8,49 @@ void vc_findings_release(struct vc_ctx *ctx, struct vc_findings *findings)
 {
     vc_free(ctx, findings->list);
     vc_free(ctx, (void *)findings->names);
+    vc_hash_release(ctx, &findings->by_name);
     vc_arena_release(ctx, &findings->arena);
     memset(findings, 0, sizeof *findings);
 }
 
-static enum vc_status grow(struct vc_ctx *ctx, struct vc_findings *findings)
-{
-    size_t capacity = findings->capacity == 0 ? 16 : 2 * findings->capacity;
-    struct vc_finding *list;
-
-    if (findings->n < findings->capacity) {
-        return VC_OK;
-    }
-    list = vc_alloc_array(ctx, VC_TAG_REPORT, capacity, sizeof *list);
-    if (list == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (findings->n != 0) {
-        memcpy(list, findings->list, findings->n * sizeof *list);
-    }
-    vc_free(ctx, findings->list);
-    findings->list = list;
-    findings->capacity = capacity;
-    return VC_OK;
-}
-
 /* ---- names ---- */
 
-/* The hash of a text that follows the one whose hash is given. */
+/* A name in two pieces: "front/name"; front NULL: the name alone. */
+struct key {
+    const struct vc_findings *findings;
+    const char *front, *name;
+};
+
+/* Character by character, so that a name in two pieces has the hash of the whole. */
 static uint64_t hash_on(uint64_t hash, const char *text)
 {
     for (; *text != '\0'; text++) {
-        hash = (hash ^ (unsigned char)*text) * 1099511628211U;
+        hash = vc_hash_mix(hash, (unsigned char)*text);
     }
     return hash;
 }
 
-/* Where "front/name" is in the table, or would be; the table has a free place. front NULL: where the name is. */
-static const char **place_of(const struct vc_findings *findings, const char *front, const char *name)
+static uint64_t hash_of_key(const struct key *key)
 {
-    size_t mask = findings->names_capacity - 1;
-    size_t n = front != NULL ? strlen(front) + 1 : 0;
-    uint64_t hash = 14695981039346656037U; /* FNV-1a */
-    size_t at;
+    uint64_t hash = vc_hash_seed();
 
-    hash = hash_on(front != NULL ? hash_on(hash_on(hash, front), "/") : hash, name);
-    for (at = (size_t)(hash ^ hash >> 32) & mask; findings->names[at] != NULL; at = (at + 1) & mask) {
-        const char *there = findings->names[at];
-
-        if (n == 0 ? strcmp(there, name) == 0
-                   : strncmp(there, front, n - 1) == 0 && there[n - 1] == '/' && strcmp(there + n, name) == 0) {
-            break;
-        }
-    }
-    return &findings->names[at];
+    return hash_on(key->front != NULL ? hash_on(hash_on(hash, key->front), "/") : hash, key->name);
 }
 
-/* At most half of the table is in use. */
-static enum vc_status grow_names(struct vc_ctx *ctx, struct vc_findings *findings)
+static uint64_t hash_of(const void *findings, size_t number)
 {
-    struct vc_findings grown = {.names_capacity = findings->names_capacity == 0 ? 64 : 2 * findings->names_capacity};
-    size_t i;
+    return hash_on(vc_hash_seed(), ((const struct vc_findings *)findings)->names[number]);
+}
 
-    if (findings->n_names < findings->names_capacity / 2) {
-        return VC_OK;
-    }
-    grown.names = vc_calloc_array(ctx, VC_TAG_REPORT, grown.names_capacity, sizeof *grown.names);
-    if (grown.names == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (i = 0; i < findings->names_capacity; i++) {
-        if (findings->names[i] != NULL) {
-            *place_of(&grown, NULL, findings->names[i]) = findings->names[i];
-        }
-    }
-    vc_free(ctx, (void *)findings->names);
-    findings->names = grown.names;
-    findings->names_capacity = grown.names_capacity;
-    return VC_OK;
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+    const char *there = key->findings->names[number];
+    size_t n = key->front != NULL ? strlen(key->front) : 0;
+
+    return key->front == NULL
+               ? strcmp(there, key->name) == 0
+               : strncmp(there, key->front, n) == 0 && there[n] == '/' && strcmp(there + n + 1, key->name) == 0;
 }
 
 /* "part/tensor", the part alone, the tensor alone, or "" for the file; a new string only where there are both. */
@@ -102,29 +68,35 @@ static const char *whole_name(struct vc_ctx *ctx, struct vc_findings *findings, 
 static enum vc_status keep_name(struct vc_ctx *ctx, struct vc_findings *findings, const char *tensor, const char **out)
 {
     const char *name = whole_name(ctx, findings, tensor);
-    const char **place;
+    const struct key key = {findings, NULL, name};
     enum vc_status status = VC_OK;
+    size_t at;
 
     *out = "";
     VC_TRY_ALLOC(name);
     if (name[0] == '\0') {
         return VC_OK;
     }
-    VC_TRY(grow_names(ctx, findings));
-    place = place_of(findings, NULL, name);
-    if (*place == NULL) {
-        *place = vc_arena_printf(ctx, &findings->arena, "%s", name);
-        VC_TRY_ALLOC(*place);
+    at = vc_hash_find(&findings->by_name, hash_of_key(&key), is_same, &key);
+    if (at == SIZE_MAX) {
+        at = findings->n_names;
+        VC_TRY(VC_GROW(ctx, VC_TAG_REPORT, findings->names, findings->names_capacity, at + 1));
+        VC_TRY(vc_hash_grow(ctx, &findings->by_name, at, hash_of, findings));
+        findings->names[at] = vc_arena_printf(ctx, &findings->arena, "%s", name);
+        VC_TRY_ALLOC(findings->names[at]);
+        vc_hash_add(&findings->by_name, hash_of_key(&key), at);
         findings->n_names++;
     }
-    *out = *place;
+    *out = findings->names[at];
 out:
     return status;
 }
 
 bool vc_findings_has(const struct vc_findings *findings, const char *tensor)
 {
-    return findings->n_names != 0 && *place_of(findings, findings->part, tensor) != NULL;
+    const struct key key = {findings, findings->part, tensor};
+
+    return vc_hash_find(&findings->by_name, hash_of_key(&key), is_same, &key) != SIZE_MAX;
 }
 
 /* ---- findings ---- */
@@ -152,7 +124,7 @@ static enum vc_status add(struct vc_ctx *ctx, enum vc_severity severity, const c
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(sentence);
-    VC_TRY(grow(ctx, findings));
+    VC_TRY(VC_GROW(ctx, VC_TAG_REPORT, findings->list, findings->capacity, findings->n + 1));
     findings->list[findings->n++] = (struct vc_finding){severity, id, name, sentence};
 out:
     return status;

@@ -10,17 +10,18 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
+#include "core/base/hash_table.h"
 
 struct vc_findings {
     struct vc_arena arena; /* of the strings */
     struct vc_finding *list;
     size_t n, capacity;
     size_t n_errors, n_warnings;
-    const char **names; /* that something was found about, those beyond VC_MAX_FINDINGS too: a hash table, NULL is free
-                         */
-    size_t n_names, names_capacity; /* the capacity is a power of two, or 0 */
-    const char *part;               /* the model of a pipeline that is being looked at, in front of names; NULL: none */
-    bool muted;                     /* a second walk over what was reported already */
+    const char **names; /* that something was found about, those beyond VC_MAX_FINDINGS too */
+    size_t n_names, names_capacity;
+    struct vc_hash_table by_name;
+    const char *part; /* the model of a pipeline that is being looked at, in front of names; NULL: none */
+    bool muted;       /* a second walk over what was reported already */
 };
 
 void vc_findings_release(struct vc_ctx *ctx, struct vc_findings *findings);

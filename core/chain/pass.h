@@ -199,7 +199,7 @@ struct vc_plan {
     struct vc_item_set *sets;
     size_t n_items; /* one per tensor of the model, same index */
     struct vc_item *items;
-    size_t n_edits; /* of the model's configuration: vc_plan_edit */
+    size_t n_edits, edits_capacity; /* of the model's configuration: vc_plan_edit */
     struct vc_edit *edits;
     size_t n_graph_edits, graph_edits_capacity; /* of a graph that is stored: vc_plan_edit_graph */
     struct vc_graph_edit *graph_edits;

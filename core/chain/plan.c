@@ -3,6 +3,7 @@
  * core/job/job_plan.c, and core/job/job_names.c does what follows from new names. */
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/chain/pass.h"
 
 struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
@@ -111,7 +112,6 @@ static enum vc_status copy_edit(struct vc_ctx *ctx, struct vc_plan *plan, const 
 
 enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_edit *edit)
 {
-    struct vc_edit *grown;
     uint64_t *dropped;
     size_t i = 0;
 
@@ -135,17 +135,10 @@ enum vc_status vc_plan_edit(struct vc_ctx *ctx, struct vc_plan *plan, const stru
         plan->edits[i].n_dropped += edit->n_dropped;
         return VC_OK;
     }
-    grown = vc_arena_alloc(ctx, plan->arena, (plan->n_edits + 1) * sizeof *grown);
-    if (grown == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (plan->n_edits != 0) {
-        memcpy(grown, plan->edits, plan->n_edits * sizeof *grown);
-    }
-    if (copy_edit(ctx, plan, edit, &grown[plan->n_edits]) != VC_OK) {
+    if (VC_ARENA_GROW(ctx, plan->arena, plan->edits, plan->edits_capacity, plan->n_edits + 1) != VC_OK ||
+        copy_edit(ctx, plan, edit, &plan->edits[plan->n_edits]) != VC_OK) {
         return ctx->status;
     }
-    plan->edits = grown;
     plan->n_edits++;
     return VC_OK;
 }
@@ -178,17 +171,7 @@ enum vc_status vc_plan_edit_graph(struct vc_ctx *ctx, struct vc_plan *plan, cons
     enum vc_status status = VC_OK;
     size_t i;
 
-    if (plan->n_graph_edits + n > plan->graph_edits_capacity) {
-        size_t capacity = 2 * (plan->n_graph_edits + n);
-        struct vc_graph_edit *grown = vc_arena_alloc(ctx, plan->arena, capacity * sizeof *grown);
-
-        VC_TRY_ALLOC(grown);
-        if (plan->n_graph_edits != 0) {
-            memcpy(grown, plan->graph_edits, plan->n_graph_edits * sizeof *grown);
-        }
-        plan->graph_edits = grown;
-        plan->graph_edits_capacity = capacity;
-    }
+    VC_TRY(VC_ARENA_GROW(ctx, plan->arena, plan->graph_edits, plan->graph_edits_capacity, plan->n_graph_edits + n));
     for (i = 0; i < n; i++) {
         VC_TRY(copy_graph_edit(ctx, plan, &edits[i], &plan->graph_edits[plan->n_graph_edits]));
         plan->n_graph_edits++;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/cpu.h"
 #include "core/base/option_struct.h"
@@ -86,34 +87,13 @@ void vc_job_free(struct vc_job *job)
     vc_free(ctx, job);
 }
 
-static enum vc_status grow_passes(struct vc_ctx *ctx, struct vc_job *job)
-{
-    size_t capacity = job->pass_capacity == 0 ? 4 : 2 * job->pass_capacity;
-    struct vc_pass **grown;
-
-    if (job->n_passes < job->pass_capacity) {
-        return VC_OK;
-    }
-    grown = vc_alloc_array(ctx, VC_TAG_MISC, capacity, sizeof(struct vc_pass *));
-    if (grown == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (job->n_passes != 0) {
-        memcpy(grown, job->passes, job->n_passes * sizeof(struct vc_pass *));
-    }
-    vc_free(ctx, job->passes);
-    job->passes = grown;
-    job->pass_capacity = capacity;
-    return VC_OK;
-}
-
 enum vc_status vc_job_add_pass(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
 {
     if (job->report.n_outputs != 0) {
         pass->ops->free(ctx, pass);
         return vc_fail(ctx, VC_E_ARGUMENT, "the job is planned already: passes are added before");
     }
-    if (grow_passes(ctx, job) != VC_OK) {
+    if (VC_GROW(ctx, VC_TAG_MISC, job->passes, job->pass_capacity, job->n_passes + 1) != VC_OK) {
         pass->ops->free(ctx, pass);
         return VC_E_NOMEM;
     }

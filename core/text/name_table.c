@@ -1,13 +1,7 @@
-/* name_table.c - see name_table.h. Linear probing in a table twice as large as there are names. The hash depends on
- * the process, so that no file can be made whose names all fall together. */
+/* name_table.c - see name_table.h. */
 #include "core/text/name_table.h"
 
 #include <string.h>
-#include <sys/auxv.h>
-
-#include "core/base/checked.h"
-
-#define MULTIPLIER UINT64_C(0x9e3779b97f4a7c15)
 
 static const char *name_at(struct vc_name_list list, size_t i)
 {
@@ -17,113 +11,70 @@ static const char *name_at(struct vc_name_list list, size_t i)
     return name;
 }
 
-/* Random bytes that the kernel gives to every process; 0 where it does not. */
-static uint64_t seed_of_process(void)
-{
-    const void *random = (const void *)getauxval(AT_RANDOM);
-    uint64_t seed = 0;
+struct key {
+    struct vc_name_list list;
+    const char *name;
+    size_t n;
+};
 
-    if (random != NULL) {
-        memcpy(&seed, random, sizeof seed);
-    }
-    return seed;
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+    const char *there = name_at(key->list, number);
+
+    return strncmp(there, key->name, key->n) == 0 && there[key->n] == '\0';
 }
 
-static uint64_t mix(uint64_t h, uint64_t word)
+static uint64_t hash(const char *name, size_t n)
 {
-    h = (h ^ word) * MULTIPLIER;
-    return h ^ h >> 29;
+    return vc_hash_bytes(vc_hash_seed(), name, n);
 }
 
-static uint64_t hash(const struct vc_name_table *table, const char *name, size_t n)
+static uint64_t hash_of(const void *list, size_t number)
 {
-    uint64_t h = table->seed ^ n;
-    uint64_t word;
+    const char *name = name_at(*(const struct vc_name_list *)list, number);
 
-    for (; n >= sizeof word; n -= sizeof word, name += sizeof word) {
-        memcpy(&word, name, sizeof word);
-        h = mix(h, word);
-    }
-    word = 0;
-    memcpy(&word, name, n);
-    return mix(mix(h, word), h >> 32);
-}
-
-/* What a slot holds above the number. */
-static uint32_t tag_of(const struct vc_name_table *table, uint64_t h)
-{
-    return (uint32_t)h & ~(((uint32_t)1 << table->n_bits) - 1);
-}
-
-/* The slot that holds the name, or the free one where it would be. *number: SIZE_MAX or that of the name. */
-static size_t find_slot(const struct vc_name_table *table, struct vc_name_list list, const char *name, size_t n,
-                        uint64_t h, size_t *number)
-{
-    uint32_t mask = ((uint32_t)1 << table->n_bits) - 1;
-    size_t at = (size_t)((h >> 32) * table->n_slots >> 32);
-
-    *number = SIZE_MAX;
-    for (; table->slots[at] != 0; at = at + 1 < table->n_slots ? at + 1 : 0) {
-        if ((table->slots[at] & ~mask) == tag_of(table, h)) {
-            size_t i = (table->slots[at] & mask) - 1;
-            const char *other = name_at(list, i);
-
-            if (strncmp(other, name, n) == 0 && other[n] == '\0') {
-                *number = i;
-                break;
-            }
-        }
-    }
-    return at;
+    return hash(name, strlen(name));
 }
 
 enum vc_status vc_name_table_make(struct vc_ctx *ctx, size_t n, struct vc_name_table *table)
 {
-    vc_name_table_release(ctx, table);
-    if (n >= (size_t)1 << 30) {
-        return vc_fail(ctx, VC_E_NOMEM, "%zu names are more than can be told apart", n);
-    }
-    table->seed = seed_of_process();
-    table->n_slots = 2 * n + 1;
-    for (table->n_bits = 1; n >> table->n_bits != 0; table->n_bits++) {
-    }
-    table->slots = vc_calloc_array(ctx, VC_TAG_NAMES, table->n_slots, sizeof *table->slots);
-    return table->slots != NULL ? VC_OK : VC_E_NOMEM;
+    return vc_hash_make(ctx, n, &table->numbers);
 }
 
 void vc_name_table_release(struct vc_ctx *ctx, struct vc_name_table *table)
 {
-    vc_free(ctx, table->slots);
-    *table = (struct vc_name_table){.slots = NULL};
+    vc_hash_release(ctx, &table->numbers);
+}
+
+enum vc_status vc_name_table_grow(struct vc_ctx *ctx, struct vc_name_table *table, struct vc_name_list list, size_t i)
+{
+    return vc_hash_grow(ctx, &table->numbers, i, hash_of, &list);
 }
 
 size_t vc_name_table_add(struct vc_name_table *table, struct vc_name_list list, size_t i)
 {
     const char *name = name_at(list, i);
-    size_t n = strlen(name);
-    uint64_t h = hash(table, name, n);
-    size_t same;
-    size_t at = find_slot(table, list, name, n, h, &same);
+    const struct key key = {list, name, strlen(name)};
+    uint64_t h = hash(name, key.n);
+    size_t same = vc_hash_find(&table->numbers, h, is_same, &key);
 
     if (same == SIZE_MAX) {
-        table->slots[at] = tag_of(table, h) | (uint32_t)(i + 1);
+        vc_hash_add(&table->numbers, h, i);
     }
     return same;
 }
 
 size_t vc_name_table_find(const struct vc_name_table *table, struct vc_name_list list, const char *name, size_t n)
 {
-    size_t number = SIZE_MAX;
+    const struct key key = {list, name, n};
 
-    if (table->n_slots != 0) {
-        (void)find_slot(table, list, name, n, hash(table, name, n), &number);
-    }
-    return number;
+    return vc_hash_find(&table->numbers, hash(name, n), is_same, &key);
 }
 
 enum vc_status vc_names_unique(struct vc_ctx *ctx, struct vc_name_list list, size_t n, size_t *twice)
 {
-    struct vc_name_table table = {.slots = NULL};
+    struct vc_name_table table = {{.slots = NULL}};
     enum vc_status status;
     size_t i;
 

@@ -8,7 +8,7 @@
 #ifndef VC_CORE_NAME_TABLE_H
 #define VC_CORE_NAME_TABLE_H
 
-#include "core/base/ctx.h"
+#include "core/base/hash_table.h"
 
 /* Name i is the string that the pointer at first + i * stride points to. */
 struct vc_name_list {
@@ -20,15 +20,15 @@ struct vc_name_list {
 
 /* Starts as zeros. */
 struct vc_name_table {
-    uint32_t *slots; /* 0: free; else a number and 1 in the low bits, bits of the name's hash above them */
-    size_t n_slots;
-    unsigned n_bits; /* of a number */
-    uint64_t seed;   /* of the hash */
+    struct vc_hash_table numbers;
 };
 
 /* An empty table with room for n names, in place of the one that is there. */
 enum vc_status vc_name_table_make(struct vc_ctx *ctx, size_t n, struct vc_name_table *table);
 void vc_name_table_release(struct vc_ctx *ctx, struct vc_name_table *table);
+
+/* Room for name number i of the list, behind those that are there. */
+enum vc_status vc_name_table_grow(struct vc_ctx *ctx, struct vc_name_table *table, struct vc_name_list list, size_t i);
 
 /* Adds name number i of the list. SIZE_MAX; or the number of the same name, added before, and nothing is added. */
 size_t vc_name_table_add(struct vc_name_table *table, struct vc_name_list list, size_t i);

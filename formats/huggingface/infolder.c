@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/array.h"
 #include "core/base/findings.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/io/links.h"
@@ -38,18 +39,7 @@ enum vc_status vc_infolder_add_name(struct vc_ctx *ctx, struct vc_infolder *fold
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(copy);
-    if (to->n == to->capacity) {
-        size_t capacity = to->capacity == 0 ? 16 : 2 * to->capacity;
-        const char **grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
-
-        VC_TRY_ALLOC(grown);
-        if (to->n != 0) {
-            memcpy(grown, to->names, to->n * sizeof *grown);
-        }
-        vc_free(ctx, to->names);
-        to->names = grown;
-        to->capacity = capacity;
-    }
+    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, to->names, to->capacity, to->n + 1));
     to->names[to->n++] = copy;
 out:
     return status;
@@ -104,18 +94,7 @@ static enum vc_status carried_add(struct vc_ctx *ctx, struct vc_infolder *folder
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(copy);
-    if (folder->n_carried == folder->carried_capacity) {
-        size_t capacity = folder->carried_capacity == 0 ? 16 : 2 * folder->carried_capacity;
-        struct vc_carried *grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
-
-        VC_TRY_ALLOC(grown);
-        if (folder->n_carried != 0) {
-            memcpy(grown, folder->carried, folder->n_carried * sizeof *grown);
-        }
-        vc_free(ctx, folder->carried);
-        folder->carried = grown;
-        folder->carried_capacity = capacity;
-    }
+    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, folder->carried, folder->carried_capacity, folder->n_carried + 1));
     folder->carried[folder->n_carried++] = (struct vc_carried){copy, (uint64_t)st->st_size, st->st_mtim};
 out:
     return status;

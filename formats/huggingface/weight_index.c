@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/json/json_plain.h"
@@ -163,31 +164,6 @@ static struct vc_name_list files_of(const struct weight_index *index)
     return VC_NAME_LIST(index->files, sizeof *index->files);
 }
 
-/* Makes room for one more file, and the table of their numbers new. */
-static enum vc_status grow_files(struct vc_ctx *ctx, struct weight_index *index)
-{
-    size_t capacity = index->n_files == 0 ? 16 : 2 * index->n_files;
-    const char **grown;
-    enum vc_status status = VC_OK;
-    size_t i;
-
-    if (index->n_files != 0 && (index->n_files < 16 || (index->n_files & (index->n_files - 1)) != 0)) {
-        return VC_OK;
-    }
-    grown = vc_arena_alloc(ctx, &index->arena, capacity * sizeof *grown);
-    VC_TRY_ALLOC(grown);
-    if (index->n_files != 0) {
-        memcpy(grown, index->files, index->n_files * sizeof *grown);
-    }
-    index->files = grown;
-    VC_TRY(vc_name_table_make(ctx, capacity, &index->numbers));
-    for (i = 0; i < index->n_files; i++) {
-        (void)vc_name_table_add(&index->numbers, files_of(index), i);
-    }
-out:
-    return status;
-}
-
 /* The number of the entry's file; SIZE_MAX: it is none of the index. Entries of one file follow each other mostly:
  * *last is that of the entry before. */
 static size_t file_number(const struct weight_index *index, const struct entry *entry, size_t *last)
@@ -208,7 +184,8 @@ static enum vc_status add_file(struct vc_ctx *ctx, struct weight_index *index, c
     if (file_number(index, entry, &index->last) != SIZE_MAX) {
         return VC_OK;
     }
-    VC_TRY(grow_files(ctx, index));
+    VC_TRY(VC_ARENA_GROW(ctx, &index->arena, index->files, index->files_capacity, index->n_files + 1));
+    VC_TRY(vc_name_table_grow(ctx, &index->numbers, files_of(index), index->n_files));
     index->files[index->n_files] = vc_arena_copy(ctx, &index->arena, entry->file, entry->n_file);
     VC_TRY_ALLOC(index->files[index->n_files]);
     (void)vc_name_table_add(&index->numbers, files_of(index), index->n_files++);

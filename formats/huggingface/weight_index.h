@@ -22,7 +22,7 @@ struct weight_index {
     long long total_size;
     bool listed; /* the files were found with the map */
     size_t last; /* the file of the entry that was read last */
-    size_t n_files;
+    size_t n_files, files_capacity;
     const char **files;           /* sorted */
     struct vc_name_table numbers; /* of files */
 };

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/array.h"
 #include "core/text/glob.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/outfile_internal.h"
@@ -350,18 +351,7 @@ enum vc_status vc_outfolder_expect(struct vc_ctx *ctx, struct vc_outfolder *fold
     if (folder->whole != NULL) {
         return vc_outfolder_expect(ctx, folder->whole, copy);
     }
-    if (folder->n_names == folder->names_capacity) {
-        size_t capacity = folder->names_capacity == 0 ? 16 : 2 * folder->names_capacity;
-        const char **grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
-
-        VC_TRY_ALLOC(grown);
-        if (folder->n_names != 0) {
-            memcpy(grown, folder->names, folder->n_names * sizeof *grown);
-        }
-        vc_free(ctx, folder->names);
-        folder->names = grown;
-        folder->names_capacity = capacity;
-    }
+    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, folder->names, folder->names_capacity, folder->n_names + 1));
     folder->names[folder->n_names++] = copy;
     folder->sorted = false;
 out:

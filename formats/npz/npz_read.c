@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
@@ -71,18 +72,7 @@ static enum vc_status append_shape(struct vc_ctx *ctx, struct opening *o, size_t
 {
     enum vc_status status = VC_OK;
 
-    if (o->self->shapes == NULL || n_dims > o->max_shapes - o->n_shapes) {
-        size_t capacity = 2 * o->max_shapes + VC_MAX_DIMS;
-        uint64_t *grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
-
-        VC_TRY_ALLOC(grown);
-        if (o->n_shapes > 0) {
-            memcpy(grown, o->self->shapes, o->n_shapes * sizeof *grown);
-        }
-        vc_free(ctx, o->self->shapes);
-        o->self->shapes = grown;
-        o->max_shapes = capacity;
-    }
+    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, o->self->shapes, o->max_shapes, o->n_shapes + n_dims + 1));
     o->shape_at[member] = o->n_shapes;
     if (n_dims > 0) {
         memcpy(o->self->shapes + o->n_shapes, shape, n_dims * sizeof *shape);

@@ -29,6 +29,8 @@
 #define VC_FORMATS_ONNX_H
 
 #include "core/base/arena.h"
+#include "core/base/array.h"
+#include "core/base/hash_table.h"
 #include "core/model/program.h"
 #include "core/model/source.h"
 #include "core/run/sink.h"
@@ -210,8 +212,7 @@ struct onnx_symbol {
 struct onnx_symbols {
     struct onnx_symbol *list;
     size_t n, capacity;
-    uint32_t *slots; /* hash table: number of the symbol + 1 */
-    size_t n_slots;
+    struct vc_hash_table by_name;
 };
 
 enum onnx_op { ONNX_OP_DEQUANTIZE, ONNX_OP_CAST, ONNX_OP_SUB, ONNX_OP_MUL };
@@ -370,9 +371,6 @@ enum vc_status vc_onnx_symbols_close(struct onnx_reader *r);
 size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol);
 /* A string of up to ONNX_MAX_NAME bytes without NUL, in r->name. */
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what);
-
-/* Room for one more of a growing array of the pool. */
-enum vc_status vc_onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, size_t n, size_t item_bytes);
 
 /* ---- onnx_patterns.c ---- */
 

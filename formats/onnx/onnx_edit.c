@@ -168,7 +168,7 @@ static enum vc_status add_change(struct resolving *e, size_t first, struct onnx_
             return VC_OK;
         }
     }
-    VC_TRY(vc_onnx_grow(e->ctx, &edits->changes, &edits->changes_capacity, edits->n_changes, sizeof *edits->changes));
+    VC_TRY(VC_GROW(e->ctx, VC_TAG_NAMES, edits->changes, edits->changes_capacity, edits->n_changes + 1));
     edits->changes[edits->n_changes++] = change;
 out:
     return status;

@@ -214,8 +214,8 @@ static enum vc_status find_file(struct onnx_reader *r, const char *location, siz
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "the model has its values in more than %zu files; put them into one",
                        MAX_EXTERNALS);
     }
-    VC_TRY(vc_onnx_grow(r->ctx, &self->externals, &self->externals_capacity, n, sizeof(struct vc_infile *)));
-    VC_TRY(vc_onnx_grow(r->ctx, &self->locations, &self->locations_capacity, n, sizeof(char *)));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->externals, self->externals_capacity, n + 1));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->locations, self->locations_capacity, n + 1));
     VC_TRY(open_model_folder(r));
     self->locations[n] = vc_strdup(r->ctx, VC_TAG_NAMES, location);
     VC_TRY_ALLOC(self->locations[n]);

@@ -210,7 +210,7 @@ static enum vc_status add_tensor(struct onnx_reader *r, const struct vc_field *f
     enum vc_status status;
 
     VC_TRY(make_path(r, r->scope));
-    VC_TRY(vc_onnx_grow(r->ctx, &self->tensors, &self->tensors_capacity, self->n_tensors, sizeof *self->tensors));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->tensors, self->tensors_capacity, self->n_tensors + 1));
     tensor = &self->tensors[self->n_tensors];
     if ((name == NULL && find_name(r, field->data, &name) != VC_OK) ||
         vc_onnx_tensor_parse(r, field->data, tensor) != VC_OK) {
@@ -377,7 +377,7 @@ enum vc_status vc_onnx_subgraph_scan(struct onnx_reader *r, struct vc_span messa
     enum vc_status status;
 
     VC_TRY(scan_graph(r, message, scope));
-    VC_TRY(vc_onnx_grow(r->ctx, &self->graphs, &self->graphs_capacity, self->n_graphs, sizeof *self->graphs));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->graphs, self->graphs_capacity, self->n_graphs + 1));
     self->graphs[self->n_graphs++] =
         (struct onnx_graph){.at = message.at, .number = scope->number, .has_tensors = self->n_tensors != n_before};
 out:

@@ -49,7 +49,7 @@ static enum vc_status add_use(struct onnx_reader *r, const struct vc_field *fiel
     enum vc_status status;
 
     VC_TRY(vc_onnx_symbol_read(r, field, output ? "the output of a node" : "the input of a node", &symbol));
-    VC_TRY(vc_onnx_grow(r->ctx, &r->uses, &r->uses_capacity, r->n_uses, sizeof *r->uses));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, r->uses, r->uses_capacity, r->n_uses + 1));
     r->uses[r->n_uses++] = (struct onnx_use){symbol, output};
 out:
     return status;
@@ -387,7 +387,7 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
     if (!is_step(node, &op)) {
         return VC_OK;
     }
-    VC_TRY(vc_onnx_grow(r->ctx, &self->nodes, &self->nodes_capacity, self->n_nodes, sizeof *self->nodes));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, self->nodes, self->nodes_capacity, self->n_nodes + 1));
     kept = &self->nodes[self->n_nodes];
     *kept = (struct onnx_node){.field = field->all,
                                .graph = r->scope->number,

@@ -16,7 +16,7 @@ enum vc_status vc_onnx_add_piece(struct onnx_layout *l, enum onnx_piece_kind kin
         last->n += n;
         return VC_OK;
     }
-    VC_TRY(vc_onnx_grow(l->ctx, &self->pieces, &self->pieces_capacity, self->n_pieces, sizeof *self->pieces));
+    VC_TRY(VC_GROW(l->ctx, VC_TAG_NAMES, self->pieces, self->pieces_capacity, self->n_pieces + 1));
     self->pieces[self->n_pieces++] = (struct onnx_piece){.kind = kind, .from = from, .n = n};
 out:
     return status;

@@ -220,7 +220,7 @@ static void onnx_close(struct vc_model *model)
     vc_free(ctx, self->tensors);
     vc_free(ctx, self->nodes);
     vc_free(ctx, self->symbols.list);
-    vc_free(ctx, self->symbols.slots);
+    vc_hash_release(ctx, &self->symbols.by_name);
     vc_free(ctx, self->links);
     vc_free(ctx, self->graphs);
     vc_arena_release(ctx, &self->arena);

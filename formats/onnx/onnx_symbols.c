@@ -1,4 +1,4 @@
-/* onnx_symbols.c - the names of ONNX graphs, each once per graph, in a hash table; arrays that grow.
+/* onnx_symbols.c - the names of ONNX graphs, each once per graph, in a hash table.
  *
  *     main graph: w, x, y          If.then_branch: w of its own, x meant of the main graph      ANY: w, x */
 #include <inttypes.h>
@@ -9,82 +9,37 @@
 
 #define MAX_SYMBOLS ((size_t)1 << 26)
 
-/* `array` points to the pointer of the array, whatever its items are; it is copied with memcpy for that. */
-enum vc_status vc_onnx_grow(struct vc_ctx *ctx, void *array, size_t *capacity, size_t n, size_t item_bytes)
-{
-    size_t more = *capacity == 0 ? 16 : 2 * *capacity;
-    void *old;
-    void *grown;
-
-    if (n < *capacity) {
-        return VC_OK;
-    }
-    grown = vc_alloc_array(ctx, VC_TAG_NAMES, more, item_bytes);
-    if (grown == NULL) {
-        return VC_E_NOMEM;
-    }
-    memcpy(&old, array, sizeof(void *));
-    if (n != 0) {
-        memcpy(grown, old, n * item_bytes);
-    }
-    vc_free(ctx, old);
-    memcpy(array, &grown, sizeof(void *));
-    *capacity = more;
-    return VC_OK;
-}
-
-/* FNV-1a, with its upper half mixed into the lower one, which is what the table uses. */
 static uint64_t hash(uint32_t graph, const char *name)
 {
-    uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)graph * 0x9e3779b97f4a7c15u; /* FNV-1a */
-
-    for (; *name != '\0'; name++) {
-        h = (h ^ (unsigned char)*name) * 0x100000001b3u;
-    }
-    return h ^ h >> 32;
+    return vc_hash_bytes(vc_hash_seed() ^ graph, name, strlen(name));
 }
 
-/* The slot where the name is, or would be. The table has room. */
-static size_t find_slot(const struct onnx_symbols *symbols, uint32_t graph, const char *name)
+static uint64_t hash_of(const void *user, size_t number)
 {
-    size_t mask = symbols->n_slots - 1;
-    size_t at = (size_t)hash(graph, name) & mask;
+    const struct onnx_symbols *symbols = user;
 
-    while (symbols->slots[at] != 0 && (symbols->list[symbols->slots[at] - 1].graph != graph ||
-                                       strcmp(symbols->list[symbols->slots[at] - 1].name, name) != 0)) {
-        at = (at + 1) & mask;
-    }
-    return at;
+    return hash(symbols->list[number].graph, symbols->list[number].name);
 }
 
-/* Keeps the table at most half full. */
-static enum vc_status grow_slots(struct vc_ctx *ctx, struct onnx_symbols *symbols)
-{
-    size_t n = symbols->n_slots == 0 ? 64 : 2 * symbols->n_slots;
-    uint32_t *slots;
-    size_t i;
+struct key {
+    const struct onnx_symbols *symbols;
+    uint32_t graph;
+    const char *name;
+};
 
-    if (2 * (symbols->n + 1) <= symbols->n_slots) {
-        return VC_OK;
-    }
-    slots = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *slots);
-    if (slots == NULL) {
-        return VC_E_NOMEM;
-    }
-    vc_free(ctx, symbols->slots);
-    symbols->slots = slots;
-    symbols->n_slots = n;
-    for (i = 0; i < symbols->n; i++) {
-        slots[find_slot(symbols, symbols->list[i].graph, symbols->list[i].name)] = (uint32_t)(i + 1);
-    }
-    return VC_OK;
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+    const struct onnx_symbol *there = &key->symbols->list[number];
+
+    return there->graph == key->graph && strcmp(there->name, key->name) == 0;
 }
 
 size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, const char *name)
 {
-    size_t slot = symbols->n_slots == 0 ? 0 : find_slot(symbols, graph, name);
+    const struct key key = {symbols, graph, name};
 
-    return symbols->n_slots == 0 || symbols->slots[slot] == 0 ? ONNX_NONE : symbols->slots[slot] - 1;
+    return vc_hash_find(&symbols->by_name, hash(graph, name), is_same, &key); /* SIZE_MAX is ONNX_NONE */
 }
 
 /* A new symbol; the name is the arena's. */
@@ -96,9 +51,9 @@ static enum vc_status add(struct onnx_reader *r, uint32_t graph, const char *nam
     if (symbols->n == MAX_SYMBOLS) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "its graph has more than %zu names", MAX_SYMBOLS);
     }
-    VC_TRY(grow_slots(r->ctx, symbols));
-    VC_TRY(vc_onnx_grow(r->ctx, &symbols->list, &symbols->capacity, symbols->n, sizeof *symbols->list));
-    symbols->slots[find_slot(symbols, graph, name)] = (uint32_t)(symbols->n + 1);
+    VC_TRY(vc_hash_grow(r->ctx, &symbols->by_name, symbols->n, hash_of, symbols));
+    VC_TRY(VC_GROW(r->ctx, VC_TAG_NAMES, symbols->list, symbols->capacity, symbols->n + 1));
+    vc_hash_add(&symbols->by_name, hash(graph, name), symbols->n);
     symbols->list[symbols->n] = (struct onnx_symbol){.name = name,
                                                      .graph = graph,
                                                      .next = ONNX_NONE,

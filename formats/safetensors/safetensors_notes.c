@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/findings.h"
 #include "formats/dialects/manifest_internal.h"
 #include "formats/json/json_walk.h"
@@ -27,18 +28,7 @@ enum vc_status vc_safetensors_notes_add(struct vc_ctx *ctx, struct vc_arena *are
     VC_TRY_ALLOC(note.key);
     note.value = vc_arena_printf(ctx, arena, "%s", value);
     VC_TRY_ALLOC(note.value);
-    if (notes->n == notes->capacity) {
-        size_t capacity = notes->capacity == 0 ? 8 : 2 * notes->capacity;
-        struct safetensors_note *grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, sizeof *grown);
-
-        VC_TRY_ALLOC(grown);
-        if (notes->n != 0) {
-            memcpy(grown, notes->notes, notes->n * sizeof *grown);
-        }
-        vc_free(ctx, notes->notes);
-        notes->notes = grown;
-        notes->capacity = capacity;
-    }
+    VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, notes->notes, notes->capacity, notes->n + 1));
     notes->notes[notes->n++] = note;
 out:
     return status;
@@ -207,18 +197,7 @@ static enum vc_status add(struct seconds *s, const char *name, const char *tail,
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(copy);
-    if (s->n == s->capacity) {
-        size_t capacity = s->capacity == 0 ? 8 : 2 * s->capacity;
-        struct second *grown = vc_alloc_array(s->ctx, VC_TAG_NAMES, capacity, sizeof *grown);
-
-        VC_TRY_ALLOC(grown);
-        if (s->n != 0) {
-            memcpy(grown, s->list, s->n * sizeof *grown);
-        }
-        vc_free(s->ctx, s->list);
-        s->list = grown;
-        s->capacity = capacity;
-    }
+    VC_TRY(VC_GROW(s->ctx, VC_TAG_NAMES, s->list, s->capacity, s->n + 1));
     s->list[s->n++] = (struct second){copy, of, VC_NO_TENSOR, VC_NO_TENSOR};
 out:
     return status;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 
 /* ---- reading ---- */
@@ -67,41 +68,14 @@ enum vc_status vc_pickle_take_line(struct pickle_machine *m, struct vc_pickle_by
 
 /* ---- stack and memo ---- */
 
-/* Makes room for `need` items of that size, doubling; new ones are zeros. */
-static enum vc_status grow(struct pickle_machine *m, void **items, size_t *room, size_t need, size_t size)
-{
-    size_t capacity = *room == 0 ? 64 : *room;
-    void *grown;
-
-    if (need <= *room) {
-        return VC_OK;
-    }
-    while (capacity < need) {
-        capacity *= 2;
-    }
-    grown = vc_calloc_array(m->ctx, VC_TAG_IO, capacity, size);
-    if (grown == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (*room != 0) {
-        memcpy(grown, *items, *room * size);
-    }
-    vc_free(m->ctx, *items);
-    *items = grown;
-    *room = capacity;
-    return VC_OK;
-}
-
 enum vc_status vc_pickle_push(struct pickle_machine *m, struct vc_pickle_node *node)
 {
-    void *stack = m->stack;
     enum vc_status status;
 
     if (m->depth == VC_PICKLE_MAX_STACK) {
         return vc_pickle_damaged(m, "more than 16777216 values on the stack");
     }
-    VC_TRY(grow(m, &stack, &m->stack_room, m->depth + 1, sizeof *m->stack));
-    m->stack = stack;
+    VC_TRY(VC_GROW(m->ctx, VC_TAG_IO, m->stack, m->stack_capacity, m->depth + 1));
     m->stack[m->depth++] = node;
 out:
     return status;
@@ -118,14 +92,12 @@ enum vc_status vc_pickle_need(struct pickle_machine *m, size_t n)
 /* Remembers the depth: what comes above it belongs to the next tuple, list or dict. */
 enum vc_status vc_pickle_push_mark(struct pickle_machine *m)
 {
-    void *marks = m->marks;
     enum vc_status status;
 
     if (m->n_marks == VC_PICKLE_MAX_MARKS) {
         return vc_pickle_damaged(m, "more than 65536 marks are open");
     }
-    VC_TRY(grow(m, &marks, &m->marks_room, m->n_marks + 1, sizeof *m->marks));
-    m->marks = marks;
+    VC_TRY(VC_GROW(m->ctx, VC_TAG_IO, m->marks, m->marks_capacity, m->n_marks + 1));
     m->marks[m->n_marks++] = m->depth;
 out:
     return status;
@@ -145,7 +117,6 @@ enum vc_status vc_pickle_pop_mark(struct pickle_machine *m, size_t *n)
  * above the number of bytes before it, since each was set by an opcode. */
 enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
 {
-    void *memo = m->memo;
     enum vc_status status;
 
     VC_TRY(vc_pickle_need(m, 1));
@@ -153,8 +124,7 @@ enum vc_status vc_pickle_set_memo(struct pickle_machine *m, uint64_t slot)
         return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " behind %zu bytes", m->op_at, slot,
                        m->at);
     }
-    VC_TRY(grow(m, &memo, &m->memo_room, (size_t)slot + 1, sizeof *m->memo));
-    m->memo = memo;
+    VC_TRY(VC_GROW(m->ctx, VC_TAG_IO, m->memo, m->memo_capacity, (size_t)slot + 1));
     m->n_memo += m->memo[slot] == NULL;
     m->memo[slot] = m->stack[m->depth - 1];
 out:
@@ -163,7 +133,7 @@ out:
 
 enum vc_status vc_pickle_get_memo(struct pickle_machine *m, uint64_t slot)
 {
-    if (slot >= m->memo_room || m->memo[slot] == NULL) {
+    if (slot >= m->memo_capacity || m->memo[slot] == NULL) {
         return vc_fail(m->ctx, VC_E_FORMAT, "pickle, byte %zu: memo slot %" PRIu64 " was never set", m->op_at, slot);
     }
     vc_pickle_share(m, m->memo[slot]);

@@ -24,11 +24,11 @@ struct pickle_machine {
     size_t n, at;
     size_t op_at; /* of the opcode in work */
     struct vc_pickle_node **stack;
-    size_t depth, stack_room;
+    size_t depth, stack_capacity;
     size_t *marks; /* depths */
-    size_t n_marks, marks_room;
+    size_t n_marks, marks_capacity;
     struct vc_pickle_node **memo; /* NULL: unset */
-    size_t memo_room, n_memo;
+    size_t memo_capacity, n_memo;
     struct vc_pickle_node *recent[PICKLE_RECENT]; /* numbers, by a hash: sizes and strides are few different ones */
     struct vc_pickle_node *tuples[PICKLE_RECENT]; /* the same of a few numbers each */
     struct vc_pickle_node *none, *empty_tuple;    /* NULL: not met yet */

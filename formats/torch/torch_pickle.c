@@ -234,6 +234,7 @@ enum vc_status vc_torch_pickle_make(struct vc_ctx *ctx, const struct vc_model *m
     VC_TRY(note->status);
 out:
     vc_free(ctx, w.memo);
+    vc_hash_release(ctx, &w.by_node);
     vc_free(ctx, w.main_out);
     vc_free(ctx, w.sorted);
     vc_text_release(&w.path);

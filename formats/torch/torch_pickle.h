@@ -2,6 +2,7 @@
 #ifndef VC_FORMATS_TORCH_PICKLE_H
 #define VC_FORMATS_TORCH_PICKLE_H
 
+#include "core/base/hash_table.h"
 #include "formats/torch/torch_emit.h"
 
 #define TORCH_MAX_LEFT 5    /* names of what is left out */
@@ -31,8 +32,9 @@ struct torch_writer {
     uint64_t steps;
     unsigned depth;
     bool flat;               /* there is no place for a scale */
-    struct torch_memo *memo; /* a hash table of the shared values that were written */
-    size_t memo_room;        /* a power of two, more than there are shared values */
+    struct torch_memo *memo; /* the shared values that were written */
+    size_t n_memo, memo_capacity;
+    struct vc_hash_table by_node; /* their numbers there */
 };
 
 /* ---- torch_pickle.c ---- */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "formats/torch/torch_choose.h"
 #include "formats/torch/torch_pickle.h"
 
@@ -405,15 +406,48 @@ out:
 
 /* ---- shared values ---- */
 
-/* The place of a shared value in the table: its own, or the free one that it would get. */
-static struct torch_memo *find_memo(const struct torch_writer *w, const struct vc_pickle_node *node)
+static uint64_t hash_of_node(const struct vc_pickle_node *node)
 {
-    size_t at = (size_t)(((uint64_t)(uintptr_t)node * 0x9e3779b97f4a7c15u) >> 32) & (w->memo_room - 1);
+    return vc_hash_mix(0, (uint64_t)(uintptr_t)node);
+}
 
-    while (w->memo[at].node != NULL && w->memo[at].node != node) {
-        at = (at + 1) & (w->memo_room - 1);
-    }
-    return &w->memo[at];
+static uint64_t hash_of(const void *memo, size_t number)
+{
+    return hash_of_node(((const struct torch_memo *)memo)[number].node);
+}
+
+struct key {
+    const struct torch_memo *memo;
+    const struct vc_pickle_node *node;
+};
+
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+
+    return key->memo[number].node == key->node;
+}
+
+/* A shared value that was written; NULL: it was not. */
+static const struct torch_memo *find_memo(const struct torch_writer *w, const struct vc_pickle_node *node)
+{
+    const struct key key = {w->memo, node};
+    size_t at = vc_hash_find(&w->by_node, hash_of_node(node), is_same, &key);
+
+    return at != SIZE_MAX ? &w->memo[at] : NULL;
+}
+
+/* slot: in the memo of the output, and 1; 0: it is not there. */
+static enum vc_status add_memo(struct torch_writer *w, const struct vc_pickle_node *node, unsigned slot)
+{
+    enum vc_status status;
+
+    VC_TRY(VC_GROW(w->ctx, VC_TAG_NAMES, w->memo, w->memo_capacity, w->n_memo + 1));
+    VC_TRY(vc_hash_grow(w->ctx, &w->by_node, w->n_memo, hash_of, w->memo));
+    vc_hash_add(&w->by_node, hash_of_node(node), w->n_memo);
+    w->memo[w->n_memo++] = (struct torch_memo){node, slot};
+out:
+    return status;
 }
 
 /* The value is the same wherever it is written, and longer than a reference to it. What tensors are in is different at
@@ -436,17 +470,6 @@ static bool is_worth_memo(struct torch_writer *w, const struct vc_pickle_node *n
     default:
         return false;
     }
-}
-
-/* Room for all values that the source shares; most files have a few. */
-static enum vc_status make_memo(struct torch_writer *w)
-{
-    w->memo_room = 16;
-    while (w->memo_room < 2 * w->source->pickle.n_shared) {
-        w->memo_room *= 2;
-    }
-    w->memo = vc_calloc_array(w->ctx, VC_TAG_NAMES, w->memo_room, sizeof *w->memo);
-    return w->memo != NULL ? VC_OK : VC_E_NOMEM;
 }
 
 /* ---- any value ---- */
@@ -509,8 +532,8 @@ static enum vc_status check_length(const struct torch_writer *w)
  * the others: lists stay the same list, and a long text stays one. */
 static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node *node)
 {
-    struct torch_memo *known = node->shared ? find_memo(w, node) : NULL;
-    bool memo = known != NULL && known->node == NULL && is_worth_memo(w, node);
+    const struct torch_memo *known = node->shared ? find_memo(w, node) : NULL;
+    bool memo = node->shared && known == NULL && is_worth_memo(w, node);
     enum vc_status status;
 
     VC_TRY(vc_torch_step(w->ctx, w->source, &w->steps));
@@ -521,8 +544,8 @@ static enum vc_status write_value(struct torch_writer *w, struct vc_pickle_node 
         return VC_OK;
     }
     VC_TRY(write_new(w, node));
-    if (known != NULL) { /* others may have come into the table in between */
-        *find_memo(w, node) = (struct torch_memo){node, memo ? vc_torch_emit_put(&w->e) : 0};
+    if (node->shared && known == NULL) {
+        VC_TRY(add_memo(w, node, memo ? vc_torch_emit_put(&w->e) : 0));
     }
 out:
     return status;
@@ -534,7 +557,6 @@ enum vc_status vc_torch_write_tree(struct torch_writer *w)
     struct vc_pickle_node *root = w->source->pickle.root;
     enum vc_status status;
 
-    VC_TRY(make_memo(w));
     if (can_write(w, root)) {
         VC_TRY(write_value(w, root));
     } else {

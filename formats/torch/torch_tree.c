@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/torch/torch.h"
@@ -35,37 +36,13 @@ struct walk {
     size_t part;
     unsigned depth;
     uint64_t steps;
-    size_t found_room, parts_room;
+    size_t found_capacity, parts_capacity;
     uint64_t name_bytes;  /* of all that was found */
     bool modules;         /* met one */
     size_t n_turned_back; /* objects inside themselves, which were not entered again */
 };
 
 static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node);
-
-/* ---- lists that grow ---- */
-
-/* Room for one more item behind n of them. */
-static enum vc_status grow(struct vc_ctx *ctx, void **items, size_t n, size_t *room, size_t size)
-{
-    size_t capacity = *room == 0 ? 64 : 2 * *room;
-    void *grown;
-
-    if (n < *room) {
-        return VC_OK;
-    }
-    grown = vc_alloc_array(ctx, VC_TAG_NAMES, capacity, size);
-    if (grown == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (n != 0) {
-        memcpy(grown, *items, n * size);
-    }
-    vc_free(ctx, *items);
-    *items = grown;
-    *room = capacity;
-    return VC_OK;
-}
 
 /* A value that many dicts share is found in each of them: there may be somewhat more tensors, and longer names, than
  * the pickle has room for. A tensor takes 25 bytes of it, mostly 150; and names are there once, without what is before
@@ -89,13 +66,11 @@ static enum vc_status check_found(struct walk *w)
 static enum vc_status add_found(struct walk *w, const struct torch_tensor *tensor, const char *refusal)
 {
     struct torch *self = w->self;
-    void *found = self->found;
     const char *name = w->path.n == 0 ? "tensor" : w->path.data; /* torch.save(tensor) has no name for it */
     enum vc_status status;
 
     VC_TRY(check_found(w));
-    VC_TRY(grow(w->ctx, &found, self->n_found, &w->found_room, sizeof *self->found));
-    self->found = found;
+    VC_TRY(VC_GROW(w->ctx, VC_TAG_NAMES, self->found, w->found_capacity, self->n_found + 1));
     name = vc_arena_copy(w->ctx, &self->keep.arena, name, strlen(name));
     VC_TRY_ALLOC(name);
     self->found[self->n_found++] =
@@ -109,15 +84,13 @@ static enum vc_status add_part(struct walk *w, const char *name, const struct vc
                                bool chosen)
 {
     struct torch *self = w->self;
-    void *parts = self->parts;
     const char *what;
     enum vc_status status = VC_OK;
 
     if (self->n_parts == MAX_PARTS) {
         return VC_OK; /* the last one stands for the rest */
     }
-    VC_TRY(grow(w->ctx, &parts, self->n_parts, &w->parts_room, sizeof *self->parts));
-    self->parts = parts;
+    VC_TRY(VC_GROW(w->ctx, VC_TAG_NAMES, self->parts, w->parts_capacity, self->n_parts + 1));
     what = vc_torch_describe(w->ctx, &self->keep.arena, node);
     VC_TRY_ALLOC(what);
     name = vc_arena_printf(w->ctx, &self->keep.arena, "%s", name);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/text/text.h"
 
 #define NO_ATOM   ((uint32_t)-1)
@@ -19,17 +20,15 @@ struct sum {
 
 enum vc_status vc_dims_init(struct vc_dims *dims, struct vc_ctx *ctx, struct vc_arena *arena)
 {
-    *dims = (struct vc_dims){.ctx = ctx, .arena = arena, .n = 2, .capacity = 16};
-    dims->expressions = vc_calloc_array(ctx, VC_TAG_MISC, dims->capacity, sizeof *dims->expressions);
-    dims->slots = vc_calloc_array(ctx, VC_TAG_MISC, dims->capacity * (size_t)2, sizeof *dims->slots);
-    return dims->expressions == NULL || dims->slots == NULL ? VC_E_NOMEM : VC_OK;
+    *dims = (struct vc_dims){.ctx = ctx, .arena = arena, .n = 2};
+    return VC_GROW(ctx, VC_TAG_MISC, dims->expressions, dims->capacity, dims->n);
 }
 
 void vc_dims_release(struct vc_dims *dims)
 {
     if (dims->ctx != NULL) {
         vc_free(dims->ctx, dims->expressions);
-        vc_free(dims->ctx, dims->slots);
+        vc_hash_release(dims->ctx, &dims->by_terms);
         vc_free(dims->ctx, dims->atoms);
     }
     *dims = (struct vc_dims){0};
@@ -108,58 +107,52 @@ static void sum_add_dim(const struct vc_dims *dims, struct sum *sum, struct vc_d
     }
 }
 
-/* Where the expression of these terms is, or would be. */
-static uint32_t *slot_of(const struct vc_dims *dims, uint32_t n_terms, const struct vc_dim_term *terms)
+static uint64_t hash_of_terms(uint32_t n_terms, const struct vc_dim_term *terms)
 {
-    uint32_t mask = 2 * dims->capacity - 1;
     uint64_t h = n_terms;
-    uint32_t at;
 
     for (uint32_t k = 0; k < n_terms; k++) {
-        h = (h ^ (uint64_t)terms[k].coefficient) * 0x9e3779b97f4a7c15u;
+        h = vc_hash_mix(h, (uint64_t)terms[k].coefficient);
         for (unsigned f = 0; f < VC_DIM_FACTORS; f++) {
-            h = (h ^ terms[k].atoms[f]) * 0x9e3779b97f4a7c15u;
-        }
-        h ^= h >> 29;
-    }
-    for (at = (uint32_t)(h >> 32) & mask; dims->slots[at] != 0; at = (at + 1) & mask) {
-        const struct vc_dim_expression *e = &dims->expressions[dims->slots[at]];
-
-        if (e->n_terms == n_terms && memcmp(e->terms, terms, n_terms * sizeof *terms) == 0) {
-            break;
+            h = vc_hash_mix(h, terms[k].atoms[f]);
         }
     }
-    return &dims->slots[at];
+    return h;
 }
 
-/* Twice the room. */
+static uint64_t hash_of(const void *dims, size_t number)
+{
+    const struct vc_dim_expression *e = &((const struct vc_dims *)dims)->expressions[number];
+
+    return hash_of_terms(e->n_terms, e->terms);
+}
+
+struct key {
+    const struct vc_dims *dims;
+    const struct sum *sum;
+};
+
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+    const struct vc_dim_expression *e = &key->dims->expressions[number];
+
+    return e->n_terms == key->sum->n && memcmp(e->terms, key->sum->terms, e->n_terms * sizeof *e->terms) == 0;
+}
+
 static bool grow(struct vc_dims *dims)
 {
-    struct vc_dim_expression *e = vc_calloc_array(dims->ctx, VC_TAG_MISC, dims->capacity * (size_t)2, sizeof *e);
-    uint32_t *slots = vc_calloc_array(dims->ctx, VC_TAG_MISC, dims->capacity * (size_t)4, sizeof *slots);
-
-    if (e == NULL || slots == NULL || dims->capacity > UINT32_MAX / 8) {
-        vc_free(dims->ctx, e);
-        vc_free(dims->ctx, slots);
-        return false;
-    }
-    memcpy(e, dims->expressions, dims->n * sizeof *e);
-    vc_free(dims->ctx, dims->expressions);
-    vc_free(dims->ctx, dims->slots);
-    dims->expressions = e;
-    dims->slots = slots;
-    dims->capacity *= 2;
-    for (uint32_t k = 2; k < dims->n; k++) {
-        *slot_of(dims, e[k].n_terms, e[k].terms) = k;
-    }
-    return true;
+    return VC_GROW(dims->ctx, VC_TAG_MISC, dims->expressions, dims->capacity, dims->n + (size_t)1) == VC_OK &&
+           vc_hash_grow(dims->ctx, &dims->by_terms, dims->n, hash_of, dims) == VC_OK;
 }
 
 /* The number of the expression, which is made where there is none. */
 static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
 {
+    const struct key key = {dims, sum};
     struct vc_dim_expression *e;
-    uint32_t *slot;
+    uint64_t hash;
+    size_t at;
 
     if (sum->bad) {
         return vc_dim_bad();
@@ -170,16 +163,14 @@ static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
     if (sum->n == 1 && sum->terms[0].atoms[0] == NO_ATOM) {
         return vc_dim_number(sum->terms[0].coefficient);
     }
-    slot = slot_of(dims, sum->n, sum->terms);
-    if (*slot != 0) {
-        return (struct vc_dim){.size = -1, .expression = *slot};
+    hash = hash_of_terms(sum->n, sum->terms);
+    at = vc_hash_find(&dims->by_terms, hash, is_same, &key);
+    if (at != SIZE_MAX) {
+        return (struct vc_dim){.size = -1, .expression = (uint32_t)at};
     }
-    if (dims->n == dims->capacity) {
-        if (!grow(dims)) {
-            dims->no_memory = true;
-            return vc_dim_bad();
-        }
-        slot = slot_of(dims, sum->n, sum->terms);
+    if (!grow(dims)) {
+        dims->no_memory = true;
+        return vc_dim_bad();
     }
     e = &dims->expressions[dims->n];
     e->n_terms = sum->n;
@@ -189,7 +180,7 @@ static struct vc_dim intern(struct vc_dims *dims, const struct sum *sum)
         return vc_dim_bad();
     }
     memcpy(e->terms, sum->terms, sum->n * sizeof *sum->terms);
-    *slot = dims->n;
+    vc_hash_add(&dims->by_terms, hash, dims->n);
     return (struct vc_dim){.size = -1, .expression = dims->n++};
 }
 
@@ -249,20 +240,9 @@ static void atom_value(struct vc_dims *dims, struct vc_dim_atom *atom)
 /* Room for one more atom; NULL: no memory. */
 static struct vc_dim_atom *new_atom(struct vc_dims *dims)
 {
-    if (dims->n_atoms == dims->atom_capacity) {
-        uint32_t capacity = dims->atom_capacity == 0 ? 8 : dims->atom_capacity * 2;
-        struct vc_dim_atom *atoms = vc_calloc_array(dims->ctx, VC_TAG_MISC, capacity, sizeof *atoms);
-
-        if (atoms == NULL) {
-            dims->no_memory = true;
-            return NULL;
-        }
-        if (dims->n_atoms != 0) {
-            memcpy(atoms, dims->atoms, dims->n_atoms * sizeof *atoms);
-        }
-        vc_free(dims->ctx, dims->atoms);
-        dims->atoms = atoms;
-        dims->atom_capacity = capacity;
+    if (VC_GROW(dims->ctx, VC_TAG_MISC, dims->atoms, dims->atom_capacity, dims->n_atoms + (size_t)1) != VC_OK) {
+        dims->no_memory = true;
+        return NULL;
     }
     return &dims->atoms[dims->n_atoms];
 }

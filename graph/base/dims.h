@@ -15,6 +15,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
+#include "core/base/hash_table.h"
 
 #define VC_DIM_FACTORS 6
 #define VC_DIM_DEPTH   200 /* quotients within quotients: a deep network has one for each halving of its input */
@@ -43,10 +44,12 @@ struct vc_dims {
     struct vc_ctx *ctx;
     struct vc_arena *arena;                /* of the graph */
     struct vc_dim_expression *expressions; /* number 0 is what a number has; bad is number 1 */
-    uint32_t n, capacity;
-    uint32_t *slots; /* of expressions by their terms, 2 * capacity; 0: none */
+    uint32_t n;
+    size_t capacity;
+    struct vc_hash_table by_terms; /* of the expressions */
     struct vc_dim_atom *atoms;
-    uint32_t n_atoms, atom_capacity;
+    uint32_t n_atoms;
+    size_t atom_capacity;
     bool no_memory; /* an allocation failed: what was returned since is bad */
 };
 

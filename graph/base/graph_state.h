@@ -6,6 +6,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
+#include "core/base/hash_table.h"
 #include "graph/base/dims.h"
 
 #define VC_GRAPH_MAX_NODES    1000000
@@ -31,41 +32,35 @@ struct vc_value_facts {
 
 #define VC_MAX_ELEMS 64
 
-/* Of a name, for tables of them (FNV-1a). */
-static inline uint32_t vc_name_hash(const char *s)
-{
-    uint32_t h = 2166136261u;
-
-    for (; *s != '\0'; s++) {
-        h = (h ^ (unsigned char)*s) * 16777619u;
-    }
-    return h;
-}
-
 struct vc_graph {
     struct vc_ctx *ctx;
     struct vc_arena arena;
     struct vc_dims dims;
-    uint32_t n_nodes, node_capacity;
+    uint32_t n_nodes;
+    size_t node_capacity;
     struct vc_graph_node *nodes;
-    uint32_t n_values, value_capacity;
+    uint32_t n_values;
+    size_t value_capacity;
     struct vc_graph_value *values;
     struct vc_value_facts *facts;
-    uint32_t n_params, param_capacity;
+    uint32_t n_params;
+    size_t param_capacity;
     struct vc_graph_param *params;
-    uint32_t n_inputs, input_capacity;
+    uint32_t n_inputs;
+    size_t input_capacity;
     uint32_t *inputs;
-    uint32_t n_outputs, output_capacity;
+    uint32_t n_outputs;
+    size_t output_capacity;
     uint32_t *outputs;
 
-    uint32_t *slots; /* of the names of values: number + 1; a power of two */
-    uint32_t n_slots;
+    struct vc_hash_table by_name; /* of the values */
     uint32_t n_problems;
     const char *problems[VC_GRAPH_MAX_PROBLEMS];
     uint32_t n_training;  /* nodes that are to compute as in training */
     const char *training; /* the first of them: "BatchNormalization 'bn1'"; the arena's */
     const char *note;     /* vc_graph_note; NULL: none */
-    uint32_t n_unused, unused_capacity;
+    uint32_t n_unused;
+    size_t unused_capacity;
     const char **unused; /* names of tensors: vc_graph_unused */
     const char *block;   /* of the nodes that are added from now on; the arena's */
     bool in_expert;      /* they are */

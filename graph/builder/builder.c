@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "graph/ops/ops.h"
-
-static const uint32_t no_slot = 0;
 
 enum vc_status vc_graph_create(struct vc_ctx *ctx, struct vc_graph **out)
 {
@@ -44,7 +43,7 @@ void vc_graph_close(struct vc_graph *graph)
     vc_free(ctx, graph->params);
     vc_free(ctx, graph->inputs);
     vc_free(ctx, graph->outputs);
-    vc_free(ctx, graph->slots);
+    vc_hash_release(ctx, &graph->by_name);
     vc_free(ctx, graph->unused);
     vc_free(ctx, graph);
 }
@@ -58,34 +57,19 @@ struct list {
 };
 
 /* Room for one more in lists of n elements that grow together; false after a failure, which the graph remembers. */
-static bool make_room(struct vc_graph *graph, uint32_t n, uint32_t *capacity, const struct list *lists,
-                      unsigned n_lists)
+static bool make_room(struct vc_graph *graph, uint32_t n, size_t *capacity, const struct list *lists, unsigned n_lists)
 {
-    uint32_t larger = *capacity == 0 ? 64 : *capacity * 2;
+    size_t larger = *capacity;
 
-    if (n < *capacity) {
-        return graph->status == VC_OK;
-    }
     for (unsigned k = 0; k < n_lists && graph->status == VC_OK; k++) {
-        void *more = vc_calloc_array(graph->ctx, VC_TAG_MISC, larger, lists[k].size);
-        void *old;
-
-        if (more == NULL) {
-            graph->status = VC_E_NOMEM;
-            return false;
-        }
-        memcpy(&old, lists[k].at, sizeof old);
-        if (n != 0) {
-            memcpy(more, old, n * lists[k].size);
-        }
-        vc_free(graph->ctx, old);
-        memcpy(lists[k].at, &more, sizeof more);
+        larger = *capacity;
+        graph->status = vc_array_grow(graph->ctx, VC_TAG_MISC, lists[k].at, &larger, n + (size_t)1, lists[k].size);
     }
     *capacity = graph->status == VC_OK ? larger : *capacity;
     return graph->status == VC_OK;
 }
 
-static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, uint32_t *capacity, uint32_t number)
+static bool add_number(struct vc_graph *graph, uint32_t **list, uint32_t *n, size_t *capacity, uint32_t number)
 {
     const struct list lists[] = {{list, sizeof **list}};
 
@@ -151,41 +135,29 @@ const char *vc_graph_unused(const struct vc_graph *graph, uint32_t index)
 
 /* ---- names ---- */
 
-/* Where the name is in the table, or where it would be. */
-static uint32_t *slot_of(const struct vc_graph *graph, const char *name)
-{
-    uint32_t at = vc_name_hash(name) & (graph->n_slots - 1);
+struct key {
+    const struct vc_graph *graph;
+    const char *name;
+};
 
-    while (graph->slots[at] != no_slot && strcmp(graph->values[graph->slots[at] - 1].name, name) != 0) {
-        at = (at + 1) & (graph->n_slots - 1);
-    }
-    return &graph->slots[at];
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+
+    return strcmp(key->graph->values[number].name, key->name) == 0;
+}
+
+static uint64_t hash_of(const void *graph, size_t number)
+{
+    return vc_hash_text(((const struct vc_graph *)graph)->values[number].name);
 }
 
 uint32_t vc_graph_find(const struct vc_graph *graph, const char *name)
 {
-    uint32_t slot = graph->n_slots == 0 ? no_slot : *slot_of(graph, name);
+    const struct key key = {graph, name};
+    size_t at = vc_hash_find(&graph->by_name, vc_hash_text(name), is_same, &key);
 
-    return slot == no_slot ? VC_NO_VALUE : slot - 1;
-}
-
-/* Room for the names of twice as many values as there are. */
-static bool grow_slots(struct vc_graph *graph)
-{
-    uint32_t n = graph->n_slots == 0 ? 64 : graph->n_slots * 2;
-    uint32_t *slots = vc_calloc_array(graph->ctx, VC_TAG_MISC, n, sizeof *slots);
-
-    if (slots == NULL) {
-        graph->status = VC_E_NOMEM;
-        return false;
-    }
-    vc_free(graph->ctx, graph->slots);
-    graph->slots = slots;
-    graph->n_slots = n;
-    for (uint32_t k = 0; k < graph->n_values; k++) {
-        *slot_of(graph, graph->values[k].name) = k + 1;
-    }
-    return true;
+    return at != SIZE_MAX ? (uint32_t)at : VC_NO_VALUE;
 }
 
 /* The name itself where it is free, else one of its own, with a problem if it was given. */
@@ -216,16 +188,20 @@ static uint32_t new_value(struct vc_graph *graph, const char *name, const char *
     uint32_t n = graph->n_values;
     const char *own;
 
-    if (graph->status != VC_OK || n >= VC_NO_VALUE / 2 || (2 * n >= graph->n_slots && !grow_slots(graph))) {
+    if (graph->status != VC_OK || n >= VC_NO_VALUE / 2) {
         return VC_NO_VALUE;
     }
     own = name_for(graph, name, kind_name);
     if (!make_room(graph, n, &graph->value_capacity, lists, 2)) { /* or no memory for the name */
         return VC_NO_VALUE;
     }
+    graph->status = vc_hash_grow(graph->ctx, &graph->by_name, n, hash_of, graph);
+    if (graph->status != VC_OK) {
+        return VC_NO_VALUE;
+    }
     graph->values[n] = (struct vc_graph_value){.name = own, .kind = kind, .node = VC_NO_NODE, .param = VC_NO_PARAM};
     graph->facts[n] = (struct vc_value_facts){0};
-    *slot_of(graph, own) = n + 1;
+    vc_hash_add(&graph->by_name, vc_hash_text(own), n);
     return graph->n_values++;
 }
 

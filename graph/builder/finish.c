@@ -162,52 +162,61 @@ static void renumber(struct sweep *sweep)
     graph->n_params = n_params;
 }
 
+static uint64_t hash_of_param(const struct vc_graph_param *param)
+{
+    return vc_hash_mix(vc_hash_text(param->tensor), param->sliced ? param->first : 0);
+}
+
+struct param_key {
+    const struct vc_graph *graph;
+    const struct vc_graph_param *param;
+};
+
+static bool is_same_param(const void *user, size_t number)
+{
+    const struct param_key *key = user;
+    const struct vc_graph_param *param = key->param;
+    const struct vc_graph_param *other = &key->graph->params[number];
+
+    return strcmp(other->tensor, param->tensor) == 0 && other->sliced == param->sliced &&
+           (!param->sliced ||
+            (other->axis == param->axis && other->first == param->first && other->count == param->count));
+}
+
 /* Of several parameters that are the same elements of a tensor, the later ones are tied to the first. */
 static enum vc_status tie(struct vc_graph *graph)
 {
-    uint32_t n_slots = 64;
-    uint32_t *first;
+    struct vc_hash_table firsts = {.slots = NULL};
     enum vc_status status = VC_OK;
 
-    while (n_slots < 2 * graph->n_params) {
-        n_slots *= 2;
-    }
-    first = vc_calloc_array(graph->ctx, VC_TAG_MISC, n_slots, sizeof *first);
-    VC_TRY_ALLOC(first);
+    VC_TRY(vc_hash_make(graph->ctx, graph->n_params, &firsts));
     for (uint32_t p = 0; p < graph->n_params; p++) {
-        struct vc_graph_param *param = &graph->params[p];
-        uint32_t h = vc_name_hash(param->tensor) ^ (uint32_t)(param->sliced ? param->first * 2654435761u : 0);
+        const struct param_key key = {graph, &graph->params[p]};
+        uint64_t hash = hash_of_param(&graph->params[p]);
+        size_t first = vc_hash_find(&firsts, hash, is_same_param, &key);
 
-        for (h &= n_slots - 1; first[h] != 0; h = (h + 1) & (n_slots - 1)) {
-            const struct vc_graph_param *other = &graph->params[first[h] - 1];
-
-            if (strcmp(other->tensor, param->tensor) == 0 && other->sliced == param->sliced &&
-                (!param->sliced ||
-                 (other->axis == param->axis && other->first == param->first && other->count == param->count))) {
-                param->tied_to = first[h] - 1;
-                break;
-            }
-        }
-        if (first[h] == 0) {
-            first[h] = p + 1;
+        if (first == SIZE_MAX) {
+            vc_hash_add(&firsts, hash, p);
+        } else {
+            graph->params[p].tied_to = (uint32_t)first;
         }
     }
 out:
-    vc_free(graph->ctx, first);
+    vc_hash_release(graph->ctx, &firsts);
     return status;
 }
 
 /* The table of names, which has the old numbers. */
-static void index_names(struct vc_graph *graph)
+static enum vc_status index_names(struct vc_graph *graph)
 {
-    memset(graph->slots, 0, graph->n_slots * sizeof *graph->slots);
-    for (uint32_t v = 0; v < graph->n_values; v++) {
-        uint32_t h = vc_name_hash(graph->values[v].name);
+    enum vc_status status;
 
-        for (h &= graph->n_slots - 1; graph->slots[h] != 0; h = (h + 1) & (graph->n_slots - 1)) {
-        }
-        graph->slots[h] = v + 1;
+    VC_TRY(vc_hash_make(graph->ctx, graph->n_values, &graph->by_name));
+    for (uint32_t v = 0; v < graph->n_values; v++) {
+        vc_hash_add(&graph->by_name, vc_hash_text(graph->values[v].name), v);
     }
+out:
+    return status;
 }
 
 static enum vc_status sweep_graph(struct vc_graph *graph)
@@ -229,7 +238,7 @@ static enum vc_status sweep_graph(struct vc_graph *graph)
     mark(&sweep);
     renumber(&sweep);
     VC_TRY(graph->status);
-    index_names(graph);
+    VC_TRY(index_names(graph));
     VC_TRY(tie(graph));
 out:
     vc_free(ctx, sweep.node);

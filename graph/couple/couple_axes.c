@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 
 /* More atoms in one axis than this are not told apart. */
@@ -12,63 +13,37 @@ static const char does_not_fit[] = "is divided in ways that do not fit together"
 
 /* ---- memory ---- */
 
-/* The array with room for `more` elements behind n; NULL: there is none, and the array stays. */
-static void *grown(struct vc_axes *axes, void *array, uint32_t n, uint32_t more, uint32_t *capacity, size_t size)
+/* Room for `more` elements behind n of an array, whose pointer `array` points to. */
+static bool reserve(struct vc_axes *axes, void *array, uint32_t n, uint32_t more, size_t *capacity, size_t size)
 {
-    uint32_t larger = *capacity == 0 ? 256 : *capacity;
-    void *to;
-
-    if (more <= *capacity - n) {
-        return array;
+    if (axes->status == VC_OK && more > UINT32_MAX - n) {
+        axes->status = vc_fail(axes->ctx, VC_E_NOMEM, "the axes of the graph have too many parts");
     }
-    while (axes->status == VC_OK && larger - n < more) {
-        if (larger > UINT32_MAX / 2) {
-            axes->status = vc_fail(axes->ctx, VC_E_NOMEM, "the axes of the graph have too many parts");
-        }
-        larger *= 2;
+    if (axes->status == VC_OK) {
+        axes->status = vc_array_grow(axes->ctx, VC_TAG_MISC, array, capacity, n + (size_t)more, size);
     }
-    to = axes->status == VC_OK ? vc_alloc_array(axes->ctx, VC_TAG_MISC, larger, size) : NULL;
-    if (to == NULL) {
-        axes->status = VC_E_NOMEM;
-        return NULL;
-    }
-    if (n != 0) {
-        memcpy(to, array, n * size);
-    }
-    vc_free(axes->ctx, array);
-    *capacity = larger;
-    return to;
-}
-
-static bool reserve(struct vc_axes *axes, uint32_t **list, uint32_t n, uint32_t more, uint32_t *capacity)
-{
-    uint32_t *to = grown(axes, *list, n, more, capacity, sizeof **list);
-
-    *list = to != NULL ? to : *list;
-    return to != NULL;
+    return axes->status == VC_OK;
 }
 
 /* A list of terms that is taken from at its end. */
 struct list {
     uint32_t *items;
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
 };
 
 static void push(struct vc_axes *axes, struct list *list, uint32_t term)
 {
-    if (reserve(axes, &list->items, list->n, 1, &list->capacity)) {
+    if (reserve(axes, &list->items, list->n, 1, &list->capacity, sizeof *list->items)) {
         list->items[list->n++] = term;
     }
 }
 
 static uint32_t new_term(struct vc_axes *axes, const struct vc_term *term)
 {
-    struct vc_term *terms = grown(axes, axes->terms, axes->n, 1, &axes->capacity, sizeof *terms);
-
-    if (terms == NULL) {
+    if (!reserve(axes, &axes->terms, axes->n, 1, &axes->capacity, sizeof *axes->terms)) {
         return VC_AXIS_ONE;
     }
-    axes->terms = terms;
     axes->terms[axes->n] = *term;
     axes->terms[axes->n].to = axes->n;
     return axes->n++;
@@ -129,7 +104,8 @@ static uint32_t composite(struct vc_axes *axes, enum vc_term_kind kind, const ui
     struct vc_term term = {.kind = kind, .size = vc_dim_number(neutral), .first = axes->n_parts};
     uint32_t last = VC_AXIS_ONE;
 
-    if (n >= UINT32_MAX || !reserve(axes, &axes->parts, axes->n_parts, (uint32_t)n, &axes->part_capacity)) {
+    if (n >= UINT32_MAX ||
+        !reserve(axes, &axes->parts, axes->n_parts, (uint32_t)n, &axes->part_capacity, sizeof *axes->parts)) {
         return VC_AXIS_ONE;
     }
     for (size_t k = 0; k < n; k++) {
@@ -181,7 +157,7 @@ static bool each_atom(struct vc_axes *axes, uint32_t term, bool (*act)(struct vc
     uint32_t n = 0;
 
     axes->walk++;
-    if (!reserve(axes, &axes->stack, 0, 1, &axes->stack_capacity)) {
+    if (!reserve(axes, &axes->stack, 0, 1, &axes->stack_capacity, sizeof *axes->stack)) {
         return false;
     }
     axes->stack[n++] = vc_axes_resolve(axes, term);
@@ -199,7 +175,7 @@ static bool each_atom(struct vc_axes *axes, uint32_t term, bool (*act)(struct vc
             }
             continue;
         }
-        if (!reserve(axes, &axes->stack, n, t->n, &axes->stack_capacity)) {
+        if (!reserve(axes, &axes->stack, n, t->n, &axes->stack_capacity, sizeof *axes->stack)) {
             return false;
         }
         for (uint32_t k = 0; k < t->n; k++) {

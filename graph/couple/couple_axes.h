@@ -42,11 +42,13 @@ struct vc_axes {
     struct vc_ctx *ctx;
     struct vc_arena *arena; /* of the reasons */
     struct vc_term *terms;
-    uint32_t n, capacity;
+    uint32_t n;
+    size_t capacity;
     uint32_t *parts;
-    uint32_t n_parts, part_capacity;
+    uint32_t n_parts;
+    size_t part_capacity;
     uint32_t *stack; /* of walks */
-    uint32_t stack_capacity;
+    size_t stack_capacity;
     uint32_t walk;
     enum vc_status status;
 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 
 /* What is wrong is collected up to here; more is counted. */
@@ -140,21 +141,9 @@ static char *place_of(char *word)
 
 static struct vc_written_member *add_written(struct vc_couple_reader *r)
 {
-    size_t larger = r->capacity == 0 ? 16 : 2 * r->capacity;
-    struct vc_written_member *more;
-
-    if (r->n == r->capacity) {
-        more = vc_alloc_array(r->ctx, VC_TAG_MISC, larger, sizeof *more);
-        if (more == NULL) {
-            r->status = VC_E_NOMEM;
-            return NULL;
-        }
-        if (r->n != 0) {
-            memcpy(more, r->members, r->n * sizeof *more);
-        }
-        vc_free(r->ctx, r->members);
-        r->members = more;
-        r->capacity = larger;
+    if (VC_GROW(r->ctx, VC_TAG_MISC, r->members, r->capacity, r->n + 1) != VC_OK) {
+        r->status = VC_E_NOMEM;
+        return NULL;
     }
     r->members[r->n] = (struct vc_written_member){.literal = false};
     return &r->members[r->n++];

@@ -1,6 +1,7 @@
 /* couple_list.c - lists of groups: how they grow, and what programs see of them. */
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/text/name_table.h"
 #include "graph/couple/couple.h"
@@ -35,20 +36,8 @@ void vc_couplings_free(struct vc_couplings *couplings)
 
 struct vc_group *vc_couplings_add(struct vc_couplings *couplings, enum vc_unit unit, uint64_t n_units)
 {
-    size_t larger = couplings->capacity == 0 ? 64 : 2 * couplings->capacity;
-    struct vc_group *groups;
-
-    if (couplings->n == couplings->capacity) {
-        groups = vc_alloc_array(couplings->ctx, VC_TAG_MISC, larger, sizeof *groups);
-        if (groups == NULL) {
-            return NULL;
-        }
-        if (couplings->n != 0) {
-            memcpy(groups, couplings->groups, couplings->n * sizeof *groups);
-        }
-        vc_free(couplings->ctx, couplings->groups);
-        couplings->groups = groups;
-        couplings->capacity = larger;
+    if (VC_GROW(couplings->ctx, VC_TAG_MISC, couplings->groups, couplings->capacity, couplings->n + 1) != VC_OK) {
+        return NULL;
     }
     couplings->groups[couplings->n] = (struct vc_group){.unit = unit, .n_units = n_units};
     return &couplings->groups[couplings->n++];
@@ -57,20 +46,9 @@ struct vc_group *vc_couplings_add(struct vc_couplings *couplings, enum vc_unit u
 enum vc_status vc_couplings_add_member(struct vc_couplings *couplings, struct vc_group *group,
                                        const struct vc_group_member *member)
 {
-    size_t larger = group->capacity == 0 ? 4 : 2 * group->capacity;
-    struct vc_group_member *members;
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
-    if (group->n == group->capacity) {
-        members = vc_alloc_array(couplings->ctx, VC_TAG_MISC, larger, sizeof *members);
-        VC_TRY_ALLOC(members);
-        if (group->n != 0) {
-            memcpy(members, group->members, group->n * sizeof *members);
-        }
-        vc_free(couplings->ctx, group->members);
-        group->members = members;
-        group->capacity = larger;
-    }
+    VC_TRY(VC_GROW(couplings->ctx, VC_TAG_MISC, group->members, group->capacity, group->n + 1));
     group->members[group->n++] = *member;
 out:
     return status;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "graph/couple/couple.h"
 
@@ -16,27 +17,6 @@ void vc_couple_sizes_free(struct vc_ctx *ctx, struct vc_couple_sizes *sizes)
     }
 }
 
-static bool grow(struct vc_axes *axes, struct vc_couple_sizes *sizes)
-{
-    size_t larger = sizes->capacity == 0 ? 64 : 2 * sizes->capacity;
-    struct vc_said *more;
-
-    if (sizes->n < sizes->capacity) {
-        return true;
-    }
-    more = vc_alloc_array(axes->ctx, VC_TAG_MISC, larger, sizeof *more);
-    if (more == NULL) {
-        return false;
-    }
-    if (sizes->n != 0) {
-        memcpy(more, sizes->said, sizes->n * sizeof *more);
-    }
-    vc_free(axes->ctx, sizes->said);
-    sizes->said = more;
-    sizes->capacity = larger;
-    return true;
-}
-
 void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, const struct vc_said *said)
 {
     struct vc_ctx *ctx = axes->ctx;
@@ -44,7 +24,8 @@ void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, co
     struct vc_size *list = vc_arena_alloc(ctx, sizes->arena, (said->n + 1) * sizeof *list);
 
     own.value = vc_arena_copy(ctx, sizes->arena, said->value, strlen(said->value));
-    if (list == NULL || own.value == NULL || !grow(axes, sizes)) {
+    if (list == NULL || own.value == NULL ||
+        VC_GROW(ctx, VC_TAG_MISC, sizes->said, sizes->capacity, sizes->n + 1) != VC_OK) {
         axes->status = VC_E_NOMEM;
         return;
     }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "graph/onnx/onnx_build.h"
 
 #define MAX_DEPTH 100 /* functions that call functions */
@@ -56,20 +57,9 @@ static bool same_opset(const struct vc_onnx_build *b, const struct vc_program_fu
 
 static enum vc_status add_node(struct inliner *in, const struct vc_program_node *node)
 {
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
-    if (in->n == in->capacity) {
-        size_t larger = in->capacity == 0 ? 256 : 2 * in->capacity;
-        struct vc_program_node *more = vc_alloc_array(in->b->ctx, VC_TAG_NAMES, larger, sizeof *more);
-
-        VC_TRY_ALLOC(more);
-        if (in->n != 0) {
-            memcpy(more, in->nodes, in->n * sizeof *more);
-        }
-        vc_free(in->b->ctx, in->nodes);
-        in->nodes = more;
-        in->capacity = larger;
-    }
+    VC_TRY(VC_GROW(in->b->ctx, VC_TAG_NAMES, in->nodes, in->capacity, in->n + 1));
     in->nodes[in->n++] = *node;
 out:
     return status;

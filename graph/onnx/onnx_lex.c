@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "graph/onnx/onnx_text.h"
 
@@ -195,25 +196,14 @@ out:
 }
 
 /* Room for one more at the end of a list in the arena; NULL: no memory. `list` is the address of its pointer. */
-void *vc_onnx_one_more(struct vc_onnx_text *t, void *list, size_t *n, size_t *room, size_t size)
+void *vc_onnx_one_more(struct vc_onnx_text *t, void *list, size_t *n, size_t *capacity, size_t size)
 {
-    void *old;
     char *items;
 
-    memcpy(&old, list, sizeof(void *));
-    items = old;
-    if (*n == *room) {
-        *room = *room == 0 ? 8 : 2 * *room;
-        items = vc_arena_alloc(t->ctx, t->arena, *room * size);
-        if (items == NULL) {
-            return NULL;
-        }
-        if (*n != 0) {
-            memcpy(items, old, *n * size);
-        }
+    if (vc_arena_grow(t->ctx, t->arena, list, capacity, *n + 1, size) != VC_OK) {
+        return NULL;
     }
-    memcpy(list, &items, sizeof(void *));
-    memset(items + *n * size, 0, size);
+    memcpy(&items, list, sizeof(void *));
     return items + (*n)++ * size;
 }
 

@@ -125,7 +125,7 @@ static bool is_whole(const struct vc_graph_param *param)
 static enum vc_status find_wholes(struct print *p)
 {
     const struct vc_graph *graph = p->graph;
-    struct vc_name_table table = {.slots = NULL};
+    struct vc_name_table table = {{.slots = NULL}};
     struct vc_name_list list = VC_NAME_LIST(graph->params, sizeof *graph->params); /* their tensors' names */
     enum vc_status status;
 

@@ -95,14 +95,14 @@ static enum vc_status take_list(struct vc_onnx_text *t, bool is_float, bool is_s
     double *floats = NULL;
     const char **strings = NULL;
     size_t n[3] = {0, 0, 0};
-    size_t room[3] = {0, 0, 0};
+    size_t capacity[3] = {0, 0, 0};
     enum vc_status status = VC_OK;
 
     while (vc_onnx_peek_char(t) != ']') {
         struct vc_program_attr one = {.kind = VC_PROGRAM_INT};
-        int64_t *i = VC_ONNX_ADD(t, ints, n[0], room[0]);
-        double *f = VC_ONNX_ADD(t, floats, n[1], room[1]);
-        const char **s = VC_ONNX_ADD(t, strings, n[2], room[2]);
+        int64_t *i = VC_ONNX_ADD(t, ints, n[0], capacity[0]);
+        double *f = VC_ONNX_ADD(t, floats, n[1], capacity[1]);
+        const char **s = VC_ONNX_ADD(t, strings, n[2], capacity[2]);
 
         VC_TRY(i != NULL && f != NULL && s != NULL ? VC_OK : VC_E_NOMEM);
         VC_TRY(take_single(t, &one));
@@ -157,12 +157,12 @@ out:
 static enum vc_status take_names(struct vc_onnx_text *t, char until, const char *const **names, size_t *n)
 {
     const char **list = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     enum vc_status status = VC_OK;
 
     *n = 0;
     while (vc_onnx_peek_char(t) != until) {
-        const char **name = VC_ONNX_ADD(t, list, *n, room);
+        const char **name = VC_ONNX_ADD(t, list, *n, capacity);
 
         VC_TRY_ALLOC(name);
         *name = "";
@@ -181,14 +181,14 @@ out:
 static enum vc_status take_attributes(struct vc_onnx_text *t, struct vc_program_node *node)
 {
     struct vc_program_attr *attrs = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     enum vc_status status = VC_OK;
 
     if (node->n_attrs != 0 || !vc_onnx_take_char(t, '<')) {
         return VC_OK;
     }
     do {
-        struct vc_program_attr *attr = VC_ONNX_ADD(t, attrs, node->n_attrs, room);
+        struct vc_program_attr *attr = VC_ONNX_ADD(t, attrs, node->n_attrs, capacity);
 
         VC_TRY_ALLOC(attr);
         VC_TRY(take_attribute(t, attr));
@@ -225,7 +225,7 @@ out:
 /* [name] y, z = Operator <attributes> (a, b) */
 static enum vc_status take_node(struct vc_onnx_text *t)
 {
-    struct vc_program_node *node = VC_ONNX_ADD(t, t->nodes, t->out->n_nodes, t->node_room);
+    struct vc_program_node *node = VC_ONNX_ADD(t, t->nodes, t->out->n_nodes, t->node_capacity);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(node);
@@ -264,7 +264,7 @@ static enum vc_status take_value(struct vc_onnx_text *t, struct vc_program_value
     VC_TRY(vc_onnx_take_name(t, "the name of a value", &name));
     value->name = name;
     if (vc_onnx_take_char(t, '=')) {
-        struct vc_program_constant *c = VC_ONNX_ADD(t, t->constants, t->out->n_constants, t->constant_room);
+        struct vc_program_constant *c = VC_ONNX_ADD(t, t->constants, t->out->n_constants, t->constant_capacity);
         struct vc_program_tensor *tensor = vc_arena_alloc(t->ctx, t->arena, sizeof *tensor);
 
         VC_TRY(c != NULL && tensor != NULL ? VC_OK : VC_E_NOMEM);
@@ -280,12 +280,12 @@ static enum vc_status take_list_of_values(struct vc_onnx_text *t, char open, cha
                                           const struct vc_program_value **list, size_t *n)
 {
     struct vc_program_value *values = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     enum vc_status status;
 
     VC_TRY(vc_onnx_expect_char(t, open));
     while (vc_onnx_peek_char(t) != close) {
-        struct vc_program_value *value = VC_ONNX_ADD(t, values, *n, room);
+        struct vc_program_value *value = VC_ONNX_ADD(t, values, *n, capacity);
 
         VC_TRY_ALLOC(value);
         VC_TRY(take_value(t, value));
@@ -336,13 +336,13 @@ static enum vc_status take_pairs(struct vc_onnx_text *t, bool opsets)
         VC_TRY(vc_onnx_take_string(t, &key, &n));
         VC_TRY(vc_onnx_expect_char(t, ':'));
         if (opsets) {
-            struct vc_program_opset *opset = VC_ONNX_ADD(t, t->opsets, t->out->n_opsets, t->opset_room);
+            struct vc_program_opset *opset = VC_ONNX_ADD(t, t->opsets, t->out->n_opsets, t->opset_capacity);
 
             VC_TRY_ALLOC(opset);
             opset->domain = strcmp(key, "ai.onnx") == 0 ? "" : key;
             VC_TRY(vc_onnx_take_integer(t, &opset->version));
         } else {
-            struct vc_program_note *note = VC_ONNX_ADD(t, t->notes, t->out->n_notes, t->note_room);
+            struct vc_program_note *note = VC_ONNX_ADD(t, t->notes, t->out->n_notes, t->note_capacity);
 
             VC_TRY_ALLOC(note);
             VC_TRY(vc_onnx_take_string(t, &value, &n));

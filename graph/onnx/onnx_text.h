@@ -15,7 +15,7 @@ struct vc_onnx_text {
     struct vc_program_constant *constants;
     struct vc_program_opset *opsets;
     struct vc_program_note *notes;
-    size_t node_room, constant_room, opset_room, note_room;
+    size_t node_capacity, constant_capacity, opset_capacity, note_capacity;
 };
 
 /* VC_E_FORMAT: "line 3: expected a name at '= 4'". */
@@ -36,7 +36,7 @@ enum vc_status vc_onnx_take_number(struct vc_onnx_text *t, bool *is_integer, int
 enum vc_status vc_onnx_take_integer(struct vc_onnx_text *t, int64_t *i);
 /* Room for one more at the end of a list in the arena, zeros; NULL: no memory. `list` is the address of its pointer.
  */
-void *vc_onnx_one_more(struct vc_onnx_text *t, void *list, size_t *n, size_t *room, size_t size);
+void *vc_onnx_one_more(struct vc_onnx_text *t, void *list, size_t *n, size_t *capacity, size_t size);
 /* float, float[], float[batch, 3] */
 bool vc_onnx_next_type(struct vc_onnx_text *t, enum vc_dtype *dtype);
 enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value *value);
@@ -44,6 +44,6 @@ enum vc_status vc_onnx_take_type(struct vc_onnx_text *t, struct vc_program_value
 enum vc_status vc_onnx_take_values(struct vc_onnx_text *t, const struct vc_program_value *type,
                                    struct vc_program_tensor *to);
 
-#define VC_ONNX_ADD(t, list, n, room) vc_onnx_one_more(t, &(list), &(n), &(room), sizeof *(list))
+#define VC_ONNX_ADD(t, list, n, capacity) vc_onnx_one_more(t, &(list), &(n), &(capacity), sizeof *(list))
 
 #endif

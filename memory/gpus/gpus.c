@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "memory/gpus/gpu_rows.h"
 
 #define MAX_LINE ((size_t)4096)
@@ -254,19 +255,8 @@ static enum vc_status put_row(struct vc_gpus *gpus, struct vc_gpu *gpu)
         *before = *gpu; /* instances of it stay its own */
         return VC_OK;
     }
-    if (gpus->n == gpus->capacity) {
-        size_t capacity = gpus->capacity * 2 + 256;
-        struct vc_gpu **rows = vc_alloc_array(gpus->ctx, VC_TAG_MISC, capacity, sizeof *rows);
-
-        if (rows == NULL) {
-            return VC_E_NOMEM;
-        }
-        if (gpus->n != 0) {
-            memcpy(rows, gpus->rows, gpus->n * sizeof *rows);
-        }
-        vc_free(gpus->ctx, gpus->rows);
-        gpus->rows = rows;
-        gpus->capacity = capacity;
+    if (VC_GROW(gpus->ctx, VC_TAG_MISC, gpus->rows, gpus->capacity, gpus->n + 1) != VC_OK) {
+        return VC_E_NOMEM;
     }
     gpus->rows[gpus->n++] = gpu;
     return VC_OK;

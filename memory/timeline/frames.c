@@ -10,13 +10,14 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/base/hash_table.h"
 #include "graph/ops/ops.h"
 #include "memory/timeline/timeline.h"
 
 /* The last node of each block, and of each block around one: "a.b.c", "a.b", "a". */
 struct place {
     const char *name;
-    size_t length; /* 0: free */
+    size_t length;
     uint32_t last;
 };
 
@@ -24,25 +25,33 @@ struct frames {
     const struct vc_storages *s;
     struct vc_frames *out;
     struct place *places;
-    size_t n_places; /* a power of two */
-    bool shared;     /* an expert that all tokens use */
-    bool biased;     /* scores have numbers by relative position */
+    size_t n_places;
+    struct vc_hash_table by_name; /* of the places */
+    bool shared;                  /* an expert that all tokens use */
+    bool biased;                  /* scores have numbers by relative position */
 };
 
+struct key {
+    const struct frames *f;
+    const char *name;
+    size_t length;
+};
+
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+    const struct place *p = &key->f->places[number];
+
+    return p->length == key->length && memcmp(p->name, key->name, key->length) == 0;
+}
+
+/* NULL: there is none, before note_blocks is done. */
 static struct place *find(const struct frames *f, const char *name, size_t length)
 {
-    uint64_t h = 1469598103934665603U;
+    const struct key key = {f, name, length};
+    size_t at = vc_hash_find(&f->by_name, vc_hash_bytes(0, name, length), is_same, &key);
 
-    for (size_t k = 0; k < length; k++) {
-        h = (h ^ (unsigned char)name[k]) * 1099511628211U;
-    }
-    for (size_t at = (size_t)(h >> 7) & (f->n_places - 1);; at = (at + 1) & (f->n_places - 1)) {
-        struct place *p = &f->places[at];
-
-        if (p->length == 0 || (p->length == length && memcmp(p->name, name, length) == 0)) {
-            return p;
-        }
-    }
+    return at != SIZE_MAX ? &f->places[at] : NULL;
 }
 
 /* The length of the next longer prefix of a block's name: "a", "a.b", ...; 0 behind the whole name. */
@@ -65,6 +74,10 @@ static void note_blocks(struct frames *f)
         for (size_t length = longer(block, 0); length != 0; length = longer(block, length)) {
             struct place *p = find(f, block, length);
 
+            if (p == NULL) {
+                vc_hash_add(&f->by_name, vc_hash_bytes(0, block, length), f->n_places);
+                p = &f->places[f->n_places++];
+            }
             *p = (struct place){block, length, n};
         }
         f->shared = f->shared || strstr(block, ".shared_expert") != NULL;
@@ -329,18 +342,18 @@ static void walk(struct frames *f)
 enum vc_status vc_frames_make(struct vc_storages *s)
 {
     struct vc_frames *out = &s->frames;
-    struct frames f = {.s = s, .out = out, .n_places = 1};
+    struct frames f = {.s = s, .out = out};
+    size_t n_prefixes = count_prefixes(s);
 
-    while (f.n_places < 2 * count_prefixes(s)) {
-        f.n_places *= 2;
-    }
     out->until = vc_alloc_array(s->ctx, VC_TAG_MISC, s->n_values + 1U, sizeof *out->until);
     out->extra = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_nodes + 1U, sizeof *out->extra);
     out->kept = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_nodes + 1U, sizeof *out->kept);
     out->kept_until = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n_nodes + 1U, sizeof *out->kept_until);
-    f.places = vc_calloc_array(s->ctx, VC_TAG_MISC, f.n_places, sizeof *f.places);
-    if (out->until == NULL || out->extra == NULL || out->kept == NULL || out->kept_until == NULL || f.places == NULL) {
+    f.places = vc_calloc_array(s->ctx, VC_TAG_MISC, n_prefixes, sizeof *f.places);
+    if (out->until == NULL || out->extra == NULL || out->kept == NULL || out->kept_until == NULL || f.places == NULL ||
+        vc_hash_make(s->ctx, n_prefixes, &f.by_name) != VC_OK) {
         vc_free(s->ctx, f.places);
+        vc_hash_release(s->ctx, &f.by_name);
         vc_frames_release(s);
         return VC_E_NOMEM;
     }
@@ -350,6 +363,7 @@ enum vc_status vc_frames_make(struct vc_storages *s)
     note_blocks(&f);
     walk(&f);
     vc_free(s->ctx, f.places);
+    vc_hash_release(s->ctx, &f.by_name);
     return VC_OK;
 }
 

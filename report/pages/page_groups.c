@@ -1,4 +1,4 @@
-/* page_groups.c - see page_groups.h: a small hash table of pattern and kind. */
+/* page_groups.c - see page_groups.h. */
 #include "report/pages/page_groups.h"
 
 #include <string.h>
@@ -6,7 +6,6 @@
 #include "report/pages/page_write.h"
 
 #define KEY_BYTES 1024
-#define N_SLOTS   (4 * (size_t)VC_PAGE_GROUPS)
 
 void vc_page_groups_init(struct vc_page_groups *groups, struct vc_ctx *ctx)
 {
@@ -17,6 +16,7 @@ void vc_page_groups_init(struct vc_page_groups *groups, struct vc_ctx *ctx)
 void vc_page_groups_release(struct vc_page_groups *groups)
 {
     vc_arena_release(groups->ctx, &groups->arena);
+    vc_hash_release(groups->ctx, &groups->by_key);
 }
 
 /* "layers.*.w", 0x1f, kind: longer ones are cut. */
@@ -32,20 +32,29 @@ static size_t make_key(char *key, const char *name, const char *kind)
     return n;
 }
 
-/* The slot where the key is, or would be. */
-static size_t find_slot(const struct vc_page_groups *groups, const char *key)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    size_t at;
+struct key {
+    const struct vc_page_groups *groups;
+    const char *text;
+};
 
-    for (const char *p = key; *p != '\0'; p++) {
-        h = (h ^ (unsigned char)*p) * 0x100000001b3u; /* FNV-1a */
-    }
-    at = (size_t)(h ^ h >> 32) % N_SLOTS;
-    while (groups->slots[at] != 0 && strcmp(groups->keys[groups->slots[at] - 1], key) != 0) {
-        at = (at + 1) % N_SLOTS;
-    }
-    return at;
+static bool is_same(const void *user, size_t number)
+{
+    const struct key *key = user;
+
+    return strcmp(key->groups->keys[number], key->text) == 0;
+}
+
+static uint64_t hash_of(const void *groups, size_t number)
+{
+    return vc_hash_text(((const struct vc_page_groups *)groups)->keys[number]);
+}
+
+/* The number of the key's group; SIZE_MAX: there is none. */
+static size_t find(const struct vc_page_groups *groups, const char *text)
+{
+    const struct key key = {groups, text};
+
+    return vc_hash_find(&groups->by_key, vc_hash_text(text), is_same, &key);
 }
 
 static size_t join(struct vc_page_groups *groups, size_t number, size_t index, uint64_t weight)
@@ -64,12 +73,10 @@ size_t vc_page_groups_add(struct vc_page_groups *groups, size_t index, const cha
 {
     char key[KEY_BYTES];
     size_t n_pattern = make_key(key, name, kind);
-    size_t slot = find_slot(groups, key);
+    size_t number = find(groups, key);
     const char *own;
 
-    if (groups->slots[slot] != 0) {
-        size_t number = groups->slots[slot] - 1u;
-
+    if (number != SIZE_MAX) {
         if (groups->groups[number].n == 1) { /* its label was the only name */
             char *label = vc_arena_copy(groups->ctx, &groups->arena, key, n_pattern);
 
@@ -84,22 +91,23 @@ size_t vc_page_groups_add(struct vc_page_groups *groups, size_t index, const cha
     own = vc_arena_copy(groups->ctx, &groups->arena, key, strlen(key));
     groups->keys[groups->n] = own;
     groups->groups[groups->n].label = vc_arena_copy(groups->ctx, &groups->arena, name, strnlen(name, KEY_BYTES));
-    if (own == NULL || groups->groups[groups->n].label == NULL) {
+    if (own == NULL || groups->groups[groups->n].label == NULL ||
+        vc_hash_grow(groups->ctx, &groups->by_key, groups->n, hash_of, groups) != VC_OK) {
         groups->status = VC_E_NOMEM;
         return join(groups, VC_PAGE_GROUPS, index, weight);
     }
-    groups->slots[slot] = (uint16_t)++groups->n;
-    return join(groups, groups->n - 1, index, weight);
+    vc_hash_add(&groups->by_key, vc_hash_text(own), groups->n);
+    return join(groups, groups->n++, index, weight);
 }
 
 size_t vc_page_groups_find(const struct vc_page_groups *groups, const char *name, const char *kind)
 {
     char key[KEY_BYTES];
-    size_t slot;
+    size_t number;
 
     (void)make_key(key, name, kind);
-    slot = find_slot(groups, key);
-    return groups->slots[slot] != 0 ? groups->slots[slot] - 1u : VC_PAGE_GROUPS;
+    number = find(groups, key);
+    return number != SIZE_MAX ? number : VC_PAGE_GROUPS;
 }
 
 void vc_page_groups_sort(struct vc_page_groups *groups)

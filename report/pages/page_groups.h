@@ -6,6 +6,7 @@
 
 #include "core/base/arena.h"
 #include "core/base/ctx.h"
+#include "core/base/hash_table.h"
 
 #define VC_PAGE_GROUPS      160 /* that are told apart */
 #define VC_PAGE_GROUP_LINES 40  /* of a table; the rest is told as a sum */
@@ -24,7 +25,7 @@ struct vc_page_groups {
     size_t n;
     struct vc_page_group groups[VC_PAGE_GROUPS + 1];
     const char *keys[VC_PAGE_GROUPS];
-    uint16_t slots[4 * VC_PAGE_GROUPS];
+    struct vc_hash_table by_key;
     size_t order[VC_PAGE_GROUPS + 1]; /* vc_page_groups_sort: the heaviest first, then as they came */
     enum vc_status status;
 };

@@ -33,7 +33,7 @@ static struct vc_name_list names(void)
 static void test_find(void **unused)
 {
     struct vc_name_list all = names();
-    struct vc_name_table table = {.slots = NULL};
+    struct vc_name_table table = {{.slots = NULL}};
     struct vc_ctx *ctx = NULL;
 
     (void)unused;
