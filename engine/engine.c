@@ -467,8 +467,8 @@ static enum vc_status allocate(struct vc_engine *e)
                    : e->options.threads != 0 ? e->options.threads
                                              : vc_ctx_threads(e->ctx);
     if (!e->options.plan_only) {
-        VC_TRY(vc_crew_create(e->ctx, e->n_workers, &e->crew));
-        e->n_workers = vc_crew_size(e->crew);
+        VC_TRY(vc_thread_pool_create(e->ctx, e->n_workers, &e->pool));
+        e->n_workers = vc_thread_pool_size(e->pool);
     }
     e->loops = vc_train_loops(e->ctx, e->weights->precision);
 out:
@@ -615,7 +615,7 @@ void vc_engine_free(struct vc_engine *e)
         return;
     }
     vc_engine_detach_device(e);
-    vc_crew_free(e->crew);
+    vc_thread_pool_free(e->pool);
     vc_arena_release(e->ctx, &e->arena);
     vc_free(e->ctx, e->instructions);
     vc_free(e->ctx, e->buffers);

@@ -156,7 +156,7 @@ static void run_pass(void *user, unsigned worker)
             }
         }
         if (!pass->alone) {
-            vc_crew_meet(e->crew);
+            vc_thread_pool_barrier(e->pool);
         }
     }
 }
@@ -174,7 +174,7 @@ enum vc_status vc_engine_run_range(struct vc_engine *e, size_t first, size_t end
         if (pass.alone) {
             run_pass(&pass, 0);
         } else {
-            vc_crew_run(e->crew, run_pass, &pass);
+            vc_thread_pool_run(e->pool, run_pass, &pass);
         }
         status = e->options.answers != NULL ? vc_check_cancelled(e->ctx) : VC_OK;
     }
@@ -264,6 +264,6 @@ void vc_engine_each(struct vc_engine *engine, size_t n, void (*fn)(void *user, u
     if (n <= 1) { /* a meeting would take longer */
         run_each(&each, 0);
     } else {
-        vc_crew_run(engine->crew, run_each, &each);
+        vc_thread_pool_run(engine->pool, run_each, &each);
     }
 }

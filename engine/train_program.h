@@ -14,7 +14,7 @@
 #define VC_DISTILL_TRAIN_PROGRAM_H
 
 #include "core/base/arena.h"
-#include "core/base/crew.h"
+#include "core/base/thread_pool.h"
 #include "engine/engine.h"
 #include "engine/train_loops.h"
 #include "graph/base/graph_state.h"
@@ -88,7 +88,7 @@ struct vc_engine {
     struct vc_weights *weights;
     struct vc_engine_options options;
     struct vc_arena arena; /* of what the program is made of; not the arena of values */
-    struct vc_crew *crew;
+    struct vc_thread_pool *pool;
     unsigned n_workers;
     const vc_train_loop *loops; /* by enum vc_train_loop_id */
 

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "core/base/checked.h"
-#include "core/base/threads.h"
+#include "core/base/thread_pool.h"
 #include "core/run/ticket.h"
 
 static bool is_sequential(const struct vc_item *item)
@@ -369,7 +369,7 @@ enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
     rs.ordered = exec->sink != NULL && exec->sink->ordered && !exec->look;
     VC_TRY(vc_exec_workers(ctx, exec, &n_workers));
     VC_TRY(run_state_init(ctx, exec, &rs));
-    exec->threads_used = vc_threads_run(n_workers, worker_main, &rs);
+    exec->threads_used = vc_thread_pool_once(n_workers, worker_main, &rs);
     if (rs.stop) {
         memcpy(ctx->message, rs.message, sizeof ctx->message);
         ctx->status = rs.failure;
@@ -474,7 +474,8 @@ enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, c
     if (pthread_mutex_init(&each.mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
-    (void)vc_threads_run((unsigned)vc_min_u64(vc_min_u64(fit, vc_ctx_threads(ctx)), n == 0 ? 1 : n), each_main, &each);
+    (void)vc_thread_pool_once((unsigned)vc_min_u64(vc_min_u64(fit, vc_ctx_threads(ctx)), n == 0 ? 1 : n), each_main,
+                              &each);
     (void)pthread_mutex_destroy(&each.mutex);
     if (each.failed != SIZE_MAX) {
         memcpy(ctx->message, each.message, sizeof ctx->message);

@@ -7,7 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
-#include "core/base/threads.h"
+#include "core/base/thread_pool.h"
 #include "facade/all_ways.h"
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
@@ -536,7 +536,7 @@ static enum vc_status do_works(struct vc_ctx *ctx, struct measuring *m)
     if (pthread_mutex_init(&m->mutex, NULL) != 0) {
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
-    (void)vc_threads_run(n_workers, work_main, m);
+    (void)vc_thread_pool_once(n_workers, work_main, m);
     (void)pthread_mutex_destroy(&m->mutex);
     if (m->failed != SIZE_MAX) {
         memcpy(ctx->message, m->message, sizeof ctx->message);

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "core/base/cpu.h"
-#include "core/base/threads.h"
+#include "core/base/thread_pool.h"
 
 static const char *own_path;
 
@@ -43,7 +43,7 @@ static void test_each_runs_once(void **unused)
     (void)unused;
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         struct work work = {.caller = pthread_self()};
-        unsigned n = vc_threads_run(wanted[i], count, &work);
+        unsigned n = vc_thread_pool_once(wanted[i], count, &work);
 
         assert_true(n >= 1 && n <= (wanted[i] == 0 ? 1 : wanted[i]));
         assert_int_equal(atomic_load(&work.total), n);
@@ -70,7 +70,7 @@ static void test_work_is_taken(void **unused)
     struct work work = {.caller = pthread_self()};
 
     (void)unused;
-    (void)vc_threads_run(8, take, &work);
+    (void)vc_thread_pool_once(8, take, &work);
     assert_int_equal(atomic_load(&work.total), 10000);
 }
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "core/base/cpu.h"
-#include "core/base/threads.h"
+#include "core/base/thread_pool.h"
 #include "kernels/kernels.h"
 
 /* A context that computes on the CPU, whatever the machine has. */
@@ -87,7 +87,7 @@ static void test_first_use_from_threads(void **unused)
     unsigned n;
 
     (void)unused;
-    n = vc_threads_run(8, ask, &race);
+    n = vc_thread_pool_once(8, ask, &race);
     for (unsigned i = 0; i < n; i++) {
         assert_true(race.seen[i] != NULL && race.seen[i] == race.seen[0]);
     }
