@@ -22,24 +22,18 @@ static const vc_train_loop table_f32_avx2[VC_TRAIN_LOOPS] = {
 #undef LOOP
 };
 
+/* Products alone have loops of their own for double. */
+#define F64_AVX2_elements(id) vc_loop_##id##_f64
+#define F64_AVX2_sums(id)     vc_loop_##id##_f64
+#define F64_AVX2_products(id) vc_loop_##id##_f64_avx2
 static const vc_train_loop table_f64_avx2[VC_TRAIN_LOOPS] = {
-#define LOOP(id, part) [VC_LOOP_##id] = vc_loop_##id##_f64_avx2,
+#define LOOP(id, part) [VC_LOOP_##id] = F64_AVX2_##part(id),
 #include "engine/train_loops.inc"
 #undef LOOP
 };
 
 static const vc_train_loop table_f32_avx512[VC_TRAIN_LOOPS] = {
 #define LOOP(id, part) [VC_LOOP_##id] = vc_loop_##id##_f32_avx512,
-#include "engine/train_loops.inc"
-#undef LOOP
-};
-
-/* Products alone have loops of their own for double: the order of their sums is that of the level. */
-#define F64_AVX512_elements(id) vc_loop_##id##_f64_avx2
-#define F64_AVX512_sums(id)     vc_loop_##id##_f64_avx2
-#define F64_AVX512_products(id) vc_loop_##id##_f64_avx512
-static const vc_train_loop table_f64_avx512[VC_TRAIN_LOOPS] = {
-#define LOOP(id, part) [VC_LOOP_##id] = F64_AVX512_##part(id),
 #include "engine/train_loops.inc"
 #undef LOOP
 };
@@ -52,7 +46,7 @@ const vc_train_loop *vc_train_table(enum vc_graph_precision precision, enum vc_c
     switch (level) {
 #ifdef VC_HAVE_TRAIN_X86
     case VC_CPU_AVX512:
-        return f64 ? table_f64_avx512 : table_f32_avx512;
+        return f64 ? table_f64_avx2 : table_f32_avx512;
     case VC_CPU_AVX2:
         return f64 ? table_f64_avx2 : table_f32_avx2;
 #endif

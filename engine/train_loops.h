@@ -32,7 +32,7 @@ enum vc_train_loop_id {
 /* The loops (levels/); those of a level exist where the processor's architecture has it. */
 #define LOOP(id, part)                                                                                           \
     vc_train_loop_fn vc_loop_##id##_f32, vc_loop_##id##_f32_avx2, vc_loop_##id##_f32_avx512, vc_loop_##id##_f64, \
-        vc_loop_##id##_f64_avx2, vc_loop_##id##_f64_avx512;
+        vc_loop_##id##_f64_avx2;
 #include "engine/train_loops.inc"
 #undef LOOP
 

@@ -20,12 +20,10 @@ struct vc_step_table {
 /* The one for the context's processor. */
 const struct vc_step_table *vc_step_table(const struct vc_ctx *ctx, bool f64);
 
-/* NULL: the build, or the processor's architecture, has no such level. */
 const struct vc_step_table *vc_step_table_f32(void);
 const struct vc_step_table *vc_step_table_f64(void);
+/* They return NULL if the build, or the processor's architecture, has no such level. */
 const struct vc_step_table *vc_step_table_f32_avx2(void);
-const struct vc_step_table *vc_step_table_f64_avx2(void);
 const struct vc_step_table *vc_step_table_f32_avx512(void);
-const struct vc_step_table *vc_step_table_f64_avx512(void);
 
 #endif

@@ -2,22 +2,22 @@
 
 #include "kernels/unary_math.inc"
 
-LOOP_FN(unary)
+/* Loops of one operator take PART elements at a time, from one array of this size to another: the number that they run
+ * to is known, and the arrays are not one another, so that a compiler makes a vector loop of them and nothing beside.
+ * dx may be dy. */
+#define PART 256
+
+/* y = f(x) for the elements of a part. */
+static void unary_part(const struct vc_args_unary *args, const REAL *restrict from, REAL *restrict to)
 {
-    const struct vc_args_unary *args = call->args;
-    size_t first = block * VC_ELEMENTS_PER_BLOCK;
-    size_t n = VC_AT_MOST((size_t)args->n - first, VC_ELEMENTS_PER_BLOCK);
-    const REAL *from = (const REAL *)call->p[0] + first;
-    REAL *to = (REAL *)call->p[1] + first;
     REAL a = (REAL)args->a;
     REAL b = (REAL)args->b;
 
-    (void)pass;
-    (void)worker;
-    switch (args->kind) { /* a loop for each kind */
+    (void)b;
+    switch (args->kind) {
 #define UNARY(KIND, reads, value, gradient) \
     case VC_UNARY_##KIND:                   \
-        for (size_t i = 0; i < n; i++) {    \
+        for (size_t i = 0; i < PART; i++) { \
             REAL x = from[i];               \
                                             \
             to[i] = value;                  \
@@ -30,21 +30,55 @@ LOOP_FN(unary)
     }
 }
 
-#define PART 256
-
-static inline void put_part(REAL *dx, const REAL *result, size_t n, bool add)
+/* dx = f'(x) dy, of what was saved, x or y (NONE: saved is dy). */
+static void unary_backward_part(const struct vc_args_unary *args, const REAL *restrict saved, const REAL *restrict dy,
+                                REAL *restrict dx)
 {
-    if (add) {
-        for (size_t i = 0; i < n; i++) {
-            dx[i] += result[i];
-        }
-    } else {
-        memcpy(dx, result, n * sizeof *dx);
+    REAL a = (REAL)args->a;
+    REAL b = (REAL)args->b;
+
+    (void)b;
+    switch (args->kind) {
+#define UNARY(KIND, reads, value, gradient) \
+    case VC_UNARY_##KIND:                   \
+        for (size_t i = 0; i < PART; i++) { \
+            REAL d = dy[i];                 \
+            REAL x = saved[i];              \
+            REAL y = x;                     \
+                                            \
+            (void)d;                        \
+            (void)y;                        \
+            dx[i] = gradient;               \
+        }                                   \
+        break;
+#include "kernels/unary.inc"
+#undef UNARY
+    default:
+        break;
     }
 }
 
-/* dx = f'(x) dy, of what was saved, x or y (NONE: saved is dy). In parts, since dx may be dy, which keeps compilers
- * from vectors. */
+LOOP_FN(unary)
+{
+    const struct vc_args_unary *args = call->args;
+    size_t first = block * VC_ELEMENTS_PER_BLOCK;
+    size_t n = VC_AT_MOST((size_t)args->n - first, VC_ELEMENTS_PER_BLOCK);
+    const REAL *from = (const REAL *)call->p[0] + first;
+    REAL *to = (REAL *)call->p[1] + first;
+    REAL x[PART] = {0};
+    REAL y[PART];
+
+    (void)pass;
+    (void)worker;
+    for (size_t i = 0; i < n; i += PART) {
+        size_t m = VC_AT_MOST(n - i, (size_t)PART);
+
+        memcpy(x, from + i, m * sizeof *x);
+        unary_part(args, x, y);
+        memcpy(to + i, y, m * sizeof *y);
+    }
+}
+
 LOOP_FN(unary_backward)
 {
     const struct vc_args_unary *args = call->args;
@@ -53,34 +87,25 @@ LOOP_FN(unary_backward)
     const REAL *saved = (const REAL *)call->p[0] + first;
     const REAL *dy = (const REAL *)call->p[1] + first;
     REAL *dx = (REAL *)call->p[2] + first;
-    REAL a = (REAL)args->a;
-    REAL b = (REAL)args->b;
+    REAL x[PART] = {0};
+    REAL d[PART] = {0};
+    REAL result[PART];
 
     (void)pass;
     (void)worker;
-    switch (args->kind) {
-#define UNARY(KIND, reads, value, gradient)                \
-    case VC_UNARY_##KIND:                                  \
-        for (size_t from = 0; from < n; from += PART) {    \
-            size_t m = VC_AT_MOST(n - from, (size_t)PART); \
-            REAL result[PART];                             \
-                                                           \
-            for (size_t i = 0; i < m; i++) {               \
-                REAL d = dy[from + i];                     \
-                REAL x = saved[from + i];                  \
-                REAL y = x;                                \
-                                                           \
-                (void)d;                                   \
-                (void)y;                                   \
-                result[i] = gradient;                      \
-            }                                              \
-            put_part(dx + from, result, m, call->add);     \
-        }                                                  \
-        break;
-#include "kernels/unary.inc"
-#undef UNARY
-    default:
-        break;
+    for (size_t i = 0; i < n; i += PART) {
+        size_t m = VC_AT_MOST(n - i, (size_t)PART);
+
+        memcpy(x, saved + i, m * sizeof *x);
+        memcpy(d, dy + i, m * sizeof *d);
+        unary_backward_part(args, x, d, result);
+        if (call->add) {
+            for (size_t k = 0; k < m; k++) {
+                dx[i + k] += result[k];
+            }
+        } else {
+            memcpy(dx + i, result, m * sizeof *dx);
+        }
     }
 }
 

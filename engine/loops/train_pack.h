@@ -7,10 +7,10 @@
  */
 
 /* a[0] b[0] a[1] b[1] ..., of the first half of the lanes and of the second one. */
-#if defined(VC_TRAIN_AVX512) && !REAL_IS_F64
+#if defined(VC_TRAIN_AVX512)
 #define LOW_LANES  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
 #define HIGH_LANES 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#elif (defined(VC_TRAIN_AVX512) && REAL_IS_F64) || (defined(VC_TRAIN_AVX2) && !REAL_IS_F64)
+#elif defined(VC_TRAIN_AVX2) && !REAL_IS_F64
 #define LOW_LANES  0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH_LANES 4, 12, 5, 13, 6, 14, 7, 15
 #elif defined(VC_TRAIN_AVX2) || !REAL_IS_F64

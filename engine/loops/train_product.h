@@ -10,15 +10,6 @@
 
 #if defined(VC_TRAIN_AVX512)
 #include <immintrin.h>
-#if REAL_IS_F64
-typedef __m512d vec;
-#define LOAD(p)      _mm512_loadu_pd(p)
-#define STORE(p, v)  _mm512_storeu_pd(p, v)
-#define SPREAD(x)    _mm512_set1_pd(x)
-#define FMA(a, b, c) _mm512_fmadd_pd(a, b, c)
-#define MUL(a, b)    _mm512_mul_pd(a, b)
-#define ADD(a, b)    _mm512_add_pd(a, b)
-#else
 typedef __m512 vec;
 #define LOAD(p)      _mm512_loadu_ps(p)
 #define STORE(p, v)  _mm512_storeu_ps(p, v)
@@ -26,8 +17,7 @@ typedef __m512 vec;
 #define FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define MUL(a, b)    _mm512_mul_ps(a, b)
 #define ADD(a, b)    _mm512_add_ps(a, b)
-#endif
-#define MR 12
+#define MR           12
 #elif defined(VC_TRAIN_AVX2)
 #include <immintrin.h>
 #if REAL_IS_F64

@@ -360,11 +360,11 @@ static void test_levels(void **unused)
 {
     (void)unused;
     check_level(vc_step_table_f64(), vc_step_table_f32());
-    if (vc_cpu_has(VC_CPU_AVX2) && vc_step_table_f64_avx2() != NULL) {
-        check_level(vc_step_table_f64_avx2(), vc_step_table_f32_avx2());
+    if (vc_cpu_has(VC_CPU_AVX2) && vc_step_table_f32_avx2() != NULL) {
+        check_level(vc_step_table_f64(), vc_step_table_f32_avx2());
     }
-    if (vc_cpu_has(VC_CPU_AVX512) && vc_step_table_f64_avx512() != NULL) {
-        check_level(vc_step_table_f64_avx512(), vc_step_table_f32_avx512());
+    if (vc_cpu_has(VC_CPU_AVX512) && vc_step_table_f32_avx512() != NULL) {
+        check_level(vc_step_table_f64(), vc_step_table_f32_avx512());
     }
 }
 
