@@ -1,14 +1,15 @@
-/* couplings.h - which rows and columns of which tensors belong together, so that they can only be removed together.
+/* couplings.h - couplings: rows and columns of several tensors that can only be removed together.
  *
- * A channel that a layer makes is a row of its weight, an element of its bias and of the norms behind it, and a column
- * of every weight that reads it:
+ * A channel that a layer computes is a row of the layer's weight, an element of the layer's bias and of the norms after
+ * the layer, and a column of every weight that reads the channel:
  *
  *     fc1.weight:0 = fc1.bias:0 = fc2.weight:1          128 neurons
  *     conv.weight:0 = bn.weight:0 = fc.weight:1*49      64 channels; the flattened picture has 7*7 of each
  *     q_proj.weight:0*256 = k_proj.weight:0*64 = v_proj.weight:0*64 = o_proj.weight:1*256     8 key/value heads of 64,
  *                                                                                             each with 4 query heads
- * Such a line is a group; what is removed of it are units (neurons, channels, heads, experts). Groups come from a
- * graph, which knows them all, or from a file with a line for each (docs/structured.md).
+ * Such a line is a group. A group consists of units (neurons, channels, heads, experts), the smallest parts that can be
+ * removed. Groups come from a graph, which knows all of them, or from a file with one line per group
+ * (docs/structured.md).
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_COUPLINGS_H
@@ -20,13 +21,15 @@
 extern "C" {
 #endif
 
-/* What the units of a group are. Numbers are stable. */
+/* The kind of a group's units. Numbers are stable. */
 enum vc_unit {
-    VC_UNIT_NEURONS = 0, /* of a linear layer, or channels of a convolution: what a file's groups are, too */
-    VC_UNIT_HEADS = 1,   /* of attention; where several queries share a key and a value, the latter with all of them */
-    VC_UNIT_EXPERTS = 2, /* of a layer that sends each row to a few of them */
-    VC_UNIT_HIDDEN = 3   /* of the stream from layer to layer, which a normalization over all of it reads: what is left
-                            computes something else, even where the removed ones are zero */
+    VC_UNIT_NEURONS = 0, /* neurons of a linear layer, channels of a convolution; all groups of a file */
+    VC_UNIT_HEADS = 1, /* heads of attention; if several query heads share a key/value head, the key/value head with all
+                          its query heads */
+    VC_UNIT_EXPERTS = 2, /* experts of a layer that sends each token to a few experts */
+    /* Elements of the hidden state from layer to layer. A normalization reads the whole hidden state, so removing even
+     * zeros changes the results. */
+    VC_UNIT_HIDDEN = 3
 };
 
 /* Unit u of a group of n lies, along the axis, at offset + (r * n + u) * block + j, for all r < repeat, j < block:
@@ -35,13 +38,14 @@ enum vc_unit {
  *     heads of 64 in the second third of a packed [3 * 512, 512]       n 8, block 64, repeat 1, offset 512 */
 struct vc_coupling_member {
     const char *tensor;
-    size_t index;  /* in the model; VC_NO_TENSOR: the graph has no weights */
-    unsigned axis; /* as the tensor lies in the checkpoint */
+    size_t index;  /* index in the model; VC_NO_TENSOR: the graph has no weights */
+    unsigned axis; /* axis of the tensor as stored in the checkpoint */
     uint64_t offset, block, repeat;
-    bool makes;    /* its rows compute the units; else they read, scale or shift them */
-    bool whole;    /* the unit is a tensor of its own (an expert's weight), which goes or stays; axis and the others
-                      are 0 then, and `unit` holds */
-    uint64_t unit; /* of `whole`: which */
+    bool makes; /* true: this tensor computes the units; false: reads, scales or shifts them */
+    /* The whole tensor is one unit (the weight of an expert), removed or kept whole. `unit` is valid; axis, offset,
+     * block and repeat are 0. */
+    bool whole;
+    uint64_t unit; /* if `whole`: number of the unit */
 };
 
 struct vc_coupling {
@@ -49,22 +53,24 @@ struct vc_coupling {
     enum vc_unit unit;
     uint64_t n_units;
     size_t n_members;
-    const struct vc_coupling_member *members; /* those that make the units first, else in the order of the graph */
-    const char *fixed; /* why no unit can be removed, a few words: "is an output of the graph"; NULL: they can */
+    const struct vc_coupling_member *members; /* members with `makes` first, then the others, in graph order */
+    /* why no unit can be removed, a few words: "is an output of the graph"; NULL: units can be removed */
+    const char *fixed;
 };
 
 struct vc_couplings;
 
-/* The groups of a graph, of all axes of parameters that have more than one unit. The graph is not needed afterwards.
- * An operator that is not known to keep units apart fixes the groups it touches, which is no failure. */
+/* Finds the groups of a graph: of all axes of parameters with more than one unit. The graph may be closed afterwards.
+ * If an operator is not known to keep units apart, its groups get a `fixed` reason; the call succeeds. Free *out with
+ * vc_couplings_free. */
 VC_API enum vc_status vc_couplings_of_graph(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_couplings **out);
 
-/* The groups of a file, bound to the tensors of the model. VC_E_FORMAT: a line is none, a tensor is not there, or sizes
- * contradict each other: the sentence has all that was found. */
+/* Reads the groups of a file and finds their tensors in the model. VC_E_FORMAT if a line is not a group, a tensor is
+ * missing, or sizes contradict each other; the sentence lists all errors. */
 VC_API enum vc_status vc_couplings_read(struct vc_ctx *ctx, const char *path, const struct vc_model *model,
                                         struct vc_couplings **out);
 
-/* The groups as such a file. *text is freed with vc_text_free. */
+/* Renders the groups as the text of a file for vc_couplings_read. Free *text with vc_text_free. */
 VC_API enum vc_status vc_couplings_print(struct vc_ctx *ctx, const struct vc_couplings *couplings, char **text);
 
 VC_API void vc_couplings_free(struct vc_couplings *couplings); /* accepts NULL */

@@ -1,7 +1,7 @@
-/* device.h - which CUDA devices this process could use, and why not.
+/* device.h - the CUDA devices that this process can use, and why others cannot be used.
  *
- * The CUDA code is a plug-in (vcompress_cuda.so) that is loaded when it is first needed. Without it, or without a
- * driver or a device, everything works on the CPU; this is how to find out which of these is missing. */
+ * The CUDA code is a plug-in (vcompress_cuda.so), loaded at first use. Without plug-in, driver or device everything
+ * works on the CPU. vc_devices_list says which of the three is missing. */
 #ifndef VCOMPRESS_DEVICE_H
 #define VCOMPRESS_DEVICE_H
 
@@ -17,15 +17,16 @@ extern "C" {
 
 struct vc_device_info {
     int index;            /* N of "cuda:N" */
-    const char *name;     /* as the driver calls it */
+    const char *name;     /* the driver's name of the device */
     int major, minor;     /* compute capability */
-    uint64_t total_bytes; /* memory of the device; 0 where it could not be asked */
-    uint64_t free_bytes;  /* ... not taken by anyone at this moment */
+    uint64_t total_bytes; /* memory of the device; 0 if unknown */
+    uint64_t free_bytes;  /* free memory at the moment of the call */
     bool usable;
-    const char *reason; /* why it is not usable; "" otherwise */
+    const char *reason; /* why the device is not usable; "" if usable */
 };
 
-/* A place where the plug-in was looked for, in this order, until one was found. */
+/* A path where the library searched the plug-in. Paths stand in search order; the search ends at the first plug-in
+ * found. */
 struct vc_device_search {
     const char *path;
     const char *outcome; /* "loaded", "no such file", "made for another version (ABI 2, this program needs 1)", ... */
@@ -33,16 +34,16 @@ struct vc_device_search {
 
 struct vc_devices {
     const char *runtime; /* "CUDA runtime 13.0"; "" without a plug-in */
-    const char *reason;  /* why there is no device at all; "" when n_devices is not 0 */
+    const char *reason;  /* why there is no device; "" if n_devices > 0 */
     size_t n_devices;
     const struct vc_device_info *devices;
     size_t n_searched;
     const struct vc_device_search *searched;
 };
 
-/* Lists them. No plug-in, no driver and no device are answers, not errors: VC_OK with n_devices == 0 and `reason` set.
- * Asking for the free memory of a device starts its driver (some 0.1 to 0.5 s per device). The list belongs to the
- * caller and must be freed before ctx. Errors: VC_E_NOMEM. */
+/* Lists the devices. Without plug-in, driver or device: VC_OK with n_devices == 0 and `reason` set. Reading the free
+ * memory of a device starts its driver (0.1 to 0.5 s per device). Free *out with vc_devices_free, before ctx. Errors:
+ * VC_E_NOMEM. */
 VC_API enum vc_status vc_devices_list(struct vc_ctx *ctx, struct vc_devices **out);
 VC_API void vc_devices_free(struct vc_devices *devices); /* accepts NULL */
 

@@ -12,14 +12,15 @@
 extern "C" {
 #endif
 
-/* VC_DTYPE_RAW is a run of bytes that is no array (a member of an npz that is not an npy): one element is one byte.
- * VC_DTYPE_VOID is an array of elements whose meaning the file does not tell (NumPy's V1, V2, ...). Both are carried
- * over unchanged and never computed on, and so are the types that the comments below call opaque.
+/* VC_DTYPE_RAW is bytes without a shape (a member of an npz that is not an npy): one element is one byte. VC_DTYPE_VOID
+ * is an array whose element type the file does not state (NumPy's V1, V2, ...). Tensors of these two types, and of the
+ * types called opaque below, are copied unchanged and never computed on.
  *
- * Numbers are stable, and a new type gets the next one, so VC_DTYPE_COUNT grows: it is for arrays of a program's own,
- * and nothing returns it. VC_DTYPE_NONE is what is returned where there is no type.
+ * Numbers are stable. A new type gets the next number, so VC_DTYPE_COUNT grows: use VC_DTYPE_COUNT for the size of
+ * arrays only; no function returns VC_DTYPE_COUNT. VC_DTYPE_NONE means "no type".
  *
- * Block types store a number of consecutive elements (of a row, in GGUF) in a number of bytes: vc_dtype_block. */
+ * A block type stores a fixed number of consecutive elements of a row in a fixed number of bytes (vc_dtype_block).
+ * Example: a block of Q8_0 is 32 elements in 34 bytes. */
 enum vc_dtype {
     VC_DTYPE_RAW = 0,
     VC_DTYPE_VOID = 1,
@@ -39,7 +40,7 @@ enum vc_dtype {
     VC_DTYPE_C64 = 15,
     VC_DTYPE_C128 = 16,
 
-    /* One byte or less, as safetensors and ONNX have them; opaque. */
+    /* One byte or less, in safetensors and ONNX; opaque. */
     VC_DTYPE_F8_E4M3 = 17,
     VC_DTYPE_F8_E5M2 = 18,
     VC_DTYPE_F8_E4M3FNUZ = 19,
@@ -51,7 +52,7 @@ enum vc_dtype {
     VC_DTYPE_I4 = 25,
     VC_DTYPE_U4 = 26,
 
-    /* GGUF's blocks with their scales inside (ggml-common.h): these become floats by themselves ... */
+    /* GGUF's blocks with their scales inside (ggml-common.h), which the library decodes to floats. */
     VC_DTYPE_Q4_0 = 27,
     VC_DTYPE_Q4_1 = 28,
     VC_DTYPE_Q5_0 = 29,
@@ -60,7 +61,7 @@ enum vc_dtype {
     VC_DTYPE_Q4_K = 32,
     VC_DTYPE_Q5_K = 33,
     VC_DTYPE_Q6_K = 34,
-    /* ... and these are opaque. */
+    /* GGUF's blocks that are opaque. */
     VC_DTYPE_Q8_1 = 35,
     VC_DTYPE_Q2_K = 36,
     VC_DTYPE_Q3_K = 37,
@@ -84,25 +85,26 @@ enum vc_dtype {
     VC_DTYPE_NONE = 255
 };
 
-/* Short name ("f32", "bf16", "i8"), a static string; "unknown" for what is no type, never NULL. */
+/* Short name ("f32", "bf16", "i8"), a static string, never NULL; "unknown" if the number is no type. */
 VC_API const char *vc_dtype_name(enum vc_dtype dtype);
 
-/* The type with that name, or VC_DTYPE_NONE. */
+/* The type with this short name. Returns VC_DTYPE_NONE if the name is unknown. */
 VC_API enum vc_dtype vc_dtype_from_name(const char *name);
 
 /* Bytes per element; 1 for RAW; 0 for VOID, whose size is a property of the tensor, and for block types. */
 VC_API size_t vc_dtype_size(enum vc_dtype dtype);
 
-/* Elements of one block in *n_elems and its bytes in *n_bytes: (1, vc_dtype_size) for types without blocks. */
+/* Writes the elements of one block to *n_elems and its bytes to *n_bytes; 1 and vc_dtype_size for types without blocks.
+ */
 VC_API void vc_dtype_block(enum vc_dtype dtype, size_t *n_elems, size_t *n_bytes);
 
-/* Bytes of n elements, the last block rounded up; UINT64_MAX when that is too many. 0 for VOID. */
+/* Bytes of n elements; the last block counts whole. 0 for VOID. Returns UINT64_MAX on overflow. */
 VC_API uint64_t vc_dtype_bytes(enum vc_dtype dtype, uint64_t n_elems);
 
-/* f16, bf16, f32, f64: the types that passes compute on. */
+/* True for f16, bf16, f32 and f64, the types that passes compute on. */
 VC_API bool vc_dtype_is_float(enum vc_dtype dtype);
 
-/* Blocks that hold floats with their own scales, and that can be turned into them: Q8_0 and its kind. */
+/* True for block types that the library can decode to floats: Q8_0 and others. */
 VC_API bool vc_dtype_is_quantized(enum vc_dtype dtype);
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
-/* experimental.h - all of the library in one include: vcompress.h, and the headers that are experimental.
+/* experimental.h - the whole library in one include: vcompress.h and the experimental headers.
  *
- * Experimental is what is young: graphs and what is worked out from them (memory, fit, plans, couplings, structured
- * pruning), distillation, measures, pages. It is tested as the rest is, and its files keep their meaning; but names,
- * fields and functions may change with a minor version, so a program that uses it is compiled anew then. */
+ * Experimental are: graphs, everything computed from a graph (memory, fit, plans, couplings, structured pruning),
+ * distillation, measures and pages. These parts are tested like the stable parts, and their files keep their meaning.
+ * Names, fields and functions may change with a minor version: recompile a program that uses them. */
 #ifndef VCOMPRESS_EXPERIMENTAL_H
 #define VCOMPRESS_EXPERIMENTAL_H
 

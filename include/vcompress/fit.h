@@ -1,9 +1,9 @@
-/* fit.h - whether what a model takes (memory.h) is there on a GPU (gpus.h).
+/* fit.h - whether the memory that a model needs (memory.h) is available on a GPU (gpus.h).
  *
  *     need     the peak, what the runtime of the device takes for itself, and what its allocator cannot use
  *     usable   what a program sees of the memory, less what others have taken, less a margin
  *
- * The answer is never "fits" while a part of the need is not known.
+ * The answer is never "fits" while a part of the need is unknown. All figures are bytes.
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_FIT_H
@@ -20,24 +20,26 @@ extern "C" {
 /* Numbers are stable. */
 enum vc_verdict {
     VC_FITS = 0,
-    VC_FITS_TIGHTLY = 1, /* only within the margin */
+    VC_FITS_TIGHTLY = 1, /* fits only by using the margin */
     VC_FITS_NOT = 2,
-    VC_FITS_UNKNOWN = 3 /* what is known fits; something is not known */
+    VC_FITS_UNKNOWN = 3 /* the known part of the need fits; another part is unknown */
 };
 
 struct vc_fit_options {
-    size_t struct_size;     /* set by vc_fit_defaults */
-    uint64_t context_bytes; /* of the runtime: 300 MiB, the CUDA context with kernels that are loaded when needed; older
-                               frameworks take 1,350 MiB */
-    uint64_t workspace_bytes; /* of the library for products: 32 MiB, cuBLAS on the newest devices */
-    uint64_t used_bytes;      /* that others have taken */
-    uint64_t margin_bytes;    /* 256 MiB that stay free */
-    double slack;      /* of activations and transients in training, what a foreign allocator cannot use: 0.3 with
-                          VC_ALLOCATOR_PYTORCH; below 0: that */
-    bool weights_only; /* the question is about weights alone */
-    uint64_t
-        activation_bytes; /* what is not known of activations, transients and inputs is taken to be this; 0: unknown */
-    bool ideal; /* the runtime keeps only what is needed (llama.cpp, onnxruntime); false: PyTorch's eager mode */
+    size_t struct_size; /* set by vc_fit_defaults */
+    /* Memory of the device's runtime. Default 300 MiB: the CUDA context with kernels loaded at first use. Older
+     * frameworks take 1,350 MiB. */
+    uint64_t context_bytes;
+    uint64_t workspace_bytes; /* workspace of the matrix library; default 32 MiB: cuBLAS on the newest devices */
+    uint64_t used_bytes;      /* memory that other programs use */
+    uint64_t margin_bytes;    /* memory that must stay free; default 256 MiB */
+    /* Training: memory that the allocator cannot use, as a share of activations and transients. 0.3 means 30 %.
+     * Negative (the default): the report's VC_MEMORY_SLACK, which is 0.3 with VC_ALLOCATOR_PYTORCH. */
+    double slack;
+    bool weights_only; /* count the weights only */
+    /* Value for unknown activations, transients and inputs together; 0: they stay unknown. */
+    uint64_t activation_bytes;
+    bool ideal; /* true: the runtime keeps only needed values (llama.cpp, onnxruntime); false: PyTorch's eager mode */
 };
 
 VC_API void vc_fit_defaults_sized(struct vc_fit_options *options, size_t struct_size);
@@ -49,109 +51,110 @@ static inline void vc_fit_defaults(struct vc_fit_options *options)
 
 struct vc_fit {
     enum vc_verdict verdict;
-    bool weights_only;                               /* it is about weights alone */
-    uint64_t peak_bytes, context_bytes, slack_bytes; /* whose sum is the need; context with the workspace */
+    bool weights_only;                               /* only weights were counted */
+    uint64_t peak_bytes, context_bytes, slack_bytes; /* their sum is need_bytes; context_bytes includes the workspace */
     uint64_t need_bytes;
     uint64_t visible_bytes, usable_bytes;
-    int64_t headroom_bytes; /* usable less need */
+    int64_t headroom_bytes; /* usable_bytes - need_bytes */
 };
 
-/* visible_bytes: of one device, vc_gpu_visible_bytes. `memory` are the options that the report was made with. */
+/* Decides whether the need of a report fits one device. visible_bytes: vc_gpu_visible_bytes of the device. memory: the
+ * options that the report was made with. options may be NULL. */
 VC_API enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *report,
                                     const struct vc_memory_options *memory, uint64_t visible_bytes,
                                     const struct vc_fit_options *options, struct vc_fit *out);
 
-/* The largest size of a symbol of the graph ("batch"), or of context_tokens (symbol NULL), up to `most`, with which it
- * fits; 0: none. The symbol keeps its size. */
+/* Finds the largest size, up to `most`, of a symbol of the graph ("batch") with which the model fits; symbol NULL: of
+ * context_tokens. *largest is 0 if no size fits. The size bound to the symbol stays. */
 VC_API enum vc_status vc_fit_largest(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                      const struct vc_memory_options *memory, uint64_t visible_bytes,
                                      const struct vc_fit_options *options, const char *symbol, uint64_t most,
                                      uint64_t *largest);
 
-/* How many layers a device has room for, the last ones, while the others with their keys and values are on the host, as
- * llama.cpp does it: *largest of *n. What is in no layer is on the device. Inference only. *fits: not even that is
- * there without any layer: false. VC_E_UNSUPPORTED: the graph has no numbered layers. `report` was made with `memory`
- * and is known. */
+/* Counts the layers that fit the device, as llama.cpp places them: the last *largest of *n layers on the device, the
+ * others with their keys and values on the host. Tensors outside of layers are on the device. Inference only. *fits is
+ * false if the tensors outside of layers alone do not fit. report: made with `memory`, without unknown parts.
+ * VC_E_UNSUPPORTED if the graph has no numbered layers. */
 VC_API enum vc_status vc_fit_layers(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
                                     const struct vc_memory_report *report, const struct vc_memory_options *memory,
                                     uint64_t visible_bytes, const struct vc_fit_options *options, uint32_t *largest,
                                     uint32_t *n, bool *fits);
 
-/* A device that was asked about. */
+/* The answer for one kind of device. */
 struct vc_fit_row {
-    const struct vc_gpu *gpu; /* NULL: a memory of a given size */
-    unsigned count;           /* of them, each with the same need */
+    const struct vc_gpu *gpu; /* NULL: a memory size instead of a GPU */
+    unsigned count;           /* number of devices, each with the same need */
     struct vc_fit fit;
-    bool has_batch, has_context; /* these were asked for */
+    bool has_batch, has_context; /* largest_batch, largest_context are valid */
     uint64_t largest_batch, largest_context;
     bool has_layers;
-    uint32_t largest_layers, n_layers; /* of so many layers; vc_fit_layers */
+    uint32_t largest_layers, n_layers; /* largest_layers of n_layers fit; see vc_fit_layers */
 };
 
-/* The answer of a row: that of its `fit` (vc_fit_word), but where a largest size was asked for and there is one, though
- * the size at hand does not fit, "smaller fits", or of layers "some layers fit". */
+/* The answer of a row in words: vc_fit_word of `fit`. If the asked size does not fit: "smaller fits" if a smaller batch
+ * or context does, "some layers fit" if some layers do. */
 VC_API const char *vc_fit_row_word(const struct vc_fit_row *row);
 
-/* The answers as one JSON document, schema vcompress.fit/1, with the report that they are made from. */
+/* Renders the answers and their report as one JSON document, schema vcompress.fit/1. Free *text with vc_text_free. */
 VC_API enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_report *report,
                                   const struct vc_memory_options *options, const struct vc_graph *graph,
                                   const char *path, const struct vc_fit_row *rows, size_t n_rows, char **text);
 
-/* ---- several ways to have a model, on several GPUs ---- */
+/* ---- a model in several types, on several GPUs ---- */
 
 #define VC_FIT_MOST_COLUMNS 8
 
-/* A model in one of its ways. */
+/* The model with its weights in one type. */
 struct vc_fit_column {
     const char *name;      /* "f16"; borrowed */
-    uint64_t weight_bytes; /* what its weights take */
+    uint64_t weight_bytes; /* bytes of the weights */
 };
 
 struct vc_fit_matrix {
     size_t n_columns, n_rows;
     struct vc_fit_column columns[VC_FIT_MOST_COLUMNS];
-    const struct vc_gpu *const *gpus; /* by row; of the catalogue that was given */
-    const struct vc_fit *fits;        /* of row r and column c: fits[r * n_columns + c] */
+    const struct vc_gpu *const *gpus; /* by row; borrowed from the catalogue */
+    const struct vc_fit *fits;        /* row r, column c: fits[r * n_columns + c] */
     bool weights_only;
 };
 
-/* Columns: the weights as they are stored (where a model is given), then as f32, f16 and, for inference, int8 and
- * int4-g128, all else as in `memory` (its `weights` and `scheme` are not looked at). Rows: GPUs that are common in each
- * class of memory, by rising memory, and those that `asked` names. graph may be NULL: weights only. */
+/* Makes a table. Columns: the weights as stored (if model is not NULL), as f32, f16 and, for inference, int8 and
+ * int4-g128; the other options come from `memory`, whose `weights` and `scheme` are ignored. Rows: common GPUs of each
+ * memory size and the GPUs of `asked`, by rising memory. graph NULL: weights only. */
 VC_API enum vc_status vc_fit_matrix_make(struct vc_ctx *ctx, const struct vc_graph *graph, const struct vc_model *model,
                                          const struct vc_memory_options *memory, const struct vc_fit_options *options,
                                          const struct vc_gpus *gpus, const struct vc_fit_row *asked, size_t n_asked,
                                          struct vc_fit_matrix **out);
-/* The same for weights of which only the bytes are known, a column each: before and after a conversion. Columns are
- * copied, but for their names. */
+/* The same for weights with known bytes, one column each: before and after a conversion, for example. Columns are
+ * copied, but their names are borrowed. */
 VC_API enum vc_status vc_fit_matrix_of_bytes(struct vc_ctx *ctx, const struct vc_fit_column *columns, size_t n_columns,
                                              const struct vc_gpus *gpus, struct vc_fit_matrix **out);
 VC_API void vc_fit_matrix_free(struct vc_fit_matrix *matrix); /* accepts NULL; before the catalogue is closed */
 
-/* The peak of a document of vc_fit_json, that was written before: what a pipeline compares with. *known: it was known.
- * VC_E_FORMAT: the file is none. */
+/* Reads the peak from an earlier document of vc_fit_json, for comparisons in a pipeline. *known: the peak is known.
+ * VC_E_FORMAT if the file is no such document. */
 VC_API enum vc_status vc_fit_read_peak(struct vc_ctx *ctx, const char *path, uint64_t *peak_bytes, bool *known);
 
-/* What a job does to the answer for one device: vc_report.fits has these where a target was given. */
+/* The answers for one device before and after a job. vc_report.fits has one per device if a target was given. */
 struct vc_fit_change {
     const struct vc_gpu *gpu;
-    unsigned count;          /* of them, each with the same need */
-    bool weights_only;       /* the verdicts are about weights alone: no more is known */
-    enum vc_runtime runtime; /* how codes of the output are loaded, vc_memory_runtime */
+    unsigned count;          /* number of devices, each with the same need */
+    bool weights_only;       /* the verdicts count weights only, because nothing else is known */
+    enum vc_runtime runtime; /* how the loader treats codes of the output: vc_memory_runtime */
     struct vc_fit before, after;
-    struct vc_fit native; /* the same as after, with codes that are loaded as they are */
+    struct vc_fit native; /* like `after`, for a loader that keeps codes as codes */
 };
 
-/* For inference with the sizes that the graph is bound to, by the report of a job that was planned. `model` is its
- * source and `graph` that of the source, or NULL. The output's weights are those of the report; activations are those
- * of the source, which are not less. gpu and count of *change have to be set; options may be NULL. */
+/* Decides for inference, from the report of a planned job. model: the source of the job. graph: the graph of the source
+ * with bound sizes, or NULL. The report gives the weights of the output; activations are taken from the source, which
+ * needs at least as much. Set gpu and count of *change before the call. options may be NULL. */
 VC_API enum vc_status vc_fit_of_report(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *model,
                                        const struct vc_graph *graph, const struct vc_fit_options *options,
                                        struct vc_fit_change *change);
 
 /* "fits", "tight", "does not fit", "unknown". */
 VC_API const char *vc_verdict_name(enum vc_verdict verdict);
-/* The same, and "weights fit" where that is all that was asked. */
+/* The same word; "weights fit" if only weights were counted and they fit. */
 VC_API const char *vc_fit_word(const struct vc_fit *fit);
 
 #ifdef __cplusplus

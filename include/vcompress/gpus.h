@@ -1,8 +1,8 @@
-/* gpus.h - a catalogue of GPUs: how much memory a program sees there, what it is called, what it computes with.
+/* gpus.h - a catalogue of GPUs: names, memory that a program sees, types that the GPU computes with.
  *
- * Three numbers go by "the memory of a card" (docs/memory-model.md): what the vendor names it by (24 GB), what the
- * driver reports (24,564 MiB), and what a CUDA program gets of it (24,210 MiB). vc_gpu_visible_bytes is the last one,
- * or the most that is certain about it. No GPU is needed, and none is asked.
+ * "The memory of a card" has three meanings (docs/memory-model.md): the vendor's number (24 GB), the driver's number
+ * (24,564 MiB), and the memory that a CUDA program gets (24,210 MiB). vc_gpu_visible_bytes returns the third number, or
+ * a safe estimate. No GPU is needed.
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_GPUS_H
@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Types that matrix units compute with, as bits; 2:4 is sparsity. Numbers are stable. */
+/* Types that matrix units compute with, as bits; VC_GPU_2_4: 2:4 sparsity. Numbers are stable. */
 enum vc_gpu_type {
     VC_GPU_FP16 = 1,
     VC_GPU_BF16 = 2,
@@ -31,63 +31,64 @@ enum vc_gpu_type {
 };
 #define VC_GPU_TYPES 8
 
-/* Where the memory that a program sees is known from. Numbers are stable. */
+/* Source of vc_gpu_visible_bytes. Numbers are stable. */
 enum vc_gpu_source {
-    VC_GPU_FROM_CUDA = 0,   /* a CUDA program was told */
-    VC_GPU_FROM_DRIVER = 1, /* what the driver reports, less what it keeps */
-    VC_GPU_FROM_NAME = 2    /* what it is sold with, less what the driver would keep of it, and ECC */
+    VC_GPU_FROM_CUDA = 0,   /* reported to a CUDA program */
+    VC_GPU_FROM_DRIVER = 1, /* the driver's number less the driver's own use */
+    /* The vendor's number less an estimate of the driver's own use and of ECC. */
+    VC_GPU_FROM_NAME = 2
 };
 
 struct vc_gpu {
-    const char *name; /* "GeForce RTX 3060 12GB"; of a cloud instance: "p4d.24xlarge" */
+    const char *name; /* "GeForce RTX 3060 12GB"; a cloud instance: "p4d.24xlarge" */
     size_t n_aliases;
     const char *const *aliases;
-    const char *vendor, *architecture, *memory_type; /* "" where it is an instance */
+    const char *vendor, *architecture, *memory_type; /* "" for an instance */
     int major, minor;                                /* compute capability; 0.0: none */
-    double memory_gb;                                /* as it is sold */
+    double memory_gb;                                /* the vendor's number */
     uint64_t driver_bytes, cuda_bytes;               /* 0: not known */
-    double bandwidth_gb_s;                           /* of its memory, 10^9 bytes a second; 0: not known */
+    double bandwidth_gb_s;                           /* memory bandwidth, 10^9 bytes per second; 0: unknown */
     unsigned types, types_unsure;                    /* enum vc_gpu_type */
     const char *note;                                /* "" */
-    const struct vc_gpu *of;                         /* an instance: of these ... */
-    unsigned count;                                  /* ... it has so many, each with memory of its own; else 1 */
+    const struct vc_gpu *of;                         /* an instance: the GPU inside; else NULL */
+    unsigned count;                                  /* an instance: number of GPUs, each with its own memory; else 1 */
 };
 
 struct vc_gpus;
 
-/* The catalogue, and the rows of the file behind it, if there is one: CSV as vc_gpus_csv gives it, of which the columns
- * `name` and `memory_gb` are enough (or `of`). A row with a name that is there already replaces it. VC_E_FORMAT: with
- * the line. */
+/* Opens the catalogue. path NULL, or a CSV file with more rows in the format of vc_gpus_csv; the columns `name` and
+ * `memory_gb` (or `of`) are enough. A row replaces an existing row of the same name. VC_E_FORMAT if a line is wrong;
+ * the sentence has the line. */
 VC_API enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus **out);
 VC_API void vc_gpus_close(struct vc_gpus *gpus); /* accepts NULL */
 
 VC_API size_t vc_gpus_count(const struct vc_gpus *gpus);
 VC_API const struct vc_gpu *vc_gpu(const struct vc_gpus *gpus, size_t index);
 
-/* The GPU that the text means, and how many: "RTX 3060", "a100-sxm4-80gb:8", "p4d.24xlarge". Case, spaces, hyphens and
- * the vendor's name do not matter; a memory size may be left out where there is only one. *gpu is never an instance.
- * VC_E_ARGUMENT: nothing has that name, or several have; the sentence lists what is near. */
+/* Finds a GPU and the number of GPUs by a text: "RTX 3060", "a100-sxm4-80gb:8", "p4d.24xlarge". Case, spaces, hyphens
+ * and the vendor's name do not matter. The memory size may be omitted if the GPU has only one size. *gpu is never an
+ * instance. VC_E_ARGUMENT if no GPU or several GPUs match; the sentence lists similar names. */
 VC_API enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *text,
                                    const struct vc_gpu **gpu, unsigned *count);
 
-/* True when all words of the text are in its name, its aliases or its architecture: for lists. */
+/* True if name, aliases or architecture contain all words of the text. For lists. */
 VC_API bool vc_gpu_matches(const struct vc_gpu *gpu, const char *text);
 
-/* Bytes that a program sees before it has taken any. `source` may be NULL. 0 for an instance. */
+/* Bytes of memory that a program sees before its first allocation. `source` may be NULL. 0 for an instance. */
 VC_API uint64_t vc_gpu_visible_bytes(const struct vc_gpu *gpu, enum vc_gpu_source *source);
 
-/* Whether the memory checks itself, where that takes a sixteenth of it (GDDR; HBM has bits of its own for that).
- * Numbers are stable. */
+/* Whether ECC takes a sixteenth of the memory (GDDR only; HBM has extra bits for ECC). Numbers are stable. */
 enum vc_gpu_ecc { VC_GPU_ECC_AS_LISTED = 0, VC_GPU_ECC_ON = 1, VC_GPU_ECC_OFF = 2 };
 
-/* The same of a part of it: `part` of `of` slices (MIG), which is a little less than that share; 1 of 1: all. */
+/* The same for `part` of `of` slices of the GPU (MIG), a little less than part / of of the memory. 1 of 1: the whole
+ * GPU. */
 VC_API uint64_t vc_gpu_part_bytes(const struct vc_gpu *gpu, enum vc_gpu_ecc ecc, unsigned part, unsigned of);
 
-/* "fp16"; bit: one of enum vc_gpu_type. */
+/* Name of a type, "fp16". bit: a value of enum vc_gpu_type. */
 VC_API const char *vc_gpu_type_name(enum vc_gpu_type bit);
 
-/* The catalogue as CSV with a line of titles, and as a JSON document, schema vcompress.gpus/1. *text is freed with
- * vc_text_free. `match` as for vc_gpu_matches; NULL: all. */
+/* Renders the catalogue: as CSV with a line of titles, and as a JSON document, schema vcompress.gpus/1. `match`: as for
+ * vc_gpu_matches; NULL: all GPUs. Free *text with vc_text_free. */
 VC_API enum vc_status vc_gpus_csv(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text);
 VC_API enum vc_status vc_gpus_json(struct vc_ctx *ctx, const struct vc_gpus *gpus, const char *match, char **text);
 

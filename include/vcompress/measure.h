@@ -1,4 +1,4 @@
-/* measure.h - looks at values without writing: statistics of one checkpoint, the difference of two.
+/* measure.h - measures values: statistics of one checkpoint, differences of two. Writes nothing.
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_MEASURE_H
@@ -12,19 +12,19 @@ extern "C" {
 
 #define VC_HISTOGRAM_BINS 256
 
-/* Values of one tensor as the weights they stand for (codes are decoded). Only float and quantized tensors have them;
- * others have valid == false. */
+/* Statistics of the values of one tensor; codes are decoded to weights first. Only float and quantized tensors have
+ * statistics; other tensors have valid == false. */
 struct vc_value_stats {
     bool valid;
     uint64_t n_elems, nans, infs, zeros, subnormals;
     double min, max, absmax, mean, rms; /* over the finite values */
-    /* Finite values by the 8 exponent bits of the value rounded to f32: bin 0 holds zeros and subnormals, bin e the
+    /* Counts of finite values by the 8 exponent bits of the value rounded to f32. Bin 0: zeros and subnormals; bin e:
      * magnitudes in [2^(e-127), 2^(e-126)). */
     uint64_t histogram[VC_HISTOGRAM_BINS];
 };
 
-/* Fills stats[i] for every tensor i of the model; n must be its tensor count. Tensors that cannot be read are in no
- * list of the model; its notes name them. */
+/* Fills stats[i] for every tensor i of the model; n must be vc_model_tensor_count. A model does not list unreadable
+ * tensors; its notes (VC_FACT_NOTE) name them. */
 VC_API enum vc_status vc_model_stats(struct vc_ctx *ctx, const struct vc_model *model, struct vc_value_stats *stats,
                                      size_t n);
 
@@ -42,57 +42,56 @@ struct vc_diff_row {
     enum vc_diff_kind kind;
     enum vc_dtype dtype_a, dtype_b; /* as stored; VC_DTYPE_NONE where absent */
     uint64_t n_elems;
-    bool identical;                        /* same type, same bytes; false where the values are codes of weights */
+    bool identical;                        /* same type and bytes; always false for quantized tensors */
     bool numeric;                          /* the figures below are valid */
-    double max_abs_error, sqnr_db, cosine; /* of b against a; SQNR INFINITY when equal */
+    double max_abs_error, sqnr_db, cosine; /* b against a; SQNR INFINITY if equal */
     double sum_x2, sum_e2;
 };
 
 struct vc_diff {
     size_t n_rows;
-    const struct vc_diff_row *rows; /* order of a, then those only in b; companions are left out */
+    const struct vc_diff_row *rows; /* order of a, then rows only in b; without scales and zero points */
     double max_abs_error, sqnr_db;  /* over all numeric rows */
-    size_t n_different;             /* rows of another kind than VC_DIFF_SAME */
+    size_t n_different;             /* rows with kind != VC_DIFF_SAME */
 };
 
-/* Compares the weights that two checkpoints stand for, tensor by tensor; quantized tensors are decoded first. The
- * result borrows names from both models, which must outlive it as the context must, and is freed with vc_diff_free.
- * VC_E_UNSUPPORTED where a file has tensors that cannot be read: nothing could be said of the whole. */
+/* Compares two checkpoints tensor by tensor; quantized tensors are decoded first. Models and context must outlive the
+ * result, which borrows names. Free *out with vc_diff_free. VC_E_UNSUPPORTED if a file has unreadable tensors. */
 VC_API enum vc_status vc_diff_models(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                                      struct vc_diff **out);
 VC_API void vc_diff_free(struct vc_diff *diff); /* accepts NULL */
 
-/* How close is close enough. A tensor that is not the same has to hold every measure that is in use. */
+/* Limits for differences. A tensor with other values must meet every limit in use. */
 struct vc_diff_limits {
     size_t struct_size; /* set by vc_diff_limits_defaults */
-    bool by_value;      /* no value differs by more than `tolerance` */
-    double tolerance;   /* 0: any difference is too much */
-    bool by_sqnr;       /* the SQNR is at least min_sqnr_db */
+    bool by_value;      /* limit: no value differs by more than `tolerance` */
+    double tolerance;   /* 0: no difference allowed */
+    bool by_sqnr;       /* limit: the SQNR is at least min_sqnr_db */
     double min_sqnr_db; /* any number */
 };
 
 VC_API void vc_diff_limits_defaults_sized(struct vc_diff_limits *limits, size_t struct_size);
 
-/* No measure is in use: every difference of values is close enough. */
+/* No limit in use: every difference of values is within the limits. */
 static inline void vc_diff_limits_defaults(struct vc_diff_limits *limits)
 {
     vc_diff_limits_defaults_sized(limits, sizeof *limits);
 }
 
-/* The row is the same in both, or differs within the limits. One that is missing, or has another shape, never does.
- * Limits that vc_diff_json would refuse (not made by vc_diff_limits_defaults, or with an option that this version does
- * not know) allow no difference. */
+/* True if the row is the same in both models or differs within the limits. False for a missing tensor or another shape.
+ * Limits that vc_diff_json refuses (not made by vc_diff_limits_defaults, or with a field unknown to this version) allow
+ * no difference. */
 VC_API bool vc_diff_within(const struct vc_diff_limits *limits, const struct vc_diff_row *row);
-/* Rows that do not. */
+/* Number of rows that are not within the limits. */
 VC_API size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff *diff);
 
-/* Renders it as one JSON document, schema vcompress.diff/1 (installed as diff-1.schema.json); a and b: what was
- * compared. *text is NUL-terminated and freed with vc_text_free. */
+/* Renders the difference of a and b as one JSON document, schema vcompress.diff/1 (installed as diff-1.schema.json).
+ * *text is NUL-terminated; free with vc_text_free. */
 VC_API enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
                                    const struct vc_diff *diff, const struct vc_diff_limits *limits, char **text);
 
-/* Runs every kernel variant of this machine against the reference on small inputs, and a round trip through a
- * temporary file in `folder` (NULL: $TMPDIR or /tmp). *summary: one line per part; freed with vc_text_free. */
+/* Compares every kernel variant of this machine with the reference on small inputs, and does a round trip through a
+ * temporary file in `folder` (NULL: $TMPDIR or /tmp). *summary: one line per part; free with vc_text_free. */
 VC_API enum vc_status vc_selftest(struct vc_ctx *ctx, const char *folder, char **summary);
 
 #ifdef __cplusplus

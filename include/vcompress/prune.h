@@ -1,6 +1,6 @@
-/* prune.h - weights set to zero: which ones, exactly. Definitions: docs/numerics.md.
+/* prune.h - pruning: sets the least important weights to zero. Definitions: docs/numerics.md.
  *
- * The output has the shapes and types of the input, so every loader reads it. A pass belongs to its job from
+ * The output has the shapes and types of the input, so every loader reads the output. The job owns a pass from
  * vc_job_add_prune on. The options are copied with their strings; NULL means the defaults. The numbers of all enums are
  * stable. */
 #ifndef VCOMPRESS_PRUNE_H
@@ -12,62 +12,66 @@
 extern "C" {
 #endif
 
-/* Among which weights the smallest are sought. */
+/* The set of weights whose smallest become zero. */
 enum vc_prune_scope {
-    VC_PRUNE_TENSOR = 0, /* of each tensor floor(sparsity * elements) */
-    VC_PRUNE_GLOBAL = 1  /* of all tensors together */
+    VC_PRUNE_TENSOR = 0, /* each tensor by itself: floor(sparsity * elements) zeros */
+    VC_PRUNE_GLOBAL = 1  /* all tensors together: one threshold */
 };
 
-/* What is compared where one threshold serves all tensors. */
+/* The score of a weight where one threshold serves all tensors. */
 enum vc_prune_score {
     VC_SCORE_MAGNITUDE = 0,
-    VC_SCORE_LAMP = 1 /* of a tensor's weights in ascending order, the square over the sum of the squares from there on
-                         (layer-adaptive, arXiv 2010.07611). VC_PRUNE_GLOBAL only, and VC_PATTERN_NONE */
+    /* Layer-adaptive (arXiv 2010.07611). With the weights of a tensor in ascending order: the square of the weight,
+     * divided by the sum of the squares of this and all larger weights. Only with VC_PRUNE_GLOBAL and VC_PATTERN_NONE.
+     */
+    VC_SCORE_LAMP = 1
 };
 
 enum vc_prune_pattern {
-    VC_PATTERN_NONE = 0,   /* any weight may go */
-    VC_PATTERN_N_OF_M = 1, /* of every `group` weights in a row, along the input channels, the `keep` largest stay */
-    VC_PATTERN_BLOCK = 2,  /* whole blocks of block_rows x block_cols, by their sums of squares */
-    VC_PATTERN_GIVEN = 3,  /* what `mask` says; only tensors with a mask are pruned */
-    VC_PATTERN_PAIRS =
-        4 /* nothing but the masks of joined pairs (vc_open_options.pairs), which every pattern applies */
+    VC_PATTERN_NONE = 0,   /* any weight may become zero */
+    VC_PATTERN_N_OF_M = 1, /* of every `group` consecutive weights along the input channels, the `keep` largest stay */
+    VC_PATTERN_BLOCK = 2,  /* whole blocks of block_rows x block_cols, chosen by their sums of squares */
+    VC_PATTERN_GIVEN = 3,  /* the masks in `mask`; only tensors with a mask are pruned */
+    /* nothing but the masks of joined pairs (vc_open_options.pairs), which every pattern applies */
+    VC_PATTERN_PAIRS = 4
 };
 
-/* A sparsity of their own for the tensors whose names match; the last rule that matches decides. */
+/* A sparsity for tensors whose names match the glob, such as "*.fc2.weight" and "0.8". The last matching rule decides.
+ */
 struct vc_sparsity_rule {
     const char *glob;
     const char *sparsity;
 };
 
 struct vc_prune_options {
-    size_t struct_size;   /* set by vc_prune_defaults */
-    const char *sparsity; /* share of the weights that becomes zero, a decimal from 0 to 1 with at most 9 digits behind
-                             the point: "0.5". Zeros that are there count. NULL: only tensors with a rule are pruned.
-                             Not for N of M, which says it already */
+    size_t struct_size; /* set by vc_prune_defaults */
+    /* Share of the weights that become zero, a decimal from 0 to 1 with at most 9 digits after the point: "0.5".
+     * Existing zeros count. NULL: only tensors with a rule in `sets` are pruned. Not with VC_PATTERN_N_OF_M, where keep
+     * / group decides. */
+    const char *sparsity;
     enum vc_prune_scope scope;
     enum vc_prune_pattern pattern;
     unsigned keep, group;            /* VC_PATTERN_N_OF_M: 2 and 4 */
     unsigned block_rows, block_cols; /* VC_PATTERN_BLOCK */
-    const char *min_keep; /* VC_PRUNE_GLOBAL: of each tensor at least this share stays, a decimal; default "0.01" */
+    const char *min_keep; /* VC_PRUNE_GLOBAL: share of each tensor that always stays, a decimal; default "0.01" */
     const struct vc_sparsity_rule *sets;
     size_t n_sets;
     const struct vc_rule *rules;
     size_t n_rules;
-    uint64_t min_elems;          /* tensors with fewer elements are kept */
+    uint64_t min_elems;          /* smaller tensors are not pruned */
     enum vc_nonfinite nonfinite; /* error or keep */
-    bool dequantize;             /* quantized weights become floats first; else they are refused */
-    const struct vc_model *mask; /* VC_PATTERN_GIVEN: a file with masks (docs/formats.md), which outlives the job */
-    /* The masks of all tensors that were pruned go to a file of that name, in the format of its extension, as the last
-     * of the report's outputs. It replaces an older one as the outputs do. NULL: nowhere. */
+    bool dequantize;             /* decode quantized weights to floats first; false: refuse them */
+    const struct vc_model *mask; /* VC_PATTERN_GIVEN: a file with masks (docs/formats.md); must outlive the job */
+    /* File for the masks of all pruned tensors, in the format of its extension; the last of the report's outputs.
+     * `force` decides whether an existing file is replaced, as for the other outputs. NULL: no file. */
     const char *mask_path;
     enum vc_prune_score score;
 };
 
 VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);
 
-/* By tensor, any weight, NaN and Inf refused, everything else off. (The command line's --sparsity means VC_SCORE_LAMP
- * with VC_PRUNE_GLOBAL, which loses least, where nothing else is said.) */
+/* VC_PRUNE_TENSOR, VC_PATTERN_NONE, NaN and Inf refused, everything else off. (The command's --sparsity defaults to
+ * VC_PRUNE_GLOBAL with VC_SCORE_LAMP, which loses least.) */
 static inline void vc_prune_defaults(struct vc_prune_options *options)
 {
     vc_prune_defaults_sized(options, sizeof *options);

@@ -1,7 +1,7 @@
-/* quantize.h - fewer bits per weight, and back. Definitions: docs/numerics.md.
+/* quantize.h - quantize: fewer bits per weight; dequantize: back to floats. Definitions: docs/numerics.md.
  *
- * A pass belongs to its job from vc_job_add_... on. The options are copied with their rules and globs, so they need not
- * outlive the call; NULL means the defaults. The numbers of all enums here are stable. */
+ * The job owns a pass from vc_job_add_... on. The options are copied with their rules and globs; NULL means the
+ * defaults. The numbers of all enums here are stable. */
 #ifndef VCOMPRESS_QUANTIZE_H
 #define VCOMPRESS_QUANTIZE_H
 
@@ -12,63 +12,70 @@ extern "C" {
 #endif
 
 enum vc_nonfinite {
-    VC_NONFINITE_ERROR = 0, /* stop; name the tensor, the count and the first index */
-    VC_NONFINITE_KEEP = 1,  /* keep that tensor as it is (reads all weights once more, before the run) */
-    VC_NONFINITE_ZERO = 2   /* NaN becomes 0, +-Inf the largest finite magnitude (of its scale group; of the target
-                               type) */
+    VC_NONFINITE_ERROR = 0, /* fail; the sentence has the tensor, the count and the first index */
+    VC_NONFINITE_KEEP = 1,  /* copy this tensor unchanged (all weights are read once more before the run) */
+    /* NaN becomes 0. +-Inf becomes the largest finite magnitude of the scale group (int8) or of the target type
+     * (casts).
+     */
+    VC_NONFINITE_ZERO = 2
 };
 
 enum vc_overflow {
-    VC_OVERFLOW_ERROR = 0,   /* a finite value beyond the largest of the target type stops the run */
-    VC_OVERFLOW_INF = 1,     /* IEEE: becomes +-Inf */
-    VC_OVERFLOW_SATURATE = 2 /* becomes the largest finite value */
+    VC_OVERFLOW_ERROR = 0,   /* fail if a finite value is beyond the largest value of the target type */
+    VC_OVERFLOW_INF = 1,     /* the value becomes +-Inf, as IEEE 754 rounds */
+    VC_OVERFLOW_SATURATE = 2 /* the value becomes the largest finite value */
 };
 
 enum vc_target {
-    VC_TARGET_INT8 = 0, /* codes i8 in [-127, 127] and scales (asymmetric: [-128, 127] and i8 zero points); which
-                         * tensors and what scales depend on vc_write_options.layout, too */
+    /* i8 codes in [-127, 127] and scales; asymmetric: codes in [-128, 127], scales and i8 zero points. The tensors and
+     * the type of scales depend on vc_write_options.layout, too. */
+    VC_TARGET_INT8 = 0,
     VC_TARGET_F16 = 1,
     VC_TARGET_BF16 = 2,
     VC_TARGET_F32 = 3,   /* dequantize only */
-    VC_TARGET_CHOSEN = 4 /* quantize only: for each tensor what the aim asks for */
+    VC_TARGET_CHOSEN = 4 /* quantize only: each tensor gets a type by aim_sqnr_db or aim_bytes */
 };
 
-/* One entry of the selection; the last rule whose glob matches a tensor's name decides. `*` matches any run of
- * characters, `?` one, `[a-z]` a set. */
+/* A rule that selects tensors by name; the last rule whose glob matches decides. `*` matches any run of characters, `?`
+ * one character, `[a-z]` one character of a set. */
 struct vc_rule {
     const char *glob;
-    bool include; /* false: keep the tensor. true: work on it although a default rule would skip it */
+    bool include; /* false: copy the tensor. true: process the tensor although a default rule skips it */
 };
 
 #define VC_DEFAULT_MIN_ELEMS 4096
 #define VC_DEFAULT_MIN_ROW   32
-#define VC_AXIS_OUTPUT       (-1000) /* the output channels where the format (ONNX) or the name tells, else axis 0 */
+#define VC_AXIS_OUTPUT       (-1000) /* vc_tensor.channel_axis: output channels if known, else axis 0 */
 
 struct vc_quantize_options {
     size_t struct_size; /* set by vc_quantize_defaults */
     enum vc_target target;
     enum vc_granularity granularity;
-    bool granularity_given; /* it was asked for: an output whose layout has another one is refused, instead of taking
-                               that for granted (GGUF: groups of 32) */
-    int axis;               /* channel axis; negative counts from the end; default VC_AXIS_OUTPUT */
-    uint64_t group_size;    /* VC_GRANULARITY_GROUP */
+    /* The user chose the granularity. An output whose layout has another granularity (GGUF: groups of 32) is refused
+     * then. false: the layout's granularity is used. */
+    bool granularity_given;
+    int axis;            /* channel axis; negative counts from the end; default VC_AXIS_OUTPUT */
+    uint64_t group_size; /* VC_GRANULARITY_GROUP */
     bool asymmetric;
     enum vc_nonfinite nonfinite;
     enum vc_overflow overflow; /* casts */
     const struct vc_rule *rules;
     size_t n_rules;
-    uint64_t min_elems; /* tensors with fewer elements are kept */
-    uint64_t min_row;   /* ... and those whose rows (one index of the channel axis, the rest flattened) are shorter */
-    bool requantize;    /* accept input that is quantized already: it is dequantized first */
-    const char *rest; /* what becomes of f32 and f64 tensors that are not worked on and not excluded by a rule: "fp16",
-                         "bf16"; NULL or "keep": nothing. Tensors that a format's loaders want in f32 (norms in GGUF)
-                         stay */
-    /* Aims, with VC_TARGET_CHOSEN; one of them. All weights are read once or twice while the job is planned. Tried are
-     * int8 with a scale per tensor, per channel and per group of 128, 64 and 32 (in GGUF Q8_0), f16 and bf16, as far
-     * as the output's layout has a place for them; docs/numerics.md has the rules. */
-    double aim_sqnr_db; /* every tensor gets the smallest that has this SQNR, or stays as it is; 0: no such aim */
-    uint64_t aim_bytes; /* the choice with the least sum of squared errors in one output of at most that size; 0: no
-                           such aim. VC_E_GATE from vc_job_plan where even the smallest choice is larger */
+    uint64_t min_elems; /* smaller tensors are copied */
+    uint64_t min_row;   /* tensors with shorter rows are copied; a row: one index of the channel axis */
+    bool requantize;    /* accept quantized weights and dequantize them first */
+    /* Type for the other f32 and f64 tensors, those not quantized and not excluded by a rule: "fp16" or "bf16". NULL or
+     * "keep": copied. Tensors that the loaders of a format need in f32 (norms in GGUF) are always copied. */
+    const char *rest;
+    /* Aims: exactly one, with VC_TARGET_CHOSEN. vc_job_plan then reads all weights once or twice. Candidates: int8 with
+     * a scale per tensor, per channel and per group of 128, 64 and 32 (in GGUF Q8_0), f16 and bf16, as far as the
+     * output's layout can store them. docs/numerics.md has the rules. */
+    /* Each tensor gets the smallest candidate with at least this SQNR; a tensor without such a candidate is copied. 0:
+     * off. */
+    double aim_sqnr_db;
+    /* The choice with the least sum of squared errors whose only output has at most this many bytes. VC_E_GATE from
+     * vc_job_plan if even the smallest choice is larger. 0: off. */
+    uint64_t aim_bytes;
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);
@@ -85,8 +92,8 @@ VC_API enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job
 struct vc_dequantize_options {
     size_t struct_size;    /* set by vc_dequantize_defaults */
     enum vc_target target; /* F32, F16 or BF16 */
-    bool source_dtype;     /* back to the type each tensor had before (target is then ignored) */
-    bool casts;            /* f16 and bf16 tensors become the target as well */
+    bool source_dtype;     /* each tensor gets its type before quantization; target is ignored */
+    bool casts;            /* convert f16 and bf16 tensors to the target, too */
     enum vc_overflow overflow;
     const struct vc_rule *rules;
     size_t n_rules;
@@ -103,8 +110,8 @@ static inline void vc_dequantize_defaults(struct vc_dequantize_options *options)
 VC_API enum vc_status vc_job_add_dequantize(struct vc_ctx *ctx, struct vc_job *job,
                                             const struct vc_dequantize_options *options);
 
-/* Reads one tensor whole as f32, through its scales if it is quantized: the convenient way for small programs.
- * dst holds n_elems floats, exactly those of the tensor. */
+/* Reads one whole tensor as f32; quantized values are decoded. dst holds n_elems floats; n_elems must be the tensor's
+ * number of elements. */
 VC_API enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
                                          size_t n_elems);
 

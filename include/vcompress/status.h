@@ -1,7 +1,7 @@
-/* status.h - what a call of the library can answer.
+/* status.h - the results that a call of the library can return.
  *
- * The values are grouped by what the caller can do about them. The sentence that belongs to a status is kept in the
- * context (context.h). The numbers are stable. */
+ * The values are grouped by what the caller can do about the failure. The context keeps the sentence of the last
+ * failure (vc_ctx_message). The numbers are stable. */
 #ifndef VCOMPRESS_STATUS_H
 #define VCOMPRESS_STATUS_H
 
@@ -17,15 +17,15 @@ extern "C" {
 
 enum vc_status {
     VC_OK = 0,
-    VC_E_NOMEM = 1,       /* memory, or the limit set by vc_ctx_set_max_memory: use a larger one */
-    VC_E_IO = 2,          /* the system refused: no space, no permission, no such file */
+    VC_E_NOMEM = 1,       /* memory is short, or the limit of vc_ctx_set_max_memory is too low */
+    VC_E_IO = 2,          /* a system call failed: no space, no permission, no such file */
     VC_E_FORMAT = 3,      /* the file is damaged */
-    VC_E_UNSUPPORTED = 4, /* the file is valid, but not one this version can work on */
+    VC_E_UNSUPPORTED = 4, /* the file is valid, but this version cannot work on the file */
     VC_E_ARGUMENT = 5,    /* an option or argument is wrong */
-    VC_E_DEVICE = 6,      /* the requested device cannot be had */
-    VC_E_INTERNAL = 7,    /* a guarantee of our own code was broken: please report */
+    VC_E_DEVICE = 6,      /* the requested device is not available */
+    VC_E_INTERNAL = 7,    /* a bug in the library: please report */
     VC_E_CANCELLED = 8,   /* vc_ctx_cancel was called */
-    VC_E_GATE = 9         /* the work is done, and the answer is no: a gate was missed, nothing was written */
+    VC_E_GATE = 9         /* a gate (a limit such as min_sqnr_db) was missed; nothing was written */
 };
 
 /* A short lower-case name such as "format"; never NULL. */

@@ -1,6 +1,6 @@
 /* vcompress.h - what most programs need of the library, in one include: open a model, quantize or prune it, verify it.
  *
- * vcompress makes model checkpoints smaller and says what that cost:
+ * vcompress makes model checkpoints smaller and reports the error that this causes:
  *
  *     struct vc_ctx *ctx;
  *     struct vc_model *model;
@@ -15,27 +15,26 @@
  *     vc_job_add_quantize(ctx, job, &q);
  *     vc_write_defaults(&w);
  *     w.path = "out.npz";
- *     vc_job_plan(ctx, job, &w);                       sizes are known from here on
+ * vc_job_plan(ctx, job, &w);                       sizes are known from here on
  *     vc_job_run(ctx, job);
  *     vc_job_report(job)->totals.file_after ...
  *
- * Rules that hold everywhere: every fallible function takes the context first and returns a vc_status; on failure the
- * sentence is vc_ctx_message(ctx). The library never prints, exits or aborts. Output bytes depend on the input and the
- * options alone: not on threads, CPU, device or memory limit. examples/ has complete programs.
+ * Rules: every function that can fail takes the context first and returns a vc_status; vc_ctx_message(ctx) is then the
+ * sentence of the failure. The library never prints, exits or aborts. Output bytes depend on the input and the options
+ * alone: not on threads, CPU, device or memory limit. examples/ has complete programs.
  *
- * Every structure of options begins with struct_size and is filled by its function of defaults before anything in it is
- * set. Later versions add options at its end. A program works with them as it was compiled: options that it does not
- * know have their defaults. A library that is older than the program refuses options that it does not know
- * (VC_E_ARGUMENT). The functions ..._defaults are inline; a program in another language calls ..._defaults_sized with
- * the size that it has of the structure.
+ * Options: every structure of options begins with struct_size. Call its function ..._defaults first, then set fields.
+ * Later versions add fields at the end. With a newer library, fields that the program does not know have their
+ * defaults. An older library refuses fields that the library does not know, with VC_E_ARGUMENT. The functions
+ * ..._defaults are inline; a program in another language calls ..._defaults_sized with its size of the structure.
  *
- * What outlives what: a context outlives everything that is made with it, a model the jobs, inspections and differences
- * that are made of it. Everything that a call returns as const belongs to the object that was asked, and is valid until
- * that is freed, where the header does not say less. What a call is given is not needed after it, but for contexts,
- * models, and the functions that a context is given with what they use.
+ * Lifetimes: a context outlives every object made with the context. A model outlives the jobs, inspections and
+ * differences made from the model. A const pointer that a call returns belongs to the object that was asked, and is
+ * valid until the object is freed, unless the header says less. A caller may free its arguments after a call, except
+ * contexts, models, and functions set in a context with their `user` data.
  *
  * These headers are stable: from 1.0 on a program that was compiled with them works with every later library of the
- * same major version. What stands in experimental.h may change with a minor version.
+ * same major version. The other headers, listed in experimental.h, may change with a minor version.
  *
  * Numbers of enums are stable: a program may store them. Later versions add values. */
 #ifndef VCOMPRESS_VCOMPRESS_H
