@@ -19,6 +19,7 @@
 #include "distill/update/grid.h"
 #include "distill/update/masks.h"
 #include "distill/update/update.h"
+#include "engine/state_bytes.h"
 
 /* ---- programs ---- */
 
@@ -184,7 +185,7 @@ static void count(struct vc_trainer *t)
     r->weight_bytes = t->student.net.weights->data_bytes;
     r->copy_bytes = t->options.eval_every != 0 ? 2 * r->weight_bytes : 0;
     r->gradient_bytes = t->student.net.weights->grad_bytes;
-    r->state_bytes = vc_optimizer_bytes(&t->student);
+    r->state_bytes = vc_weights_state_bytes(t->student.net.weights, t->options.optimizer);
     r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
     r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
     r->n_rows = t->data.rows.n;

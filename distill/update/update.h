@@ -5,8 +5,7 @@
 
 #include "distill/update/learner.h"
 
-/* The bytes of l->optimizer.block, and its division between the weights: all states are 0. */
-uint64_t vc_optimizer_bytes(const struct vc_learner *l);
+/* The division of l->optimizer.block, of vc_weights_state_bytes, between the weights: all states are 0. */
 void vc_optimizer_place(struct vc_learner *l);
 
 /* The bytes of l->optimizer.blocks, and what is in them: the weights, cut into blocks for both functions below. */
