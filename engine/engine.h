@@ -96,7 +96,9 @@ const char *vc_engine_problem(const struct vc_engine *engine, size_t k);
 uint64_t vc_engine_bytes(const struct vc_engine *engine);
 /* The most that lives at one instruction: no arrangement is smaller. */
 uint64_t vc_engine_least_bytes(const struct vc_engine *engine);
-/* The same without any reuse: each value with memory of its own. */
+/* What of the arena lives between the forward and the backward pass: inputs, and what the latter reads. */
+uint64_t vc_engine_kept_bytes(const struct vc_engine *engine);
+/* The arena without any reuse: each value with memory of its own. */
 uint64_t vc_engine_naive_bytes(const struct vc_engine *engine);
 
 /* Multiply-adds that a backward pass computes again, and those of the forward pass. */

@@ -17,6 +17,18 @@ uint64_t vc_engine_least_bytes(const struct vc_engine *engine)
     return engine->plan.live_bytes;
 }
 
+uint64_t vc_engine_kept_bytes(const struct vc_engine *engine)
+{
+    uint64_t bytes = 0;
+
+    for (size_t k = 0; k < engine->n_buffers; k++) {
+        const struct vc_buffer *b = &engine->buffers[k];
+
+        bytes += b->first <= engine->n_forward && b->last > engine->n_forward ? b->size_bytes : 0;
+    }
+    return bytes;
+}
+
 uint64_t vc_engine_constant_bytes(const struct vc_engine *engine)
 {
     return engine->constant_bytes;

@@ -414,6 +414,11 @@ enum vc_status vc_estimate_run(struct vc_estimate *e, unsigned stage)
     enum vc_status status = VC_OK;
 
     VC_TRY(vc_check_cancelled(e->ctx));
+    if (e->options.trainer == VC_MEMORY_VCOMPRESS) {
+        VC_TRY(vc_estimate_own_training(e));
+        add_device(e);
+        goto out;
+    }
     if (e->graph != NULL) {
         VC_TRY(vc_storages_make(e->ctx, e->graph, &e->options, stage, &e->storages));
         vc_layers_begin(e);
@@ -504,6 +509,7 @@ static enum vc_status check(struct vc_estimate *e)
     bool trains = vc_estimate_trains(e);
     bool several;
 
+    o->allocator = o->trainer == VC_MEMORY_VCOMPRESS ? VC_ALLOCATOR_EXACT : o->allocator;
     o->dp += o->dp == 0;
     o->tp += o->tp == 0;
     o->pp += o->pp == 0;
@@ -526,7 +532,7 @@ static enum vc_status check(struct vc_estimate *e)
     if (trains && o->amp == VC_AMP_PURE && o->weights == VC_DTYPE_NONE) {
         o->weights = VC_DTYPE_F16;
     }
-    if ((trains || several) && e->graph == NULL) {
+    if ((trains || several || o->trainer != VC_MEMORY_PYTORCH) && e->graph == NULL) {
         return vc_fail(e->ctx, VC_E_ARGUMENT,
                        trains ? "training needs a graph: what the model computes"
                               : "what a device of several holds needs a graph: what the model computes");

@@ -9,6 +9,7 @@
  *     cache.c         keys and values
  *     points.c        a run as points in time
  *     reserve.c       what PyTorch's allocator takes
+ *     own_training.c  training by vcompress itself: the plan of engine/
  *     recompute.c     which parts are computed again within a budget */
 #ifndef VC_MEMORY_ESTIMATE_H
 #define VC_MEMORY_ESTIMATE_H
@@ -133,6 +134,8 @@ void vc_estimate_cache(struct vc_estimate *e);
 /* Which nodes are computed again, a number for each part and 0 for what is kept, so that the most that lives at one
  * step is within the budget, or the least that was found. recompute.c */
 enum vc_status vc_recompute_choose(struct vc_estimate *e, uint64_t budget, uint32_t *parts);
+/* Training by vcompress itself: all of the report. own_training.c */
+enum vc_status vc_estimate_own_training(struct vc_estimate *e);
 /* What the allocator has taken at each moment, for two steps of training or one run. */
 enum vc_status vc_estimate_reserved(struct vc_estimate *e);
 

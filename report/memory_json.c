@@ -71,6 +71,7 @@ static void write_division(struct vc_json *json, const struct vc_memory_options 
 static void write_options(struct vc_json *json, const struct vc_memory_options *o)
 {
     static const char *const modes[] = {"infer", "train", "distill"};
+    static const char *const trainers[] = {"pytorch", "vcompress"};
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const amps[] = {"none", "autocast", "pure"};
     static const char *const recomputes[] = {"none", "sqrt", "every", "layer", "selective", "auto"};
@@ -80,6 +81,7 @@ static void write_options(struct vc_json *json, const struct vc_memory_options *
 
     vc_json_begin(json, "options", '{', true);
     vc_json_string(json, "mode", modes[o->mode]);
+    vc_json_string(json, "trainer", o->mode != VC_MEMORY_INFER ? trainers[o->trainer] : NULL);
     vc_json_string(json, "dtype", o->scheme != NULL ? o->scheme : type_name(o->weights));
     vc_json_string(json, "activations", type_name(o->activations));
     vc_json_string(json, "optimizer", o->mode != VC_MEMORY_INFER ? optimizers[o->optimizer] : NULL);

@@ -97,9 +97,15 @@ enum vc_offload { VC_OFFLOAD_NONE = 0, VC_OFFLOAD_OPTIMIZER = 1, VC_OFFLOAD_ALL 
  */
 enum vc_runtime { VC_RUNTIME_NATIVE = 0, VC_RUNTIME_DEQUANTIZE = 1, VC_RUNTIME_LAYERWISE = 2 };
 
+/* Which program trains. PyTorch's figures are modelled; ours are the plan of a run (distill.h), to the byte. */
+enum vc_memory_trainer { VC_MEMORY_PYTORCH = 0, VC_MEMORY_VCOMPRESS = 1 };
+
 struct vc_memory_options {
     size_t struct_size; /* set by vc_memory_defaults */
     enum vc_memory_mode mode;
+    /* VC_MEMORY_VCOMPRESS: mode is VC_MEMORY_TRAIN; `weights` is the precision (f32 if VC_DTYPE_NONE). What this
+     * trainer has not, other devices, adapters, autocast, is refused (VC_E_ARGUMENT). */
+    enum vc_memory_trainer trainer;
     /* What float weights are loaded as: f32, f16, bf16, f64; i8: codes with a scale for each row, and what has one
      * dimension as f16. VC_DTYPE_NONE: as they are stored, and what config.json names where that is wider; without a
      * file vc_memory_float_type. */

@@ -147,7 +147,7 @@ list_edges | awk -v sq="'" '
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
         else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
         else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/comparer|prune\/prune_ways|quantize\/quantize_ways)\.h$/ }
-        else if (from == "memory") { ok = to ~ /^(include|core|graph|memory)$/ }
+        else if (from == "memory") { ok = to ~ /^(include|core|graph|engine|memory)$/ }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }
         else if (from == "tools") { ok = to ~ /^(include|tools)$/ }
         else if (from == "examples") { ok = to == "include" }

@@ -108,6 +108,8 @@ static const struct opt memory_opts[] = {
      .help = "with --mode distill: the model that is there, too, and computes the targets"},
     {.name = "teacher-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_teacher_dtype,
      .help = "what the teacher's floats are loaded as (default: as they are stored)"},
+    {.name = "trainer", .value = "pytorch|vcompress", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.trainer),
+     .help = "the program that trains (default pytorch); vcompress: what distill itself takes, to the byte, without its rows and the teacher"},
     {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default adamw)"},
     {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach_step), .option = "foreach_step",
@@ -252,8 +254,9 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
 /* An option that would change nothing was meant for something else. GO_ON or a status. */
 static int check_options(struct app *app, const struct memory_cli *cli)
 {
-    static const char *const of_training[] = {"optimizer", "amp",   "recompute", "dropout", "no-dropout", "lora",
-                                              "dp",        "accum", "offload",   "teacher", "grad-dtype", "foreach"};
+    static const char *const of_training[] = {"trainer",    "optimizer",  "amp",    "recompute", "dropout",
+                                              "no-dropout", "lora",       "dp",     "accum",     "offload",
+                                              "teacher",    "grad-dtype", "foreach"};
     const struct {
         const char *name;
         uint64_t value;
