@@ -1,5 +1,10 @@
-/* plan_norm.c - BatchNormalization. */
+/* plan_norm.c - BatchNormalization; LayerNormalization and RMSNormalization, of rows of the last dimensions. Saved are
+ * the input and one or two numbers for each channel or row. */
+#include <string.h>
+
 #include "engine/plan_ops.h"
+
+/* ---- BatchNormalization ---- */
 
 /* Scale, bias and statistics have to be parameters or constants: their gradients and updates go straight to them. */
 static bool norm_inputs(struct vc_engine *e, uint32_t node)
@@ -94,4 +99,138 @@ void vc_train_backward_batch_norm(struct vc_engine *e, uint32_t node)
         refs[2] = vc_plan_grad_to(e, node, 0, true, &add);
     }
     vc_plan_emit(e, node, VC_LOOP_batch_norm_backward, (size_t)args->channels, args, add, refs, 7);
+}
+
+/* ---- LayerNormalization, RMSNormalization: of the last axes ---- */
+
+#define PARTS 16 /* at most, of the sums that gradients of scale and bias are */
+
+static bool is_centred(const struct vc_engine *e, uint32_t node)
+{
+    return vc_node_is(vc_plan_node(e, node), VC_OP_layer_norm);
+}
+
+static struct vc_args_row_norm *row_norm_args(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    unsigned axis = vc_plan_axis(vc_plan_int(n, "axis", -1), x->n_dims);
+    struct vc_args_row_norm *args = vc_plan_args(e, sizeof *args);
+
+    if (args == NULL) {
+        return NULL;
+    }
+    args->n = vc_plan_count(x, axis, x->n_dims);
+    args->rows = x->n / args->n;
+    args->epsilon = vc_plan_float(n, "epsilon", (double)1e-5f);
+    args->centred = is_centred(e, node);
+    args->rows_per_block = vc_plan_blocks(args->rows, PARTS);
+    for (unsigned k = 1; k < 3; k++) {
+        const struct vc_plan_value *by = vc_plan_in(e, node, k);
+
+        if (by != NULL && ((by->n != args->n && (by->n != 1 || by->trained)) || by->n_dims > x->n_dims - axis)) {
+            vc_plan_fail(e, node, "'%s' has %llu elements; one for each of the %llu of a row is needed%s",
+                         e->graph->values[n->inputs[k]].name, (unsigned long long)by->n, (unsigned long long)args->n,
+                         by->n == 1 ? ", or a single one that is not trained" : "");
+            return NULL;
+        }
+    }
+    for (unsigned k = 1; k < n->n_outputs; k++) {
+        if (vc_plan_out(e, node, k) != NULL && vc_plan_out(e, node, k)->made) {
+            vc_plan_fail(e, node, "its output %u is read, which is not supported", k);
+            return NULL;
+        }
+    }
+    return args;
+}
+
+/* Scale or bias of n elements. A single number that stands for all (norms with nothing to learn, as OLMo has them) is
+ * written out. */
+static struct vc_ref row_of(struct vc_engine *e, uint32_t node, unsigned k, uint64_t n)
+{
+    const struct vc_plan_value *by = vc_plan_in(e, node, k);
+    struct vc_strided s = {.kind = VC_SUM_A, .scale = 1, .n_dims = 1, .shape = {(int64_t)n}, .step = {{1}}};
+
+    if (by == NULL || by->n == n) {
+        return vc_plan_data(e, node, k);
+    }
+    s.refs[0] = vc_plan_reals(e, n);
+    s.refs[1] = vc_plan_data(e, node, k);
+    vc_plan_strided(e, node, &s, false);
+    return s.refs[0];
+}
+
+void vc_train_forward_layer_norm(struct vc_engine *e, uint32_t node)
+{
+    struct vc_args_row_norm *args = row_norm_args(e, node);
+    struct vc_plan_value *y = vc_plan_out(e, node, 0);
+    struct vc_ref refs[5] = {{0}};
+
+    if (args == NULL) {
+        return;
+    }
+    refs[0] = vc_plan_data(e, node, 0);
+    refs[2] = row_of(e, node, 1, args->n);
+    refs[3] = row_of(e, node, 2, args->n);
+    refs[1] = vc_plan_make(e, node, 0, true);
+    if (y->trained) {
+        y->extra = vc_plan_reals(e, args->rows * (args->centred ? 2 : 1));
+        refs[4] = y->extra;
+    }
+    vc_plan_emit(e, node, VC_LOOP_row_norm, vc_plan_blocks(args->rows, args->rows_per_block), args, false, refs, 5);
+}
+
+/* The sum of the parts goes to the gradient of input k. */
+static void add_parts(struct vc_engine *e, uint32_t node, unsigned k, uint64_t n, size_t n_parts, struct vc_ref parts)
+{
+    struct vc_args_chunks *args = vc_plan_args(e, sizeof *args);
+    struct vc_ref refs[2] = {parts, {0}};
+    bool add;
+
+    if (args != NULL) {
+        *args = (struct vc_args_chunks){.n = n, .n_chunks = n_parts};
+        refs[1] = vc_plan_grad_to(e, node, k, false, &add);
+        vc_plan_emit(e, node, VC_LOOP_add_chunks, vc_plan_blocks(n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 2);
+    }
+}
+
+void vc_train_backward_layer_norm(struct vc_engine *e, uint32_t node)
+{
+    struct vc_args_row_norm *args = row_norm_args(e, node);
+    struct vc_ref refs[7] = {{0}};
+    bool add = false;
+    size_t parts;
+
+    if (args == NULL) {
+        return;
+    }
+    parts = vc_plan_blocks(args->rows, args->rows_per_block);
+    refs[0] = vc_plan_data(e, node, 0);
+    refs[1] = vc_plan_grad(e, node, 0);
+    refs[3] = row_of(e, node, 1, args->n);
+    refs[4] = vc_plan_out(e, node, 0)->extra;
+    for (unsigned k = 1; k < 3; k++) {
+        if (vc_plan_trained(e, node, k)) {
+            refs[4 + k] = vc_plan_reals(e, parts * args->n);
+        }
+    }
+    if (vc_plan_trained(e, node, 0)) {
+        refs[2] = vc_plan_grad_to(e, node, 0, true, &add);
+    }
+    vc_plan_emit(e, node, VC_LOOP_row_norm_backward, parts, args, add, refs, 7);
+    for (unsigned k = 1; k < 3; k++) {
+        if (vc_plan_trained(e, node, k)) {
+            add_parts(e, node, k, args->n, parts, refs[4 + k]);
+        }
+    }
+}
+
+void vc_train_forward_rms_norm(struct vc_engine *e, uint32_t node)
+{
+    vc_train_forward_layer_norm(e, node);
+}
+
+void vc_train_backward_rms_norm(struct vc_engine *e, uint32_t node)
+{
+    vc_train_backward_layer_norm(e, node);
 }
