@@ -1,5 +1,5 @@
-/* sensitivity.h - what each tensor would lose: the error of pruning it to several sparsities, and of every scheme that
- * quantize has. From the weights alone, no data of the model's task. Nothing is written.
+/* sensitivity.h - the sensitivity of each tensor: the error of pruning to several sparsities and of every scheme of
+ * quantize. From the weights alone (vc_model_sensitivity) or with data (vc_sensitivity_measure). Writes nothing.
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_SENSITIVITY_H
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* What is tried on a tensor. Numbers are stable. */
+/* A change that is tried on a tensor. Numbers are stable. */
 enum vc_sensitivity_kind {
     VC_SENSITIVITY_MAGNITUDE = 0, /* the smallest magnitudes of the tensor become zero */
     VC_SENSITIVITY_PATTERN = 1,   /* 2:4 along the input channels */
@@ -21,124 +21,129 @@ enum vc_sensitivity_kind {
 
 struct vc_sensitivity_way {
     enum vc_sensitivity_kind kind;
-    const char *name; /* as reports have it: "50%", "2:4", "int8/group:128", "f16" */
-    unsigned percent; /* of VC_SENSITIVITY_MAGNITUDE: how many of a hundred weights go; else 0 */
+    const char *name; /* as in reports: "50%", "2:4", "int8/group:128", "f16" */
+    unsigned percent; /* VC_SENSITIVITY_MAGNITUDE: percent of the weights that become zero; else 0 */
 };
 
-/* What one way does to one tensor. */
+/* The error of one change of one tensor. */
 struct vc_sensitivity_error {
-    const char *reason; /* why there are no figures, a few words; NULL: there are */
+    const char *reason; /* why there are no figures, a few words; NULL: figures are valid */
     double relative;    /* sqrt(sum of squared errors / sum of squares): 0 to 1 for pruning */
-    double sqnr_db;     /* the same in dB: -20 log10(relative); INFINITY where nothing changes */
-    uint64_t bytes;     /* of the tensor then, with its scales; for pruning those of now: zeros are stored, too */
+    double sqnr_db;     /* the same in dB: -20 log10(relative); INFINITY if nothing changes */
+    uint64_t bytes;     /* of the changed tensor with its scales; pruning: unchanged, since zeros are stored */
 };
 
 struct vc_sensitivity_row {
     size_t tensor; /* in the model */
     const char *name;
-    enum vc_dtype dtype; /* as stored; quantized ones are measured as what they decode to */
+    enum vc_dtype dtype; /* as stored; quantized tensors are decoded and then measured */
     uint64_t n_elems, n_zeros;
     double rms;
-    bool nonfinite;          /* NaN or Inf are among its values: not measured for that */
-    const char *reason;      /* why it was not measured, as reports of quantize have it; NULL: it was */
-    const char *prune_keeps; /* why prune leaves it alone unless it is asked for ("embedding"); NULL: it does not */
-    const struct vc_sensitivity_error *errors; /* one for each way; NULL unless it was measured */
+    bool nonfinite;          /* not measured, because some values are NaN or infinite */
+    const char *reason;      /* why the tensor was not measured, as in reports of quantize; NULL: measured */
+    const char *prune_keeps; /* why prune skips this tensor by default ("embedding"); NULL: not skipped */
+    const struct vc_sensitivity_error *errors; /* one per way; NULL if not measured */
 };
 
-/* A tensor that stands out. */
+/* A tensor with a high error. */
 struct vc_sensitivity_pick {
     size_t row;
-    double relative;  /* its error */
-    unsigned percent; /* pruning: the highest sparsity measured at which it has no more than the limit; 0: none */
+    double relative; /* error of the tensor */
+    /* Pruning: the highest measured sparsity with an error within the limit; 0: every sparsity exceeds the limit. */
+    unsigned percent;
 };
 
-/* The tensors whose error is far above that of the others: from the weights alone, or, behind vc_sensitivity_measure,
+/* The tensors with an error far above the median. The error is from the weights alone or, after vc_sensitivity_measure,
  * the change of the outputs. */
 struct vc_sensitivity_advice {
-    size_t way;     /* that is judged; VC_NO_TENSOR: no tensor was measured that the command would choose */
-    double median;  /* of the relative errors, over the tensors that the command chooses */
-    double limit;   /* tensors above it are picked: 1.25 times the median for pruning, twice the median (6 dB) else and
-                       with data */
-    size_t n_picks; /* the worst first */
+    size_t way;    /* number of the way; VC_NO_TENSOR: no tensor that the command chooses was measured */
+    double median; /* of the relative errors, over the tensors that the command chooses */
+    /* Tensors above this error are picked. 1.25 times the median for pruning from the weights alone, else twice the
+     * median (6 dB). */
+    double limit;
+    size_t n_picks; /* highest error first */
     const struct vc_sensitivity_pick *picks;
 };
 
 struct vc_sensitivity {
-    const struct vc_model *model; /* the one that was measured */
+    const struct vc_model *model; /* the measured model */
     size_t n_ways;                /* magnitudes by rising sparsity, then the pattern, then schemes */
     const struct vc_sensitivity_way *ways;
     size_t n_rows; /* weights in the model's order, without scales and second names */
     const struct vc_sensitivity_row *rows;
     size_t n_measured;
     struct vc_sensitivity_advice prune; /* for "prune --sparsity 0.5" */
-    /* For "quantize --int8": a scale per output channel; tensors below VC_DEFAULT_MIN_ELEMS elements are left out. */
+    /* For "quantize --int8", a scale per output channel; without tensors below VC_DEFAULT_MIN_ELEMS elements. */
     struct vc_sensitivity_advice quantize;
-    const char *note;                   /* rules that match nothing; NULL: none */
-    const struct vc_measured *measured; /* vc_sensitivity_measure; NULL: it was not called */
+    const char *note;                   /* names rules that match nothing, or NULL */
+    const struct vc_measured *measured; /* NULL before vc_sensitivity_measure */
 };
 
 struct vc_sensitivity_options {
     size_t struct_size; /* set by vc_sensitivity_defaults */
     const struct vc_rule *rules;
     size_t n_rules;
-    uint64_t min_elems; /* tensors with fewer elements are not measured, unless a rule asks for them */
+    uint64_t min_elems; /* smaller tensors are not measured, unless a rule includes them */
 };
 
 VC_API void vc_sensitivity_defaults_sized(struct vc_sensitivity_options *options, size_t struct_size);
 
-/* No rules, no least size: what options NULL means, too. */
+/* No rules, min_elems 0. options NULL means the same. */
 static inline void vc_sensitivity_defaults(struct vc_sensitivity_options *options)
 {
     vc_sensitivity_defaults_sized(options, sizeof *options);
 }
 
-/* Measures the weights that quantize or prune would choose, and those that a rule includes. Reads each tensor twice in
- * a row. A tensor with NaN or Inf is not measured, and its reason says so. options may be NULL. The result borrows from
- * the model, which must outlive it as the context must, and is freed with vc_sensitivity_free. Tensors that cannot
- * be read are in no list of the model; its notes name them. Errors: as the file or the system has them. */
+/* Measures the weights that quantize or prune choose by default, and the tensors that a rule includes. Reads each
+ * tensor twice. A tensor with NaN or infinite values is not measured; `reason` says so. options may be NULL. Model and
+ * context must outlive the result. Free *out with vc_sensitivity_free. A model does not list unreadable tensors; its
+ * notes name them. Errors: the failures of reading values (vc_model_read). */
 VC_API enum vc_status vc_model_sensitivity(struct vc_ctx *ctx, const struct vc_model *model,
                                            const struct vc_sensitivity_options *options, struct vc_sensitivity **out);
 VC_API void vc_sensitivity_free(struct vc_sensitivity *sensitivity); /* accepts NULL */
 
 /* ---- with data ---- */
 
-/* What a change of weights does to the outputs of the model. */
+/* The effect of a change of weights on the outputs of the model. */
 struct vc_output_change {
-    const char *reason; /* why there are no figures, a few words; NULL: there are */
-    double relative; /* norm of the change of all outputs that are floats / their norm; INFINITY: some are no numbers */
-    double answers;  /* of the rows of the first such output those whose largest entry is another one, 0 to 1: for
-                        logits other answers. NaN: its rows have one entry */
+    const char *reason; /* why there are no figures, a few words; NULL: figures are valid */
+    double relative; /* norm of the change of all float outputs / norm of these outputs; INFINITY: some outputs are NaN
+                        or infinite */
+    /* Share, 0 to 1, of the rows of the first float output whose largest entry moves to another place; for logits:
+     * changed answers. NaN: rows have one entry. */
+    double answers;
 };
 
 struct vc_measured_tensor {
     size_t row;                             /* of vc_sensitivity.rows */
-    const char *reason;                     /* why it was not measured; NULL: it was */
-    const struct vc_output_change *changes; /* one for each of vc_measured.ways; NULL: not measured */
+    const char *reason;                     /* why not measured; NULL: measured */
+    const struct vc_output_change *changes; /* one per entry of vc_measured.ways; NULL: not measured */
 };
 
-/* Units that can only be removed together (couplings.h): those with the smallest weights are. */
+/* A group of units (couplings.h). For each sparsity the units with the smallest weights are removed. */
 struct vc_measured_group {
     const char *name;
     enum vc_unit unit;
     uint64_t n_units;
-    const char *reason; /* why it was not measured; NULL: it was. Arrays have one entry for each sparsity */
+    const char *reason; /* why not measured; NULL: measured. The arrays have one entry per sparsity */
     const uint64_t *n_removed;
-    const double *relative; /* from the weights alone: norm of the removed rows / norm of all that make the units */
+    /* From the weights alone: norm of the removed rows / norm of all rows that make the units. */
+    const double *relative;
     const struct vc_output_change *changes;
 };
 
 struct vc_measured {
-    uint64_t n_rows; /* of the data that were computed; 0: the inputs have sizes that are fixed */
+    uint64_t n_rows; /* computed rows of the data; 0: the inputs have fixed sizes */
     size_t n_runs;
     size_t n_ways;
-    const size_t *ways; /* of vc_sensitivity.ways: 50, 70 and 90 %, patterns, schemes */
-    /* For each way, how well the figures from the weights alone put the tensors into the order that the outputs do:
-     * Spearman's rank correlation, -1 to 1; NaN where fewer than three tensors have both. */
+    const size_t *ways; /* numbers in vc_sensitivity.ways: 50, 70 and 90 %, patterns, schemes */
+    /* For each way: Spearman's rank correlation, -1 to 1, between the errors from the weights alone and the changes of
+     * the outputs. NaN if fewer than three tensors have both. */
     const double *agreement;
     size_t n_tensors;
-    const struct vc_measured_tensor *tensors; /* those that vc_sensitivity has figures of */
+    const struct vc_measured_tensor *tensors; /* tensors with figures in vc_sensitivity */
     size_t n_percents;
-    const unsigned *percents; /* of groups */
+    const unsigned *percents; /* sparsities of groups, in percent */
     const double *group_agreement;
     size_t n_groups;
     const struct vc_measured_group *groups;
@@ -146,17 +151,18 @@ struct vc_measured {
 
 struct vc_sensitivity_data_options {
     size_t struct_size;                 /* set by vc_sensitivity_data_defaults */
-    struct vc_graph *graph;             /* what the model computes; has to be set */
-    const struct vc_model *graph_model; /* has the parameters that the measured model has no tensors for; NULL: none */
-    const char *data;                   /* a file with an array for each input, as vc_graph_file_options has it */
-    const char *const *arrays;          /* the same */
+    struct vc_graph *graph;             /* graph of the model; must be set */
+    const struct vc_model *graph_model; /* holds parameters that the measured model lacks, or NULL */
+    const char *data;                   /* as vc_graph_file_options.data */
+    const char *const *arrays;          /* as vc_graph_file_options.arrays */
     size_t n_arrays;
-    uint64_t n_rows; /* of inputs whose first size is open; 0: all (default 8) */
-    /* Called before the runs, with how many there are and how long they will take, as the first one took. May be NULL.
+    uint64_t n_rows; /* rows to compute, for inputs with an open first size; 0: all; default 8 */
+    /* Called before the runs with changed weights: their number and expected seconds, from the time of the unchanged
+     * run. May be NULL.
      */
     void (*estimate)(void *user, size_t n_runs, double seconds);
     void *user;
-    uint64_t batch; /* as vc_graph_file_options has it; divides the rows. 0: all rows at once */
+    uint64_t batch; /* as vc_graph_file_options.batch; divides the rows. 0: all rows at once */
 };
 
 VC_API void vc_sensitivity_data_defaults_sized(struct vc_sensitivity_data_options *options, size_t struct_size);
@@ -166,15 +172,15 @@ static inline void vc_sensitivity_data_defaults(struct vc_sensitivity_data_optio
     vc_sensitivity_data_defaults_sized(options, sizeof *options);
 }
 
-/* Computes the model (f32, the reference forward pass) with one tensor after the other changed in every way, and with
- * units of every coupled group removed, and fills vc_sensitivity.measured. Of each run only what lies behind the change
- * is computed, from the values of the first run, as many as half of the memory limit holds. VC_E_ARGUMENT: the data do
- * not fit the graph, or it has no outputs that are floats. */
+/* Computes the model in f32 once per tensor and way with this tensor changed, and once per coupled group and sparsity
+ * with units removed. Fills vc_sensitivity.measured. Each run computes only the values that depend on the change;
+ * values of the first run are kept, up to half of the memory limit. VC_E_ARGUMENT if the data do not fit the graph or
+ * no output is float. */
 VC_API enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity *sensitivity,
                                              const struct vc_sensitivity_data_options *options);
 
-/* Renders it as one JSON document, schema vcompress.sensitivity/1 (installed as sensitivity-1.schema.json), or as a
- * drawing, SVG, which needs nothing beside it. *text is NUL-terminated and freed with vc_text_free. */
+/* Renders the sensitivity as one JSON document, schema vcompress.sensitivity/1 (installed as
+ * sensitivity-1.schema.json), or as a self-contained SVG drawing. *text is NUL-terminated; free with vc_text_free. */
 VC_API enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
 VC_API enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
 
