@@ -1,40 +1,39 @@
-/* recompute.c - which parts of a forward pass are computed again in the backward pass, so that the peak is within a
- * budget and as few multiply-adds as possible are done twice.
+/* recompute.c - chooses the parts of the forward pass to compute again in the backward pass: the peak must be within a
+ * budget, with as few repeated multiply-adds as possible.
  *
- * The graph is cut where one value only leads from what is before to what is behind, if some backward step needs it. A
- * run of segments between two cuts is computed again as one part, of which the value before it is kept, or each segment
- * keeps what its backward steps need. In the backward pass what is kept before a part is there, and all that the part
- * itself needs:
+ * The graph is cut at values that alone connect the earlier nodes with the later nodes, if a backward step needs the
+ * value. Either consecutive segments between two cuts are one part, computed again from the value before the part,
+ * which is kept; or a segment keeps the values that its backward steps need. Memory during a backward step of a part:
  *
  *     kept before + (value before it, if it is computed again) + needs of its segments before this one
  *                 + what this one's backward steps have of their own: needs, gradients                  <= budget
  *
- * Dynamic programming over the segments, with what is kept so far in LEVELS steps: least cost. The timeline of the plan
- * is then made; where it takes more than the sum above says, the budget is lowered by that, and raised where it takes
- * less. */
+ * Dynamic programming over segments finds the least cost, with the kept bytes rounded to LEVELS steps. The timeline of
+ * the plan then gives the true peak. If the peak exceeds the budget, the search repeats with a budget lower by the
+ * difference; if the peak is below the budget, with a higher budget. */
 #include <string.h>
 
 #include "memory/estimate.h"
 
-#define SEGMENTS 96 /* at most; more are joined */
+#define SEGMENTS 96 /* most segments; further segments are joined */
 #define LEVELS   512
-#define PLACES   (2 * (LEVELS + 1)) /* of a segment: what is before it is kept, or computed again */
+#define PLACES   (2 * (LEVELS + 1)) /* per segment: the segment before is kept, or computed again */
 #define ROUNDS   24
 #define NONE     UINT64_MAX
 
 struct segment {
     uint32_t first, end; /* nodes */
-    uint64_t need;       /* what its backward steps need */
-    uint64_t before;     /* the value that leads into it */
-    uint64_t most;       /* of its needs, gradients and the like, at once in one of its backward steps */
+    uint64_t need;       /* bytes that its backward steps need */
+    uint64_t before;     /* bytes of the value before the segment */
+    uint64_t most;       /* most bytes of needs, gradients and others at once in one backward step */
     uint64_t cost;       /* multiply-adds */
-    bool before_kept;    /* that value is among the needs of what is before */
-    bool before_read;    /* backward steps here need it */
+    bool before_kept;    /* the value before is among the needs of an earlier segment */
+    bool before_read;    /* backward steps of this segment read the value before */
 };
 
-/* The best way to segment k with about that much kept. */
+/* The cheapest plan of the segments before k with about `kept` bytes. */
 struct place {
-    uint64_t cost; /* NONE: there is none */
+    uint64_t cost; /* NONE: no plan */
     uint64_t kept;
     uint32_t from, level;
     bool again; /* the segments from `from` on are computed again */
@@ -91,7 +90,7 @@ static void find_segments(struct chooser *c, struct crossing *crossing)
     }
 }
 
-/* Neighbours are joined until there are few enough. */
+/* Joins neighbours until SEGMENTS segments remain. */
 static void join_segments(struct chooser *c)
 {
     uint32_t each = (c->n + SEGMENTS - 1) / SEGMENTS;
@@ -130,7 +129,7 @@ static bool is_from_before(const struct chooser *c, const struct segment *segmen
     return root->kind == VC_VALUE_RESULT && root->node < segment->first;
 }
 
-/* Needs by the segment that makes them, and the value before each segment. */
+/* Fills for each segment: the bytes needed by backward steps and made here, and the value before the segment. */
 static void weigh_values(struct chooser *c)
 {
     const struct vc_storages *s = &c->e->storages;
@@ -169,8 +168,8 @@ static void weigh_values(struct chooser *c)
     }
 }
 
-/* What is there in the backward steps of each segment, less the needs of those before it, from the run without
- * recomputation. */
+/* Fills `most` from the timeline without recomputation: bytes alive in the backward steps of the segment, less the
+ * needs of earlier segments. */
 static enum vc_status weigh_steps(struct chooser *c, const struct vc_timeline *t)
 {
     uint64_t *change = vc_calloc_array(c->e->ctx, VC_TAG_MISC, t->n_steps + 2, sizeof *change);
@@ -201,7 +200,7 @@ static enum vc_status weigh_steps(struct chooser *c, const struct vc_timeline *t
     return VC_OK;
 }
 
-/* What a plan takes: the most that lives at one step, and multiply-adds that are done again. */
+/* Measures a plan: the peak in bytes, and the repeated multiply-adds. */
 static enum vc_status measure(struct chooser *c, const uint32_t *parts, uint64_t *peak, uint64_t *cost)
 {
     struct vc_timeline timeline;
@@ -234,14 +233,15 @@ static void reach(struct chooser *c, uint32_t k, uint64_t step, struct place pla
     }
 }
 
-/* From a place before segment k: it keeps its needs, or it and some behind it are computed again. */
+/* Extends the plan `level` of the segments before k: segment k keeps its needs, or segments k to end, for each end, are
+ * computed again as one part. */
 static void go_on(struct chooser *c, uint32_t k, uint32_t level, uint64_t step, uint64_t budget)
 {
     const struct place *here = &c->places[(size_t)k * PLACES + level];
     const struct segment *s = &c->segments[k];
     uint64_t kept = here->kept;
     uint64_t needs = 0;
-    uint64_t most = 0; /* in the part's backward steps, the last segment first */
+    uint64_t most = 0; /* bytes in the part's backward steps, last segment first */
     uint64_t cost = here->cost;
     uint64_t before = s->before_kept && !here->again ? 0 : s->before;
     uint64_t need = s->need + (s->before_read && here->again ? s->before : 0);
@@ -260,7 +260,7 @@ static void go_on(struct chooser *c, uint32_t k, uint32_t level, uint64_t step, 
     }
 }
 
-/* The least cost within the budget; false: there is no way. The plan goes into c->parts. */
+/* Finds the plan of least cost within the budget, for c->parts. Returns false if no plan fits. */
 static bool solve(struct chooser *c, uint64_t budget)
 {
     uint64_t step = budget / LEVELS + 1;
@@ -300,7 +300,8 @@ static bool solve(struct chooser *c, uint64_t budget)
     return best != UINT32_MAX;
 }
 
-/* Keeps the plan in c->parts if it is the cheapest within the budget so far, or takes least where none is. */
+/* Remembers the plan in c->parts if this plan is the cheapest within the budget so far, or, while no plan fits, has the
+ * lowest peak. */
 static void consider(struct chooser *c, uint64_t peak, uint64_t cost, uint64_t budget)
 {
     bool fits = peak <= budget;
@@ -313,11 +314,12 @@ static void consider(struct chooser *c, uint64_t peak, uint64_t cost, uint64_t b
     }
 }
 
-/* Tries goals: lower where the plan takes more than the budget, higher where it takes less or where there is no plan.
- */
+/* Tries goals for solve: a lower goal if the plan's peak exceeds the budget, a higher goal if the peak is below or no
+ * plan exists.
+ * */
 static enum vc_status search(struct chooser *c, uint64_t budget)
 {
-    uint64_t low = 0; /* with that no plan was found, or one that fits */
+    uint64_t low = 0; /* a goal without a plan, or with a plan that fits */
     uint64_t high = c->best_peak;
     uint64_t goal = budget;
     enum vc_status status = VC_OK;

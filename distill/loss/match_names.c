@@ -7,14 +7,14 @@
 #include "core/text/text.h"
 
 #define N_NEAREST  3
-#define MOST_CHARS 128 /* of a name that is printed */
+#define MOST_CHARS 128 /* of a printed name */
 
 static bool can_match(const struct vc_graph_value *value)
 {
     return value->kind == VC_VALUE_RESULT && value->dtype == VC_DTYPE_F32 && value->name[0] != '\0';
 }
 
-/* The names most like one, those in front that are nearer. */
+/* Finds the values whose names are most similar to `name`, the most similar first. Returns their number. */
 static size_t find_nearest(const struct vc_graph *graph, const char *name, uint32_t nearest[N_NEAREST])
 {
     size_t costs[N_NEAREST];

@@ -1,4 +1,4 @@
-/* match_names.h - the value of a graph that a name means. */
+/* match_names.h - finds the value of a graph by its name. */
 #ifndef VC_DISTILL_MATCH_NAMES_H
 #define VC_DISTILL_MATCH_NAMES_H
 
@@ -6,8 +6,8 @@
 
 #include "core/base/ctx.h"
 
-/* role: "teacher". VC_E_ARGUMENT: there is none of that name, and the sentence has those most like it; or it is none
- * that a node makes, of floats. */
+/* role: "teacher" or "student", for the sentence. VC_E_ARGUMENT if no value has the name (the sentence lists the most
+ * similar names), or if the value is not a float result of a node. */
 enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, const char *role, const char *name,
                              uint32_t *value);
 

@@ -18,7 +18,8 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct vc_dialect *
                                      vc_dialect_that_loads(family, dialect)->name);
 }
 
-/* A model of GPT-2's kind has Conv1D in place of linear layers: where the dialect takes none, nothing would be left. */
+/* Models like GPT-2 have Conv1D instead of linear layers. Refuses such a model if the dialect does not support Conv1D:
+ * no layer could be quantized. */
 static enum vc_status check_conv1d(struct vc_ctx *ctx, const struct vc_dialect *dialect, const struct vc_model *model)
 {
     return !model->conv1d || dialect->file->takes_conv1d
@@ -66,7 +67,8 @@ bool vc_linear_is_expert(const char *name)
     return at != NULL && at[sizeof parent - 1] >= '0' && at[sizeof parent - 1] <= '9';
 }
 
-/* The output layer of PyTorch's own attention, whose input weights are one tensor: it is used without being called. */
+/* True for the output layer of PyTorch's own attention (input weights are one tensor). The attention reads this weight
+ * without calling the layer. */
 static bool is_of_fused_attention(const struct vc_model *model, const char *name, size_t n_path)
 {
     static const char tail[] = ".out_proj";

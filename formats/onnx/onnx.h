@@ -1,5 +1,5 @@
-/* onnx.h - what reader and writer of ONNX share. The format in words: docs/formats.md; field numbers: onnx.proto;
- * varints and tags: formats/io/protobuf_wire.h.
+/* onnx.h - shared by the reader and the writer of ONNX. docs/formats.md describes the format, onnx.proto has the field
+ * numbers, formats/io/protobuf_wire.h varints and tags.
  *
  *     08 08                              ModelProto.ir_version (field 1): 8
  *     3a ..                              ModelProto.graph (7), a GraphProto:
@@ -12,11 +12,10 @@
  *        5a ..                             input (11);  62 ..  output (12);  6a ..  value_info (13)
  *     42 04 0a 00 10 0d                  opset_import (8): domain "", version 13
  *
- * The tensors of a model are the initializers of its main graph and of the graphs inside its nodes (the branches of If,
- * the bodies of Loop and Scan), and what Constant nodes hold there of floats with two dimensions or more; below,
- * "initializer" means all of them. Where an initializer reaches the graph through nodes of its own
- * (onnx_patterns.c), the tensor has the name of their output: what the rest of the graph calls it. Everything else
- * stays in the file, and is copied from there when a new one is written.
+ * The tensors of a model are the initializers of the main graph and of the graphs inside nodes (branches of If, bodies
+ * of Loop and Scan), and the float values of Constant nodes with two dimensions or more. Below, "initializer" means all
+ * of these. If nodes of its own lie between an initializer and the graph (onnx_patterns.c), the tensor has the name of
+ * their output, the name in the rest of the graph. Everything else stays in the file and is copied to the output.
  *
  *     reading   onnx_read.c: the file -> onnx_graph.c: its graph -> onnx_nodes.c, onnx_tensor.c, onnx_external.c,
  *               onnx_symbols.c -> onnx_links.c with onnx_patterns.c: the model's tensors
@@ -24,7 +23,7 @@
  *     writing   onnx_write.c: files -> onnx_names.c: what becomes of each tensor -> onnx_edit.c: what else passes
  * change
  *               -> onnx_layout.c with onnx_pieces.c and onnx_messages.c: pieces
- */
+ * */
 #ifndef VC_FORMATS_ONNX_H
 #define VC_FORMATS_ONNX_H
 
@@ -122,7 +121,7 @@ enum {
     ONNX_DIM_PARAM = 2
 };
 
-/* Element types, as data_type has them. */
+/* Element types: numbers of data_type. */
 enum {
     ONNX_FLOAT = 1,
     ONNX_INT8 = 3,
@@ -145,9 +144,9 @@ struct onnx_type {
 
 extern const struct onnx_type vc_onnx_types[ONNX_N_TYPES];
 
-/* The number of the type that elements of that dtype have; 0: none. */
+/* The number of the type for a dtype. Returns 0 if ONNX has no such type. */
 uint32_t vc_onnx_type_of(enum vc_dtype dtype);
-/* The dtype of a number; VC_DTYPE_RAW where it has none. */
+/* The dtype of a number. Returns VC_DTYPE_RAW if the library has no such dtype. */
 enum vc_dtype vc_onnx_dtype(uint64_t type);
 
 /* Where the values of a tensor are. */
@@ -179,8 +178,8 @@ struct onnx_tensor {
     size_t index;          /* of the model's tensor; ONNX_NONE: only carried over */
 };
 
-/* What consumers of a tensor say about its output channels, as a set of axes: 0, 1, last, last but one; of what they
- * sum over also that it is none of these. */
+/* The axis of a tensor's output channels by each consumer, as a set of axes: 0, 1, last, last but one. For the axis
+ * that consumers sum over, one bit more: no axis of these. */
 enum { ONNX_AXIS_0 = 1, ONNX_AXIS_1 = 2, ONNX_AXIS_LAST = 4, ONNX_AXIS_LAST_BUT_ONE = 8, ONNX_AXIS_OTHER = 16 };
 
 /* The name of a value in one graph. The graph that makes the value owns the symbol. A subgraph (the body of an If or a
@@ -217,7 +216,7 @@ struct onnx_symbols {
 
 enum onnx_op { ONNX_OP_DEQUANTIZE, ONNX_OP_CAST, ONNX_OP_SUB, ONNX_OP_MUL };
 
-/* A node that could stand between an initializer and its name. Others are not kept. */
+/* A node that may lie between an initializer and its name. Other nodes are not kept. */
 struct onnx_node {
     struct vc_span field;
     uint32_t graph;
@@ -238,7 +237,7 @@ struct onnx_graph {
 
 #define ONNX_LINK_NODES 5
 
-/* How an initializer reaches the graph, by tensor of the model: through which nodes, and under which name. */
+/* For a tensor of the model: the nodes between initializer and graph, and the name in the graph. */
 struct onnx_link {
     size_t tensor; /* of `tensors` */
     size_t name;   /* symbol */
@@ -280,7 +279,7 @@ struct onnx_use {
     bool output;
 };
 
-/* A graph while it is read; those around it are read at the same time. */
+/* A graph during reading; the enclosing graphs are read at the same time. */
 struct onnx_scope {
     struct onnx_scope *around; /* NULL: the main graph */
     uint32_t number;
@@ -350,7 +349,7 @@ enum vc_status vc_onnx_external_find(struct onnx_reader *r, const struct onnx_ex
 enum vc_status vc_onnx_graph_scan(struct onnx_reader *r);
 /* Graphs inside nodes can have initializers that are no inputs. */
 bool vc_onnx_has_inner_tensors(const struct onnx *self);
-/* What a Constant node holds becomes a tensor called as its output, if it looks like weights. */
+/* Makes a tensor of a Constant node's value, named like its output, if the value looks like weights. */
 enum vc_status vc_onnx_constant_scan(struct onnx_reader *r, const struct vc_field *node, const struct vc_field *value,
                                      size_t symbol);
 /* A graph inside a node: node, attribute and output of `scope` are set. */
@@ -365,9 +364,10 @@ enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol);
 size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, const char *name);
-/* The graph has been read: what it uses and does not make is meant of the graph around it, and counts there. */
+/* Called at the end of a graph: names that the graph uses but does not define belong to the enclosing graph and are
+ * counted there. */
 enum vc_status vc_onnx_symbols_close(struct onnx_reader *r);
-/* The symbol that is meant, in whatever graph. */
+/* The symbol that owns the value, in this graph or an enclosing graph. */
 size_t vc_onnx_symbol_meant(const struct onnx_symbols *symbols, size_t symbol);
 /* A string of up to ONNX_MAX_NAME bytes without NUL, in r->name. */
 enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field *field, const char *what);
@@ -381,7 +381,7 @@ struct onnx_quantized {
     struct onnx_link link;                    /* but for tensor */
 };
 
-/* What the node ends, and a Cast behind it; false: nothing that is known here. */
+/* The pattern that the node and a Cast after the node end. Returns false if the pattern is unknown. */
 bool vc_onnx_find_quantized(const struct onnx *self, size_t node, struct onnx_quantized *q);
 /* The tensor that a Cast makes wider and nothing else uses, or NULL. */
 struct onnx_tensor *vc_onnx_find_cast(const struct onnx *self, size_t node);

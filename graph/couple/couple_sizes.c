@@ -36,10 +36,10 @@ void vc_couple_sizes_add(struct vc_axes *axes, struct vc_couple_sizes *sizes, co
     sizes->said[sizes->n++] = own;
 }
 
-/* ---- sizes once units are gone ---- */
+/* ---- sizes after units are removed ---- */
 
-#define UNKNOWN   (-1) /* it depends on sizes of inputs */
-#define CHANGED   (-2) /* it does, and on what goes */
+#define UNKNOWN   (-1) /* depends on sizes of inputs */
+#define CHANGED   (-2) /* depends on sizes of inputs and on the removed units */
 #define UNVISITED (-3)
 
 struct sizing {
@@ -86,7 +86,7 @@ static int64_t size_after(struct sizing *s, uint32_t term)
 
         changed = changed || part != size_before(s, axes->parts[t->first + k]);
         known = known && part >= 0;
-        if (known) { /* no more than before, which was a number */
+        if (known) { /* at most the size before, which was a number */
             all = t->kind == VC_TERM_PRODUCT ? all * part : all + part;
         }
     }
@@ -99,8 +99,8 @@ static bool is_same(struct sizing *s, uint32_t term)
     return term == VC_AXIS_ONE || size_after(s, term) == size_before(s, term);
 }
 
-/* The edit of what was said; false: it holds. A declared shape is said in any case, with n 0 where it holds; but not
- * where it changes with sizes of inputs. */
+/* The edit of a statement about sizes. Returns false if the statement stays true. A declared shape always gives an edit
+ * (n is 0 if the shape stays true), unless the shape changes with sizes of inputs. */
 static bool edit_of(struct sizing *s, const struct vc_said *said, int64_t *numbers, struct vc_graph_edit *edit)
 {
     bool changed = false;
@@ -198,7 +198,7 @@ enum vc_status vc_couplings_work(struct vc_ctx *ctx, const struct vc_couplings *
 {
     const struct vc_couple_sizes *sizes = couplings->sizes;
     struct sizing s = {.sizes = sizes};
-    uint64_t shared[2] = {0, 0}; /* of experts */
+    uint64_t shared[2] = {0, 0}; /* multiply-adds of experts */
     enum vc_status status = VC_OK;
 
     *at = NULL;
@@ -215,7 +215,7 @@ enum vc_status vc_couplings_work(struct vc_ctx *ctx, const struct vc_couplings *
             !vc_add_u64(expert ? shared[0] : *before, sizes->work[k].macs, expert ? &shared[0] : before)) {
             goto out;
         }
-        *(expert ? &shared[1] : after) += macs; /* no more than before */
+        *(expert ? &shared[1] : after) += macs; /* at most the number before */
     }
     for (size_t k = 0; k < 2; k++) {
         uint64_t used;

@@ -1,10 +1,10 @@
-/* onnx_qlinear.c - operators that take and make codes, as onnxruntime's static quantization writes them, as what they
- * stand for: their inputs decoded, the operator on floats, its result as codes.
+/* onnx_qlinear.c - operators on codes, written by onnxruntime's static quantization. Each becomes three kinds of nodes:
+ * decode the inputs, compute the operator on floats, encode the result.
  *
  *     QLinearConv (x, x_scale, x_zero, w, w_scale, w_zero, y_scale, y_zero)
  *     ->  DequantizeLinear (x, ...), DequantizeLinear (w, ...), Conv, QuantizeLinear
  *
- * Scale and zero point of an input are the two inputs behind it. */
+ * Scale and zero point of an input are the next two inputs. */
 #include <string.h>
 
 #include "graph/onnx/onnx_build.h"
@@ -25,7 +25,7 @@ static double float_of(const struct vc_onnx_node *node, const char *name, double
     return attr != NULL && attr->kind == VC_ATTR_FLOAT ? attr->f : otherwise;
 }
 
-/* Input k as floats; scales of which there are several belong to the elements of `axis`. */
+/* Adds input k as floats. With several scales, each scale belongs to an index of `axis`. */
 static uint32_t decoded(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k, int64_t axis)
 {
     const struct vc_graph_attr attr = vc_attr_int("axis", axis);
@@ -34,7 +34,7 @@ static uint32_t decoded(struct vc_onnx_build *b, const struct vc_onnx_node *node
     return vc_onnx_add_one(b, "DequantizeLinear", NULL, in, in[2] == VC_NO_VALUE ? 2 : 3, &attr, 1);
 }
 
-/* Output 0 is the value as codes, with scale and zero point in inputs k and k + 1. */
+/* Makes output 0: the codes of the value, with scale and zero point from inputs k and k + 1. */
 static void encode(struct vc_onnx_build *b, const struct vc_onnx_node *node, uint32_t value, unsigned k)
 {
     int64_t type = vc_onnx_type_of_input(b, node->from, k + 1);
@@ -46,7 +46,7 @@ static void encode(struct vc_onnx_build *b, const struct vc_onnx_node *node, uin
                                        in[2] == VC_NO_VALUE ? 2 : 3, &attr, 1));
 }
 
-/* True if all inputs from `first` up to `end` are there. */
+/* True if the node has all inputs from `first` to end - 1. */
 static bool has_inputs(const struct vc_onnx_node *node, unsigned first, unsigned end)
 {
     for (unsigned k = first; k < end; k++) {
@@ -57,7 +57,7 @@ static bool has_inputs(const struct vc_onnx_node *node, unsigned first, unsigned
     return true;
 }
 
-/* Codes of 32 bits whose scale is the product of those of inputs 1 and 4, and of `more`. */
+/* Adds the bias as floats: 32-bit codes whose scale is (input 1) * (input 4) * more. */
 static uint32_t decoded_bias(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k, double more,
                              int64_t axis)
 {
@@ -103,7 +103,7 @@ static void take_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node)
     encode(b, node, vc_onnx_add_one(b, "MatMul", NULL, in, 2, NULL, 0), 6);
 }
 
-/* alpha * A' B' + C; without a scale of the result it stays floats. */
+/* alpha * A' B' + C. The result stays floats if the node has no scale for the result. */
 static void take_gemm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     bool swapped = vc_onnx_int(node, "transB", 0) != 0;
@@ -129,7 +129,7 @@ static void take_gemm(struct vc_onnx_build *b, struct vc_onnx_node *node)
     }
 }
 
-/* Add and Mul of two, whose names end so. */
+/* Add and Mul of two inputs; `op` is the end of the node's name. */
 static void take_two(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     uint32_t in[2];
@@ -143,7 +143,7 @@ static void take_two(struct vc_onnx_build *b, struct vc_onnx_node *node)
     encode(b, node, vc_onnx_add_one(b, node->op + strlen("QLinear"), NULL, in, 2, NULL, 0), 6);
 }
 
-/* Operators of one input; their attributes are those of the operator on floats. */
+/* Operators with one input; attributes are the attributes of the operator on floats. */
 static void take_one(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     bool softmax = strcmp(node->op, "QLinearSoftmax") == 0;

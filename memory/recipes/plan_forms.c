@@ -1,6 +1,6 @@
-/* plan_forms.c - the forms that weights can have: as they are, in half precision, as int8, with neurons removed. Where
- * there is a file, each form is a job that is planned and thrown away, so that its bytes are those of the passes, and
- * what they refuse is not offered. No weights are read for that: which neurons go does not matter for sizes. */
+/* plan_forms.c - the forms of weights: as stored, half precision, int8, with neurons removed. With a file, each form is
+ * a job that is planned and then freed: sizes are exact, and forms that the passes refuse are not offered. No weights
+ * are read: sizes do not depend on the choice of neurons. */
 #include <math.h>
 #include <string.h>
 
@@ -20,7 +20,7 @@ static double usual_error(const char *scheme)
     return strncmp(scheme, "int8", 4) == 0 ? VC_ERROR_INT8 : strcmp(scheme, "bf16") == 0 ? VC_ERROR_BF16 : VC_ERROR_F16;
 }
 
-/* The row of a tensor, of which there is one at most; they are in the order of the model. NULL: it has none. */
+/* The row of a tensor by binary search; rows are in the order of the model. Returns NULL if the tensor has no row. */
 static const struct vc_sensitivity_row *row_of(const struct vc_sensitivity *scan, size_t tensor)
 {
     size_t low = 0;
@@ -38,7 +38,7 @@ static const struct vc_sensitivity_row *row_of(const struct vc_sensitivity *scan
     return low < scan->n_rows && scan->rows[low].tensor == tensor ? &scan->rows[low] : NULL;
 }
 
-/* The error of one scheme on a tensor, as it was measured; below 0: it was not. */
+/* The measured error of the row's scheme on its tensor, and the tensor's sum of squares. Returns -1 if not measured. */
 static double measured_error(const struct vc_planning *p, const struct vc_report_row *row, double *norm)
 {
     const struct vc_sensitivity_row *seen = row_of(p->scan, vc_model_find(p->model, row->name));
@@ -55,7 +55,8 @@ static double measured_error(const struct vc_planning *p, const struct vc_report
     return -1;
 }
 
-/* Of all weights: each tensor's error weighs as much as its squares do. Unmeasured ones have usual errors. */
+/* The error of all weights: each tensor's error is weighted by its sum of squares. Unmeasured tensors have usual
+ * errors. */
 static void sum_errors(const struct vc_planning *p, const struct vc_report *report, struct vc_weights_form *form)
 {
     double change = 0;
@@ -85,7 +86,7 @@ static void sum_errors(const struct vc_planning *p, const struct vc_report *repo
     form->measured = p->scan != NULL && guessed * 100 < (double)report->totals.n_params;
 }
 
-/* Units that are equally important: what of the weights is gone is the square of the error. */
+/* Assumes equally important units: the removed share of the weights is the square of the error. */
 static void add_pruning(struct vc_weights_form *form, uint64_t before, uint64_t after)
 {
     double left = before == 0 ? 1 : (double)after / (double)before;
@@ -97,8 +98,9 @@ static void add_pruning(struct vc_weights_form *form, uint64_t before, uint64_t 
 
 /* ---- jobs ---- */
 
-/* Removes as many units of every group of neurons as prune --structured SHARE does; the last ones, whatever they hold.
- */
+/* Removes as many units of every group of neurons as prune --structured SHARE, but the last units, whatever their
+ * values.
+ * */
 static enum vc_status add_removal(struct vc_planning *p, struct vc_job *job, double share)
 {
     struct vc_structured_options options;
@@ -131,7 +133,7 @@ static enum vc_status add_removal(struct vc_planning *p, struct vc_job *job, dou
             numbers[room++] = u;
         }
     }
-    options.remove = units; /* by the graph of the model itself: a text beside it would not become smaller */
+    options.remove = units; /* by the graph of the model itself: a text beside the model would not become smaller */
     status = options.n_remove != 0 ? vc_job_add_structured(p->ctx, job, &options) : VC_E_UNSUPPORTED;
 out:
     vc_free(p->ctx, units);
@@ -150,13 +152,13 @@ static enum vc_status add_quantize(struct vc_planning *p, struct vc_job *job, co
     return vc_job_add_quantize(p->ctx, job, &options);
 }
 
-/* A failure of these says that the passes do not do that to this file, but for those of the system. */
+/* True if the failure means that the passes refuse this file; false for failures of the system. */
 static bool is_refusal(enum vc_status status)
 {
     return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
 }
 
-/* What the loader that usually reads the output does with its codes. */
+/* How the usual loader of the output treats codes. */
 static enum vc_runtime runtime_of(const struct vc_planning *p, const struct vc_report *report)
 {
     if (p->options.runtime_given) {
@@ -165,8 +167,8 @@ static enum vc_runtime runtime_of(const struct vc_planning *p, const struct vc_r
     return vc_memory_runtime(report->layouts != NULL ? report->layouts[0] : NULL);
 }
 
-/* What the model computes without that share of its neurons, with the sizes that are bound: the first job that removes
- * them tells it, and is kept for that. */
+/* Sets form->graph: the graph without this share of the neurons, with the bound sizes. The first job with this share
+ * makes the graph and is kept in p->slim. */
 static enum vc_status take_graph(struct vc_planning *p, struct vc_job **job, size_t share, struct vc_weights_form *form)
 {
     struct vc_slim *slim = &p->slim[share];
@@ -190,7 +192,8 @@ out:
     return form->graph == NULL && status == VC_OK ? VC_E_UNSUPPORTED : status;
 }
 
-/* Plans what makes the form, and lists its tensors. *ok: that is possible. share: VC_SHARES: nothing is removed. */
+/* Plans the job of a form and lists the tensors. *ok: the passes accept the form. share VC_SHARES: no neurons are
+ * removed. */
 static enum vc_status count_form(struct vc_planning *p, struct vc_weights_form *form, size_t share, bool *ok)
 {
     bool removes = share < VC_SHARES;
@@ -246,7 +249,7 @@ static bool has_codes(const struct vc_model *model)
     return false;
 }
 
-/* Adds one form, where it is possible. */
+/* Adds a form if the passes accept the form. */
 static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form form, size_t share)
 {
     bool ok = true;
@@ -258,7 +261,7 @@ static enum vc_status add_form(struct vc_planning *p, struct vc_weights_form for
     if (p->model != NULL) {
         status = count_form(p, &form, share, &ok);
     } else if (form.int8) {
-        form.type = VC_DTYPE_I8; /* as the estimate counts what quantize --int8 would make of such weights */
+        form.type = VC_DTYPE_I8; /* in the estimate: the weights that quantize --int8 makes */
         form.error = VC_ERROR_INT8;
     } else {
         form.error = VC_ERROR_F16;
@@ -296,7 +299,7 @@ static enum vc_status add_pruned(struct vc_planning *p, const struct vc_weights_
     return add_form(p, form, share);
 }
 
-/* The groups that can be cut; a graph that does not tell is no failure. */
+/* The groups that can be cut. A graph without couplings is not a failure. */
 static enum vc_status find_couplings(struct vc_planning *p)
 {
     enum vc_status status = vc_couplings_of_graph(p->ctx, p->graph, &p->couplings);
@@ -340,7 +343,7 @@ enum vc_status vc_plan_forms(struct vc_planning *p)
     p->forms[p->n_forms++] = (struct vc_weights_form){
         .type = p->memory.weights == VC_DTYPE_NONE && !trains ? half : p->memory.weights, .runtime = p->memory.runtime};
     if (trains || coded || p->memory.weights == VC_DTYPE_I8 || p->memory.scheme != NULL) {
-        return VC_OK; /* what is trained is not compressed, and what is compressed stays as it is */
+        return VC_OK; /* trained weights are not compressed, and compressed weights stay compressed */
     }
     if ((p->options.without & VC_LEVER_WEIGHTS) == 0 && (p->model != NULL || p->graph != NULL)) {
         VC_TRY(add_quantized(p, half));

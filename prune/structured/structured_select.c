@@ -1,6 +1,6 @@
-/* structured_select.c - how important each unit of a group is, from the sums that the steps of its members have made,
- * and which units go: those with the lowest scores, of equal ones the later ones first. Definition: docs/numerics.md.
- */
+/* structured_select.c - the score of each unit of a group, from the sums that the steps of the members made, and the
+ * units to remove: the lowest scores, among equal scores the later units first. Definition: docs/numerics.md.
+ * */
 #include <string.h>
 
 #include "prune/structured/removal.h"
@@ -59,7 +59,7 @@ out:
 
 /* ---- the order ---- */
 
-/* The group's own order; the first n_go units of it go. */
+/* Sorts the units of a group by score and marks the first n_go units for removal. */
 static enum vc_status choose(struct vc_ctx *ctx, struct vc_removal_group *group)
 {
     uint64_t n = group->coupling->n_units;
@@ -86,14 +86,14 @@ out:
     return status;
 }
 
-/* A group whose units stand in a common order with those of other groups of that kind. */
+/* True for a group whose units are ranked together with the units of other groups of this kind. */
 static bool is_shared(const struct vc_structured *s, const struct vc_removal_group *group, enum vc_unit unit)
 {
     return s->options.scope == VC_PRUNE_GLOBAL && group->reason == NULL && !group->own && group->scores != NULL &&
            group->coupling->unit == unit;
 }
 
-/* How many units go of each group that shares its order with others; of each at least one stays. */
+/* Decides how many units each of the groups ranked together loses. Every group keeps at least one unit. */
 static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum vc_unit unit)
 {
     struct vc_ranked_unit *order = NULL;

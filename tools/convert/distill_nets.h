@@ -6,35 +6,35 @@
 
 #define MAX_NET_ARRAYS 64
 
-/* Their options; a command's structure begins with it. */
+/* Options of these commands; the options of each command begin with this structure. */
 struct nets_cli {
-    struct convert_options convert;    /* first: of distill as a pass; else only what all commands share */
+    struct convert_options convert; /* first member; all options for distill as a pass, else only the common options */
     const char *graph, *teacher_graph; /* --graph, --teacher-graph */
     const char *teacher;               /* --teacher */
     struct vc_data_options data;
     const char *arrays[MAX_NET_ARRAYS];
 };
 
-/* --graph, --data and what belongs to them; --teacher and --teacher-graph. */
+/* --graph, --data and related options; --teacher and --teacher-graph. */
 extern const struct opt_group group_rows, group_teacher;
 
-/* A network that was opened. */
+/* An open network. */
 struct net {
     struct vc_model *weights, *beside;
     struct vc_graph *graph;
 };
 
-/* What the checkpoint net->weights computes: as net_open says. */
+/* Opens the graph of the checkpoint net->weights, by the rules of net_open. */
 enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net);
-/* Opens the checkpoint at `path`, and what it computes: the graph in `graph`, a text or an ONNX file; NULL: what it
- * says itself, or else what `other` says. GO_ON or a status, with all that is wrong printed. */
+/* Opens the checkpoint at `path` and its graph: from the file `graph` (a text or ONNX), or, if NULL, from the
+ * checkpoint, else from `other`. Returns GO_ON, or an exit status after printing all errors. */
 int net_open(struct app *app, const char *path, const char *graph, const char *other, struct net *net);
 void net_close(struct net *net);
 
 #define MAX_TEACHERS     16
 #define MAX_TEACHER_NAME 4096
 
-/* Files with a teacher's answers, which were opened. */
+/* Open files with a teacher's answers. */
 struct answer_files {
     struct vc_model *models[MAX_TEACHERS];
     size_t n;

@@ -1,4 +1,4 @@
-/* loops_share.h - part of op_loops.h: what definitions of several families use. */
+/* loops_share.h - part of op_loops.h: functions that several families of operators use. */
 
 static size_t element_bytes(const struct vc_run_value *x)
 {
@@ -10,13 +10,13 @@ static void copy_element(const struct vc_run_value *x, size_t from, void *to, si
     memcpy((char *)to + at * element_bytes(x), (const char *)x->data + from * element_bytes(x), element_bytes(x));
 }
 
-/* The element, of floats or of integers. */
+/* Element k as a float; x holds floats or integers. */
 static REAL as_real(const struct vc_run_value *x, size_t k)
 {
     return x->is_real ? ((const REAL *)x->data)[k] : (REAL)((const int64_t *)x->data)[k];
 }
 
-/* A float that is cut off to an integer; what has no such integer becomes the nearest, not a number 0. */
+/* The float truncated to an integer. Values out of range become the nearest int64; NaN becomes 0. */
 static int64_t to_integer(REAL x)
 {
     return !(x == x)                           ? 0
@@ -25,7 +25,7 @@ static int64_t to_integer(REAL x)
                                                : (int64_t)x;
 }
 
-/* Output 0 with the elements of input 0 in another shape of as many elements. */
+/* Makes output 0: the elements of input 0 in another shape with the same number of elements. */
 static void reshaped(struct vc_run *run, const int64_t *shape, unsigned n_dims)
 {
     const struct vc_run_value *x = run->in[0];
@@ -38,7 +38,8 @@ static void reshaped(struct vc_run *run, const int64_t *shape, unsigned n_dims)
     }
 }
 
-/* The number as a place from 0 on, of which there are `size`; -1, with the failure set, where there is none. */
+/* The index in a dimension of `size`, from 0; negative indices count from the end. Returns -1 and sets the failure if
+ * the index is out of range. */
 static int64_t place_of(struct vc_run *run, int64_t at, int64_t size)
 {
     if (at < -size || at >= size) {
@@ -48,8 +49,8 @@ static int64_t place_of(struct vc_run *run, int64_t at, int64_t size)
     return at < 0 ? at + size : at;
 }
 
-/* A sum of more elements is the sum of its two halves (pairwise summation): the rounding error of one long f32 sum
- * grows with its length, that of a tree with the logarithm of its length. */
+/* Longer sums are split into two halves (pairwise summation). The rounding error of one long f32 sum grows with the
+ * length; the error of a tree of sums grows with the logarithm of the length. */
 #define SUMMED_FIRST 16
 
 /* The sum of n elements, `step` elements apart, by pairwise summation. */
@@ -73,8 +74,8 @@ static void add_rows(REAL *to, const REAL *part, size_t n)
     }
 }
 
-/* n elements from x on, `step` apart: y = exp(x - m) / sum of exp(x - m), with m the largest of them; or the logarithm
- * of that, x - m - log(sum). */
+/* Softmax of n elements from x on, `step` apart: y = exp(x - m) / sum of exp(x - m), with m the largest element; or the
+ * logarithm, y = x - m - log(sum). */
 static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool logarithm)
 {
     REAL most = x[0];
