@@ -11,21 +11,22 @@
 
 bool vc_derives(const struct vc_distill_options *options)
 {
-    return options->width != 0 || options->keep_layers != NULL;
+    return options->derive.width != 0 || options->derive.keep_layers != NULL;
 }
 
 static enum vc_status check(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    if (o->width != 0 && !(o->width > 0 && o->width < 1)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is not above 0 and below 1", vc_option(ctx, "width"), o->width);
+    if (o->derive.width != 0 && !(o->derive.width > 0 && o->derive.width < 1)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is not above 0 and below 1", vc_option(ctx, "derive.width"),
+                       o->derive.width);
     }
     if (o->student.weights != NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, and another student is given",
-                       vc_option(ctx, o->width != 0 ? "width" : "keep_layers"));
+                       vc_option(ctx, o->derive.width != 0 ? "derive.width" : "derive.keep_layers"));
     }
     if (o->teacher.weights == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, which has to be a network",
-                       vc_option(ctx, o->width != 0 ? "width" : "keep_layers"));
+                       vc_option(ctx, o->derive.width != 0 ? "derive.width" : "derive.keep_layers"));
     }
     return VC_OK;
 }
@@ -36,10 +37,10 @@ static enum vc_status find_couplings(struct vc_ctx *ctx, const struct vc_distill
     struct vc_student teacher = {.ctx = ctx, .network = {.weights = o->teacher.weights}};
     enum vc_status status = VC_OK;
 
-    if (o->graph == NULL) {
+    if (o->graph_path == NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_student_read_graph(ctx, o->graph, &teacher));
+    VC_TRY(vc_student_read_graph(ctx, o->graph_path, &teacher));
     VC_TRY(vc_graph_bind_usual(ctx, teacher.graph));
     VC_TRY(vc_couplings_of_graph(ctx, teacher.graph, out));
 out:
@@ -57,15 +58,15 @@ enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options
 
     *couplings = NULL;
     VC_TRY(check(ctx, o));
-    if (o->keep_layers != NULL) {
+    if (o->derive.keep_layers != NULL) {
         vc_depth_defaults(&depth);
-        depth.keep = o->keep_layers;
-        depth.layers = o->layers;
+        depth.keep = o->derive.keep_layers;
+        depth.layers = o->derive.layers;
         VC_TRY(vc_job_add_depth(ctx, job, &depth));
     }
-    if (o->width != 0) {
+    if (o->derive.width != 0) {
         VC_TRY(find_couplings(ctx, o, couplings));
-        (void)snprintf(share, sizeof share, "%.9f", 1 - o->width);
+        (void)snprintf(share, sizeof share, "%.9f", 1 - o->derive.width);
         vc_structured_defaults(&structured);
         structured.share = share;
         structured.units = 1u << VC_UNIT_NEURONS | (heads ? 1u << VC_UNIT_HEADS : 0);

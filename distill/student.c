@@ -27,8 +27,8 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
     student->left.ctx = ctx;
     VC_TRY(vc_left_weights(ctx, plan, &student->left));
     student->network.weights = student->left.weights;
-    if (options->graph != NULL) {
-        status = vc_student_read_graph(ctx, options->graph, student);
+    if (options->graph_path != NULL) {
+        status = vc_student_read_graph(ctx, options->graph_path, student);
     } else if (options->student.graph != NULL && student->left.own == NULL) {
         student->network = options->student;
         return VC_OK;

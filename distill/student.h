@@ -20,7 +20,7 @@ struct vc_student {
     struct vc_graph *graph; /* that a file said: network.graph then */
 };
 
-/* Takes the values of the plan as they are now. What they compute is said by the file options->graph; by
+/* Takes the values of the plan as they are now. What they compute is said by the file options->graph_path; by
  * options->student, where no pass has changed anything; by the source, or by the file of the teacher.
  * VC_E_UNSUPPORTED: an earlier pass has quantized a tensor. Ended by vc_student_free, also after a failure. */
 enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, const struct vc_distill_options *options,

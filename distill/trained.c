@@ -58,7 +58,7 @@ enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *wei
                            t == NULL ? "%s: there is no tensor %s, which the graph computes with"
                                      : "%s: %s is quantized; only plain floats, int8 with f32 scales and Q8_0 are "
                                        "trained (vcompress dequantize makes floats of it, %s leaves it as it is)",
-                           model->path, item->name, vc_option(ctx, "freeze"));
+                           model->path, item->name, vc_option(ctx, "trained.freeze"));
         }
     }
     return VC_OK;

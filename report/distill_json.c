@@ -45,28 +45,29 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     static const char *const halves[] = {NULL, "bf16", "fp16"};
 
     vc_json_begin(json, "options", '{', true);
-    vc_json_string(json, "optimizer", optimizers[o->optimizer]);
-    vc_json_real(json, "lr", o->lr);
-    vc_json_string(json, "schedule", schedules[o->schedule]);
-    vc_json_uint(json, "warmup", o->warmup);
-    vc_json_real(json, "clip", o->clip);
+    vc_json_string(json, "optimizer", optimizers[o->optimizer.kind]);
+    vc_json_real(json, "lr", o->optimizer.lr);
+    vc_json_string(json, "schedule", schedules[o->schedule.kind]);
+    vc_json_uint(json, "warmup", o->schedule.warmup);
+    vc_json_real(json, "clip", o->optimizer.clip);
     vc_json_line(json);
-    vc_json_string(json, "loss", losses[o->loss]);
-    vc_json_string(json, "classes", o->classes == VC_CLASSES_COMMON ? "common" : "same");
-    vc_json_real(json, "temperature", o->temperature);
-    vc_json_real(json, "alpha", o->alpha);
-    vc_json_uint(json, "seed", o->seed);
-    vc_json_string(json, "order", orders[o->order]);
-    vc_json_string(json, "precision", o->half != VC_HALF_NONE ? halves[o->half] : precisions[o->precision]);
+    vc_json_string(json, "loss", losses[o->loss.kind]);
+    vc_json_string(json, "classes", o->loss.classes == VC_CLASSES_COMMON ? "common" : "same");
+    vc_json_real(json, "temperature", o->loss.temperature);
+    vc_json_real(json, "alpha", o->loss.alpha);
+    vc_json_uint(json, "seed", o->training.seed);
+    vc_json_string(json, "order", orders[o->training.order]);
+    vc_json_string(json, "precision",
+                   o->precision.half != VC_HALF_NONE ? halves[o->precision.half] : precisions[o->precision.kind]);
     vc_json_line(json);
-    vc_json_bool(json, "keep_sparsity", o->keep_sparsity);
-    vc_json_bool(json, "refill", o->refill);
-    vc_json_bool(json, "frozen_norm", o->frozen_norm);
-    vc_json_bool(json, "allow_tied", o->allow_tied);
+    vc_json_bool(json, "keep_sparsity", o->sparsity.keep);
+    vc_json_bool(json, "refill", o->sparsity.refill);
+    vc_json_bool(json, "frozen_norm", o->trained.frozen_norm);
+    vc_json_bool(json, "allow_tied", o->trained.allow_tied);
     vc_json_bool(json, "recalibrate_bn", o->task == VC_TASK_RECALIBRATE);
     vc_json_bool(json, "dry_run", o->dry_run);
-    vc_json_real(json, "width", o->width != 0 ? o->width : (double)NAN);
-    vc_json_string(json, "keep_layers", o->keep_layers);
+    vc_json_real(json, "width", o->derive.width != 0 ? o->derive.width : (double)NAN);
+    vc_json_string(json, "keep_layers", o->derive.keep_layers);
     vc_json_end(json, '}');
 }
 
@@ -95,8 +96,8 @@ static void write_memory(struct vc_json *json, const struct vc_distillation *d)
 static void write_pruning(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
 {
     vc_json_begin(json, "pruning", '{', true);
-    vc_json_string(json, "sparsity", o->prune->sparsity);
-    vc_json_string(json, "scope", o->prune->scope == VC_PRUNE_GLOBAL ? "global" : "tensor");
+    vc_json_string(json, "sparsity", o->sparsity.prune->sparsity);
+    vc_json_string(json, "scope", o->sparsity.prune->scope == VC_PRUNE_GLOBAL ? "global" : "tensor");
     vc_json_uint(json, "first", d->prune_first);
     vc_json_uint(json, "last", d->prune_last);
     vc_json_uint(json, "every", d->prune_every);
@@ -117,7 +118,7 @@ static void write_matches(struct vc_json *json, const struct vc_distill_options 
 
     vc_json_begin(json, "matches", '[', false);
     for (size_t k = 0; k < d->n_matches; k++) {
-        const struct vc_match *m = &o->matches[k];
+        const struct vc_match *m = &o->loss.matches[k];
 
         vc_json_begin(json, NULL, '{', true);
         vc_json_string(json, "teacher", m->teacher);
@@ -162,7 +163,7 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_real(json, "epochs", d->epochs);
     vc_json_uint(json, "batch", d->batch);
     vc_json_uint(json, "accum", d->accum);
-    vc_json_uint(json, "ranks", vc_ranks_size(o->ranks));
+    vc_json_uint(json, "ranks", vc_ranks_size(o->parallel.ranks));
     if (d->all_reduce != NULL) {
         vc_json_string(json, "all_reduce", d->all_reduce);
     }
@@ -194,7 +195,7 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
     vc_json_real(json, "seconds", d->seconds);
     vc_json_uint(json, "resumed", d->resumed);
     vc_json_uint(json, "unsaved_checkpoints", d->n_unsaved);
-    if (o->half == VC_HALF_F16) {
+    if (o->precision.half == VC_HALF_F16) {
         vc_json_uint(json, "skipped_steps", d->n_skipped);
         vc_json_real(json, "loss_scale", d->loss_scale);
     }
@@ -205,7 +206,7 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
         vc_json_uint(json, "tensors", d->n_grid_tensors);
         vc_json_uint(json, "weights", d->n_grid_weights);
         vc_json_uint(json, "bytes", d->grid_bytes);
-        if (o->learn_scales) {
+        if (o->precision.learn_scales) {
             vc_json_real(json, "share", d->grid_share);
         }
         vc_json_end(json, '}');
@@ -228,7 +229,7 @@ static void write_eval(struct vc_json *json, const struct vc_distill_options *o,
         return;
     }
     vc_json_begin(json, "eval", '{', false);
-    if (o->teacher.graph != NULL || o->n_eval_logits != 0) {
+    if (o->teacher.graph != NULL || o->eval.n_logits != 0) {
         vc_write_quality(json, "teacher", &d->teacher);
     } else {
         vc_json_null(json, "teacher");

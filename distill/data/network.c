@@ -116,7 +116,7 @@ static enum vc_status check_freeze(const struct vc_net *net)
         }
         if (!used) {
             return vc_fail(net->ctx, VC_E_ARGUMENT, "%s: '%s' matches no tensor of the %s",
-                           vc_option(net->ctx, "freeze"), net->options.freeze[k], net->options.role);
+                           vc_option(net->ctx, "trained.freeze"), net->options.freeze[k], net->options.role);
         }
     }
     return VC_OK;
@@ -144,7 +144,7 @@ static enum vc_status check_names(const struct vc_net *net)
                             "(torch.onnx.export(training=TrainingMode.TRAINING, do_constant_folding=False)), or, where "
                             "they are meant to be one, %s",
                             file_of(net), first->tensor, first->also, n, n == 1 ? "" : "s",
-                            vc_option(net->ctx, "allow_tied"));
+                            vc_option(net->ctx, "trained.allow_tied"));
 }
 
 static enum vc_status make_weights(struct vc_net *net)

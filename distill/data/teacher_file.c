@@ -102,13 +102,13 @@ static enum vc_status check_classes(struct vc_ctx *ctx, const struct vc_teacher_
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s: has logits of %zu classes; the student has %zu; where the last ones pad one vocabulary, %s "
                        "common compares the others",
-                       path, teacher, student, vc_option(ctx, "classes"));
+                       path, teacher, student, vc_option(ctx, "loss.classes"));
     }
     if (teacher < student && question->outputs) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s: has logits of %zu classes; the student has %zu: without the teacher's values of the others "
                        "outputs cannot be compared by %s mse or cosine",
-                       path, teacher, student, vc_option(ctx, "loss"));
+                       path, teacher, student, vc_option(ctx, "loss.kind"));
     }
     return teacher > student && file->k != 0
                ? vc_fail(ctx, VC_E_ARGUMENT,
@@ -325,7 +325,7 @@ enum vc_status vc_teacher_files_agree(const struct vc_teacher_files *data, const
     }
     if (data->n != eval->n) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %zu files of answers, where %s has %zu: the same teachers answer both",
-                       vc_option(ctx, "eval_logits"), eval->n, vc_option(ctx, "teacher"), data->n);
+                       vc_option(ctx, "eval.logits"), eval->n, vc_option(ctx, "teacher"), data->n);
     }
     for (size_t i = 0; i < eval->n; i++) {
         bool found = false;

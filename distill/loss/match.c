@@ -56,28 +56,29 @@ enum vc_status vc_match_find(struct vc_ctx *ctx, const struct vc_distill_options
     struct vc_matches *m;
     enum vc_status status = VC_OK;
 
-    if (o->n_matches == 0) {
+    if (o->loss.n_matches == 0) {
         return VC_OK;
     }
     if (o->teacher.graph == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s compares with values inside the teacher, %s", vc_option(ctx, "matches"),
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s compares with values inside the teacher, %s",
+                       vc_option(ctx, "loss.matches"),
                        o->n_logits != 0 ? "of which files of answers have none: name the network itself"
                                         : "and there is no teacher");
     }
-    if (o->n_matches > VC_MATCH_MOST) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most", vc_option(ctx, "matches"), o->n_matches,
-                       VC_MATCH_MOST);
+    if (o->loss.n_matches > VC_MATCH_MOST) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %zu pairs; %d are the most", vc_option(ctx, "loss.matches"),
+                       o->loss.n_matches, VC_MATCH_MOST);
     }
     m = *out = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *m);
     VC_TRY_ALLOC(m);
     m->ctx = ctx;
     m->options = o;
-    m->f64 = o->precision == VC_GRAPH_F64;
-    m->n = o->n_matches;
+    m->f64 = o->precision.kind == VC_GRAPH_F64;
+    m->n = o->loss.n_matches;
     for (size_t k = 0; k < m->n; k++) {
         struct pair *pair = &m->pairs[k];
 
-        *pair = (struct pair){.match = &o->matches[k], .map = NO_MAP};
+        *pair = (struct pair){.match = &o->loss.matches[k], .map = NO_MAP};
         VC_TRY(vc_match_name(ctx, o->teacher.graph, "teacher", pair->match->teacher, &pair->teacher.value));
         VC_TRY(vc_match_name(ctx, o->student.graph, "student", pair->match->student, &pair->student.value));
         m->teacher_values[k] = pair->teacher.value;
@@ -139,7 +140,8 @@ static enum vc_status refuse_shapes(const struct vc_matches *m, const struct pai
     vc_match_shape_text(m->teacher->network.graph, pair->teacher.value, teacher, sizeof teacher);
     vc_match_shape_text(m->student->network.graph, pair->student.value, student, sizeof student);
     return vc_fail(m->ctx, VC_E_ARGUMENT, "%s: %s of the teacher is %s, %s of the student is %s: %s",
-                   vc_option(m->ctx, "matches"), pair->match->teacher, teacher, pair->match->student, student, why);
+                   vc_option(m->ctx, "loss.matches"), pair->match->teacher, teacher, pair->match->student, student,
+                   why);
 }
 
 static enum points points_of(const struct vc_matches *m, const struct vc_graph_value *value, size_t n_points)
@@ -186,8 +188,8 @@ static enum vc_status open_pair(struct vc_matches *m, size_t k)
         return VC_OK;
     }
     (void)snprintf(name, sizeof name, "match.%zu", k);
-    return vc_weights_add_map(m->student->weights, name, pair->student.width, pair->teacher.width, m->options->seed,
-                              &pair->map);
+    return vc_weights_add_map(m->student->weights, name, pair->student.width, pair->teacher.width,
+                              m->options->training.seed, &pair->map);
 }
 
 enum vc_status vc_match_open(struct vc_matches *m, const struct vc_net *student, const struct vc_net *teacher,
@@ -253,7 +255,7 @@ enum vc_status vc_match_check_programs(const struct vc_matches *m)
             }
             if (net == m->student && !vc_engine_has_grad(program->engine, 1 + i / 2)) {
                 return vc_fail(m->ctx, VC_E_ARGUMENT, "%s: %s of the student depends on nothing that is trained",
-                               vc_option(m->ctx, "matches"), pair->match->student);
+                               vc_option(m->ctx, "loss.matches"), pair->match->student);
             }
         }
     }
@@ -327,15 +329,15 @@ static struct layout lay_out(const struct vc_matches *m)
         map = n_map > map ? n_map : map;
         projected = has_map(p) && row_of(p) > projected ? row_of(p) : projected;
     }
-    l.losses = place(&l, m->options->batch, 1, sizeof(double));
+    l.losses = place(&l, m->options->training.batch, 1, sizeof(double));
     l.map = place(&l, map, 1, sizeof(double));
-    l.gradients = place(&l, m->options->batch, projected, sizeof(double));
+    l.gradients = place(&l, m->options->training.batch, projected, sizeof(double));
     l.work = place(&l, (uint64_t)WORK_ROWS * n_workers(m), l.row, sizeof(double));
     for (size_t k = 0; k < m->n; k++) {
         const struct side *side = &m->pairs[k].teacher;
 
-        l.copies[k] =
-            place(&l, m->options->batch, (uint64_t)side->n_points * side->width, vc_real_bytes(m->options->precision));
+        l.copies[k] = place(&l, m->options->training.batch, (uint64_t)side->n_points * side->width,
+                            vc_real_bytes(m->options->precision.kind));
     }
     return l;
 }
@@ -369,7 +371,7 @@ void vc_match_take(struct vc_matches *m, const struct vc_engine *engine, size_t 
         const struct side *side = &m->pairs[k].teacher;
 
         memcpy((char *)m->room + l.copies[k], value_of(engine, k)->data,
-               n * side->n_points * side->width * vc_real_bytes(m->options->precision));
+               n * side->n_points * side->width * vc_real_bytes(m->options->precision.kind));
     }
 }
 
@@ -612,7 +614,7 @@ static void clear(const struct vc_matches *m, const struct vc_engine *engine)
         const struct vc_engine_value *value = value_of(engine, k);
 
         if (value->grad != logits->grad) {
-            memset(value->grad, 0, (size_t)value->n * vc_real_bytes(m->options->precision));
+            memset(value->grad, 0, (size_t)value->n * vc_real_bytes(m->options->precision.kind));
         }
     }
 }
@@ -684,17 +686,17 @@ static enum vc_status refuse_student(const struct vc_matches *m, const struct vc
 {
     const struct vc_distill_options *o = m->options;
 
-    if (step == 1 && o->half != VC_HALF_F16) {
+    if (step == 1 && o->precision.half != VC_HALF_F16) {
         return vc_fail(m->ctx, VC_E_FORMAT,
                        "%s: step 1: the term of %s %s=%s is NaN or infinite, as is the student's %s",
-                       o->student.weights->path, vc_option(m->ctx, "matches"), p->teacher, p->student, p->student);
+                       o->student.weights->path, vc_option(m->ctx, "loss.matches"), p->teacher, p->student, p->student);
     }
     return vc_fail(m->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is NaN or infinite, as is the student's %s; a smaller "
                    "%s than %g, or %s%s, keeps it from diverging",
-                   (unsigned long long)step, vc_option(m->ctx, "matches"), p->teacher, p->student, p->student,
-                   vc_option(m->ctx, "lr"), o->lr, vc_option(m->ctx, "clip"),
-                   o->half == VC_HALF_F16 ? ", or bf16 in the place of fp16, which ends at 65504" : "");
+                   (unsigned long long)step, vc_option(m->ctx, "loss.matches"), p->teacher, p->student, p->student,
+                   vc_option(m->ctx, "optimizer.lr"), o->optimizer.lr, vc_option(m->ctx, "optimizer.clip"),
+                   o->precision.half == VC_HALF_F16 ? ", or bf16 in the place of fp16, which ends at 65504" : "");
 }
 
 enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engine *engine, size_t n, uint64_t step,
@@ -720,7 +722,7 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
     if (!is_finite_side(m, &pair->teacher, teacher, n)) {
         return vc_fail(m->ctx, VC_E_FORMAT,
                        "%s: step %llu: the term of %s %s=%s is NaN or infinite, as is the teacher's %s",
-                       m->options->teacher.weights->path, (unsigned long long)step, vc_option(m->ctx, "matches"),
+                       m->options->teacher.weights->path, (unsigned long long)step, vc_option(m->ctx, "loss.matches"),
                        p->teacher, p->student, p->teacher);
     }
     if (!is_finite_side(m, &pair->student, value_of(engine, k - 1)->data, n)) {
@@ -729,9 +731,9 @@ enum vc_status vc_match_refuse(const struct vc_matches *m, const struct vc_engin
     return vc_fail(m->ctx, VC_E_GATE,
                    "step %llu: the term of %s %s=%s is NaN or infinite: the values are too far apart%s; a smaller %s "
                    "than %g keeps them from diverging",
-                   (unsigned long long)step, vc_option(m->ctx, "matches"), p->teacher, p->student,
-                   has_map(pair) ? ", or the linear map between them has diverged" : "", vc_option(m->ctx, "lr"),
-                   m->options->lr);
+                   (unsigned long long)step, vc_option(m->ctx, "loss.matches"), p->teacher, p->student,
+                   has_map(pair) ? ", or the linear map between them has diverged" : "",
+                   vc_option(m->ctx, "optimizer.lr"), m->options->optimizer.lr);
 }
 
 /* ---- options in a checkpoint ---- */

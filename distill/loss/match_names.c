@@ -57,7 +57,7 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
     if (*value != VC_NO_VALUE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s: %s of the %s cannot be matched: only floats that a node of the graph computes can be",
-                       vc_option(ctx, "matches"), name, role);
+                       vc_option(ctx, "loss.matches"), name, role);
     }
     n = find_nearest(graph, name, nearest);
     for (size_t k = 0; k < n; k++) {
@@ -67,7 +67,7 @@ enum vc_status vc_match_name(struct vc_ctx *ctx, const struct vc_graph *graph, c
                        vc_graph_value(graph, nearest[k])->name);
     }
     return vc_fail(ctx, VC_E_ARGUMENT, "%s: the %s computes no value '%s'; names like it: %s",
-                   vc_option(ctx, "matches"), role, name, names);
+                   vc_option(ctx, "loss.matches"), role, name, names);
 }
 
 void vc_match_shape_text(const struct vc_graph *graph, uint32_t value, char *text, size_t n)

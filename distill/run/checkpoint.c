@@ -66,7 +66,7 @@ static void list_counts(struct vc_trainer *t, struct list *list)
 {
     add(list, "counts", VC_DTYPE_U64, &t->progress.counts, sizeof t->progress.counts / sizeof(uint64_t));
     add(list, "figures", VC_DTYPE_F64, &t->progress.figures, sizeof t->progress.figures / sizeof(double));
-    if (t->options.half == VC_HALF_F16) {
+    if (t->options.precision.half == VC_HALF_F16) {
         add(list, "scale", VC_DTYPE_F64, &t->progress.scale, sizeof t->progress.scale / sizeof(double));
     }
 }
@@ -135,7 +135,7 @@ static enum vc_status plan(struct vc_trainer *t, const struct list *list, bool f
     enum vc_status status;
 
     vc_write_defaults(&write);
-    write.path = t->options.checkpoint;
+    write.path = t->options.checkpoint.path;
     write.force = force;
     VC_TRY(vc_memory_model_create(t->ctx, list->items, list->n, model));
     VC_TRY(vc_job_create(t->ctx, *model, job));
@@ -322,7 +322,7 @@ static enum vc_status read_counts(struct vc_trainer *t)
     VC_TRY(make_list(t, &list));
     list_counts(t, &list);
     VC_TRY(read_list(t, &list));
-    if (t->options.half == VC_HALF_F16 && !vc_scale_holds(t)) {
+    if (t->options.precision.half == VC_HALF_F16 && !vc_scale_holds(t)) {
         status = vc_fail(t->ctx, VC_E_FORMAT, "%s: is no checkpoint of this run: scale has none of a loss",
                          t->checkpoint->resume->path);
     } else if (t->progress.counts.step > t->steps.n) {
@@ -390,9 +390,9 @@ static bool is_other_file(const struct vc_trainer *t, const char *path)
     const char *const others[] = {o->student.weights->path,
                                   t->runs_teacher ? o->teacher.weights->path : NULL,
                                   o->data->path,
-                                  o->eval != NULL ? o->eval->path : NULL,
+                                  o->eval.rows != NULL ? o->eval.rows->path : NULL,
                                   o->write != NULL ? o->write->path : NULL,
-                                  o->mask != NULL ? o->mask->path : NULL,
+                                  o->sparsity.mask != NULL ? o->sparsity.mask->path : NULL,
                                   o->gradients};
 
     for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
@@ -408,15 +408,16 @@ static bool is_other_file(const struct vc_trainer *t, const char *path)
 static enum vc_status check_output(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
-    bool force = (o->write != NULL && o->write->force) || (o->resume != NULL && strcmp(o->resume, o->checkpoint) == 0);
+    bool force = (o->write != NULL && o->write->force) ||
+                 (o->checkpoint.resume != NULL && strcmp(o->checkpoint.resume, o->checkpoint.path) == 0);
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
     struct list list = {.n = 0};
     enum vc_status status = VC_OK;
 
-    if (is_other_file(t, o->checkpoint)) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %s: is another file of this run", vc_option(t->ctx, "checkpoint"),
-                       o->checkpoint);
+    if (is_other_file(t, o->checkpoint.path)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s %s: is another file of this run",
+                       vc_option(t->ctx, "checkpoint.path"), o->checkpoint.path);
     }
     VC_TRY(make_list(t, &list));
     list_counts(t, &list);
@@ -432,9 +433,9 @@ static enum vc_status open_resume(struct vc_trainer *t)
 {
     enum vc_status status;
 
-    VC_TRY(vc_model_open(t->ctx, t->options.resume, NULL, &t->checkpoint->resume));
-    if (t->options.checkpoint != NULL) {
-        vc_kept_give_up(t->ctx, t->options.resume); /* the next checkpoint may take its place */
+    VC_TRY(vc_model_open(t->ctx, t->options.checkpoint.resume, NULL, &t->checkpoint->resume));
+    if (t->options.checkpoint.path != NULL) {
+        vc_kept_give_up(t->ctx, t->options.checkpoint.resume); /* the next checkpoint may take its place */
     }
     VC_TRY(compare(t));
     VC_TRY(read_counts(t));
@@ -462,7 +463,7 @@ enum vc_status vc_checkpoint_open(struct vc_trainer *t)
     enum vc_status status = VC_OK;
 
     vc_text_init(&text, t->ctx);
-    if (t->options.checkpoint == NULL && t->options.resume == NULL) {
+    if (t->options.checkpoint.path == NULL && t->options.checkpoint.resume == NULL) {
         return VC_OK;
     }
     t->checkpoint = vc_calloc_array(t->ctx, VC_TAG_MISC, 1, sizeof *t->checkpoint);
@@ -471,8 +472,8 @@ enum vc_status vc_checkpoint_open(struct vc_trainer *t)
     t->checkpoint->text = vc_text_detach(&text);
     VC_TRY_ALLOC(t->checkpoint->text);
     VC_TRY(make_statistics(t));
-    VC_TRY(t->options.resume != NULL ? open_resume(t) : VC_OK);
-    VC_TRY(t->options.checkpoint != NULL ? check_output(t) : VC_OK);
+    VC_TRY(t->options.checkpoint.resume != NULL ? open_resume(t) : VC_OK);
+    VC_TRY(t->options.checkpoint.path != NULL ? check_output(t) : VC_OK);
 out:
     vc_text_release(&text);
     return status;
@@ -481,7 +482,9 @@ out:
 enum vc_status vc_checkpoint_try(const struct vc_trainer *t)
 {
     struct vc_model *resume = NULL;
-    enum vc_status status = t->options.resume != NULL ? vc_model_open(t->ctx, t->options.resume, NULL, &resume) : VC_OK;
+    enum vc_status status = t->options.checkpoint.resume != NULL
+                                ? vc_model_open(t->ctx, t->options.checkpoint.resume, NULL, &resume)
+                                : VC_OK;
 
     vc_model_close(resume);
     return status;
@@ -502,7 +505,7 @@ void vc_checkpoint_close(struct vc_trainer *t)
 /* Statistics, to the block or back. */
 static void copy_statistics(struct vc_trainer *t, bool back)
 {
-    size_t size = vc_real_bytes(t->options.precision);
+    size_t size = vc_real_bytes(t->options.precision.kind);
     char *at = t->checkpoint->statistics;
 
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
@@ -546,7 +549,7 @@ enum vc_status vc_checkpoint_step(struct vc_trainer *t)
     const struct vc_distill_options *o = &t->options;
     enum vc_status status;
 
-    if (o->checkpoint == NULL || o->checkpoint_every == 0 || t->progress.counts.step % o->checkpoint_every != 0 ||
+    if (o->checkpoint.path == NULL || o->checkpoint.every == 0 || t->progress.counts.step % o->checkpoint.every != 0 ||
         t->progress.counts.step == t->progress.counts.saved) {
         return VC_OK;
     }
@@ -565,7 +568,7 @@ enum vc_status vc_checkpoint_step(struct vc_trainer *t)
 
 enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status why)
 {
-    const char *path = t->options.checkpoint;
+    const char *path = t->options.checkpoint.path;
     char text[VC_MESSAGE_BYTES];
     enum vc_status status;
 
@@ -589,10 +592,10 @@ enum vc_status vc_checkpoint_interrupted(struct vc_trainer *t, enum vc_status wh
                           (unsigned long long)t->progress.counts.step);
     }
     if (why != VC_E_CANCELLED) {
-        return vc_fail(t->ctx, why, "%s; %s %s goes on behind step %llu", text, vc_option(t->ctx, "resume"), path,
-                       (unsigned long long)t->progress.counts.step);
+        return vc_fail(t->ctx, why, "%s; %s %s goes on behind step %llu", text, vc_option(t->ctx, "checkpoint.resume"),
+                       path, (unsigned long long)t->progress.counts.step);
     }
     return vc_fail(t->ctx, VC_E_CANCELLED, "interrupted after %llu steps%s; %s %s goes on from there",
                    (unsigned long long)t->progress.counts.step, t->progress.control ? " of the control run" : "",
-                   vc_option(t->ctx, "resume"), path);
+                   vc_option(t->ctx, "checkpoint.resume"), path);
 }

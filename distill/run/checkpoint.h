@@ -13,11 +13,11 @@
 
 #include "distill/run/trainer.h"
 
-/* Opens options.resume and refuses what belongs to another run; sees that options.checkpoint can be written. The
- * weights are those of the student's file. Nothing where neither was asked for. */
+/* Opens options.checkpoint.resume and refuses what belongs to another run; sees that options.checkpoint.path can be
+ * written. The weights are those of the student's file. Nothing where neither was asked for. */
 enum vc_status vc_checkpoint_open(struct vc_trainer *t);
 
-/* For a dry run, which has no digests to compare: whether options.resume is a file that can be read. */
+/* For a dry run, which has no digests to compare: whether options.checkpoint.resume is a file that can be read. */
 enum vc_status vc_checkpoint_try(const struct vc_trainer *t);
 void vc_checkpoint_close(struct vc_trainer *t);
 

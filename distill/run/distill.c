@@ -16,20 +16,19 @@
 #include "distill/update/masks.h"
 #include "passes/graph_params.h"
 
-static const struct vc_distill_options distill_defaults = {.batch = 64,
-                                                           .accum = 1,
-                                                           .optimizer = VC_OPTIMIZER_ADAMW,
-                                                           .lr = 1e-3,
-                                                           .momentum = 0.9,
-                                                           .beta1 = 0.9,
-                                                           .beta2 = 0.999,
-                                                           .eps = 1e-8,
-                                                           .weight_decay = -1,
-                                                           .step_every = 100,
-                                                           .step_factor = 0.1,
-                                                           .temperature = 2,
-                                                           .alpha = 1,
-                                                           .max_drop = 1};
+static const struct vc_distill_options distill_defaults = {
+    .training = {.batch = 64, .accum = 1},
+    .loss = {.alpha = 1, .temperature = 2},
+    .optimizer = {.kind = VC_OPTIMIZER_ADAMW,
+                  .lr = 1e-3,
+                  .momentum = 0.9,
+                  .beta1 = 0.9,
+                  .beta2 = 0.999,
+                  .eps = 1e-8,
+                  .weight_decay = -1},
+    .schedule = {.step_every = 100, .step_factor = 0.1},
+    .gates = {.max_drop = 1},
+};
 static const struct vc_options_kind distill_kind = {"vc_distill_options", "vc_distill_defaults", &distill_defaults,
                                                     sizeof distill_defaults};
 
@@ -58,19 +57,19 @@ struct range {
 static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
     const struct range ranges[] = {
-        {"lr", o->lr, 0, 1e6, true},
-        {"momentum", o->momentum, 0, 1, false},
-        {"beta1", o->beta1, 0, 0.9999999, false},
-        {"beta2", o->beta2, 0, 0.9999999, false},
-        {"eps", o->eps, 0, 1, false},
-        {"weight_decay", o->weight_decay, 0, 1e3, false},
-        {"clip", o->clip, 0, 1e30, false},
-        {"temperature", o->temperature, 0, 1e4, true},
-        {"alpha", o->alpha, 0, 1, false},
-        {"step_factor", o->step_factor, 0, 1, true},
-        {"min_accuracy", o->min_accuracy, 0, 1, false},
-        {"max_drop", o->max_drop, 0, 1, false},
-        {"expect_sparsity", o->expect_sparsity, 0, 1, false},
+        {"optimizer.lr", o->optimizer.lr, 0, 1e6, true},
+        {"optimizer.momentum", o->optimizer.momentum, 0, 1, false},
+        {"optimizer.beta1", o->optimizer.beta1, 0, 0.9999999, false},
+        {"optimizer.beta2", o->optimizer.beta2, 0, 0.9999999, false},
+        {"optimizer.eps", o->optimizer.eps, 0, 1, false},
+        {"optimizer.weight_decay", o->optimizer.weight_decay, 0, 1e3, false},
+        {"optimizer.clip", o->optimizer.clip, 0, 1e30, false},
+        {"loss.temperature", o->loss.temperature, 0, 1e4, true},
+        {"loss.alpha", o->loss.alpha, 0, 1, false},
+        {"schedule.step_factor", o->schedule.step_factor, 0, 1, true},
+        {"gates.min_accuracy", o->gates.min_accuracy, 0, 1, false},
+        {"gates.max_drop", o->gates.max_drop, 0, 1, false},
+        {"gates.expect_sparsity", o->gates.expect_sparsity, 0, 1, false},
     };
 
     for (size_t k = 0; k < sizeof ranges / sizeof *ranges; k++) {
@@ -91,74 +90,78 @@ static bool has_optimizer(enum vc_optimizer optimizer)
 
 static enum vc_status check_counts(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    if (o->steps != 0 && o->epochs != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s say the same in two ways: one of them", vc_option(ctx, "steps"),
-                       vc_option(ctx, "epochs"));
+    if (o->training.steps != 0 && o->training.epochs != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s say the same in two ways: one of them",
+                       vc_option(ctx, "training.steps"), vc_option(ctx, "training.epochs"));
     }
-    if (o->batch == 0 || o->accum == 0 || o->batch > (uint64_t)1 << 32 || o->accum > (uint64_t)1 << 32) {
+    if (o->training.batch == 0 || o->training.accum == 0 || o->training.batch > (uint64_t)1 << 32 ||
+        o->training.accum > (uint64_t)1 << 32) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 to 4294967296",
-                       vc_option(ctx, o->batch == 0 || o->batch > (uint64_t)1 << 32 ? "batch" : "accum"));
+                       vc_option(ctx, o->training.batch == 0 || o->training.batch > (uint64_t)1 << 32
+                                          ? "training.batch"
+                                          : "training.accum"));
     }
-    if (o->schedule == VC_SCHEDULE_STEP && o->step_every == 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "step_every"));
+    if (o->schedule.kind == VC_SCHEDULE_STEP && o->schedule.step_every == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: a number from 1 on", vc_option(ctx, "schedule.step_every"));
     }
-    if (!has_optimizer(o->optimizer) || o->schedule > VC_SCHEDULE_STEP || o->loss > VC_TEACHER_LOSS_COSINE ||
-        o->order > VC_ORDER_FILE || o->precision > VC_GRAPH_F64) {
+    if (!has_optimizer(o->optimizer.kind) || o->schedule.kind > VC_SCHEDULE_STEP ||
+        o->loss.kind > VC_TEACHER_LOSS_COSINE || o->training.order > VC_ORDER_FILE ||
+        o->precision.kind > VC_GRAPH_F64) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value",
-                       vc_option(ctx, !has_optimizer(o->optimizer)       ? "optimizer"
-                                      : o->schedule > VC_SCHEDULE_STEP   ? "schedule"
-                                      : o->loss > VC_TEACHER_LOSS_COSINE ? "loss"
-                                      : o->order > VC_ORDER_FILE         ? "order"
-                                                                         : "precision"));
+                       vc_option(ctx, !has_optimizer(o->optimizer.kind)       ? "optimizer.kind"
+                                      : o->schedule.kind > VC_SCHEDULE_STEP   ? "schedule.kind"
+                                      : o->loss.kind > VC_TEACHER_LOSS_COSINE ? "loss.kind"
+                                      : o->training.order > VC_ORDER_FILE     ? "training.order"
+                                                                              : "precision.kind"));
     }
-    if ((o->eval_every != 0 && o->eval == NULL) || (o->early_stop != 0 && o->eval_every == 0)) {
+    if ((o->eval.every != 0 && o->eval.rows == NULL) || (o->eval.early_stop != 0 && o->eval.every == 0)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s",
-                       vc_option(ctx, o->eval_every != 0 ? "eval_every" : "early_stop"),
-                       vc_option(ctx, o->eval_every != 0 ? "eval" : "eval_every"));
+                       vc_option(ctx, o->eval.every != 0 ? "eval.every" : "eval.early_stop"),
+                       vc_option(ctx, o->eval.every != 0 ? "eval.rows" : "eval.every"));
     }
-    if (o->keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE) {
+    if (o->eval.keep > VC_KEEP_LAST || o->task > VC_TASK_RECALIBRATE) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value",
-                       vc_option(ctx, o->keep > VC_KEEP_LAST ? "keep" : "task"));
+                       vc_option(ctx, o->eval.keep > VC_KEEP_LAST ? "eval.keep" : "task"));
     }
-    if (o->keep_sparsity && o->refill) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s: one of them", vc_option(ctx, "keep_sparsity"),
-                       vc_option(ctx, "refill"));
+    if (o->sparsity.keep && o->sparsity.refill) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s: one of them", vc_option(ctx, "sparsity.keep"),
+                       vc_option(ctx, "sparsity.refill"));
     }
-    if (o->task == VC_TASK_RECALIBRATE &&
-        (o->frozen_norm || o->control || o->eval_every != 0 || o->checkpoint != NULL || o->resume != NULL)) {
+    if (o->task == VC_TASK_RECALIBRATE && (o->trained.frozen_norm || o->eval.control || o->eval.every != 0 ||
+                                           o->checkpoint.path != NULL || o->checkpoint.resume != NULL)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
-                       vc_option(ctx, o->frozen_norm          ? "frozen_norm"
-                                      : o->control            ? "control"
-                                      : o->eval_every != 0    ? "eval_every"
-                                      : o->checkpoint != NULL ? "checkpoint"
-                                                              : "resume"));
+                       vc_option(ctx, o->trained.frozen_norm       ? "trained.frozen_norm"
+                                      : o->eval.control            ? "eval.control"
+                                      : o->eval.every != 0         ? "eval.every"
+                                      : o->checkpoint.path != NULL ? "checkpoint.path"
+                                                                   : "checkpoint.resume"));
     }
-    if (o->checkpoint_every != 0 && o->checkpoint == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s, the file", vc_option(ctx, "checkpoint_every"),
-                       vc_option(ctx, "checkpoint"));
+    if (o->checkpoint.every != 0 && o->checkpoint.path == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs %s, the file", vc_option(ctx, "checkpoint.every"),
+                       vc_option(ctx, "checkpoint.path"));
     }
-    if (o->nesterov && (o->optimizer != VC_OPTIMIZER_MOMENTUM || o->momentum == 0)) {
+    if (o->optimizer.nesterov && (o->optimizer.kind != VC_OPTIMIZER_MOMENTUM || o->optimizer.momentum == 0)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is a kind of %s, which this optimizer has not",
-                       vc_option(ctx, "nesterov"), vc_option(ctx, "momentum"));
+                       vc_option(ctx, "optimizer.nesterov"), vc_option(ctx, "optimizer.momentum"));
     }
     return VC_OK;
 }
 
 static enum vc_status check_matches(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    for (size_t k = 0; k < o->n_matches; k++) {
-        const struct vc_match *m = &o->matches[k];
+    for (size_t k = 0; k < o->loss.n_matches; k++) {
+        const struct vc_match *m = &o->loss.matches[k];
 
         if (m->kind > VC_MATCH_COSINE || !(m->weight > 0 && m->weight <= 1e6)) {
             return vc_fail(ctx, VC_E_ARGUMENT,
                            m->kind > VC_MATCH_COSINE ? "%s: %s: there is no such kind of match"
                                                      : "%s: %s: the weight is not above 0 and at most 1e6",
-                           vc_option(ctx, "matches"), m->teacher);
+                           vc_option(ctx, "loss.matches"), m->teacher);
         }
     }
-    if (o->n_matches != 0 && o->task == VC_TASK_RECALIBRATE) {
+    if (o->loss.n_matches != 0 && o->task == VC_TASK_RECALIBRATE) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s belongs to a run", vc_option(ctx, "task"),
-                       vc_option(ctx, "matches"));
+                       vc_option(ctx, "loss.matches"));
     }
     return VC_OK;
 }
@@ -173,45 +176,46 @@ static bool is_scale(double x)
 
 static enum vc_status check_half(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    const char *name = o->half == VC_HALF_BF16 ? "bf16" : "fp16";
+    const char *name = o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16";
 
-    if (o->half > VC_HALF_F16) {
+    if (o->precision.half > VC_HALF_F16) {
         return vc_fail(ctx, VC_E_ARGUMENT, "half has no such value");
     }
-    if (o->half != VC_HALF_NONE && o->precision != VC_GRAPH_F32) {
+    if (o->precision.half != VC_HALF_NONE && o->precision.kind != VC_GRAPH_F32) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s has values of 16 bits and arithmetic in f32, not in f64",
-                       vc_option(ctx, "precision"), name);
+                       vc_option(ctx, "precision.kind"), name);
     }
-    if (o->half != VC_HALF_NONE && o->task == VC_TASK_RECALIBRATE) {
+    if (o->precision.half != VC_HALF_NONE && o->task == VC_TASK_RECALIBRATE) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s trains nothing: %s %s belongs to a run", vc_option(ctx, "task"),
-                       vc_option(ctx, "precision"), name);
+                       vc_option(ctx, "precision.kind"), name);
     }
-    if (o->loss_scale != 0 && o->half != VC_HALF_F16) {
+    if (o->precision.loss_scale != 0 && o->precision.half != VC_HALF_F16) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is for %s fp16, whose small gradients become 0 without it",
-                       vc_option(ctx, "loss_scale"), vc_option(ctx, "precision"));
+                       vc_option(ctx, "precision.loss_scale"), vc_option(ctx, "precision.kind"));
     }
-    if (o->loss_scale != 0 && !is_scale(o->loss_scale)) {
+    if (o->precision.loss_scale != 0 && !is_scale(o->precision.loss_scale)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is no power of two from 1 to 2^40, such as 65536",
-                       vc_option(ctx, "loss_scale"), o->loss_scale);
+                       vc_option(ctx, "precision.loss_scale"), o->precision.loss_scale);
     }
     return VC_OK;
 }
 
 static enum vc_status check_memory(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    bool automatic = o->recompute == VC_RECOMPUTE_AUTO;
+    bool automatic = o->memory.recompute == VC_RECOMPUTE_AUTO;
 
-    if (o->recompute > VC_RECOMPUTE_AUTO || o->recompute == VC_RECOMPUTE_SELECTIVE ||
-        (o->recompute == VC_RECOMPUTE_EVERY && o->recompute_every == 0)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "recompute"));
+    if (o->memory.recompute > VC_RECOMPUTE_AUTO || o->memory.recompute == VC_RECOMPUTE_SELECTIVE ||
+        (o->memory.recompute == VC_RECOMPUTE_EVERY && o->memory.recompute_every == 0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s has no such value", vc_option(ctx, "memory.recompute"));
     }
-    if (automatic && o->recompute_budget == 0 && o->memory_bytes == 0) {
+    if (automatic && o->memory.budget == 0 && o->memory.max_memory == 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s auto needs a budget: %s for the programs, or %s for the whole run",
-                       vc_option(ctx, "recompute"), vc_option(ctx, "recompute_budget"), vc_option(ctx, "max_memory"));
+                       vc_option(ctx, "memory.recompute"), vc_option(ctx, "memory.budget"),
+                       vc_option(ctx, "max_memory"));
     }
-    if (!automatic && o->recompute_budget != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s changes nothing without %s auto", vc_option(ctx, "recompute_budget"),
-                       vc_option(ctx, "recompute"));
+    if (!automatic && o->memory.budget != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s changes nothing without %s auto", vc_option(ctx, "memory.budget"),
+                       vc_option(ctx, "memory.recompute"));
     }
     return VC_OK;
 }
@@ -222,8 +226,9 @@ enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_opti
     enum vc_status status;
 
     VC_TRY(vc_options_read(ctx, &distill_kind, given, o));
-    o->steps = o->steps == 0 && o->epochs == 0 ? 400 : o->steps;
-    o->weight_decay = o->weight_decay == -1 ? (o->optimizer == VC_OPTIMIZER_ADAMW ? 0.01 : 0) : o->weight_decay;
+    o->training.steps = o->training.steps == 0 && o->training.epochs == 0 ? 400 : o->training.steps;
+    o->optimizer.weight_decay = o->optimizer.weight_decay == -1 ? (o->optimizer.kind == VC_OPTIMIZER_ADAMW ? 0.01 : 0)
+                                                                : o->optimizer.weight_decay;
     if (o->data == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "there are no data");
     }
@@ -232,9 +237,9 @@ enum vc_status vc_distill_check(struct vc_ctx *ctx, const struct vc_distill_opti
     VC_TRY(check_matches(ctx, o));
     VC_TRY(check_half(ctx, o));
     VC_TRY(check_memory(ctx, o));
-    if (o->control && o->eval == NULL) {
+    if (o->eval.control && o->eval.rows == NULL) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s compares answers on the rows of %s, which is not given",
-                         vc_option(ctx, "control"), vc_option(ctx, "eval"));
+                         vc_option(ctx, "eval.control"), vc_option(ctx, "eval.rows"));
     }
 out:
     return status;
@@ -275,7 +280,8 @@ static enum vc_status run(struct vc_trainer *t)
     t->report->resumed = loaded && !t->progress.control ? t->progress.counts.step : 0;
     VC_TRY(vc_trainer_run(t));
     VC_TRY(vc_trainer_ranks_compare(t));
-    VC_TRY(vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights, !t->options.frozen_norm));
+    VC_TRY(
+        vc_weights_round(t->ctx, t->student.net.weights, t->options.student.weights, !t->options.trained.frozen_norm));
 out:
     return status;
 }
@@ -291,11 +297,11 @@ static enum vc_status run_control(struct vc_trainer *t)
         t->report->control_reason = "the data have no labels";
         return VC_OK;
     }
-    if (t->eval.rows.labels == NULL && t->options.loss != VC_TEACHER_LOSS_KD) {
+    if (t->eval.rows.labels == NULL && t->options.loss.kind != VC_TEACHER_LOSS_KD) {
         t->report->control_reason = "the rows of the evaluation have no labels, and outputs are no answers";
         return VC_OK;
     }
-    if (!t->data.taught || (t->options.alpha == 0 && t->match == NULL)) {
+    if (!t->data.taught || (t->options.loss.alpha == 0 && t->match == NULL)) {
         t->report->control_reason = "the run itself learns from labels alone";
         return VC_OK;
     }
@@ -347,17 +353,18 @@ static enum vc_status check_gates(struct vc_trainer *t, struct vc_arena *arena)
     if (!r->evaluated || r->missed != NULL) {
         return VC_OK;
     }
-    if (t->options.min_accuracy > 0 && r->after.accuracy < t->options.min_accuracy) {
+    if (t->options.gates.min_accuracy > 0 && r->after.accuracy < t->options.gates.min_accuracy) {
         missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is below %s %g", r->after.accuracy,
-                                 vc_option(t->ctx, "min_accuracy"), t->options.min_accuracy);
-    } else if (t->options.max_drop < 1 && drop > t->options.max_drop) {
-        missed = vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
-                                 r->after.accuracy, drop, vc_option(t->ctx, "max_drop"), t->options.max_drop);
+                                 vc_option(t->ctx, "gates.min_accuracy"), t->options.gates.min_accuracy);
+    } else if (t->options.gates.max_drop < 1 && drop > t->options.gates.max_drop) {
+        missed =
+            vc_arena_printf(t->ctx, arena, "accuracy %.4f is %.4f below the teacher's, %s %g allows less",
+                            r->after.accuracy, drop, vc_option(t->ctx, "gates.max_drop"), t->options.gates.max_drop);
     } else if (t->student.gradual == NULL && vc_figure_of(&r->after) < vc_figure_of(&r->before)) {
         missed = vc_is_measured(&r->after)
                      ? vc_arena_printf(t->ctx, arena,
                                        "%s rose from %.4g to %.4g: the student was nearer to the teacher before",
-                                       vc_teacher_loss_measure(t->options.loss), r->before.kd, r->after.kd)
+                                       vc_teacher_loss_measure(t->options.loss.kind), r->before.kd, r->after.kd)
                      : vc_arena_printf(t->ctx, arena, "%s fell from %.4f to %.4f: the student was better before",
                                        isnan(r->after.accuracy) ? "agreement with the teacher" : "accuracy",
                                        vc_figure_of(&r->before), vc_figure_of(&r->after));
@@ -380,7 +387,7 @@ static enum vc_status check_changed(struct vc_trainer *t)
 
     for (size_t k = 0; k < t->student.net.weights->n && !changed; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
-        size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision);
+        size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision.kind);
         void *before;
 
         if (!item->trained || item->drawn) {
@@ -399,13 +406,13 @@ static enum vc_status check_changed(struct vc_trainer *t)
                     "the student did not change: all %llu steps were left out, because gradients times the scale of "
                     "the loss were beyond 65504, where fp16 ends; each halved the scale, which is %g now: more %s, "
                     "or %s, are what it takes",
-                    (unsigned long long)t->report->n_steps, t->report->loss_scale, vc_option(t->ctx, "steps"),
-                    vc_option(t->ctx, "loss_scale"));
+                    (unsigned long long)t->report->n_steps, t->report->loss_scale, vc_option(t->ctx, "training.steps"),
+                    vc_option(t->ctx, "precision.loss_scale"));
     } else if (!changed) {
         status = vc_fail(t->ctx, VC_E_ARGUMENT,
                          "the student did not change in %llu steps: every step was smaller than the last digit of its "
                          "weights; %s %g is too small",
-                         (unsigned long long)t->steps.n, vc_option(t->ctx, "lr"), t->options.lr);
+                         (unsigned long long)t->steps.n, vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
     }
 out:
     return status;
@@ -482,7 +489,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(t->options.gradients != NULL ? vc_trainer_dump(t, true) : VC_OK);
     if (t->eval.open) {
         VC_TRY(t->eval.taught ? vc_trainer_judge(t, true, &t->report->teacher, NULL) : VC_OK);
-        VC_TRY(t->options.control ? run_control(t) : VC_OK);
+        VC_TRY(t->options.eval.control ? run_control(t) : VC_OK);
     }
     VC_TRY(vc_trainer_begin(t));
     VC_TRY(t->eval.open ? vc_trainer_judge(t, false, &t->report->before, NULL) : VC_OK);
@@ -547,7 +554,7 @@ static enum vc_status try_heads(struct vc_ctx *ctx, const struct vc_distill_opti
     struct vc_write_options dry;
     enum vc_status status;
 
-    if (o->width == 0) {
+    if (o->derive.width == 0) {
         return VC_OK;
     }
     make_dry(writes ? o->write : NULL, &dry);
@@ -567,7 +574,8 @@ out:
 /* Plans the job, which trains, and runs it, which writes. */
 static enum vc_status run_job(struct vc_ctx *ctx, const struct vc_distill_options *o, struct result *result)
 {
-    bool writes = o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0) && vc_ranks_rank(o->ranks) == 0;
+    bool writes =
+        o->write != NULL && (o->write->path != NULL || o->write->n_emit != 0) && vc_ranks_rank(o->parallel.ranks) == 0;
     const struct vc_report *report;
     struct vc_write_options own;
     enum vc_status status;

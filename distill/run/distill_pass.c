@@ -50,7 +50,7 @@ static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, con
         ctx, &d->arena,
         "{\"teacher\":%s%s%s,\"data\":\"%s\",\"temperature\":%.17g,\"alpha\":%.17g,\"steps\":%llu,\"seed\":%llu}",
         t->runs_teacher ? "\"" : "", t->runs_teacher ? teacher : "null", t->runs_teacher ? "\"" : "", data,
-        o->temperature, o->alpha, (unsigned long long)t->steps.n, (unsigned long long)o->seed);
+        o->loss.temperature, o->loss.alpha, (unsigned long long)t->steps.n, (unsigned long long)o->training.seed);
     d->pass.lineage = &d->lineage;
     return d->lineage.value != NULL ? VC_OK : VC_E_NOMEM;
 }
@@ -92,7 +92,7 @@ static enum vc_status distill_plan(struct vc_ctx *ctx, struct vc_pass *pass, str
 {
     const struct distilling *d = pass->self;
 
-    return vc_trained_plan(ctx, item, d->weights, !d->taken.frozen_norm, d->taken.dry_run);
+    return vc_trained_plan(ctx, item, d->weights, !d->taken.trained.frozen_norm, d->taken.dry_run);
 }
 
 /* The report lists what each pass of the job trained. */
@@ -141,7 +141,7 @@ enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const 
     VC_TRY(vc_distill_check(ctx, options, &own));
     if (vc_derives(&own)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: in a job the passes before it make the student: prune",
-                       vc_option(ctx, own.width != 0 ? "width" : "keep_layers"));
+                       vc_option(ctx, own.derive.width != 0 ? "derive.width" : "derive.keep_layers"));
     }
     VC_TRY(vc_distill_add(ctx, job, options));
 out:

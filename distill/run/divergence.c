@@ -74,8 +74,8 @@ enum vc_status vc_divergence_judge(struct vc_trainer *t)
         t->ctx, VC_E_GATE,
         "the loss grew from %.4g in the first %s to %.4g in the last %u: a smaller %s than %g, or %s, keeps the "
         "student from diverging; with %s other rows judge it",
-        grown ? f->first : early, grown ? "step" : "16 steps", late, n_late, vc_option(t->ctx, "lr"), t->options.lr,
-        vc_option(t->ctx, "clip"), vc_option(t->ctx, "eval"));
+        grown ? f->first : early, grown ? "step" : "16 steps", late, n_late, vc_option(t->ctx, "optimizer.lr"),
+        t->options.optimizer.lr, vc_option(t->ctx, "optimizer.clip"), vc_option(t->ctx, "eval.rows"));
 }
 
 enum vc_status vc_divergence_tell(struct vc_trainer *t, struct vc_arena *arena)

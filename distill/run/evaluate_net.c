@@ -34,10 +34,10 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
     t.options.student = o.network;
     t.options.teacher = o.teacher;
     t.options.data = o.data;
-    t.options.batch = o.batch;
-    t.options.temperature = o.temperature;
-    t.options.precision = o.precision;
-    t.options.loss = (enum vc_teacher_loss)o.loss;
+    t.options.training.batch = o.batch;
+    t.options.loss.temperature = o.temperature;
+    t.options.precision.kind = o.precision;
+    t.options.loss.kind = o.loss;
     VC_TRY(vc_trainer_open(&t));
     VC_TRY(vc_trainer_prepare(&t));
     VC_TRY(vc_trainer_judge(&t, false, out, NULL));

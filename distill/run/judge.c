@@ -16,7 +16,7 @@ struct tally {
 /* Rows of the teacher's logits as the student has classes. What only the student has is no answer of the teacher. */
 static void take_classes(struct vc_trainer *t, size_t n_rows, const void *logits)
 {
-    size_t size = vc_real_bytes(t->options.precision);
+    size_t size = vc_real_bytes(t->options.precision.kind);
     size_t ours = t->student.net.n_classes;
     size_t theirs = t->teacher.n_classes;
     size_t both = ours < theirs ? ours : theirs;
@@ -44,7 +44,8 @@ enum vc_status vc_trainer_ask(struct vc_trainer *t, struct vc_taught_rows *rows,
     enum vc_status status;
 
     if (rows->files.n != 0) {
-        return vc_teacher_files_read(&rows->files, t->student.f64, t->options.temperature, of_logits, numbers, n, out);
+        return vc_teacher_files_read(&rows->files, t->student.f64, t->options.loss.temperature, of_logits, numbers, n,
+                                     out);
     }
     VC_TRY(vc_net_engine(&t->teacher, n, false, &engine));
     VC_TRY(vc_net_forward(&t->teacher, engine, &rows->teacher, numbers, n, &pass, &logits));
@@ -145,7 +146,7 @@ static enum vc_status check_logits(struct vc_trainer *t, const struct vc_network
                        "behind step %llu the student's logits for row %llu of %s are no numbers: a smaller %s than %g "
                        "keeps it from diverging",
                        (unsigned long long)t->progress.counts.step, (unsigned long long)numbers[bad / positions], data,
-                       vc_option(t->ctx, "lr"), t->options.lr);
+                       vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
     }
     return row != n ? vc_fail(t->ctx, VC_E_FORMAT, "%s: row %llu of %s has a NaN or infinite value", data,
                               (unsigned long long)numbers[row], array)
@@ -158,9 +159,9 @@ static enum vc_status judge_batch(struct vc_trainer *t, bool the_teacher, const 
                                   struct tally *tally, uint8_t *right)
 {
     const struct vc_loss_spec spec = {.alpha = 1,
-                                      .temperature = t->options.temperature,
-                                      .mse = t->options.loss == VC_TEACHER_LOSS_MSE,
-                                      .cosine = t->options.loss == VC_TEACHER_LOSS_COSINE,
+                                      .temperature = t->options.loss.temperature,
+                                      .mse = t->options.loss.kind == VC_TEACHER_LOSS_MSE,
+                                      .cosine = t->options.loss.kind == VC_TEACHER_LOSS_COSINE,
                                       .kd_rows = 1,
                                       .ce_rows = 1};
     struct vc_teacher_rows teacher = {.logits = NULL};
@@ -199,14 +200,14 @@ out:
 /* The answers to each rank's batch, behind the meeting of a round, to all ranks. */
 static enum vc_status share_answers(struct vc_trainer *t, uint64_t first, uint8_t *right)
 {
-    struct vc_ranks *ranks = t->options.ranks;
+    struct vc_ranks *ranks = t->options.parallel.ranks;
     unsigned n_ranks = vc_ranks_size(ranks);
     struct vc_piece *pieces = vc_ranks_pieces(ranks);
     uint64_t n_rows = t->eval.rows.n;
 
     for (unsigned k = 0; k < n_ranks; k++) {
-        uint64_t begin = vc_min_u64(first + k * t->options.batch, n_rows);
-        uint64_t end = vc_min_u64(begin + t->options.batch, n_rows);
+        uint64_t begin = vc_min_u64(first + k * t->options.training.batch, n_rows);
+        uint64_t end = vc_min_u64(begin + t->options.training.batch, n_rows);
 
         pieces[n_ranks + k] = (struct vc_piece){right + begin * t->student.net.positions,
                                                 (size_t)(end - begin) * t->student.net.positions};
@@ -221,9 +222,9 @@ static enum vc_status share_answers(struct vc_trainer *t, uint64_t first, uint8_
 static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64_t first, uint64_t *numbers,
                                   struct tally *tally, uint8_t *right)
 {
-    struct vc_ranks *ranks = t->options.ranks;
-    uint64_t at = first + vc_ranks_rank(ranks) * t->options.batch;
-    uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.batch, t->eval.rows.n - at) : 0;
+    struct vc_ranks *ranks = t->options.parallel.ranks;
+    uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
+    uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
     struct tally own = {0};
     double alone[1][VC_MEETING_NUMBERS];
     double(*all)[VC_MEETING_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
@@ -256,13 +257,14 @@ out:
 enum vc_status vc_trainer_judge(struct vc_trainer *t, bool the_teacher, struct vc_quality *quality,
                                 struct vc_answers *answers)
 {
-    uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.batch, sizeof *numbers);
+    uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.training.batch, sizeof *numbers);
     struct tally tally = {0};
-    bool answers_count = t->eval.taught && (t->options.loss == VC_TEACHER_LOSS_KD || t->eval.rows.labels != NULL);
+    bool answers_count = t->eval.taught && (t->options.loss.kind == VC_TEACHER_LOSS_KD || t->eval.rows.labels != NULL);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(numbers);
-    for (uint64_t first = 0; first < t->eval.rows.n; first += vc_ranks_size(t->options.ranks) * t->options.batch) {
+    for (uint64_t first = 0; first < t->eval.rows.n;
+         first += vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch) {
         VC_TRY(judge_round(t, the_teacher, first, numbers, &tally, answers != NULL ? answers->right : NULL));
     }
     *quality = (struct vc_quality){.n_rows = tally.n,

@@ -172,7 +172,7 @@ static enum vc_status batch(struct answers *a, uint64_t first, size_t n, uint64_
     VC_TRY(vc_net_engine(&t->student.net, n, false, &engine));
     VC_TRY(vc_net_forward(&t->student.net, engine, &t->eval.student, numbers, n, &pass, &logits));
     for (size_t i = 0; i < n * a->positions; i++) {
-        const char *row = (const char *)logits->data + i * classes * vc_real_bytes(t->options.precision);
+        const char *row = (const char *)logits->data + i * classes * vc_real_bytes(t->options.precision.kind);
         size_t bad = vc_first_nonfinite(t->student.f64, row, classes);
 
         if (bad != classes) {
@@ -189,13 +189,13 @@ out:
 
 static enum vc_status answer_all(struct answers *a)
 {
-    uint64_t *numbers = vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->t.options.batch, sizeof *numbers);
+    uint64_t *numbers = vc_alloc_array(a->t.ctx, VC_TAG_MISC, (size_t)a->t.options.training.batch, sizeof *numbers);
     enum vc_status status = VC_OK;
     uint64_t n;
 
     VC_TRY_ALLOC(numbers);
     for (uint64_t first = 0; first < a->rows; first += n) {
-        n = vc_min_u64(a->t.options.batch, a->rows - first);
+        n = vc_min_u64(a->t.options.training.batch, a->rows - first);
         VC_TRY(batch(a, first, (size_t)n, numbers));
     }
 out:
@@ -351,8 +351,8 @@ enum vc_status vc_logits(struct vc_ctx *ctx, const struct vc_logits_options *opt
     vc_distill_defaults(&a.t.options);
     a.t.options.student = a.options.network;
     a.t.options.data = a.options.data;
-    a.t.options.batch = a.options.batch;
-    a.t.options.precision = a.options.precision;
+    a.t.options.training.batch = a.options.batch;
+    a.t.options.precision.kind = a.options.precision;
     VC_TRY(work(&a));
     *out = (struct vc_quality){.n_rows = a.n,
                                .n_labels = a.n_labels,

@@ -17,12 +17,12 @@ static double loss_of(const struct vc_quality *q)
 
 static bool is_over(const struct vc_trainer *t)
 {
-    return t->options.early_stop != 0 && t->progress.counts.waited >= t->options.early_stop;
+    return t->options.eval.early_stop != 0 && t->progress.counts.waited >= t->options.eval.early_stop;
 }
 
 static bool is_due(const struct vc_trainer *t)
 {
-    uint64_t every = t->options.eval_every;
+    uint64_t every = t->options.eval.every;
     uint64_t step = t->progress.counts.step;
 
     return every != 0 && step != 0 && step != t->progress.counts.looked && (step % every == 0 || step == t->steps.n);
@@ -60,7 +60,7 @@ static enum vc_status judge(struct vc_trainer *t, struct vc_quality *quality)
         return status;
     }
     memcpy(t->evals.spare, w->data_block, (size_t)w->data_bytes);
-    VC_TRY(vc_weights_round(t->ctx, w, t->options.student.weights, !t->options.frozen_norm));
+    VC_TRY(vc_weights_round(t->ctx, w, t->options.student.weights, !t->options.trained.frozen_norm));
     VC_TRY(vc_trainer_judge(t, false, quality, NULL));
 out:
     memcpy(w->data_block, t->evals.spare, (size_t)w->data_bytes);
@@ -137,7 +137,7 @@ enum vc_status vc_trainer_choose(struct vc_trainer *t)
 {
     enum vc_status status = vc_device_to_host(&t->student);
 
-    if (status == VC_OK && t->options.eval_every != 0 && t->options.keep == VC_KEEP_BEST &&
+    if (status == VC_OK && t->options.eval.every != 0 && t->options.eval.keep == VC_KEEP_BEST &&
         t->progress.counts.best_step != 0) {
         memcpy(t->student.net.weights->data_block, t->evals.best, (size_t)t->student.net.weights->data_bytes);
         vc_grid_take_masters(&t->student);

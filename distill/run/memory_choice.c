@@ -4,8 +4,8 @@
  *     planned peak = what is in use already (data, models, programs) + the blocks of a run, as the pool rounds them up
  *
  * Nothing else is allocated for as long as steps are made, so the peak of training is that figure to the byte. Where it
- * is beyond options.memory_bytes: batches of fewer rows, which accumulate to the same steps, as many rows as fit; then,
- * with the smallest batches, recomputation, as little as fits. */
+ * is beyond options.memory.max_memory: batches of fewer rows, which accumulate to the same steps, as many rows as fit;
+ * then, with the smallest batches, recomputation, as little as fits. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,10 +27,10 @@
 static enum vc_status make_engines(struct vc_trainer *t, struct vc_net *net, uint64_t n, bool train)
 {
     struct vc_engine *engine;
-    uint64_t tail = n % t->options.batch;
+    uint64_t tail = n % t->options.training.batch;
     enum vc_status status = VC_OK;
 
-    VC_TRY(n >= t->options.batch ? vc_net_engine(net, t->options.batch, train, &engine) : VC_OK);
+    VC_TRY(n >= t->options.training.batch ? vc_net_engine(net, t->options.training.batch, train, &engine) : VC_OK);
     VC_TRY(tail != 0 ? vc_net_engine(net, tail, train, &engine) : VC_OK);
 out:
     return status;
@@ -78,7 +78,7 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     uint64_t row_bytes;
     size_t n = 0;
 
-    if (!vc_mul_u64(t->options.batch, t->student.net.positions, &batch)) {
+    if (!vc_mul_u64(t->options.training.batch, t->student.net.positions, &batch)) {
         batch = UINT64_MAX / sizeof *t->batch.labels;
     }
     if (!vc_mul_u64(batch, (uint64_t)t->student.net.n_classes * sizeof(double), &n_logits)) {
@@ -109,11 +109,11 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
     if (vc_device_room_bytes(&t->student) != 0) {
         blocks[n++] = (struct block){&t->student.device_room, VC_TAG_SCRATCH, vc_device_room_bytes(&t->student)};
     }
-    if (t->options.optimizer == VC_OPTIMIZER_ADAM8BIT && !t->judge_only) {
+    if (t->options.optimizer.kind == VC_OPTIMIZER_ADAM8BIT && !t->judge_only) {
         blocks[n++] =
             (struct block){(void **)&t->student.optimizer.maps, VC_TAG_SCRATCH, sizeof *t->student.optimizer.maps};
     }
-    if (t->options.eval_every != 0) {
+    if (t->options.eval.every != 0) {
         blocks[n++] = (struct block){&t->evals.spare, VC_TAG_TILES, t->report->weight_bytes};
         blocks[n++] = (struct block){&t->evals.best, VC_TAG_TILES, t->report->weight_bytes};
     }
@@ -183,14 +183,14 @@ static void count(struct vc_trainer *t)
     r->eval_bytes = vc_max_u64(vc_net_forward_bytes(&t->student.net), vc_net_forward_bytes(&t->teacher));
     vc_net_macs(&t->student.net, &r->macs_again, &r->macs_forward);
     r->weight_bytes = t->student.net.weights->data_bytes;
-    r->copy_bytes = t->options.eval_every != 0 ? 2 * r->weight_bytes : 0;
+    r->copy_bytes = t->options.eval.every != 0 ? 2 * r->weight_bytes : 0;
     r->gradient_bytes = t->student.net.weights->grad_bytes;
-    r->state_bytes = vc_weights_state_bytes(t->student.net.weights, t->options.optimizer);
+    r->state_bytes = vc_weights_state_bytes(t->student.net.weights, t->options.optimizer.kind);
     r->teacher_bytes = t->runs_teacher ? t->teacher.weights->data_bytes : 0;
     r->teacher_accuracy = t->data.files.n != 0 ? t->data.files.accuracy : (double)NAN;
     r->n_rows = t->data.rows.n;
-    r->batch = t->options.batch;
-    r->accum = t->options.accum;
+    r->batch = t->options.training.batch;
+    r->accum = t->options.training.accum;
     r->planned_bytes = planned(t);
     r->device_planned_bytes = vc_device_bytes(&t->student, &t->teacher);
     r->n_planned = t->judge_only ? 0 : t->steps.n;
@@ -206,8 +206,8 @@ static enum vc_status try_batch(struct vc_trainer *t, uint64_t batch)
 
     vc_net_drop_engines(&t->student.net);
     vc_net_drop_engines(&t->teacher);
-    t->options.batch = batch;
-    t->options.accum = t->steps.rows / batch;
+    t->options.training.batch = batch;
+    t->options.training.accum = t->steps.rows / batch;
     status = make_programs(t);
     if (status == VC_OK) {
         count(t);
@@ -219,8 +219,8 @@ static bool fits(const struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
 
-    return (o->memory_bytes == 0 || t->report->planned_bytes <= o->memory_bytes) &&
-           (o->device_memory == 0 || t->report->device_planned_bytes <= o->device_memory);
+    return (o->memory.max_memory == 0 || t->report->planned_bytes <= o->memory.max_memory) &&
+           (o->memory.device_memory == 0 || t->report->device_planned_bytes <= o->memory.device_memory);
 }
 
 /* The next smaller number of rows that divides a step; 0: there is none. */
@@ -236,17 +236,20 @@ static uint64_t smaller(const struct vc_trainer *t, uint64_t batch)
 
 static enum vc_status refuse(struct vc_trainer *t)
 {
-    const char *why = t->options.keep_batch != 0 ? "with batches of that size, and as much as possible computed again"
+    const char *why = t->options.training.keep_batch != 0
+                          ? "with batches of that size, and as much as possible computed again"
                       : vc_net_has_batch_norm(&t->student.net)
                           ? "as much as possible computed again; batch normalization keeps batches from being divided"
                           : "with the smallest batches, and as much as possible computed again";
 
-    bool there = t->options.device_memory != 0 && t->report->device_planned_bytes > t->options.device_memory;
+    bool there =
+        t->options.memory.device_memory != 0 && t->report->device_planned_bytes > t->options.memory.device_memory;
 
     return vc_fail(t->ctx, VC_E_NOMEM, "the run takes %llu bytes%s at least, %s; %s is %llu",
                    (unsigned long long)(there ? t->report->device_planned_bytes : t->report->planned_bytes),
-                   there ? " of device memory" : "", why, vc_option(t->ctx, there ? "device_memory" : "max_memory"),
-                   (unsigned long long)(there ? t->options.device_memory : t->options.memory_bytes));
+                   there ? " of device memory" : "", why,
+                   vc_option(t->ctx, there ? "memory.device_memory" : "max_memory"),
+                   (unsigned long long)(there ? t->options.memory.device_memory : t->options.memory.max_memory));
 }
 
 /* What the limit leaves for the arena, where that is. */
@@ -254,7 +257,7 @@ static uint64_t budget(const struct vc_trainer *t)
 {
     const struct vc_distillation *r = t->report;
     bool there = t->student.device != NULL;
-    uint64_t limit = there ? t->options.device_memory : t->options.memory_bytes;
+    uint64_t limit = there ? t->options.memory.device_memory : t->options.memory.max_memory;
     uint64_t others = there ? r->device_planned_bytes - vc_train_block_bytes(r->arena_bytes)
                             : r->planned_bytes - block_bytes(r->arena_bytes);
 
@@ -263,16 +266,16 @@ static uint64_t budget(const struct vc_trainer *t)
 
 enum vc_status vc_trainer_fit(struct vc_trainer *t)
 {
-    bool chosen = t->options.recompute == VC_RECOMPUTE_AUTO && t->options.recompute_budget == 0;
-    bool divides = t->options.keep_batch == 0 && t->student.net.batch != NULL &&
+    bool chosen = t->options.memory.recompute == VC_RECOMPUTE_AUTO && t->options.memory.budget == 0;
+    bool divides = t->options.training.keep_batch == 0 && t->student.net.batch != NULL &&
                    (!t->runs_teacher || t->teacher.batch != NULL) && !vc_net_has_batch_norm(&t->student.net);
     enum vc_status status = VC_OK;
 
-    if (t->options.device_memory != 0 && t->student.device == NULL) {
+    if (t->options.memory.device_memory != 0 && t->student.device == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: no device computes: the run is on the CPU",
-                       vc_option(t->ctx, "device_memory"));
+                       vc_option(t->ctx, "memory.device_memory"));
     }
-    if ((t->options.memory_bytes == 0 && t->options.device_memory == 0) || t->judge_only) {
+    if ((t->options.memory.max_memory == 0 && t->options.memory.device_memory == 0) || t->judge_only) {
         VC_TRY(make_programs(t));
         count(t);
         return VC_OK;
@@ -280,16 +283,16 @@ enum vc_status vc_trainer_fit(struct vc_trainer *t)
     if (chosen) { /* first without */
         t->student.net.options.recompute = VC_RECOMPUTE_NONE;
     }
-    for (uint64_t batch = t->options.batch; batch != 0; batch = divides ? smaller(t, batch) : 0) {
+    for (uint64_t batch = t->options.training.batch; batch != 0; batch = divides ? smaller(t, batch) : 0) {
         VC_TRY(try_batch(t, batch));
         if (fits(t)) {
             return VC_OK;
         }
     }
-    if (t->options.recompute == VC_RECOMPUTE_NONE || chosen) {
+    if (t->options.memory.recompute == VC_RECOMPUTE_NONE || chosen) {
         t->student.net.options.recompute = VC_RECOMPUTE_AUTO;
         t->student.net.options.budget_bytes = budget(t);
-        VC_TRY(try_batch(t, t->options.batch));
+        VC_TRY(try_batch(t, t->options.training.batch));
     }
     return fits(t) ? VC_OK : refuse(t);
 out:
@@ -322,7 +325,7 @@ enum vc_status vc_trainer_prepare(struct vc_trainer *t)
     vc_pool_trim(t->ctx->shared->pool);
     for (size_t k = 0; k < n; k++) {
         if (blocks[k].bytes > SIZE_MAX / 4) {
-            return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "batch"));
+            return vc_fail(t->ctx, VC_E_NOMEM, "%s: too many rows", vc_option(t->ctx, "training.batch"));
         }
         *blocks[k].at = vc_alloc(t->ctx, blocks[k].tag, (size_t)blocks[k].bytes);
         VC_TRY_ALLOC(*blocks[k].at);

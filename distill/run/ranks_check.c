@@ -7,30 +7,30 @@
 
 void vc_trainer_ranks_quiet(struct vc_trainer *t)
 {
-    if (vc_ranks_rank(t->options.ranks) != 0) {
+    if (vc_ranks_rank(t->options.parallel.ranks) != 0) {
         t->options.tell = NULL;
         t->options.gradients = NULL;
-        t->options.checkpoint = NULL;
-        t->options.checkpoint_every = 0;
+        t->options.checkpoint.path = NULL;
+        t->options.checkpoint.every = 0;
     }
 }
 
 enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t)
 {
-    unsigned n_ranks = vc_ranks_size(t->options.ranks);
+    unsigned n_ranks = vc_ranks_size(t->options.parallel.ranks);
 
     if (n_ranks == 1 || t->options.task != VC_TASK_TRAIN) {
         return VC_OK;
     }
-    if (t->options.accum < n_ranks) {
+    if (t->options.training.accum < n_ranks) {
         return vc_fail(t->ctx, VC_E_ARGUMENT,
                        "%u ranks share the batches of a step, and %s makes %llu of them; %s %u, and a %s of fewer rows "
                        "than %llu, give each rank one",
-                       n_ranks, vc_option(t->ctx, "accum"), (unsigned long long)t->options.accum,
-                       vc_option(t->ctx, "accum"), n_ranks, vc_option(t->ctx, "batch"),
-                       (unsigned long long)t->options.batch);
+                       n_ranks, vc_option(t->ctx, "training.accum"), (unsigned long long)t->options.training.accum,
+                       vc_option(t->ctx, "training.accum"), n_ranks, vc_option(t->ctx, "training.batch"),
+                       (unsigned long long)t->options.training.batch);
     }
-    for (size_t k = 0; !t->options.frozen_norm && k < t->student.net.weights->n; k++) {
+    for (size_t k = 0; !t->options.trained.frozen_norm && k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
 
         if (item->statistic && item->norm_share < 0) {
@@ -38,7 +38,7 @@ enum vc_status vc_trainer_ranks_fit(struct vc_trainer *t)
                 t->ctx, VC_E_UNSUPPORTED,
                 "%s belongs to several nodes, so that %u ranks cannot move it as one process does; %s leaves "
                 "it as it is",
-                item->name, n_ranks, vc_option(t->ctx, "frozen_norm"));
+                item->name, n_ranks, vc_option(t->ctx, "trained.frozen_norm"));
         }
     }
     return VC_OK;
@@ -50,16 +50,16 @@ enum vc_status vc_trainer_ranks_check(struct vc_trainer *t)
     char *own = NULL;
     enum vc_status status = VC_OK;
 
-    if (t->options.ranks == NULL) {
+    if (t->options.parallel.ranks == NULL) {
         return VC_OK;
     }
     vc_text_init(&text, t->ctx);
     vc_text_add(&text, "version %s\nsteps %llu\n", vc_version(), (unsigned long long)t->steps.n);
-    vc_text_add(&text, "all_reduce %d\n", (int)t->options.all_reduce);
+    vc_text_add(&text, "all_reduce %d\n", (int)t->options.parallel.all_reduce);
     VC_TRY(vc_run_options_text(t, &text));
     own = vc_text_detach(&text);
     VC_TRY_ALLOC(own);
-    VC_TRY(vc_ranks_same(t->ctx, t->options.ranks, own, vc_run_options_of_ranks));
+    VC_TRY(vc_ranks_same(t->ctx, t->options.parallel.ranks, own, vc_run_options_of_ranks));
 out:
     vc_text_free(own);
     vc_text_release(&text);
@@ -78,7 +78,7 @@ enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t)
     char hex[VC_SHA256_HEX_BYTES];
     struct vc_sha256 sha;
 
-    if (t->options.ranks == NULL) {
+    if (t->options.parallel.ranks == NULL) {
         return VC_OK;
     }
     vc_sha256_begin(&sha);
@@ -88,5 +88,5 @@ enum vc_status vc_trainer_ranks_compare(struct vc_trainer *t)
         }
     }
     vc_sha256_end(&sha, hex);
-    return vc_ranks_same(t->ctx, t->options.ranks, hex, other_weights);
+    return vc_ranks_same(t->ctx, t->options.parallel.ranks, hex, other_weights);
 }

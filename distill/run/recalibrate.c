@@ -18,7 +18,7 @@ enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t)
 /* Each batch counts for its share of all rows so far, so that in the end every row counts the same. */
 enum vc_status vc_trainer_recalibrate(struct vc_trainer *t)
 {
-    uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.batch, sizeof *numbers);
+    uint64_t *numbers = vc_alloc_array(t->ctx, VC_TAG_MISC, (size_t)t->options.training.batch, sizeof *numbers);
     const struct vc_engine_value *logits;
     struct vc_engine *engine;
     enum vc_status status = VC_OK;
@@ -28,7 +28,7 @@ enum vc_status vc_trainer_recalibrate(struct vc_trainer *t)
     for (uint64_t first = 0; first < t->data.rows.n; first += n) {
         struct vc_engine_pass pass = {.training = true};
 
-        n = vc_min_u64(t->options.batch, t->data.rows.n - first);
+        n = vc_min_u64(t->options.training.batch, t->data.rows.n - first);
         pass.norm_share = (double)n / (double)(first + n);
         for (uint64_t i = 0; i < n; i++) {
             numbers[i] = first + i;

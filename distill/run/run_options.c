@@ -9,54 +9,55 @@
 #include "distill/update/grid.h"
 
 struct row {
+    const char *key; /* in checkpoints */
     const char *field;
     enum { COUNT, REAL_NUMBER, CHOICE, SWITCH, PRECISION } kind; /* PRECISION: with `half` */
     size_t offset;
 };
 
-#define ROW(field, kind)                                         \
-    {                                                            \
-#field, kind, offsetof(struct vc_distill_options, field) \
+#define ROW(key, field, kind)                                         \
+    {                                                                 \
+        key, #field, kind, offsetof(struct vc_distill_options, field) \
     }
 
 static const struct row table[] = {
-    ROW(batch, COUNT),
-    ROW(accum, COUNT),
-    ROW(optimizer, CHOICE),
-    ROW(lr, REAL_NUMBER),
-    ROW(momentum, REAL_NUMBER),
-    ROW(beta1, REAL_NUMBER),
-    ROW(beta2, REAL_NUMBER),
-    ROW(eps, REAL_NUMBER),
-    ROW(weight_decay, REAL_NUMBER),
-    ROW(nesterov, SWITCH),
-    ROW(decay_1d, SWITCH),
-    ROW(schedule, CHOICE),
-    ROW(warmup, COUNT),
-    ROW(step_every, COUNT),
-    ROW(step_factor, REAL_NUMBER),
-    ROW(clip, REAL_NUMBER),
-    ROW(temperature, REAL_NUMBER),
-    ROW(alpha, REAL_NUMBER),
-    ROW(loss, CHOICE),
-    ROW(seed, COUNT),
-    ROW(order, CHOICE),
-    ROW(precision, PRECISION),
-    ROW(frozen_norm, SWITCH),
-    ROW(keep_sparsity, SWITCH),
-    ROW(refill, SWITCH),
-    ROW(classes, CHOICE),
-    ROW(control, SWITCH),
-    ROW(eval_every, COUNT),
-    ROW(early_stop, COUNT),
-    ROW(keep, CHOICE),
+    ROW("batch", training.batch, COUNT),
+    ROW("accum", training.accum, COUNT),
+    ROW("optimizer", optimizer.kind, CHOICE),
+    ROW("lr", optimizer.lr, REAL_NUMBER),
+    ROW("momentum", optimizer.momentum, REAL_NUMBER),
+    ROW("beta1", optimizer.beta1, REAL_NUMBER),
+    ROW("beta2", optimizer.beta2, REAL_NUMBER),
+    ROW("eps", optimizer.eps, REAL_NUMBER),
+    ROW("weight_decay", optimizer.weight_decay, REAL_NUMBER),
+    ROW("nesterov", optimizer.nesterov, SWITCH),
+    ROW("decay_1d", optimizer.decay_1d, SWITCH),
+    ROW("schedule", schedule.kind, CHOICE),
+    ROW("warmup", schedule.warmup, COUNT),
+    ROW("step_every", schedule.step_every, COUNT),
+    ROW("step_factor", schedule.step_factor, REAL_NUMBER),
+    ROW("clip", optimizer.clip, REAL_NUMBER),
+    ROW("temperature", loss.temperature, REAL_NUMBER),
+    ROW("alpha", loss.alpha, REAL_NUMBER),
+    ROW("loss", loss.kind, CHOICE),
+    ROW("seed", training.seed, COUNT),
+    ROW("order", training.order, CHOICE),
+    ROW("precision", precision.kind, PRECISION),
+    ROW("frozen_norm", trained.frozen_norm, SWITCH),
+    ROW("keep_sparsity", sparsity.keep, SWITCH),
+    ROW("refill", sparsity.refill, SWITCH),
+    ROW("classes", loss.classes, CHOICE),
+    ROW("control", eval.control, SWITCH),
+    ROW("eval_every", eval.every, COUNT),
+    ROW("early_stop", eval.early_stop, COUNT),
+    ROW("keep", eval.keep, CHOICE),
 };
 
 static void add_row(struct vc_text *text, const struct row *row, const struct vc_distill_options *o)
 {
     const char *field = (const char *)o + row->offset;
 
-    vc_text_add(text, "%s ", row->field);
+    vc_text_add(text, "%s ", row->key);
     switch (row->kind) {
     case COUNT:
         vc_text_add_uint(text, *(const uint64_t *)(const void *)field);
@@ -66,10 +67,10 @@ static void add_row(struct vc_text *text, const struct row *row, const struct vc
         break;
     case PRECISION:
         vc_text_add(text, "%s",
-                    o->half == VC_HALF_BF16        ? "bf16"
-                    : o->half == VC_HALF_F16       ? "fp16"
-                    : o->precision == VC_GRAPH_F64 ? "1"
-                                                   : "0");
+                    o->precision.half == VC_HALF_BF16   ? "bf16"
+                    : o->precision.half == VC_HALF_F16  ? "fp16"
+                    : o->precision.kind == VC_GRAPH_F64 ? "1"
+                                                        : "0");
         break;
     case CHOICE:
         vc_text_add(text, "%d", *(const int *)(const void *)field);
@@ -139,17 +140,18 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         add_row(text, &table[k], o);
     }
-    if (o->loss_scale != 0) {
+    if (o->precision.loss_scale != 0) {
         vc_text_add(text, "loss_scale ");
-        vc_text_add_json_number(text, o->loss_scale);
+        vc_text_add_json_number(text, o->precision.loss_scale);
         vc_text_add(text, "\n");
     }
     /* Rates that fall depend on where the run ends, a control run has as many steps, and the last one is evaluated. */
-    if (o->control || o->eval_every != 0 || o->schedule == VC_SCHEDULE_COSINE || o->schedule == VC_SCHEDULE_LINEAR) {
+    if (o->eval.control || o->eval.every != 0 || o->schedule.kind == VC_SCHEDULE_COSINE ||
+        o->schedule.kind == VC_SCHEDULE_LINEAR) {
         vc_text_add(text, "steps %llu\n", (unsigned long long)t->steps.n);
     }
-    for (size_t k = 0; k < o->n_freeze; k++) {
-        vc_text_add(text, "freeze %s\n", o->freeze[k]);
+    for (size_t k = 0; k < o->trained.n_freeze; k++) {
+        vc_text_add(text, "freeze %s\n", o->trained.freeze[k]);
     }
     vc_gradual_text(&t->student, text);
     vc_grid_text(&t->student, text);
@@ -187,15 +189,43 @@ static bool next_line(const char **at, const char **value, char *key, size_t roo
     return true;
 }
 
+static const struct row *find_row(const char *key)
+{
+    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
+        if (strcmp(table[k].key, key) == 0) {
+            return &table[k];
+        }
+    }
+    return NULL;
+}
+
+/* The option that a line is about. */
+static const char *option_of(struct vc_ctx *ctx, const char *key)
+{
+    static const char *const others[][2] = {{"steps", "training.steps"},
+                                            {"loss_scale", "precision.loss_scale"},
+                                            {"freeze", "trained.freeze"},
+                                            {"prune_first", "sparsity.prune_first"},
+                                            {"grid", "precision.fake_quant"},
+                                            {"matches", "loss.matches"},
+                                            {"eval", "eval.rows"}};
+    const struct row *row = find_row(key);
+
+    for (size_t k = 0; row == NULL && k < sizeof others / sizeof *others; k++) {
+        if (strcmp(others[k][0], key) == 0) {
+            return vc_option(ctx, others[k][1]);
+        }
+    }
+    return vc_option(ctx, row != NULL ? row->field : key);
+}
+
 /* Of options that are numbers the values say more than that they differ. */
 static bool is_number(const char *key)
 {
-    for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
-        if (strcmp(table[k].field, key) == 0) {
-            return table[k].kind == COUNT || table[k].kind == REAL_NUMBER;
-        }
-    }
-    return strcmp(key, "steps") == 0 || strcmp(key, "loss_scale") == 0 || strcmp(key, "version") == 0;
+    const struct row *row = find_row(key);
+
+    return row != NULL ? row->kind == COUNT || row->kind == REAL_NUMBER
+                       : strcmp(key, "steps") == 0 || strcmp(key, "loss_scale") == 0 || strcmp(key, "version") == 0;
 }
 
 /* The first line that two texts do not have in common. */
@@ -238,8 +268,8 @@ enum vc_status vc_run_options_compare(struct vc_ctx *ctx, const char *path, cons
         return VC_OK;
     }
     return d.number ? vc_fail(ctx, VC_E_ARGUMENT, "%s: was made with %s %.*s; this run has %.*s", path,
-                              vc_option(ctx, d.key), d.n_theirs, d.theirs, d.n_ours, d.ours)
-                    : vc_fail(ctx, VC_E_ARGUMENT, "%s: was made by a run with another %s", path, vc_option(ctx, d.key));
+                              option_of(ctx, d.key), d.n_theirs, d.theirs, d.n_ours, d.ours)
+                    : vc_fail(ctx, VC_E_ARGUMENT, "%s: was made by a run with another %s", path, option_of(ctx, d.key));
 }
 
 enum vc_status vc_run_options_of_ranks(struct vc_ctx *ctx, const char *of_rank_0, const char *ours)
@@ -249,7 +279,7 @@ enum vc_status vc_run_options_of_ranks(struct vc_ctx *ctx, const char *of_rank_0
     if (!find_difference(of_rank_0, ours, &d)) {
         return VC_OK;
     }
-    return d.number ? vc_fail(ctx, VC_E_ARGUMENT, "%s is %.*s; rank 0 has %.*s", vc_option(ctx, d.key), d.n_ours,
+    return d.number ? vc_fail(ctx, VC_E_ARGUMENT, "%s is %.*s; rank 0 has %.*s", option_of(ctx, d.key), d.n_ours,
                               d.ours, d.n_theirs, d.theirs)
-                    : vc_fail(ctx, VC_E_ARGUMENT, "%s is another one than that of rank 0", vc_option(ctx, d.key));
+                    : vc_fail(ctx, VC_E_ARGUMENT, "%s is another one than that of rank 0", option_of(ctx, d.key));
 }

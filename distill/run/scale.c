@@ -3,7 +3,7 @@
  *
  *     some gradient is not finite      the step is left out, the scale is halved; below 1 the run ends
  *     2000 good steps in a row         the scale is doubled
- *     options.loss_scale               it never changes, and a gradient that is not finite ends the run
+ *     options.precision.loss_scale               it never changes, and a gradient that is not finite ends the run
  *
  * It begins at 65536; torch.amp.GradScaler does the same, without an end. */
 #include <math.h>
@@ -16,14 +16,15 @@
 
 static bool adapts(const struct vc_trainer *t)
 {
-    return t->options.half == VC_HALF_F16 && t->options.loss_scale == 0;
+    return t->options.precision.half == VC_HALF_F16 && t->options.precision.loss_scale == 0;
 }
 
 void vc_scale_begin(struct vc_trainer *t)
 {
-    t->progress.scale = (struct vc_loss_scale){.value = adapts(t)                    ? FIRST_SCALE
-                                                        : t->options.loss_scale != 0 ? t->options.loss_scale
-                                                                                     : 1};
+    t->progress.scale =
+        (struct vc_loss_scale){.value = adapts(t)                              ? FIRST_SCALE
+                                        : t->options.precision.loss_scale != 0 ? t->options.precision.loss_scale
+                                                                               : 1};
     if (!t->progress.control) {
         vc_scale_report(t);
     }
@@ -65,18 +66,18 @@ bool vc_scale_skip(struct vc_trainer *t)
 
 enum vc_status vc_scale_refuse(struct vc_trainer *t, uint64_t step, const char *tensor, size_t element)
 {
-    if (t->options.loss_scale > 1) {
+    if (t->options.precision.loss_scale > 1) {
         return vc_fail(t->ctx, VC_E_ARGUMENT,
                        "step %llu: the gradient of %s is NaN or infinite at element %zu: gradients times %s %g are "
                        "beyond 65504, where fp16 ends; a smaller one, or none, which adapts itself, leaves them room",
-                       (unsigned long long)step, tensor, element, vc_option(t->ctx, "loss_scale"),
-                       t->options.loss_scale);
+                       (unsigned long long)step, tensor, element, vc_option(t->ctx, "precision.loss_scale"),
+                       t->options.precision.loss_scale);
     }
     return vc_fail(
         t->ctx, VC_E_GATE,
         "step %llu: the gradient of %s is NaN or infinite at element %zu, even with a scale of the loss of 1: "
         "gradients are beyond 65504, where fp16 ends; %s bf16 has room for them, and a smaller %s than %g keeps "
         "them from diverging",
-        (unsigned long long)step, tensor, element, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"),
-        t->options.lr);
+        (unsigned long long)step, tensor, element, vc_option(t->ctx, "precision.kind"),
+        vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr);
 }

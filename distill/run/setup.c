@@ -50,31 +50,32 @@ static enum vc_status check_terms(struct vc_trainer *t)
     if (o->task == VC_TASK_RECALIBRATE) {
         return vc_trainer_recalibrate_check(t);
     }
-    if (!t->data.taught && o->alpha != 0) {
+    if (!t->data.taught && o->loss.alpha != 0) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "there is no teacher; %s 0 learns from labels alone",
-                       vc_option(t->ctx, "alpha"));
+                       vc_option(t->ctx, "loss.alpha"));
     }
-    if (o->alpha < 1 && t->data.rows.labels == NULL) {
+    if (o->loss.alpha < 1 && t->data.rows.labels == NULL) {
         return vc_fail(t->ctx, VC_E_ARGUMENT,
                        "%s: there are no labels: %s %g needs an array y of classes, from 0 on; with %s 1 the student "
                        "learns from %s alone",
-                       t->data.rows.model->path, vc_option(t->ctx, "alpha"), o->alpha, vc_option(t->ctx, "alpha"),
-                       t->data.taught ? "the teacher" : "a teacher");
+                       t->data.rows.model->path, vc_option(t->ctx, "loss.alpha"), o->loss.alpha,
+                       vc_option(t->ctx, "loss.alpha"), t->data.taught ? "the teacher" : "a teacher");
     }
-    if (o->loss != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
+    if (o->loss.kind != VC_TEACHER_LOSS_KD && (t->data.files.k != 0 || t->eval.files.k != 0)) {
         const struct vc_teacher_files *files = t->data.files.k != 0 ? &t->data.files : &t->eval.files;
 
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: has the %zu largest logits of each row; %s %s compares all",
-                       files->items[0].model->path, files->k, vc_option(t->ctx, "loss"),
-                       o->loss == VC_TEACHER_LOSS_MSE ? "mse" : "cosine");
+                       files->items[0].model->path, files->k, vc_option(t->ctx, "loss.kind"),
+                       o->loss.kind == VC_TEACHER_LOSS_MSE ? "mse" : "cosine");
     }
-    if ((o->min_accuracy > 0 || o->max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL)) {
+    if ((o->gates.min_accuracy > 0 || o->gates.max_drop < 1) && (!t->eval.open || t->eval.rows.labels == NULL)) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s need rows with labels that accuracy is measured by: %s",
-                       vc_option(t->ctx, "min_accuracy"), vc_option(t->ctx, "max_drop"), vc_option(t->ctx, "eval"));
+                       vc_option(t->ctx, "gates.min_accuracy"), vc_option(t->ctx, "gates.max_drop"),
+                       vc_option(t->ctx, "eval.rows"));
     }
-    if (o->max_drop < 1 && !t->eval.taught) {
+    if (o->gates.max_drop < 1 && !t->eval.taught) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, and there is none for the rows of %s",
-                       vc_option(t->ctx, "max_drop"), vc_option(t->ctx, "eval"));
+                       vc_option(t->ctx, "gates.max_drop"), vc_option(t->ctx, "eval.rows"));
     }
     return VC_OK;
 }
@@ -117,19 +118,19 @@ static enum vc_status check_trained(struct vc_trainer *t)
     if (some) {
         return VC_OK;
     }
-    return t->options.n_freeze == 0
+    return t->options.trained.n_freeze == 0
                ? vc_fail(t->ctx, VC_E_ARGUMENT, "nothing of the student is trained: its answers depend on no tensor")
                : vc_fail(t->ctx, VC_E_ARGUMENT, "nothing of the student is trained: %s leaves every tensor as it is",
-                         vc_option(t->ctx, "freeze"));
+                         vc_option(t->ctx, "trained.freeze"));
 }
 
 static enum vc_status check_classes(struct vc_trainer *t, const char *role)
 {
     size_t teacher = t->teacher.n_classes;
     size_t student = t->student.net.n_classes;
-    bool common = t->options.classes == VC_CLASSES_COMMON;
+    bool common = t->options.loss.classes == VC_CLASSES_COMMON;
 
-    if (teacher == student || (common && (teacher > student || t->options.loss == VC_TEACHER_LOSS_KD))) {
+    if (teacher == student || (common && (teacher > student || t->options.loss.kind == VC_TEACHER_LOSS_KD))) {
         return VC_OK;
     }
     if (common) {
@@ -137,14 +138,14 @@ static enum vc_status check_classes(struct vc_trainer *t, const char *role)
             t->ctx, VC_E_ARGUMENT,
             "the teacher has %zu classes, the %s has %zu: without the teacher's values of the others outputs "
             "cannot be compared by %s mse or cosine",
-            teacher, role, student, vc_option(t->ctx, "loss"));
+            teacher, role, student, vc_option(t->ctx, "loss.kind"));
     }
     return t->judge_only
                ? vc_fail(t->ctx, VC_E_ARGUMENT, "the teacher has %zu classes, the %s has %zu", teacher, role, student)
                : vc_fail(t->ctx, VC_E_ARGUMENT,
                          "the teacher has %zu classes, the %s has %zu; where the last ones pad one vocabulary, "
                          "%s common compares the others",
-                         teacher, role, student, vc_option(t->ctx, "classes"));
+                         teacher, role, student, vc_option(t->ctx, "loss.classes"));
 }
 
 /* The networks, with their views of the rows that they are opened for. */
@@ -152,21 +153,21 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
 {
     const struct vc_distill_options *o = &t->options;
     struct vc_net_options student = {.role = t->judge_only ? "network" : "student",
-                                     .precision = o->precision,
-                                     .rounding = o->half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
-                                                 : o->half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
-                                                                          : VC_UNARY_COPY,
+                                     .precision = o->precision.kind,
+                                     .rounding = o->precision.half == VC_HALF_BF16  ? VC_UNARY_ROUND_BF16
+                                                 : o->precision.half == VC_HALF_F16 ? VC_UNARY_ROUND_F16
+                                                                                    : VC_UNARY_COPY,
                                      .train = t->student.trains,
-                                     .frozen_norm = o->frozen_norm,
-                                     .freeze = o->freeze,
-                                     .n_freeze = o->n_freeze,
-                                     .allow_tied = o->allow_tied,
-                                     .seed = o->seed,
-                                     .recompute = o->recompute,
-                                     .recompute_every = o->recompute_every,
-                                     .budget_bytes = o->recompute_budget,
+                                     .frozen_norm = o->trained.frozen_norm,
+                                     .freeze = o->trained.freeze,
+                                     .n_freeze = o->trained.n_freeze,
+                                     .allow_tied = o->trained.allow_tied,
+                                     .seed = o->training.seed,
+                                     .recompute = o->memory.recompute,
+                                     .recompute_every = o->memory.recompute_every,
+                                     .budget_bytes = o->memory.budget,
                                      .device = t->student.device};
-    struct vc_net_options teacher = {.role = "teacher", .precision = o->precision, .device = t->student.device};
+    struct vc_net_options teacher = {.role = "teacher", .precision = o->precision.kind, .device = t->student.device};
     enum vc_status status;
 
     VC_TRY(t->judge_only ? VC_OK : vc_match_find(t->ctx, o, &t->match));
@@ -186,7 +187,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     VC_TRY(vc_rows_take_positions(&rows->rows, &rows->student, t->student.net.positions, t->student.net.next));
     VC_TRY(check_labels(t, &rows->rows));
     VC_TRY(vc_match_open(t->match, &t->student.net, &t->teacher, &t->data, t->texts));
-    t->report->n_matches = t->match != NULL ? o->n_matches : 0;
+    t->report->n_matches = t->match != NULL ? o->loss.n_matches : 0;
     t->report->matches = vc_match_figures(t->match);
 out:
     return status;
@@ -202,19 +203,19 @@ static enum vc_status open_teacher(struct vc_trainer *t, struct vc_taught_rows *
     if (!rows->open) {
         return n_files == 0 ? VC_OK
                             : vc_fail(t->ctx, VC_E_ARGUMENT, "%s has answers to the rows of %s, which is not given",
-                                      vc_option(t->ctx, "eval_logits"), vc_option(t->ctx, "eval"));
+                                      vc_option(t->ctx, "eval.logits"), vc_option(t->ctx, "eval.rows"));
     }
     if (n_files != 0 && t->runs_teacher) {
         return vc_fail(t->ctx, VC_E_ARGUMENT, "there are two teachers: a network, and files with its answers%s%s%s",
                        rows == &t->eval ? "; the network answers the rows of " : "",
-                       rows == &t->eval ? vc_option(t->ctx, "eval") : "", rows == &t->eval ? " itself" : "");
+                       rows == &t->eval ? vc_option(t->ctx, "eval.rows") : "", rows == &t->eval ? " itself" : "");
     }
     if (n_files != 0) {
         const struct vc_teacher_question question = {.n_classes = t->student.net.n_classes,
-                                                     .common = o->classes == VC_CLASSES_COMMON,
-                                                     .outputs = o->loss != VC_TEACHER_LOSS_KD,
-                                                     .temperature = o->temperature,
-                                                     .batch = o->batch};
+                                                     .common = o->loss.classes == VC_CLASSES_COMMON,
+                                                     .outputs = o->loss.kind != VC_TEACHER_LOSS_KD,
+                                                     .temperature = o->loss.temperature,
+                                                     .batch = o->training.batch};
 
         VC_TRY(vc_teacher_files_open(t->ctx, files, n_files, &rows->student, &question, &rows->files));
     }
@@ -302,17 +303,17 @@ static enum vc_status count_steps(struct vc_trainer *t)
 {
     const struct vc_distill_options *o = &t->options;
 
-    if (!vc_mul_u64(o->batch, o->accum, &t->steps.rows)) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s are too large", vc_option(t->ctx, "batch"),
-                       vc_option(t->ctx, "accum"));
+    if (!vc_mul_u64(o->training.batch, o->training.accum, &t->steps.rows)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s and %s are too large", vc_option(t->ctx, "training.batch"),
+                       vc_option(t->ctx, "training.accum"));
     }
     t->steps.per_epoch = vc_ceil_div_u64(t->data.rows.n, t->steps.rows);
     if (o->task == VC_TASK_RECALIBRATE) {
         t->steps.n = t->steps.per_epoch; /* one walk over the rows */
-    } else if (o->epochs == 0) {
-        t->steps.n = o->steps;
-    } else if (!vc_mul_u64(o->epochs, t->steps.per_epoch, &t->steps.n)) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: too many", vc_option(t->ctx, "epochs"));
+    } else if (o->training.epochs == 0) {
+        t->steps.n = o->training.steps;
+    } else if (!vc_mul_u64(o->training.epochs, t->steps.per_epoch, &t->steps.n)) {
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s: too many", vc_option(t->ctx, "training.epochs"));
     }
     return VC_OK;
 }
@@ -324,9 +325,10 @@ static void cut_to_rows(struct vc_trainer *t)
     struct vc_distill_options *o = &t->options;
     uint64_t most = vc_max_u64(t->data.rows.n, t->eval.rows.n);
 
-    o->batch = vc_min_u64(o->batch, vc_max_u64(most, 1));
+    o->training.batch = vc_min_u64(o->training.batch, vc_max_u64(most, 1));
     if (!t->judge_only) {
-        o->accum = vc_min_u64(o->accum, vc_max_u64(vc_ceil_div_u64(t->data.rows.n, o->batch), vc_ranks_size(o->ranks)));
+        o->training.accum = vc_min_u64(o->training.accum, vc_max_u64(vc_ceil_div_u64(t->data.rows.n, o->training.batch),
+                                                                     vc_ranks_size(o->parallel.ranks)));
     }
 }
 
@@ -339,7 +341,7 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     t->student.options = &t->options;
     t->student.report = t->report;
     t->student.texts = t->texts;
-    t->student.f64 = t->options.precision == VC_GRAPH_F64;
+    t->student.f64 = t->options.precision.kind == VC_GRAPH_F64;
     t->student.math = vc_step_table(t->ctx, t->student.f64);
     t->student.trains = !t->judge_only && t->options.task == VC_TASK_TRAIN;
     t->runs_teacher = t->options.teacher.graph != NULL;
@@ -351,13 +353,13 @@ enum vc_status vc_trainer_open(struct vc_trainer *t)
     VC_TRY(vc_device_open(&t->student));
     VC_TRY(open_rows(t, t->options.data, rows));
     VC_TRY(open_networks(t, rows));
-    if (t->options.eval != NULL) {
-        VC_TRY(open_rows(t, t->options.eval, &t->eval));
+    if (t->options.eval.rows != NULL) {
+        VC_TRY(open_rows(t, t->options.eval.rows, &t->eval));
         VC_TRY(view_eval(t));
     }
     cut_to_rows(t);
     VC_TRY(open_teacher(t, &t->data, t->options.logits, t->options.n_logits));
-    VC_TRY(open_teacher(t, &t->eval, t->options.eval_logits, t->options.n_eval_logits));
+    VC_TRY(open_teacher(t, &t->eval, t->options.eval.logits, t->options.eval.n_logits));
     t->student.taught = t->data.taught;
     VC_TRY(vc_teacher_files_agree(&t->data.files, &t->eval.files));
     VC_TRY(check_terms(t));
@@ -464,7 +466,7 @@ void vc_trainer_close(struct vc_trainer *t)
 /* A run that goes on may have written them in its first part. */
 static bool may_replace(const struct vc_distill_options *o)
 {
-    return (o->write != NULL && o->write->force) || o->resume != NULL;
+    return (o->write != NULL && o->write->force) || o->checkpoint.resume != NULL;
 }
 
 enum vc_status vc_trainer_dump(struct vc_trainer *t, bool only_plan)

@@ -25,7 +25,7 @@
 
 static size_t real_bytes(const struct vc_trainer *t)
 {
-    return vc_real_bytes(t->options.precision);
+    return vc_real_bytes(t->options.precision.kind);
 }
 
 static uint64_t n_elems(const struct vc_trainer *t)
@@ -36,7 +36,7 @@ static uint64_t n_elems(const struct vc_trainer *t)
 /* Elements of a slice; the last ones may be shorter, or empty. */
 static uint64_t slice_elems(const struct vc_trainer *t)
 {
-    uint64_t n = vc_ceil_div_u64(n_elems(t), vc_ranks_size(t->options.ranks));
+    uint64_t n = vc_ceil_div_u64(n_elems(t), vc_ranks_size(t->options.parallel.ranks));
 
     return vc_ceil_div_u64(n, SLICE) * SLICE;
 }
@@ -50,7 +50,7 @@ static uint64_t n_statistics(const struct vc_trainer *t)
 {
     uint64_t n = 0;
 
-    for (size_t k = 0; !t->options.frozen_norm && k < t->student.net.weights->n; k++) {
+    for (size_t k = 0; !t->options.trained.frozen_norm && k < t->student.net.weights->n; k++) {
         n += t->student.net.weights->items[k].statistic ? t->student.net.weights->items[k].n : 0;
     }
     return n;
@@ -58,19 +58,19 @@ static uint64_t n_statistics(const struct vc_trainer *t)
 
 uint64_t vc_trainer_total_bytes(const struct vc_trainer *t)
 {
-    return t->options.accum > 1 && !vc_device_sums(&t->student) ? slice_elems(t) * real_bytes(t) : 0;
+    return t->options.training.accum > 1 && !vc_device_sums(&t->student) ? slice_elems(t) * real_bytes(t) : 0;
 }
 
 uint64_t vc_trainer_received_bytes(const struct vc_trainer *t)
 {
-    unsigned size = vc_ranks_size(t->options.ranks);
+    unsigned size = vc_ranks_size(t->options.parallel.ranks);
 
     return size > 1 && !vc_device_sums(&t->student) ? size * vc_min_u64(slice_elems(t), PER_PIECE) * real_bytes(t) : 0;
 }
 
 uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t)
 {
-    unsigned size = vc_ranks_size(t->options.ranks);
+    unsigned size = vc_ranks_size(t->options.parallel.ranks);
 
     return size > 1 ? (size + 1) * n_statistics(t) * real_bytes(t) : 0;
 }
@@ -98,7 +98,7 @@ static void add_block(void *user, unsigned worker, size_t block)
     (void)worker;
     for (unsigned k = 0; k < a->n_parts; k++) {
         const char *part =
-            k == vc_ranks_rank(a->t->options.ranks) ? a->own : (char *)a->t->sum.received + k * a->per_rank;
+            k == vc_ranks_rank(a->t->options.parallel.ranks) ? a->own : (char *)a->t->sum.received + k * a->per_rank;
 
         if (a->first && k == 0) {
             memcpy(total, part + first * size, n * size);
@@ -111,7 +111,7 @@ static void add_block(void *user, unsigned worker, size_t block)
 /* The slices of all ranks to the owners, a piece of each at a time. */
 static enum vc_status add_round(struct vc_trainer *t, struct vc_engine *engine, bool first, unsigned n_parts)
 {
-    struct vc_ranks *ranks = t->options.ranks;
+    struct vc_ranks *ranks = t->options.parallel.ranks;
     unsigned rank = vc_ranks_rank(ranks);
     unsigned n_ranks = vc_ranks_size(ranks);
     size_t size = real_bytes(t);
@@ -148,7 +148,7 @@ out:
 /* The finished slices to all ranks, as the gradients of the weights. */
 static enum vc_status spread(struct vc_trainer *t)
 {
-    struct vc_ranks *ranks = t->options.ranks;
+    struct vc_ranks *ranks = t->options.parallel.ranks;
     unsigned rank = vc_ranks_rank(ranks);
     unsigned n_ranks = vc_ranks_size(ranks);
     size_t size = real_bytes(t);
@@ -217,7 +217,7 @@ out:
 /* norms: those before the round, then those of the batch of each rank. */
 static enum vc_status move_statistics(struct vc_trainer *t, unsigned n_parts)
 {
-    struct vc_ranks *ranks = t->options.ranks;
+    struct vc_ranks *ranks = t->options.parallel.ranks;
     unsigned rank = vc_ranks_rank(ranks);
     unsigned n_ranks = vc_ranks_size(ranks);
     size_t n_bytes = (size_t)n_statistics(t) * real_bytes(t);
@@ -258,17 +258,17 @@ out:
 
 enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, uint64_t first, uint64_t n_batches)
 {
-    unsigned n_parts = (unsigned)vc_min_u64(vc_ranks_size(t->options.ranks), n_batches - first);
+    unsigned n_parts = (unsigned)vc_min_u64(vc_ranks_size(t->options.parallel.ranks), n_batches - first);
     enum vc_status status = VC_OK;
 
     if (vc_device_sums(&t->student)) {
         VC_TRY(vc_device_sum(&t->student, first, n_batches));
         return t->sum.norms != NULL ? move_statistics(t, n_parts) : VC_OK;
     }
-    if (t->options.ranks == NULL && n_batches == 1) {
+    if (t->options.parallel.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }
-    if (vc_ranks_rank(t->options.ranks) < n_parts) {
+    if (vc_ranks_rank(t->options.parallel.ranks) < n_parts) {
         VC_TRY(vc_weights_grads_to_host(t->student.net.weights));
     }
     VC_TRY(add_round(t, engine, first == 0, n_parts));

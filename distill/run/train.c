@@ -41,10 +41,10 @@ static void choose_rows(struct vc_trainer *t, struct work *w)
 
     if (epoch != t->steps.epoch) {
         t->steps.epoch = epoch;
-        if (t->options.order == VC_ORDER_SHUFFLED) {
-            vc_random_order(t->options.seed, epoch, t->steps.order, (size_t)t->data.rows.n);
+        if (t->options.training.order == VC_ORDER_SHUFFLED) {
+            vc_random_order(t->options.training.seed, epoch, t->steps.order, (size_t)t->data.rows.n);
         }
-        for (uint64_t i = 0; t->options.order == VC_ORDER_FILE && i < t->data.rows.n; i++) {
+        for (uint64_t i = 0; t->options.training.order == VC_ORDER_FILE && i < t->data.rows.n; i++) {
             t->steps.order[i] = i;
         }
     }
@@ -59,11 +59,11 @@ static void announce_next(struct vc_trainer *t, const struct work *w)
     uint64_t first = (w->step + 1) % t->steps.per_epoch * t->steps.rows;
     bool known = first != 0 && w->step + 1 < t->steps.n;
     uint64_t n = known ? vc_min_u64(t->steps.rows, t->data.rows.n - first) : 0;
-    uint64_t stride = vc_ranks_size(t->options.ranks) * t->options.batch;
+    uint64_t stride = vc_ranks_size(t->options.parallel.ranks) * t->options.training.batch;
 
-    for (uint64_t at = vc_ranks_rank(t->options.ranks) * t->options.batch; at < n; at += stride) {
+    for (uint64_t at = vc_ranks_rank(t->options.parallel.ranks) * t->options.training.batch; at < n; at += stride) {
         const uint64_t *numbers = t->steps.order + first + at;
-        size_t n_rows = (size_t)vc_min_u64(t->options.batch, n - at);
+        size_t n_rows = (size_t)vc_min_u64(t->options.training.batch, n - at);
 
         vc_rows_ahead(&t->data.rows, numbers, n_rows);
         if (!t->progress.control) {
@@ -114,7 +114,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
         return refuse_teacher(t, step);
     }
     if (w->step == 0 && vc_first_nonfinite(t->student.f64, logits->data, (size_t)logits->n) != logits->n &&
-        t->options.half == VC_HALF_NONE) {
+        t->options.precision.half == VC_HALF_NONE) {
         return vc_fail(t->ctx, VC_E_FORMAT, "%s: the student's logits are NaN or infinite before its first step",
                        t->options.student.weights->path);
     }
@@ -122,11 +122,12 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
         vc_match_refuse(t->match, engine, n, step, w->own + MATCHES) != VC_OK) {
         return t->ctx->status;
     }
-    if (t->options.half == VC_HALF_F16) {
+    if (t->options.precision.half == VC_HALF_F16) {
         return vc_fail(t->ctx, VC_E_GATE,
                        "step %llu: the loss is NaN: values inside the student are beyond 65504, where fp16 ends; %s "
                        "bf16 has room for them, and a smaller %s than %g keeps them from diverging",
-                       step, vc_option(t->ctx, "precision"), vc_option(t->ctx, "lr"), t->options.lr);
+                       step, vc_option(t->ctx, "precision.kind"), vc_option(t->ctx, "optimizer.lr"),
+                       t->options.optimizer.lr);
     }
     return vc_fail(t->ctx, VC_E_GATE,
                    "step %llu: the loss is NaN: the student's logits are %s; a smaller %s than %g, or %s, keeps "
@@ -134,7 +135,7 @@ static enum vc_status refuse_loss(struct vc_trainer *t, const struct work *w, co
                    step,
                    vc_first_nonfinite(t->student.f64, logits->data, (size_t)logits->n) != logits->n ? "NaN or infinite"
                                                                                                     : "too large",
-                   vc_option(t->ctx, "lr"), t->options.lr, vc_option(t->ctx, "clip"));
+                   vc_option(t->ctx, "optimizer.lr"), t->options.optimizer.lr, vc_option(t->ctx, "optimizer.clip"));
 }
 
 static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w)
@@ -143,14 +144,15 @@ static enum vc_status refuse_gradient(struct vc_trainer *t, const struct work *w
         const struct vc_weight *item = &t->student.net.weights->items[k];
         size_t bad = item->trained ? vc_first_nonfinite(t->student.f64, item->grad, (size_t)item->n) : (size_t)item->n;
 
-        if (bad != item->n && t->options.half == VC_HALF_F16) {
+        if (bad != item->n && t->options.precision.half == VC_HALF_F16) {
             return vc_scale_refuse(t, w->step + 1, item->name, bad);
         }
         if (bad != item->n) {
             return vc_fail(t->ctx, VC_E_GATE,
                            "step %llu: the gradient of %s is NaN or infinite at element %zu; a smaller %s than %g "
                            "keeps it from diverging",
-                           (unsigned long long)w->step + 1, item->name, bad, vc_option(t->ctx, "lr"), t->options.lr);
+                           (unsigned long long)w->step + 1, item->name, bad, vc_option(t->ctx, "optimizer.lr"),
+                           t->options.optimizer.lr);
         }
     }
     return vc_fail(t->ctx, VC_E_GATE, "step %llu: the gradients are too large", (unsigned long long)w->step + 1);
@@ -178,8 +180,9 @@ static enum vc_status check_gradients(struct vc_trainer *t, const struct work *w
                            "%s receives no gradient in the first step: no output depends on it for these rows%s; %s "
                            "leaves it as it is",
                            item->name,
-                           t->options.half != VC_HALF_NONE ? ", or gradients of 16 bits are too coarse for it" : "",
-                           vc_option(t->ctx, "freeze"));
+                           t->options.precision.half != VC_HALF_NONE ? ", or gradients of 16 bits are too coarse for it"
+                                                                     : "",
+                           vc_option(t->ctx, "trained.freeze"));
         }
     }
     return VC_OK;
@@ -269,20 +272,20 @@ out:
 /* The batches of a step, of which this rank computes its share: losses, and gradients, added up in their order. */
 static enum vc_status batches(struct vc_trainer *t, struct work *w, struct vc_engine *engine)
 {
-    struct vc_ranks *ranks = t->options.ranks;
-    uint64_t n_batches = vc_ceil_div_u64(w->n, t->options.batch);
+    struct vc_ranks *ranks = t->options.parallel.ranks;
+    uint64_t n_batches = vc_ceil_div_u64(w->n, t->options.training.batch);
     uint64_t n_ranks = vc_ranks_size(ranks);
-    size_t n_terms = MATCHES + t->options.n_matches;
+    size_t n_terms = MATCHES + t->options.loss.n_matches;
     enum vc_status status = VC_OK;
 
     for (uint64_t first = 0; first < n_batches; first += n_ranks) {
-        uint64_t at = (first + vc_ranks_rank(ranks)) * t->options.batch;
+        uint64_t at = (first + vc_ranks_rank(ranks)) * t->options.training.batch;
         double own[N_TERMS] = {0};
         double alone[1][VC_MEETING_NUMBERS];
         double(*all)[VC_MEETING_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
 
         if (at < w->n) {
-            status = batch(t, w, (size_t)at, (size_t)vc_min_u64(t->options.batch, w->n - at));
+            status = batch(t, w, (size_t)at, (size_t)vc_min_u64(t->options.training.batch, w->n - at));
             memcpy(own, w->own, sizeof own);
         }
         VC_TRY(vc_ranks_meet(t->ctx, ranks, status, own, n_terms, all));
@@ -316,7 +319,7 @@ static void tell(struct vc_trainer *t, const struct work *w, double loss, double
                                    .peak_bytes = vc_pool_peak(t->ctx->shared->pool),
                                    .sparsity = vc_gradual_sparsity(&t->student),
                                    .matches = w->sums + MATCHES,
-                                   .n_matches = t->progress.control ? 0 : t->options.n_matches};
+                                   .n_matches = t->progress.control ? 0 : t->options.loss.n_matches};
 
     t->report->peak_bytes = vc_max_u64(t->report->peak_bytes, step.host_bytes);
     t->report->device_peak_bytes = t->student.device != NULL ? t->student.device->peak_bytes : 0;
@@ -329,8 +332,8 @@ static double total_of(const struct vc_trainer *t, const struct work *w)
 {
     double loss = w->spec.alpha * w->sums[KD] + (1 - w->spec.alpha) * w->sums[CE];
 
-    for (size_t k = 0; !t->progress.control && k < t->options.n_matches; k++) {
-        loss += t->options.matches[k].weight * w->sums[MATCHES + k];
+    for (size_t k = 0; !t->progress.control && k < t->options.loss.n_matches; k++) {
+        loss += t->options.loss.matches[k].weight * w->sums[MATCHES + k];
     }
     return loss;
 }
@@ -361,8 +364,8 @@ out:
 static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates, uint64_t number)
 {
     struct work w = {.step = number,
-                     .spec.mse = t->options.loss == VC_TEACHER_LOSS_MSE,
-                     .spec.cosine = t->options.loss == VC_TEACHER_LOSS_COSINE};
+                     .spec.mse = t->options.loss.kind == VC_TEACHER_LOSS_MSE,
+                     .spec.cosine = t->options.loss.kind == VC_TEACHER_LOSS_COSINE};
     double lr = vc_lr_of(rates, number);
     double loss;
     struct vc_engine *engine;
@@ -374,10 +377,10 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     if (t->match != NULL) {
         vc_match_count(t->match, w.numbers, w.n, &w.counts);
     }
-    w.spec.alpha = t->progress.control ? 0 : t->options.alpha;
-    w.spec.temperature = t->options.temperature;
+    w.spec.alpha = t->progress.control ? 0 : t->options.loss.alpha;
+    w.spec.temperature = t->options.loss.temperature;
     w.spec.scale = t->progress.scale.value;
-    VC_TRY(vc_net_engine(&t->student.net, vc_min_u64(t->options.batch, w.n), true, &engine));
+    VC_TRY(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
     VC_TRY(batches(t, &w, engine));
     loss = total_of(t, &w);
     vc_grid_gradients(&t->student, engine);
@@ -400,12 +403,12 @@ out:
 
 enum vc_status vc_trainer_run(struct vc_trainer *t)
 {
-    const struct vc_lr_plan rates = {.schedule = t->options.schedule,
-                                     .lr = t->options.lr,
+    const struct vc_lr_plan rates = {.schedule = t->options.schedule.kind,
+                                     .lr = t->options.optimizer.lr,
                                      .n_steps = t->steps.n,
-                                     .warmup = t->options.warmup,
-                                     .every = t->options.step_every,
-                                     .factor = t->options.step_factor};
+                                     .warmup = t->options.schedule.warmup,
+                                     .every = t->options.schedule.step_every,
+                                     .factor = t->options.schedule.step_factor};
     bool stop = false;
     enum vc_status status = VC_OK;
 
@@ -425,7 +428,7 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     VC_TRY(vc_trainer_choose(t));
     t->report->prune_end = vc_gradual_masked(&t->student);
 out:
-    return status == VC_E_CANCELLED || (status != VC_OK && vc_ranks_lost(t->options.ranks))
+    return status == VC_E_CANCELLED || (status != VC_OK && vc_ranks_lost(t->options.parallel.ranks))
                ? vc_checkpoint_interrupted(t, status)
                : status;
 }

@@ -71,7 +71,7 @@ struct vc_trainer {
 enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena);
 
 enum vc_status vc_trainer_open(struct vc_trainer *t);
-/* The programs of the run, whose memory is counted: those that fit into options.memory_bytes. */
+/* The programs of the run, whose memory is counted: those that fit into options.memory.max_memory. */
 enum vc_status vc_trainer_fit(struct vc_trainer *t);
 /* Takes the memory that vc_trainer_open counted, and reads the weights. */
 enum vc_status vc_trainer_prepare(struct vc_trainer *t);
@@ -134,12 +134,12 @@ enum vc_status vc_trainer_run(struct vc_trainer *t);
 enum vc_status vc_trainer_recalibrate_check(struct vc_trainer *t);
 enum vc_status vc_trainer_recalibrate(struct vc_trainer *t);
 
-/* After a step: evaluates the student where it is time to, as options.eval_every says. *stop: there was no better one
+/* After a step: evaluates the student where it is time to, as options.eval.every says. *stop: there was no better one
  * for so long that the run is over. */
 enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop);
 /* Room for n evaluations in the report. */
 enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n);
-/* After the last step: the weights become those that options.keep asks for. */
+/* After the last step: the weights become those that options.eval.keep asks for. */
 enum vc_status vc_trainer_choose(struct vc_trainer *t);
 
 /* Judges the student, or the teacher itself, by the rows of t->eval. answers may be NULL. */

@@ -16,13 +16,13 @@ static const struct vc_train_sums *sums_of(const struct vc_learner *l)
 static enum vc_status fail(struct vc_learner *l, const char *why)
 {
     return vc_fail(l->ctx, VC_E_DEVICE, "NCCL, which adds up the gradients of the ranks: %s (%s host does without it)",
-                   why, vc_option(l->ctx, "all_reduce"));
+                   why, vc_option(l->ctx, "parallel.all_reduce"));
 }
 
 static enum vc_status no_device(struct vc_learner *l)
 {
     return vc_fail(l->ctx, VC_E_ARGUMENT, "NCCL adds up what lies on CUDA devices, so %s nccl needs %s cuda",
-                   vc_option(l->ctx, "all_reduce"), vc_option(l->ctx, "device"));
+                   vc_option(l->ctx, "parallel.all_reduce"), vc_option(l->ctx, "device"));
 }
 
 static enum vc_status mixed(struct vc_learner *l, unsigned rank, bool on_device)
@@ -36,10 +36,10 @@ static enum vc_status mixed(struct vc_learner *l, unsigned rank, bool on_device)
 
 enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
 {
-    struct vc_ranks *ranks = l->options->ranks;
-    bool wanted = l->options->all_reduce == VC_ALL_REDUCE_NCCL;
+    struct vc_ranks *ranks = l->options->parallel.ranks;
+    bool wanted = l->options->parallel.all_reduce == VC_ALL_REDUCE_NCCL;
     bool on_device = l->device != NULL;
-    bool here = on_device && l->options->all_reduce != VC_ALL_REDUCE_HOST && sums_of(l)->name() != NULL;
+    bool here = on_device && l->options->parallel.all_reduce != VC_ALL_REDUCE_HOST && sums_of(l)->name() != NULL;
     const double own[2] = {on_device, here};
     double(*all)[VC_MEETING_NUMBERS];
     enum vc_status status = VC_OK;
@@ -100,7 +100,7 @@ static enum vc_status wait_slice(struct vc_learner *l, double since, double *don
  * or gone. */
 static enum vc_status wait_for_all(struct vc_learner *l, enum vc_status status)
 {
-    struct vc_ranks *ranks = l->options->ranks;
+    struct vc_ranks *ranks = l->options->parallel.ranks;
     double(*all)[VC_MEETING_NUMBERS] = vc_ranks_numbers(ranks);
     double since = vc_seconds();
     double own = 0;
@@ -125,7 +125,7 @@ static enum vc_status wait_for_all(struct vc_learner *l, enum vc_status status)
 
 enum vc_status vc_device_ranks_begin(struct vc_learner *l)
 {
-    struct vc_ranks *ranks = l->options->ranks;
+    struct vc_ranks *ranks = l->options->parallel.ranks;
     unsigned char id[VC_TRAIN_SUMS_ID] = {0};
     struct vc_piece *pieces;
     unsigned rank = vc_ranks_rank(ranks);
@@ -159,6 +159,6 @@ enum vc_status vc_device_ranks_add(struct vc_learner *l, float *data, uint64_t n
 void vc_device_ranks_end(struct vc_learner *l)
 {
     if (l->device != NULL && vc_device_uses_nccl(l)) {
-        sums_of(l)->end(l->device->session, !vc_ranks_lost(l->options->ranks));
+        sums_of(l)->end(l->device->session, !vc_ranks_lost(l->options->parallel.ranks));
     }
 }

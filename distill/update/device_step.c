@@ -47,8 +47,8 @@ enum vc_status vc_device_open(struct vc_learner *l)
         return VC_OK;
     }
     VC_TRY(l->f64 ? refuse(l, "float64") : VC_OK);
-    VC_TRY(o->learn_scales ? refuse(l, "learned scales") : VC_OK);
-    l->device->limit_bytes = o->device_memory;
+    VC_TRY(o->precision.learn_scales ? refuse(l, "learned scales") : VC_OK);
+    l->device->limit_bytes = o->memory.device_memory;
     l->on_device = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->on_device);
     VC_TRY_ALLOC(l->on_device);
     l->on_device->nccl = nccl;
@@ -73,7 +73,7 @@ bool vc_device_uses_nccl(const struct vc_learner *l)
 
 bool vc_device_sums(const struct vc_learner *l)
 {
-    return l->device != NULL && (l->options->ranks == NULL || vc_device_uses_nccl(l));
+    return l->device != NULL && (l->options->parallel.ranks == NULL || vc_device_uses_nccl(l));
 }
 
 /* ---- memory ---- */
@@ -85,12 +85,12 @@ static bool may_have_mask(const struct vc_learner *l, size_t entry)
 
 static uint64_t n_logits(const struct vc_learner *l)
 {
-    return l->options->batch * l->net.positions * (uint64_t)l->net.n_classes;
+    return l->options->training.batch * l->net.positions * (uint64_t)l->net.n_classes;
 }
 
 static uint64_t n_rows(const struct vc_learner *l)
 {
-    return l->options->batch * l->net.positions;
+    return l->options->training.batch * l->net.positions;
 }
 
 /* Where the parts of the block begin, if it begins at `base`; returns its bytes. */
@@ -117,9 +117,9 @@ static uint64_t lay_out(const struct vc_learner *l, struct vc_device_step *d, ch
     PART(labels, n_rows(l) * sizeof *d->labels);
     PART(mask, n_rows(l));
     PART(teacher, l->taught ? n_logits(l) * sizeof *d->teacher : 0);
-    PART(maps, l->options->optimizer == VC_OPTIMIZER_ADAM8BIT ? sizeof *d->maps : 0);
+    PART(maps, l->options->optimizer.kind == VC_OPTIMIZER_ADAM8BIT ? sizeof *d->maps : 0);
     PART(grids, vc_grid_bytes(l));
-    PART(total, l->options->accum > 1 && vc_device_sums(l) ? l->net.weights->grad_bytes : 0);
+    PART(total, l->options->training.accum > 1 && vc_device_sums(l) ? l->net.weights->grad_bytes : 0);
 #undef PART
     return at;
 }
@@ -277,7 +277,7 @@ static enum vc_status send(struct vc_learner *l)
                 .g = grad + first,
                 .keep = masked ? keep + first : NULL,
                 .n = l->optimizer.blocks[b].n,
-                .decay = item->n_dims > 1 || l->options->decay_1d ? l->options->weight_decay : 0};
+                .decay = item->n_dims > 1 || l->options->optimizer.decay_1d ? l->options->optimizer.weight_decay : 0};
             place_states(l, k, first, &blocks[b]);
         }
         keep += masked ? item->n : 0;
@@ -364,14 +364,14 @@ static enum vc_status scale_all(struct vc_learner *l, double a)
 enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_batches)
 {
     const struct vc_weights *w = l->net.weights;
-    uint64_t n_ranks = vc_ranks_size(l->options->ranks);
+    uint64_t n_ranks = vc_ranks_size(l->options->parallel.ranks);
     float *total = l->on_device->total;
     enum vc_status status = VC_OK;
 
-    if (l->options->ranks == NULL && n_batches == 1) {
+    if (l->options->parallel.ranks == NULL && n_batches == 1) {
         return VC_OK; /* its gradient is that of the step */
     }
-    if (first + vc_ranks_rank(l->options->ranks) < n_batches) {
+    if (first + vc_ranks_rank(l->options->parallel.ranks) < n_batches) {
         VC_TRY(add_all(l, w->device_grad, total, first != 0));
     } else if (first == 0) {
         VC_TRY(vc_train_clear(l->device, total, w->grad_bytes)); /* this rank has no batch in this step */
@@ -379,7 +379,7 @@ enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_ba
     if (first + n_ranks < n_batches) {
         return VC_OK;
     }
-    VC_TRY(l->options->ranks != NULL ? vc_device_ranks_add(l, total, w->grad_bytes / sizeof *total) : VC_OK);
+    VC_TRY(l->options->parallel.ranks != NULL ? vc_device_ranks_add(l, total, w->grad_bytes / sizeof *total) : VC_OK);
     VC_TRY(add_all(l, total, w->device_grad, false));
 out:
     return status;

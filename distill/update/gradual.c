@@ -52,7 +52,7 @@ static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
     enum vc_status status;
 
     vc_prune_defaults(&defaults);
-    VC_TRY(vc_options_read(l->ctx, &kind, l->options->prune, &g->options));
+    VC_TRY(vc_options_read(l->ctx, &kind, l->options->sparsity.prune, &g->options));
     if (o->sparsity == NULL) {
         return vc_fail(l->ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(l->ctx, "sparsity"));
     }
@@ -78,20 +78,21 @@ out:
 static enum vc_status choose_schedule(struct vc_learner *l, uint64_t n_steps, struct vc_gradual *g)
 {
     const struct vc_distill_options *o = l->options;
-    bool given = o->prune_first != 0 || o->prune_last != 0 || o->prune_every != 0;
+    bool given = o->sparsity.prune_first != 0 || o->sparsity.prune_last != 0 || o->sparsity.prune_every != 0;
 
-    g->first = o->prune_first;
-    g->last = given ? o->prune_last : n_steps - vc_ceil_div_u64(n_steps, 4);
-    g->every = given ? o->prune_every : vc_max_u64(1, g->last / DEFAULT_TIMES);
+    g->first = o->sparsity.prune_first;
+    g->last = given ? o->sparsity.prune_last : n_steps - vc_ceil_div_u64(n_steps, 4);
+    g->every = given ? o->sparsity.prune_every : vc_max_u64(1, g->last / DEFAULT_TIMES);
     if (g->every == 0 || g->first > g->last) {
         return vc_fail(l->ctx, VC_E_ARGUMENT, "%s %llu:%llu:%llu: expected FIRST:LAST:EVERY, FIRST at most LAST",
-                       vc_option(l->ctx, "prune_first"), (unsigned long long)g->first, (unsigned long long)g->last,
-                       (unsigned long long)g->every);
+                       vc_option(l->ctx, "sparsity.prune_first"), (unsigned long long)g->first,
+                       (unsigned long long)g->last, (unsigned long long)g->every);
     }
     if (g->last >= n_steps) {
         return vc_fail(l->ctx, VC_E_ARGUMENT,
                        "%s: the run has %llu steps, and none is left behind step %llu to train with the last mask",
-                       vc_option(l->ctx, "prune_first"), (unsigned long long)n_steps, (unsigned long long)g->last);
+                       vc_option(l->ctx, "sparsity.prune_first"), (unsigned long long)n_steps,
+                       (unsigned long long)g->last);
     }
     return VC_OK;
 }
@@ -160,10 +161,10 @@ enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps)
     struct vc_gradual *g;
     enum vc_status status = VC_OK;
 
-    if (l->options->prune == NULL) {
-        return l->options->prune_last == 0 && l->options->prune_every == 0
+    if (l->options->sparsity.prune == NULL) {
+        return l->options->sparsity.prune_last == 0 && l->options->sparsity.prune_every == 0
                    ? VC_OK
-                   : vc_fail(l->ctx, VC_E_ARGUMENT, "%s needs %s", vc_option(l->ctx, "prune_first"),
+                   : vc_fail(l->ctx, VC_E_ARGUMENT, "%s needs %s", vc_option(l->ctx, "sparsity.prune_first"),
                              vc_option(l->ctx, "sparsity"));
     }
     g = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *g);

@@ -8,15 +8,16 @@
  *
  *     s(l) = s_f + (s_i - s_f) (1 - (t - FIRST) / (LAST - FIRST))^3
  *
- * s_i is what the student's file has, s_f is options.prune->sparsity. Tensors are those that `prune` works on. */
+ * s_i is what the student's file has, s_f is options.sparsity.prune->sparsity. Tensors are those that `prune` works on.
+ */
 #ifndef VC_DISTILL_GRADUAL_H
 #define VC_DISTILL_GRADUAL_H
 
 #include "core/text/text.h"
 #include "distill/update/learner.h"
 
-/* Checks options.prune, chooses the tensors and the schedule: l->gradual; NULL: none is asked for. After the networks
- * are open and the steps are counted. */
+/* Checks options.sparsity.prune, chooses the tensors and the schedule: l->gradual; NULL: none is asked for. After the
+ * networks are open and the steps are counted. */
 enum vc_status vc_gradual_open(struct vc_learner *l, uint64_t n_steps);
 /* Bytes of a run for finding thresholds, and the block that holds their place between steps. */
 uint64_t vc_gradual_bytes(const struct vc_learner *l);

@@ -74,7 +74,7 @@ static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant 
         }
         g->n_per_row = g->row_len == item->n ? g->n_scales : g->n_scales / n_rows;
     }
-    if (dtype == VC_DTYPE_Q8_0 && quant == NULL && l->options->learn_scales) {
+    if (dtype == VC_DTYPE_Q8_0 && quant == NULL && l->options->precision.learn_scales) {
         g->inner = Q8_0_BLOCK;
         g->n_scales = item->n / Q8_0_BLOCK;
         g->n_per_row = g->n_scales;
@@ -109,7 +109,7 @@ static enum vc_status learn_scales(struct vc_learner *l)
     }
     if (!any) {
         status = vc_fail(l->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
-                         vc_option(l->ctx, "learn_scales"));
+                         vc_option(l->ctx, "precision.learn_scales"));
     }
 out:
     return status;
@@ -124,17 +124,17 @@ static enum vc_status read_options(struct vc_learner *l, struct vc_quantize_opti
     enum vc_status status;
 
     vc_quantize_defaults(&defaults);
-    VC_TRY(vc_options_read(l->ctx, &kind, l->options->grid, o));
+    VC_TRY(vc_options_read(l->ctx, &kind, l->options->precision.fake_quant, o));
     if (o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN || o->rest != NULL) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED,
                        "%s: what is trained lies on the grid of one scheme; aims and a rest are for the quantize pass",
-                       vc_option(l->ctx, "grid"));
+                       vc_option(l->ctx, "precision.fake_quant"));
     }
     if (o->asymmetric) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED,
                        "%s: values on an asymmetric grid would get other scales when they are quantized; symmetric "
                        "ones keep theirs",
-                       vc_option(l->ctx, "grid"));
+                       vc_option(l->ctx, "precision.fake_quant"));
     }
 out:
     return status;
@@ -153,7 +153,7 @@ static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct v
         return vc_fail(l->ctx, VC_E_UNSUPPORTED,
                        "%s: is %s in the student's file, which has no place for values on the grid of int8; %s needs "
                        "an f32 student",
-                       item->name, vc_dtype_name(before), vc_option(l->ctx, "grid"));
+                       item->name, vc_dtype_name(before), vc_option(l->ctx, "precision.fake_quant"));
     }
     return add(l, k, desc->quant, desc->dtype);
 }
@@ -185,7 +185,7 @@ static enum vc_status add_asked(struct vc_learner *l)
     if (l->grids->n == n) {
         status = vc_fail(l->ctx, VC_E_ARGUMENT,
                          "%s: quantize would work on no tensor that is trained; %s chooses small ones, too",
-                         vc_option(l->ctx, "grid"), vc_option(l->ctx, "include=true"));
+                         vc_option(l->ctx, "precision.fake_quant"), vc_option(l->ctx, "include=true"));
     }
 out:
     vc_job_free(job);
@@ -210,8 +210,8 @@ enum vc_status vc_grid_open(struct vc_learner *l)
             VC_TRY(add_coded(l, k, &model->tensors[tensor]));
         }
     }
-    VC_TRY(l->options->grid != NULL ? add_asked(l) : VC_OK);
-    VC_TRY(l->options->learn_scales ? learn_scales(l) : VC_OK);
+    VC_TRY(l->options->precision.fake_quant != NULL ? add_asked(l) : VC_OK);
+    VC_TRY(l->options->precision.learn_scales ? learn_scales(l) : VC_OK);
     if (l->grids->n == 0) {
         vc_grid_close(l);
         return VC_OK;

@@ -1,5 +1,5 @@
 /* grid.h - weights that lie on the grid of a quantization while they are trained: those of a student that is quantized,
- * and those that options.grid (--fake-quant) asks for.
+ * and those that options.precision.fake_quant (--fake-quant) asks for.
  *
  *     master weights, plain floats --- quantize, dequantize ---> the weights that the network computes with
  *            ^                                                        |

@@ -162,7 +162,7 @@ static void gradients_of(void *user, unsigned worker, size_t block)
 
 void vc_grid_gradients(struct vc_learner *l, struct vc_engine *engine)
 {
-    if (l->grids != NULL && l->options->learn_scales) {
+    if (l->grids != NULL && l->options->precision.learn_scales) {
         vc_engine_each(engine, l->grids->n, gradients_of, l);
     }
 }

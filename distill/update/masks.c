@@ -41,7 +41,7 @@ static bool is_of(const struct vc_tensor *mask, const struct vc_weight *item)
 
 enum vc_status vc_masks_check(const struct vc_learner *l)
 {
-    const struct vc_model *masks = l->options->mask;
+    const struct vc_model *masks = l->options->sparsity.mask;
     size_t n = 0;
 
     for (size_t i = 0; masks != NULL && i < masks->n_tensors; i++) {
@@ -93,7 +93,7 @@ static size_t mask_of(const struct vc_model *masks, const struct vc_weight *item
 /* What the file says, in state->keep; nothing where it has no mask of the tensor. */
 static enum vc_status read_mask(struct vc_learner *l, const struct vc_weight *item, struct vc_weight_state *state)
 {
-    const struct vc_model *masks = l->options->mask;
+    const struct vc_model *masks = l->options->sparsity.mask;
     size_t index = mask_of(masks, item);
     const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
     uint8_t *bytes = NULL;
@@ -122,7 +122,7 @@ out:
 
 enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc_weight *item)
 {
-    const struct vc_model *masks = l->options->mask;
+    const struct vc_model *masks = l->options->sparsity.mask;
     size_t index = masks != NULL ? mask_of(masks, item) : VC_NO_TENSOR;
     const struct vc_tensor *mask = index != VC_NO_TENSOR ? &masks->tensors[index] : NULL;
     unsigned per_byte = mask != NULL && is_whole(mask, item) ? 1 : 8;
@@ -139,7 +139,7 @@ enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc
                     l->ctx, VC_E_ARGUMENT,
                     "%s: %s masks weights that are not 0, of a tensor that no logits depend on, so it is not "
                     "trained: prune %s writes the zeros",
-                    masks->path, mask->name, vc_option(l->ctx, "mask"));
+                    masks->path, mask->name, vc_option(l->ctx, "sparsity.mask"));
             }
         }
     }
@@ -160,7 +160,7 @@ static enum vc_status count_zeros(struct vc_learner *l, const struct vc_weight *
 {
     const struct vc_model *model = l->options->student.weights;
     struct vc_place place = vc_place_whole();
-    void *values = vc_alloc_array(l->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(l->options->precision));
+    void *values = vc_alloc_array(l->ctx, VC_TAG_TILES, (size_t)item->n + 1, vc_real_bytes(l->options->precision.kind));
     struct vc_weight read = *item;
     enum vc_status status = VC_OK;
 
@@ -194,8 +194,8 @@ enum vc_status vc_masks_open(struct vc_learner *l)
             continue;
         }
         VC_TRY(item->n_dims > 1 ? count_zeros(l, item, &z->n) : VC_OK);
-        z->masked = o->mask != NULL && mask_of(o->mask, item) != VC_NO_TENSOR;
-        z->masked = z->masked || (o->keep_sparsity && z->n != 0) || (!o->refill && is_pruned(z->n, item->n));
+        z->masked = o->sparsity.mask != NULL && mask_of(o->sparsity.mask, item) != VC_NO_TENSOR;
+        z->masked = z->masked || (o->sparsity.keep && z->n != 0) || (!o->sparsity.refill && is_pruned(z->n, item->n));
     }
     vc_pool_trim(l->ctx->shared->pool);
 out:
@@ -219,7 +219,7 @@ enum vc_status vc_masks_make(struct vc_learner *l, size_t entry)
     if (!vc_masks_has(l, entry)) {
         return VC_OK;
     }
-    VC_TRY(l->options->mask != NULL ? read_mask(l, item, state) : VC_OK);
+    VC_TRY(l->options->sparsity.mask != NULL ? read_mask(l, item, state) : VC_OK);
     if (state->keep == NULL) {
         state->keep = vc_alloc(l->ctx, VC_TAG_TILES, (size_t)item->n);
         VC_TRY_ALLOC(state->keep);
@@ -293,7 +293,7 @@ out:
 enum vc_status vc_masks_gate(struct vc_learner *l, struct vc_arena *arena, const char **missed)
 {
     const struct vc_distillation *r = l->report;
-    double share = l->options->expect_sparsity;
+    double share = l->options->gates.expect_sparsity;
     uint64_t n = 0;
     uint64_t zeros = 0;
     uint64_t wanted = 0;
@@ -310,13 +310,13 @@ enum vc_status vc_masks_gate(struct vc_learner *l, struct vc_arena *arena, const
     if (share <= 0 || (n != 0 && zeros >= wanted)) {
         return VC_OK;
     }
-    *missed = n == 0
-                  ? vc_arena_printf(l->ctx, arena, "no tensor of the student came pruned, %s asks for %g %% zeros",
-                                    vc_option(l->ctx, "expect_sparsity"), 100 * share)
-                  : vc_arena_printf(l->ctx, arena,
-                                    "%llu of the %llu weights of tensors that came pruned are zero (%.2f %%), %s asks "
-                                    "for %g %%: %llu",
-                                    (unsigned long long)zeros, (unsigned long long)n, 100 * (double)zeros / (double)n,
-                                    vc_option(l->ctx, "expect_sparsity"), 100 * share, (unsigned long long)wanted);
+    *missed =
+        n == 0 ? vc_arena_printf(l->ctx, arena, "no tensor of the student came pruned, %s asks for %g %% zeros",
+                                 vc_option(l->ctx, "gates.expect_sparsity"), 100 * share)
+               : vc_arena_printf(l->ctx, arena,
+                                 "%llu of the %llu weights of tensors that came pruned are zero (%.2f %%), %s asks "
+                                 "for %g %%: %llu",
+                                 (unsigned long long)zeros, (unsigned long long)n, 100 * (double)zeros / (double)n,
+                                 vc_option(l->ctx, "gates.expect_sparsity"), 100 * share, (unsigned long long)wanted);
     return *missed != NULL ? VC_OK : VC_E_NOMEM;
 }

@@ -4,7 +4,8 @@
 
 #include "distill/update/learner.h"
 
-/* Every mask of options.mask fits a tensor that is trained, or one that no logits depend on; before any training. */
+/* Every mask of options.sparsity.mask fits a tensor that is trained, or one that no logits depend on; before any
+ * training. */
 enum vc_status vc_masks_check(const struct vc_learner *l);
 /* Of a tensor that no logits depend on: its weights are 0 where the mask says so, since nothing writes it. */
 enum vc_status vc_masks_check_unread(const struct vc_learner *l, const struct vc_weight *item);
@@ -16,7 +17,7 @@ bool vc_masks_has(const struct vc_learner *l, size_t entry);
 enum vc_status vc_masks_make(struct vc_learner *l, size_t entry);
 /* The zeros of all tensors that came with some, before and after, into the report. */
 enum vc_status vc_masks_report(struct vc_learner *l);
-/* options.expect_sparsity, behind it: the sentence of a missed gate in the arena. */
+/* options.gates.expect_sparsity, behind it: the sentence of a missed gate in the arena. */
 enum vc_status vc_masks_gate(struct vc_learner *l, struct vc_arena *arena, const char **missed);
 
 #endif

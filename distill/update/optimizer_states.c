@@ -20,7 +20,7 @@ void vc_optimizer_place(struct vc_learner *l)
     memset(l->optimizer.block, 0, (size_t)l->report->state_bytes);
     for (size_t k = 0; k < l->net.weights->n; k++) {
         struct vc_weight_state *s = &l->optimizer.states[k];
-        struct vc_state_bytes bytes = vc_weights_state(l->net.weights, k, l->options->optimizer);
+        struct vc_state_bytes bytes = vc_weights_state(l->net.weights, k, l->options->optimizer.kind);
 
         if (!l->net.weights->items[k].trained) {
             continue;

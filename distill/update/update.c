@@ -111,7 +111,8 @@ static void move(void *user, unsigned worker, size_t block)
     if (task->by != 1) {
         vc_scale(l->f64, grad, b->n, task->by);
     }
-    u.decay = (item->n_dims > 1 || l->options->decay_1d) && !item->shares ? l->options->weight_decay : 0;
+    u.decay =
+        (item->n_dims > 1 || l->options->optimizer.decay_1d) && !item->shares ? l->options->optimizer.weight_decay : 0;
     if (s->m_factors != NULL) {
         const struct vc_coded_states states = {.maps = l->optimizer.maps,
                                                .m = (uint8_t *)s->m + b->first,
@@ -131,19 +132,21 @@ enum vc_status vc_learner_update(struct vc_learner *l, struct vc_engine *engine,
                                  double lr)
 {
     const struct vc_distill_options *o = l->options;
-    const struct vc_update u = {.kind = o->optimizer == VC_OPTIMIZER_ADAM       ? VC_UPDATE_ADAM
-                                        : o->optimizer == VC_OPTIMIZER_ADAMW    ? VC_UPDATE_ADAMW
-                                        : o->optimizer == VC_OPTIMIZER_ADAM8BIT ? VC_UPDATE_ADAMW
-                                                                                : VC_UPDATE_SGD,
+    const struct vc_update u = {.kind = o->optimizer.kind == VC_OPTIMIZER_ADAM       ? VC_UPDATE_ADAM
+                                        : o->optimizer.kind == VC_OPTIMIZER_ADAMW    ? VC_UPDATE_ADAMW
+                                        : o->optimizer.kind == VC_OPTIMIZER_ADAM8BIT ? VC_UPDATE_ADAMW
+                                                                                     : VC_UPDATE_SGD,
                                 .lr = lr,
-                                .momentum = o->momentum,
-                                .beta1 = o->beta1,
-                                .beta2 = o->beta2,
-                                .eps = o->eps,
-                                .nesterov = o->nesterov,
+                                .momentum = o->optimizer.momentum,
+                                .beta1 = o->optimizer.beta1,
+                                .beta2 = o->optimizer.beta2,
+                                .eps = o->optimizer.eps,
+                                .nesterov = o->optimizer.nesterov,
                                 .t = step + 1};
     struct task task = {
-        .l = l, .update = &u, .by = o->clip > 0 && grad_norm > o->clip ? o->clip / (grad_norm + 1e-6) : 1};
+        .l = l,
+        .update = &u,
+        .by = o->optimizer.clip > 0 && grad_norm > o->optimizer.clip ? o->optimizer.clip / (grad_norm + 1e-6) : 1};
 
     if (l->device != NULL) {
         return vc_device_update(l, &u, task.by);

@@ -117,138 +117,197 @@ struct vc_distill_step {
     double seconds;                    /* since the run began */
     uint64_t reserved_bytes; /* of the host: in use or kept for reuse; and the most that was reserved so far */
     uint64_t peak_bytes;
-    /* NULL: a step. Else an evaluation behind step number `step` (eval_every), and what belongs to a step is NaN. */
+    /* NULL: a step. Else an evaluation behind step number `step` (eval.every), and what belongs to a step is NaN. */
     const struct vc_quality *eval;
     double sparsity;       /* of the tensors that gradual pruning works on, in this step; NaN: there is none */
-    const double *matches; /* the term of each of options.matches, without its weight; loss has weight times it */
+    const double *matches; /* the term of each of options.loss.matches, without its weight; loss has weight times it */
     size_t n_matches;
     /* VC_HALF_F16: a gradient was not finite with this scale, so that no weight was moved, and the next scale is half
      * of it; grad_norm is not finite. */
     bool skipped;
 };
 
-struct vc_distill_options {
-    size_t struct_size; /* set by vc_distill_defaults */
-    struct vc_network student;
-    struct vc_network teacher;            /* graph NULL: there is none, and alpha has to be 0 */
-    const struct vc_data_options *data;   /* has to be set */
-    const struct vc_data_options *eval;   /* rows that student, teacher and control are judged by; NULL: none */
-    const struct vc_write_options *write; /* the output; NULL, or without a path: nothing is written */
+/* How long, and with which rows at a time. */
+struct vc_distill_training {
+    uint64_t steps, epochs; /* one of both: optimizer steps, or walks over the data */
+    uint64_t batch;         /* rows computed at a time */
+    uint64_t accum;         /* batches of one step, whose gradients are those of one batch of accum * batch rows */
+    bool keep_batch;        /* batch and accum stay as they are, whatever memory there is */
+    enum vc_row_order order;
+    uint64_t seed; /* of the order, and of new weights */
+};
 
-    uint64_t steps, epochs;      /* one of both: optimizer steps, or walks over the data */
-    uint64_t batch;              /* rows computed at a time */
-    uint64_t accum;              /* batches of one step, whose gradients are those of one batch of accum * batch rows */
-    enum vc_optimizer optimizer; /* all but adafactor */
+/* What the loss is made of. */
+struct vc_distill_loss {
+    enum vc_teacher_loss kind; /* the teacher's term */
+    double alpha;              /* its share; the rest is cross-entropy with the labels */
+    double temperature;
+    enum vc_classes classes;
+    /* Values inside both networks that the student learns from, too: the loss has weight times the term of each pair.
+     * The teacher has to be a network. Where the widths of a pair differ (mse, cosine), a linear map is trained between
+     * them, which is not written. */
+    const struct vc_match *matches;
+    size_t n_matches;
+};
+
+struct vc_distill_optimizer {
+    enum vc_optimizer kind; /* all but adafactor */
     double lr, momentum, beta1, beta2, eps, weight_decay;
     bool nesterov;
     bool decay_1d; /* weight decay also for tensors of one dimension: biases and scales of norms */
-    enum vc_schedule schedule;
-    uint64_t warmup;     /* steps in which the learning rate rises */
+    double clip;   /* the largest norm of all gradients together; 0: any */
+};
+
+/* The learning rate of each step, from optimizer.lr. */
+struct vc_distill_schedule {
+    enum vc_schedule kind;
+    uint64_t warmup;     /* steps in which the rate rises */
     uint64_t step_every; /* VC_SCHEDULE_STEP */
     double step_factor;
-    double clip; /* the largest norm of all gradients together; 0: any */
+};
 
-    double temperature, alpha;
-    enum vc_teacher_loss loss;
-    uint64_t seed;
-    enum vc_row_order order;
-    enum vc_graph_precision precision;
+/* Which tensors are trained. */
+struct vc_distill_trained {
     const char *const *freeze; /* globs: tensors that are not trained */
     size_t n_freeze;
-    bool frozen_norm;    /* BatchNormalization keeps its running statistics and computes with them */
-    bool keep_sparsity;  /* all weights that are 0 stay 0, of tensors with two or more dimensions; see refill */
-    bool control;        /* the same student, rows and steps once more with labels and without the teacher */
-    bool dry_run;        /* everything is checked and counted, nothing is trained */
-    double min_accuracy; /* gates on `eval`, shares from 0 to 1: the student's accuracy, and what it is below that of
-                            the teacher; 0 and 1: none */
-    double max_drop;
-    /* The gradients of the first step go to this file, by the names of their tensors; NULL. One that is there is
-     * replaced where write->force is set, or in a run that is resumed; else it is refused before any step. */
-    const char *gradients;
+    bool frozen_norm; /* BatchNormalization keeps its running statistics and computes with them */
+    /* Tensors that an ONNX file calls by several names are trained as one. Exporters that keep equal tensors once write
+     * so, and such tensors would become different ones in training: without the option they are refused. */
+    bool allow_tied;
+};
 
-    void (*tell)(void *user, const struct vc_distill_step *step); /* may be NULL */
-    void *user;
-    /* A file with masks (docs/formats.md): weights that are not kept become 0 and stay 0. Of tensors without a mask
-     * keep_sparsity decides. NULL: none. It has to stay open during the call. */
+/* Weights that are 0 and stay so. Unless keep or refill say otherwise, zeros stay in tensors of two or more dimensions
+ * of which 20 to 99.9 % are 0, as pruning leaves them; tensors of nothing but zeros are trained, as new layers are. The
+ * report has the list: vc_distillation.zeros. */
+struct vc_distill_sparsity {
+    bool keep;   /* zeros stay in all tensors with two or more dimensions */
+    bool refill; /* zeros are trained as all other weights */
+    /* A file with masks (docs/formats.md): weights that are not kept become 0 and stay 0; for tensors without a mask
+     * the rules above hold. NULL: none. It has to stay open during the call. */
     const struct vc_model *mask;
-    /* In place of `teacher`: files with its answers to the rows of `data`, and to those of `eval`, as vc_logits writes
-     * them. Several are one teacher, whose probabilities are the mean of theirs. They have to stay open. */
-    const struct vc_model *const *logits;
-    size_t n_logits;
-    const struct vc_model *const *eval_logits;
-    size_t n_eval_logits;
-    /* vc_job_add_distill: what the student computes, a text or an ONNX file; NULL: what the source says itself, or else
-     * the file of the teacher. vc_distill: the same of a student that is made of the teacher. */
-    const char *graph;
-    /* vc_distill: the student is made of the teacher, and `student` is not set: every group of neurons, channels or
-     * heads that can be cut (structured.h) keeps that share of them, those of the largest weights; 0: all. Heads stay
-     * where the output's configuration cannot say that there are fewer (vc_distillation.heads_kept). */
-    double width;
-    const char *keep_layers; /* ... and only these layers stay, as in vc_depth_options.keep; NULL: all */
-    const char *layers;      /* vc_depth_options.layers */
-    /* The state of the run goes to this file (npz or safetensors) after every so many steps, and when the call is
-     * cancelled. 0: only then. A file that is there is replaced where write->force is set, or where it is resumed. */
-    const char *checkpoint;
-    uint64_t checkpoint_every;
-    const char *resume; /* a checkpoint: the run goes on from there, with the bits of one that was never interrupted */
-    /* What of the forward pass is computed again in the backward pass, so that less is kept: the bits are the same.
-     * None, sqrt, every, layer as in vc_memory_options; auto: as few multiply-adds as let the arena of the programs be
-     * within recompute_budget bytes, or within what memory_bytes leaves it. */
-    enum vc_recompute recompute;
-    unsigned recompute_every;
-    uint64_t recompute_budget;
-    /* The peak of the run has to be within so many bytes; 0: it is as it is. Where it is not, batches become smaller
-     * and accumulate (not with keep_batch, nor with batch normalization, whose statistics would change), then parts are
-     * computed again (where `recompute` is none). */
-    uint64_t memory_bytes;
-    uint64_t keep_batch; /* 1: batch and accum stay as they are */
-    uint64_t eval_every; /* steps between two evaluations on `eval`; 0: none on the way. The last step has one, too */
-    uint64_t early_stop; /* the run ends when so many evaluations in a row were not better than the best; 0: never */
-    enum vc_keep keep;   /* the weights of the best evaluation, or of the last step; without eval_every the latter */
-    enum vc_distill_task task;
     /* Gradual pruning: which tensors, and how much in the end (sparsity, scope, min_keep, rules, min_elems; the rest as
      * the defaults have it). Behind prune_first steps, then every prune_every, and for the last time behind prune_last,
      * the smallest weights become 0 and stay 0: docs/distillation.md. All three 0: over the first three quarters of the
      * steps, 20 times. NULL: none. */
     const struct vc_prune_options *prune;
     uint64_t prune_first, prune_last, prune_every;
-    struct vc_ranks *ranks; /* the processes that share the batches of each step, ranks.h; NULL: this one alone */
+};
+
+/* Numbers that the networks compute with. */
+struct vc_distill_precision {
+    enum vc_graph_precision kind;
+    /* With VC_GRAPH_F32: while the student trains, its values, their gradients and the copies of the weights that it
+     * computes with are rounded to 16 bits. Arrays stay f32, so this takes no less memory: it is what hardware with 16
+     * bits does, bit by bit. The weights that are moved and written, their gradients, losses and evaluations are f32.
+     */
+    enum vc_half half;
+    double loss_scale; /* VC_HALF_F16: a power of two that the loss is multiplied by; 0: one that adapts itself, as
+                          docs/distillation.md says */
     /* The network computes with weights that are rounded as a quantize pass with these options would leave them, in
      * every step: of the tensors that it works on, symmetric, without aims. The output has these values, so that
      * quantizing it changes none. Tensors that are quantized in the student's file are trained so, too, without this
      * option, and written as codes again. NULL: none. */
-    const struct vc_quantize_options *grid;
-    /* Where a device computes (vc_ctx_set_device): the most of its memory that the run takes; batches and recomputation
-     * are chosen so that it fits, as for memory_bytes. 0: no limit but the device's own. */
-    uint64_t device_memory;
-    /* Values inside both networks that the student learns from, too: the loss has weight times the term of each pair.
-     * The teacher has to be a network. Where the widths of a pair differ (mse, cosine), a linear map is trained between
-     * them, which is not written. */
-    const struct vc_match *matches;
-    size_t n_matches;
-    /* Tensors that an ONNX file calls by several names are trained as one. Exporters that keep equal tensors once write
-     * so, and such tensors would become different ones in training: without the option they are refused. */
-    bool allow_tied;
-    /* half, with VC_GRAPH_F32: while the student trains, its values, their gradients and the copies of the weights that
-     * it computes with are rounded to 16 bits. Arrays stay f32, so this takes no less memory: it is what hardware with
-     * 16 bits does, bit by bit. The weights that are moved and written, their gradients, losses and evaluations are
-     * f32. loss_scale, with VC_HALF_F16: a power of two that the loss is multiplied by; 0: one that adapts itself, as
-     * docs/distillation.md says. */
-    double loss_scale;
-    enum vc_half half;
-    /* Scales of int8 and Q8_0 (of `grid`, or of a student with codes) are a share of what the largest magnitude gives,
-     * which is trained, too; what is larger is cut off. Else they are those of the largest magnitudes. */
+    const struct vc_quantize_options *fake_quant;
+    /* Scales of int8 and Q8_0 (of fake_quant, or of a student with codes) are a share of what the largest magnitude
+     * gives, which is trained, too; what is larger is cut off. Else they are those of the largest magnitudes. */
     bool learn_scales;
-    /* Ranks that have a device each: what adds up their gradients. */
-    enum vc_all_reduce all_reduce;
-    /* Weights that are 0 are trained as all others. Without it and keep_sparsity they stay 0 in tensors of two or more
-     * dimensions of which 20 to 99.9 % are 0, as pruning leaves them; tensors of nothing but zeros are trained, as new
-     * layers are. The report has the list: vc_distillation.zeros. */
-    bool refill;
-    /* Gate, a share from 0 to 1: of the tensors of that list together, but for those of nothing but zeros, and of those
-     * of `prune`, at least so many weights are 0 in the end as pruning each to this share makes. 0: none. */
+};
+
+struct vc_distill_memory {
+    /* The peak of the run has to be within so many bytes; 0: it is as it is. Where it is not, batches become smaller
+     * and accumulate (not with training.keep_batch, nor with batch normalization, whose statistics would change), then
+     * parts are computed again (where `recompute` is none). */
+    uint64_t max_memory;
+    /* Where a device computes (vc_ctx_set_device): the same of its memory. 0: no limit but the device's own. */
+    uint64_t device_memory;
+    /* What of the forward pass is computed again in the backward pass, so that less is kept: the bits are the same.
+     * None, sqrt, every, layer as in vc_memory_options; auto: as few multiply-adds as let the arena of the programs be
+     * within `budget` bytes, or within what max_memory leaves it. */
+    enum vc_recompute recompute;
+    unsigned recompute_every;
+    uint64_t budget;
+};
+
+/* Judging student and teacher by rows that are not trained with. */
+struct vc_distill_evaluation {
+    const struct vc_data_options *rows; /* NULL: nothing is judged */
+    /* In place of `teacher`: files with its answers to these rows, as vc_distill_options.logits. */
+    const struct vc_model *const *logits;
+    size_t n_logits;
+    uint64_t every;      /* steps between two evaluations; 0: none on the way. The last step has one, too */
+    uint64_t early_stop; /* the run ends when so many evaluations in a row were not better than the best; 0: never */
+    enum vc_keep keep;   /* the weights of the best evaluation, or of the last step; without `every` the latter */
+    bool control;        /* the same student, rows and steps once more with labels and without the teacher */
+};
+
+/* The state of the run in a file. */
+struct vc_distill_checkpoint {
+    /* npz or safetensors; written after every so many steps, and when the call is cancelled. every 0: only then. A file
+     * that is there is replaced where write->force is set, or where it is resumed. */
+    const char *path;
+    uint64_t every;
+    const char *resume; /* a checkpoint: the run goes on from there, with the bits of one that was never interrupted */
+};
+
+struct vc_distill_parallel {
+    struct vc_ranks *ranks; /* the processes that share the batches of each step, ranks.h; NULL: this one alone */
+    enum vc_all_reduce all_reduce; /* ranks that have a device each: what adds up their gradients */
+};
+
+/* What has to hold in the end; else nothing is written, and the status is VC_E_GATE. */
+struct vc_distill_gates {
+    double min_accuracy; /* on eval.rows, a share from 0 to 1; 0: any */
+    double max_drop;     /* how far the accuracy may be below that of the teacher; 1: any */
+    /* Of the tensors of vc_distillation.zeros together, but for those of nothing but zeros, and of those of
+     * sparsity.prune: at least so many weights are 0 as pruning each to this share makes. 0: any. */
     double expect_sparsity;
-    enum vc_classes classes;
+};
+
+/* vc_distill: the student is made of the teacher, and `student` is not set. */
+struct vc_distill_derive {
+    /* Every group of neurons, channels or heads that can be cut (structured.h) keeps that share of them, those of the
+     * largest weights; 0: all. Heads stay where the output's configuration cannot say that there are fewer
+     * (vc_distillation.heads_kept). */
+    double width;
+    const char *keep_layers; /* ... and only these layers stay, as in vc_depth_options.keep; NULL: all */
+    const char *layers;      /* vc_depth_options.layers */
+};
+
+struct vc_distill_options {
+    size_t struct_size; /* set by vc_distill_defaults */
+    enum vc_distill_task task;
+    struct vc_network student;
+    struct vc_network teacher; /* graph NULL: there is none, and loss.alpha has to be 0 */
+    /* In place of `teacher`: files with its answers to the rows of `data`, as vc_logits writes them. Several are one
+     * teacher, whose probabilities are the mean of theirs. They have to stay open. */
+    const struct vc_model *const *logits;
+    size_t n_logits;
+    /* vc_job_add_distill: what the student computes, a text or an ONNX file; NULL: what the source says itself, or else
+     * the file of the teacher. vc_distill: the same of a student that is made of the teacher. */
+    const char *graph_path;
+    struct vc_distill_derive derive;
+    const struct vc_data_options *data;   /* has to be set */
+    const struct vc_write_options *write; /* the output; NULL, or without a path: nothing is written */
+    bool dry_run;                         /* everything is checked and counted, nothing is trained */
+
+    struct vc_distill_training training;
+    struct vc_distill_loss loss;
+    struct vc_distill_optimizer optimizer;
+    struct vc_distill_schedule schedule;
+    struct vc_distill_trained trained;
+    struct vc_distill_sparsity sparsity;
+    struct vc_distill_precision precision;
+    struct vc_distill_memory memory;
+    struct vc_distill_evaluation eval;
+    struct vc_distill_checkpoint checkpoint;
+    struct vc_distill_parallel parallel;
+    struct vc_distill_gates gates;
+
+    /* The gradients of the first step go to this file, by the names of their tensors; NULL. One that is there is
+     * replaced where write->force is set, or in a run that is resumed; else it is refused before any step. */
+    const char *gradients;
+    void (*tell)(void *user, const struct vc_distill_step *step); /* may be NULL */
+    void *user;
 };
 
 VC_API void vc_distill_defaults_sized(struct vc_distill_options *options, size_t struct_size);
@@ -267,7 +326,7 @@ struct vc_quality {
     double ce;                 /* mean of -log softmax at the label */
     double agreement;          /* rows whose largest logit is the teacher's */
     double kd;                 /* mean of the teacher's term: the divergence at the temperature, times its square; or
-                                * the squared error, or 1 - cosine, as options.loss says */
+                                * the squared error, or 1 - cosine, as options.loss.kind says */
 };
 
 struct vc_distill_eval {
@@ -275,8 +334,8 @@ struct vc_distill_eval {
     struct vc_quality quality;
 };
 
-/* What one of options.matches came to: the term of the first step and that of the last, and whether a linear map was
- * trained between the two values. */
+/* What one of options.loss.matches came to: the term of the first step and that of the last, and whether a linear map
+ * was trained between the two values. */
 struct vc_match_figures {
     double first, last;
     bool projected;
@@ -305,7 +364,7 @@ struct vc_distillation {
     uint64_t weight_bytes, gradient_bytes, state_bytes, teacher_bytes;
     double first_loss, last_loss;
     double kd_gradient, ce_gradient; /* norms of both terms at the logits of the first step, with their alphas */
-    bool evaluated;                  /* the four below are there: with options.eval */
+    bool evaluated;                  /* the four below are there: with options.eval.rows */
     struct vc_quality teacher, before, after;
     const char *control_reason; /* why there is no control run; NULL: there is one, or none was asked for */
     bool has_control;
@@ -331,10 +390,10 @@ struct vc_distillation {
      * networks' programs that only answer, which evaluation needs. With masks the plan has a byte for every weight that
      * may have one. */
     uint64_t planned_bytes, peak_bytes, eval_bytes;
-    uint64_t n_evals; /* on the way, with options.eval_every */
+    uint64_t n_evals; /* on the way, with options.eval.every */
     const struct vc_distill_eval *evals;
     uint64_t best_step;  /* of the best of them; 0: there are none */
-    bool stopped;        /* by options.early_stop, before all steps were done */
+    bool stopped;        /* by options.eval.early_stop, before all steps were done */
     uint64_t copy_bytes; /* of weights, for evaluations on the way */
     /* SHA-256 as digits: of the teacher, of its graph as text and its weights as doubles, as vc_logits writes it; NULL:
      * the teacher is no network. Of the rows that were trained with, of all inputs. NULL, too, after a dry run, and
@@ -352,15 +411,16 @@ struct vc_distillation {
     const char *grid;
     /* Memory of the device that computes, as planned and the most that there was; 0: none does. */
     uint64_t device_planned_bytes, device_peak_bytes;
-    const struct vc_match_figures *matches; /* in the order of options.matches */
+    const struct vc_match_figures *matches; /* in the order of options.loss.matches */
     size_t n_matches;
     uint64_t n_skipped; /* steps in which no weight was moved (vc_distill_step.skipped) */
     double loss_scale;  /* that the next step would have: 1 but for VC_HALF_F16 */
-    double grid_share;  /* options.learn_scales: the mean of all shares in the end; NaN: scales are not learned */
+    double
+        grid_share; /* options.precision.learn_scales: the mean of all shares in the end; NaN: scales are not learned */
     const char
         *all_reduce; /* what added up the gradients of ranks with a device each: "NCCL 2.27.3", "host"; else NULL */
     const char *unscaled;   /* an input of floats that looks as if it were bytes, 0 to 255 and not scaled; NULL */
-    const char *heads_kept; /* options.width: why only neurons and channels were left out, but no heads; NULL */
+    const char *heads_kept; /* options.derive.width: why only neurons and channels were left out, but no heads; NULL */
     /* Trained tensors of two or more dimensions of which at least 20 % were 0, or of which zeros are kept. */
     const struct vc_distill_zeros *zeros;
     size_t n_zeros;
@@ -401,7 +461,7 @@ struct vc_evaluate_options {
     uint64_t batch;
     double temperature;
     enum vc_graph_precision precision;
-    uint64_t loss; /* enum vc_teacher_loss: what the outputs are compared by */
+    enum vc_teacher_loss loss; /* what the outputs are compared by */
 };
 
 VC_API void vc_evaluate_defaults_sized(struct vc_evaluate_options *options, size_t struct_size);

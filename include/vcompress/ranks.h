@@ -1,7 +1,7 @@
 /* ranks.h - ranks: several processes that train one student together, started by mpirun or srun with the same options.
  *
- * vc_ranks_join they find each other
- *     vc_distill_options.ranks       each trains with its share of the rows; the bits are those of one process
+ *     vc_ranks_join                  they find each other
+ *     vc_distill_options.parallel    each trains with its share of the rows; the bits are those of one process
  *     vc_ranks_agree                 did it work on all of them?
  *     vc_ranks_leave
  *

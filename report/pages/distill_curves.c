@@ -8,7 +8,7 @@
 
 /* ---- what is drawn ---- */
 
-/* A figure that every step has: the loss, the sparsity, or the term of a pair of options->matches. */
+/* A figure that every step has: the loss, the sparsity, or the term of a pair of options->loss.matches. */
 enum { LOSS = -2, SPARSITY = -1 };
 
 static double figure_of(const struct vc_distill_step *step, int which)
@@ -119,18 +119,18 @@ static void add_matches(struct vc_page *page, const struct vc_distill_options *o
 {
     struct scale scale;
 
-    if (options->n_matches == 0 || !find_scale(steps, n, 0, &scale)) {
+    if (options->loss.n_matches == 0 || !find_scale(steps, n, 0, &scale)) {
         return;
     }
     vc_page_section(page, "Values inside",
                     "How far they are from the teacher's, before each step: the terms of the loss without their "
                     "weights.");
     vc_page_add(page, "<div class=\"looks\">\n");
-    for (size_t k = 0; k < options->n_matches; k++) {
+    for (size_t k = 0; k < options->loss.n_matches; k++) {
         if (find_scale(steps, n, (int)k, &scale)) {
             vc_page_add(page, "<figure>\n");
             add_line(page, steps, n, (int)k, &scale, "the term", "plot");
-            add_caption(page, &options->matches[k], scale.logarithm);
+            add_caption(page, &options->loss.matches[k], scale.logarithm);
             vc_page_add(page, "</figure>\n");
         }
     }

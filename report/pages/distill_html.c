@@ -41,7 +41,7 @@ static void add_quality(struct vc_page *page, const char *name, const struct vc_
 
 static void add_evaluation(struct vc_page *page, const struct vc_distillation *d)
 {
-    enum vc_teacher_loss loss = d->options->loss;
+    enum vc_teacher_loss loss = d->options->loss.kind;
     const struct vc_page_column columns[] = {{"", false},
                                              {"accuracy", true},
                                              {"cross-entropy", true},
@@ -137,9 +137,9 @@ static void add_hero(struct vc_page *page, const struct vc_distill_options *o, c
     if (d->grid != NULL) {
         vc_page_tile(page, "weights that codes say", vc_figure_count(d->n_grid_weights).s, d->grid);
     }
-    if (o->half == VC_HALF_BF16) {
+    if (o->precision.half == VC_HALF_BF16) {
         vc_page_tile(page, "values while it trains", "bf16", NULL);
-    } else if (o->half == VC_HALF_F16) {
+    } else if (o->precision.half == VC_HALF_F16) {
         (void)snprintf(left_out, sizeof left_out, "steps left out: %s", vc_figure_count(d->n_skipped).s);
         vc_page_tile(page, "values while it trains", "fp16", o->dry_run ? NULL : left_out);
     }

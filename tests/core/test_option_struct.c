@@ -465,7 +465,7 @@ static const struct public_options {
     {"vc_data_options", "vc_data_defaults", sizeof(struct vc_data_options), offsetof(struct vc_data_options, mean),
      make_data, use_data},
     {"vc_distill_options", "vc_distill_defaults", sizeof(struct vc_distill_options),
-     offsetof(struct vc_distill_options, temperature), make_distill, use_distill},
+     offsetof(struct vc_distill_options, optimizer), make_distill, use_distill},
     {"vc_evaluate_options", "vc_evaluate_defaults", sizeof(struct vc_evaluate_options),
      offsetof(struct vc_evaluate_options, batch), make_evaluate, use_evaluate},
     {"vc_logits_options", "vc_logits_defaults", sizeof(struct vc_logits_options),

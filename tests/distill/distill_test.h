@@ -234,10 +234,10 @@ static inline void open_run(struct run *run)
     run->options.student = run->student;
     run->options.data = &run->data;
     run->options.write = &run->write;
-    run->options.steps = STEPS;
-    run->options.batch = 8;
-    run->options.order = VC_ORDER_FILE;
-    run->options.precision = VC_GRAPH_F64;
+    run->options.training.steps = STEPS;
+    run->options.training.batch = 8;
+    run->options.training.order = VC_ORDER_FILE;
+    run->options.precision.kind = VC_GRAPH_F64;
     run->options.tell = tell;
     run->options.user = run;
 }

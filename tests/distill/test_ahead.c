@@ -114,10 +114,10 @@ static void test_run(void **unused)
     file = load("rows.npz");
     open_run(&run);
     run.data.n_rows = N_TAKEN;
-    run.options.steps = N_STEPS;
-    run.options.batch = 4;
-    run.options.accum = 2;
-    run.options.order = VC_ORDER_SHUFFLED;
+    run.options.training.steps = N_STEPS;
+    run.options.training.batch = 4;
+    run.options.training.accum = 2;
+    run.options.training.order = VC_ORDER_SHUFFLED;
     run.options.tell = NULL;
     n_announced = 0;
     if (vc_distill(ctx, &run.options, &d) != VC_OK) {
@@ -128,8 +128,8 @@ static void test_run(void **unused)
 
     assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
-    vc_random_order(run.options.seed, 0, order, N_TAKEN);
-    vc_random_order(run.options.seed, 1, order + N_TAKEN, N_TAKEN);
+    vc_random_order(run.options.training.seed, 0, order, N_TAKEN);
+    vc_random_order(run.options.training.seed, 1, order + N_TAKEN, N_TAKEN);
     assert_int_equal(n_announced, 8 + 4 + 8); /* of steps 2, 3 and 5: 4 begins an epoch */
     for (size_t k = 0; k < n_announced; k++) {
         uint64_t row = k < 12 ? order[8 + k] : order[N_TAKEN + 8 + k - 12];

@@ -52,22 +52,22 @@ static void compare_runs(struct run *run, bool stop_control)
     vc_distillation_free(d);
 
     run->options.user = &first;
-    run->options.checkpoint = file;
+    run->options.checkpoint.path = file;
     run->write.path = again;
     remove_path("again.npz");
     assert_int_equal(vc_distill(ctx, &run->options, &d), VC_E_CANCELLED);
-    expect_says(ctx, stop_control ? "interrupted after 5 steps of the control run; resume"
-                                  : "interrupted after 5 steps; resume");
+    expect_says(ctx, stop_control ? "interrupted after 5 steps of the control run; checkpoint.resume"
+                                  : "interrupted after 5 steps; checkpoint.resume");
     assert_false(exists("again.npz"));
 
     run->options.user = &rest;
-    run->options.resume = file;
+    run->options.checkpoint.resume = file;
     if (vc_distill(ctx, &run->options, &d) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
     assert_int_equal(d->resumed, stop_control ? 0 : STOP_AT);
     vc_distillation_free(d);
-    for (unsigned c = 0; c < (run->options.control ? 2 : 1); c++) {
+    for (unsigned c = 0; c < (run->options.eval.control ? 2 : 1); c++) {
         uint64_t n_before = c == 1 && !stop_control ? STEPS : c == stop_control ? STOP_AT : 0;
 
         for (uint64_t k = 1; k <= STEPS; k++) {
@@ -78,8 +78,8 @@ static void compare_runs(struct run *run, bool stop_control)
         assert_true(n_before == STEPS || rest.losses[c][n_before] == 0); /* nothing was done again */
     }
     expect_same("full.npz", "again.npz");
-    run->options.checkpoint = NULL;
-    run->options.resume = NULL;
+    run->options.checkpoint.path = NULL;
+    run->options.checkpoint.resume = NULL;
 }
 
 static void test_optimizers(void **unused)
@@ -92,16 +92,16 @@ static void test_optimizers(void **unused)
         struct run run;
 
         open_run(&run);
-        run.options.optimizer = optimizers[k % 4];
-        run.options.nesterov = optimizers[k % 4] == VC_OPTIMIZER_MOMENTUM;
-        run.options.precision = k < 4 ? VC_GRAPH_F32 : VC_GRAPH_F64;
-        run.options.order = VC_ORDER_SHUFFLED;
-        run.options.seed = 3;
-        run.options.accum = 2;
-        run.options.schedule = VC_SCHEDULE_COSINE;
-        run.options.warmup = 2;
-        run.options.alpha = 0.5;
-        run.options.lr = 0.01;
+        run.options.optimizer.kind = optimizers[k % 4];
+        run.options.optimizer.nesterov = optimizers[k % 4] == VC_OPTIMIZER_MOMENTUM;
+        run.options.precision.kind = k < 4 ? VC_GRAPH_F32 : VC_GRAPH_F64;
+        run.options.training.order = VC_ORDER_SHUFFLED;
+        run.options.training.seed = 3;
+        run.options.training.accum = 2;
+        run.options.schedule.kind = VC_SCHEDULE_COSINE;
+        run.options.schedule.warmup = 2;
+        run.options.loss.alpha = 0.5;
+        run.options.optimizer.lr = 0.01;
         compare_runs(&run, false);
         close_run(&run);
     }
@@ -118,10 +118,10 @@ static void test_control(void **unused)
         struct run run;
 
         open_run(&run);
-        run.options.eval = &run.data;
-        run.options.control = true;
-        run.options.alpha = 0.5;
-        run.options.lr = 0.01;
+        run.options.eval.rows = &run.data;
+        run.options.eval.control = true;
+        run.options.loss.alpha = 0.5;
+        run.options.optimizer.lr = 0.01;
         compare_runs(&run, k == 1);
         for (unsigned i = 0; i < 2; i++) { /* the figures of the control come out of the file, too */
             struct told told = {.stop_at = i == 0 ? 0 : STOP_AT};
@@ -129,10 +129,10 @@ static void test_control(void **unused)
 
             (void)snprintf(file, sizeof file, "%s", in_folder("control.npz"));
             run.options.user = &told;
-            run.options.checkpoint = i == 0 ? NULL : file;
+            run.options.checkpoint.path = i == 0 ? NULL : file;
             if (i == 1) {
                 assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
-                run.options.resume = file;
+                run.options.checkpoint.resume = file;
                 told.stop_at = 0;
             }
             assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
@@ -180,8 +180,8 @@ static void test_statistics(void **unused)
     net.weights = model;
     net.beside = NULL;
     run.options.student = net;
-    run.options.keep_sparsity = true;
-    run.options.lr = 0.01;
+    run.options.sparsity.keep = true;
+    run.options.optimizer.lr = 0.01;
     compare_runs(&run, false);
     read_doubles("again.npz", "n.running_mean", mean, 8);
     read_doubles("again.npz", "a.weight", w, 40);
@@ -219,14 +219,14 @@ static void test_dropout(void **unused)
     assert_int_equal(vc_graph_finish(graph, &graph), VC_OK);
     open_run(&run);
     run.options.student = (struct vc_network){.graph = graph, .weights = model};
-    run.options.batch = 4;
-    run.options.lr = 0.01;
+    run.options.training.batch = 4;
+    run.options.optimizer.lr = 0.01;
     compare_runs(&run, false);
     for (unsigned k = 0; k < 2; k++) { /* and of the seed */
         struct told told = {.stop_at = 0};
         struct vc_distillation *d = NULL;
 
-        run.options.seed = k;
+        run.options.training.seed = k;
         run.options.user = &told;
         assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
         losses[k] = told.losses[0][1];
@@ -249,13 +249,13 @@ static void test_evaluations(void **unused)
         struct told told = {.stop_at = 0};
 
         open_run(&run);
-        run.options.eval = &run.data;
-        run.options.eval_every = k < 2 ? 2 : STOP_AT;
-        run.options.keep = k % 2 == 0 ? VC_KEEP_BEST : VC_KEEP_LAST;
-        run.options.control = k == 0;
-        run.options.alpha = 0.5;
-        run.options.optimizer = VC_OPTIMIZER_SGD;
-        run.options.lr = 2; /* so large that the last weights are not the best */
+        run.options.eval.rows = &run.data;
+        run.options.eval.every = k < 2 ? 2 : STOP_AT;
+        run.options.eval.keep = k % 2 == 0 ? VC_KEEP_BEST : VC_KEEP_LAST;
+        run.options.eval.control = k == 0;
+        run.options.loss.alpha = 0.5;
+        run.options.optimizer.kind = VC_OPTIMIZER_SGD;
+        run.options.optimizer.lr = 2; /* so large that the last weights are not the best */
         compare_runs(&run, false);
         run.options.user = &told;
         assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
@@ -284,11 +284,11 @@ static void interrupt(struct run *run, const char *name, char *file, size_t room
     remove_path(name);
     run->options.tell = listen;
     run->options.user = &told;
-    run->options.checkpoint = file;
+    run->options.checkpoint.path = file;
     assert_int_equal(vc_distill(ctx, &run->options, &d), VC_E_CANCELLED);
-    run->options.checkpoint = NULL;
+    run->options.checkpoint.path = NULL;
     run->options.tell = NULL;
-    run->options.resume = file;
+    run->options.checkpoint.resume = file;
 }
 
 static void test_other_run(void **unused)
@@ -302,20 +302,20 @@ static void test_other_run(void **unused)
     open_run(&run);
     remove_path("out.npz");
     interrupt(&run, "run.npz", file, sizeof file);
-    run.options.lr = 0.5;
-    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with lr 0.001; this run has 0.5");
-    run.options.lr = 0.001;
-    run.options.seed = 1;
-    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with seed 0; this run has 1");
-    run.options.seed = 0;
-    run.options.optimizer = VC_OPTIMIZER_ADAM;
-    run.options.weight_decay = 0.01;
+    run.options.optimizer.lr = 0.5;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with optimizer.lr 0.001; this run has 0.5");
+    run.options.optimizer.lr = 0.001;
+    run.options.training.seed = 1;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with training.seed 0; this run has 1");
+    run.options.training.seed = 0;
+    run.options.optimizer.kind = VC_OPTIMIZER_ADAM;
+    run.options.optimizer.weight_decay = 0.01;
     expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another optimizer");
-    run.options.optimizer = VC_OPTIMIZER_ADAMW;
-    run.options.freeze = freeze;
-    run.options.n_freeze = 1;
-    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another freeze");
-    run.options.n_freeze = 0;
+    run.options.optimizer.kind = VC_OPTIMIZER_ADAMW;
+    run.options.trained.freeze = freeze;
+    run.options.trained.n_freeze = 1;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another trained.freeze");
+    run.options.trained.n_freeze = 0;
     student = run.options.student;
     run.options.student = run.options.teacher;
     expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another student");
@@ -323,19 +323,19 @@ static void test_other_run(void **unused)
     run.data.n_rows = 10;
     expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another data");
     run.data.n_rows = 0;
-    run.options.steps = 3;
+    run.options.training.steps = 3;
     expect_refused(&run, VC_E_ARGUMENT, "run.npz: has 5 steps behind it; this run has 3");
-    run.options.steps = STEPS;
-    run.options.checkpoint = run.rows;
+    run.options.training.steps = STEPS;
+    run.options.checkpoint.path = run.rows;
     expect_refused(&run, VC_E_ARGUMENT, "rows.npz: is another file of this run");
-    run.options.checkpoint = NULL;
-    run.options.resume = run.rows;
+    run.options.checkpoint.path = NULL;
+    run.options.checkpoint.resume = run.rows;
     expect_refused(&run, VC_E_FORMAT, "rows.npz: is no checkpoint of this run: version is not i64 with 1 elements");
-    run.options.resume = NULL;
-    run.options.checkpoint_every = 2;
-    expect_refused(&run, VC_E_ARGUMENT, "checkpoint_every needs checkpoint");
-    run.options.checkpoint_every = 0;
-    run.options.checkpoint = file;
+    run.options.checkpoint.resume = NULL;
+    run.options.checkpoint.every = 2;
+    expect_refused(&run, VC_E_ARGUMENT, "checkpoint.every needs checkpoint");
+    run.options.checkpoint.every = 0;
+    run.options.checkpoint.path = file;
     run.write.force = false;
     expect_refused(&run, VC_E_ARGUMENT, "run.npz: exists already");
     assert_false(exists("out.npz"));
@@ -413,10 +413,10 @@ static void test_damaged(void **unused)
         r.run = &run;
         run.options.student = sparse;
         run.options.write = NULL;
-        run.options.eval = &run.data;
-        run.options.eval_every = 2;
-        run.options.precision = VC_GRAPH_F32;
-        run.options.steps = STOP_AT + 2;
+        run.options.eval.rows = &run.data;
+        run.options.eval.every = 2;
+        run.options.precision.kind = VC_GRAPH_F32;
+        run.options.training.steps = STOP_AT + 2;
         interrupt(&run, files[k], file, sizeof file);
         run.options.tell = listen;
         resume_from(&r, 0);
@@ -477,13 +477,13 @@ static void test_missing(void **unused)
     for (size_t k = 0; k < n; k++) {
         if (strcmp(model->tensors[k].name, VC_DIGEST_NAME) != 0) {
             copy_but(model, k, NULL);
-            run.options.resume = in_folder("less.npz");
+            run.options.checkpoint.resume = in_folder("less.npz");
             expect_refused(&run, VC_E_FORMAT, "less.npz: is no checkpoint of this run: ");
-            run.options.resume = file;
+            run.options.checkpoint.resume = file;
         }
     }
     copy_but(model, vc_model_find(model, "keep.a.weight"), "\2");
-    run.options.resume = in_folder("less.npz");
+    run.options.checkpoint.resume = in_folder("less.npz");
     expect_refused(&run, VC_E_FORMAT,
                    "less.npz: is no checkpoint of this run: keep.a.weight has a value that no run has");
     copy_but(model, vc_model_find(model, "weight.a.weight"), "\1"); /* the first one is masked */
@@ -510,8 +510,8 @@ static void test_no_memory(void **unused)
     interrupt(&run, "run.npz", file, sizeof file);
     (void)snprintf(next, sizeof next, "%s", in_folder("next.npz"));
     run.options.write = NULL;
-    run.options.checkpoint = next;
-    run.options.checkpoint_every = STEPS;
+    run.options.checkpoint.path = next;
+    run.options.checkpoint.every = STEPS;
     for (n = 1; n < 100000; n++) {
         remove_path("next.npz");
         vc_pool_fail_at(ctx->shared->pool, n, 0);

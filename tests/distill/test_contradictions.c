@@ -303,11 +303,11 @@ static void check_distill(const struct attempt *a, struct vc_graph *teacher)
     options.teacher = (struct vc_network){.graph = teacher, .weights = a->model};
     options.data = &rows;
     options.write = &write;
-    options.steps = 3;
-    options.batch = a->batch;
-    options.alpha = 1;
-    options.precision = VC_GRAPH_F64;
-    options.order = VC_ORDER_FILE;
+    options.training.steps = 3;
+    options.training.batch = a->batch;
+    options.loss.alpha = 1;
+    options.precision.kind = VC_GRAPH_F64;
+    options.training.order = VC_ORDER_FILE;
     options.tell = tell;
     options.user = &steps;
     status = vc_distill(all.ctx, &options, &d);

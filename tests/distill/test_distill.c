@@ -24,14 +24,14 @@ static void test_goldens(void **unused)
         struct run run;
 
         open_run(&run);
-        run.options.optimizer = g->optimizer;
-        run.options.lr = g->lr;
-        run.options.weight_decay = g->weight_decay;
-        run.options.decay_1d = true;
-        run.options.nesterov = g->nesterov;
-        run.options.alpha = g->alpha;
-        run.options.temperature = g->temperature;
-        run.options.loss = g->mse ? VC_TEACHER_LOSS_MSE : VC_TEACHER_LOSS_KD;
+        run.options.optimizer.kind = g->optimizer;
+        run.options.optimizer.lr = g->lr;
+        run.options.optimizer.weight_decay = g->weight_decay;
+        run.options.optimizer.decay_1d = true;
+        run.options.optimizer.nesterov = g->nesterov;
+        run.options.loss.alpha = g->alpha;
+        run.options.loss.temperature = g->temperature;
+        run.options.loss.kind = g->mse ? VC_TEACHER_LOSS_MSE : VC_TEACHER_LOSS_KD;
         assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
         assert_int_equal(run.n_losses, STEPS);
         for (size_t i = 0; i < STEPS; i++) {
@@ -59,9 +59,9 @@ static void test_judged(void **unused)
 
     (void)unused;
     open_run(&run);
-    run.options.eval = &run.data;
-    run.options.control = true;
-    run.options.lr = 0.01;
+    run.options.eval.rows = &run.data;
+    run.options.eval.control = true;
+    run.options.optimizer.lr = 0.01;
     run.options.tell = NULL;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
     open_net("out.npz", &out);
@@ -116,7 +116,7 @@ static void test_recalibrated(void **unused)
     run.options.student = net;
     run.options.teacher = (struct vc_network){.graph = NULL};
     run.options.task = VC_TASK_RECALIBRATE;
-    run.options.batch = ROWS;
+    run.options.training.batch = ROWS;
     run.options.tell = NULL;
     if (vc_distill(ctx, &run.options, &d) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
@@ -143,17 +143,17 @@ static void test_recalibrated(void **unused)
         assert_true(fabs(mean[c] - sum / ROWS) < 1e-14);
         assert_true(fabs(variance[c] - (squares - sum * sum / ROWS) / (ROWS - 1)) < 1e-13);
     }
-    run.options.batch = 7; /* the mean of means by their rows is the mean */
+    run.options.training.batch = 7; /* the mean of means by their rows is the mean */
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
     vc_distillation_free(d);
     read_doubles("out.npz", "n.running_mean", variance, 8);
     for (size_t c = 0; c < 8; c++) {
         assert_true(fabs(mean[c] - variance[c]) < 1e-14);
     }
-    run.options.frozen_norm = true;
+    run.options.trained.frozen_norm = true;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_ARGUMENT);
-    expect_says(ctx, "task trains nothing: frozen_norm belongs to a run");
-    run.options.frozen_norm = false;
+    expect_says(ctx, "task trains nothing: trained.frozen_norm belongs to a run");
+    run.options.trained.frozen_norm = false;
     run.options.student = run.student;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_ARGUMENT);
     expect_says(ctx, "task: the student has no batch normalization with running statistics");
@@ -181,19 +181,19 @@ static void test_refused(void **unused)
     run.data.mean = "1,x";
     expect_refused(&run, VC_E_ARGUMENT, "is no list of numbers");
     run.data.mean = NULL;
-    run.options.alpha = NAN;
+    run.options.loss.alpha = NAN;
     expect_refused(&run, VC_E_ARGUMENT, "alpha: nan");
-    run.options.alpha = 1;
-    run.options.beta2 = 1;
+    run.options.loss.alpha = 1;
+    run.options.optimizer.beta2 = 1;
     expect_refused(&run, VC_E_ARGUMENT, "beta2");
-    run.options.beta2 = 0.999;
-    run.options.batch = 0;
+    run.options.optimizer.beta2 = 0.999;
+    run.options.training.batch = 0;
     expect_refused(&run, VC_E_ARGUMENT, "batch: a number from 1 to 4294967296");
-    run.options.batch = 8;
-    run.options.optimizer = VC_OPTIMIZER_ADAFACTOR;
-    expect_refused(&run, VC_E_ARGUMENT, "optimizer has no such value");
-    run.options.optimizer = VC_OPTIMIZER_ADAM;
-    run.options.lr = 1e-300;
+    run.options.training.batch = 8;
+    run.options.optimizer.kind = VC_OPTIMIZER_ADAFACTOR;
+    expect_refused(&run, VC_E_ARGUMENT, "optimizer.kind has no such value");
+    run.options.optimizer.kind = VC_OPTIMIZER_ADAM;
+    run.options.optimizer.lr = 1e-300;
     expect_refused(&run, VC_E_ARGUMENT, "the student did not change in 12 steps");
     assert_false(exists("out.npz"));
     close_run(&run);
@@ -242,14 +242,15 @@ static void test_chain(void **unused)
 
     (void)unused;
     open_run(&run);
-    run.options.graph = run.layers;
-    run.options.keep_sparsity = true;
-    run.options.eval = &run.data;
+    run.options.graph_path = run.layers;
+    run.options.sparsity.keep = true;
+    run.options.eval.rows = &run.data;
     assert_int_equal(run_chain(&run, &job), VC_OK);
     report = vc_job_report(job);
     assert_int_equal(report->n_distillations, 1);
     assert_true(report->distillations[0]->n_masked == 32 && report->distillations[0]->n_steps == STEPS);
-    assert_true(report->distillations[0]->options->steps == STEPS && report->distillations[0]->written == NULL);
+    assert_true(report->distillations[0]->options->training.steps == STEPS &&
+                report->distillations[0]->written == NULL);
     assert_string_equal(report->command,
                         "prune --sparsity 0.5 --scope global + distill + prune --sparsity 0.75 --scope global");
     assert_int_equal(run.n_losses, STEPS);
@@ -277,16 +278,16 @@ static void test_chain_gate(void **unused)
     (void)unused;
     open_run(&run);
     remove_path("chain.npz");
-    run.options.graph = run.layers;
-    run.options.eval = &run.data;
-    run.options.min_accuracy = 1;
+    run.options.graph_path = run.layers;
+    run.options.eval.rows = &run.data;
+    run.options.gates.min_accuracy = 1;
     assert_int_equal(run_chain(&run, &job), VC_E_GATE);
-    expect_says(ctx, "is below min_accuracy 1");
+    expect_says(ctx, "is below gates.min_accuracy 1");
     assert_string_equal(vc_job_report(job)->gate_missed, vc_job_report(job)->distillations[0]->missed);
     assert_int_equal(vc_job_run(ctx, job), VC_E_ARGUMENT);
     vc_job_free(job);
-    run.options.min_accuracy = 0;
-    run.options.graph = in_folder("nowhere.txt");
+    run.options.gates.min_accuracy = 0;
+    run.options.graph_path = in_folder("nowhere.txt");
     assert_int_equal(run_chain(&run, &job), VC_E_IO);
     vc_job_free(job);
     assert_false(exists("chain.npz"));
@@ -303,8 +304,8 @@ static void test_chain_no_memory(void **unused)
     (void)unused;
     open_run(&run);
     remove_path("chain.npz");
-    run.options.graph = run.layers;
-    run.options.steps = 1;
+    run.options.graph_path = run.layers;
+    run.options.training.steps = 1;
     run.options.tell = NULL;
     for (n = 1; n < 100000; n++) {
         enum vc_status status;
@@ -337,15 +338,15 @@ static void test_width(void **unused)
     (void)unused;
     open_run(&run);
     run.options.student = (struct vc_network){.graph = NULL};
-    run.options.graph = run.layers;
-    run.options.width = 0.5;
+    run.options.graph_path = run.layers;
+    run.options.derive.width = 0.5;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
-    assert_true(d->n_weights == 4 * 5 + 4 + 3 * 4 + 3 && d->options->width == 0.5);
+    assert_true(d->n_weights == 4 * 5 + 4 + 3 * 4 + 3 && d->options->derive.width == 0.5);
     assert_true(d->written->removal->groups[0].n_after == 4);
     vc_distillation_free(d);
-    run.options.width = 1;
+    run.options.derive.width = 1;
     expect_refused(&run, VC_E_ARGUMENT, "width: 1 is not above 0 and below 1");
-    run.options.width = 0.5;
+    run.options.derive.width = 0.5;
     run.options.student = run.student;
     expect_refused(&run, VC_E_ARGUMENT, "width makes the student of the teacher, and another student is given");
     run.options.student = (struct vc_network){.graph = NULL};
@@ -353,7 +354,7 @@ static void test_width(void **unused)
     expect_refused(&run, VC_E_ARGUMENT, "there is no network to make a student of");
     run.options.teacher = run.teacher;
     remove_path("out.npz");
-    run.options.steps = 1;
+    run.options.training.steps = 1;
     run.options.tell = NULL;
     for (n = 1; n < 100000; n += 3) { /* some of the allocations, which are many */
         enum vc_status status;
@@ -382,10 +383,10 @@ static void test_no_memory(void **unused)
     (void)unused;
     open_run(&run);
     remove_path("out.npz");
-    run.options.steps = 1;
-    run.options.eval = &run.data;
-    run.options.control = true;
-    run.options.keep_sparsity = true;
+    run.options.training.steps = 1;
+    run.options.eval.rows = &run.data;
+    run.options.eval.control = true;
+    run.options.sparsity.keep = true;
     run.options.tell = NULL;
     for (n = 1; n < 100000; n++) {
         enum vc_status status;
@@ -449,7 +450,7 @@ static void test_classes(void **unused)
     run.options.teacher = wide;
     expect_refused(&run, VC_E_ARGUMENT,
                    "the teacher has 5 classes, the student has 3; where the last ones pad one vocabulary");
-    run.options.classes = VC_CLASSES_COMMON;
+    run.options.loss.classes = VC_CLASSES_COMMON;
     run.n_losses = 0;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
     vc_distillation_free(d);
@@ -458,12 +459,12 @@ static void test_classes(void **unused)
     run.options.teacher = run.teacher;
     run.options.student = wide;
     run.n_losses = 0;
-    run.options.lr = 0.05;
+    run.options.optimizer.lr = 0.05;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
     assert_true(isfinite(run.losses[0]) && run.losses[STEPS - 1] < run.losses[0]);
     vc_distillation_free(d);
-    run.options.loss = VC_TEACHER_LOSS_MSE;
-    expect_refused(&run, VC_E_ARGUMENT, "cannot be compared by loss mse or cosine");
+    run.options.loss.kind = VC_TEACHER_LOSS_MSE;
+    expect_refused(&run, VC_E_ARGUMENT, "cannot be compared by loss.kind mse or cosine");
     close_net(&wide);
     close_run(&run);
 }

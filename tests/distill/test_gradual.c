@@ -37,11 +37,11 @@ static void open_pruned(struct run *run, struct vc_prune_options *prune, struct 
     vc_prune_defaults(prune);
     prune->sparsity = "0.7";
     *shares = (struct shares){.stop_at = 0};
-    run->options.prune = prune;
-    run->options.prune_first = 1;
-    run->options.prune_last = 9;
-    run->options.prune_every = 2;
-    run->options.lr = 0.01;
+    run->options.sparsity.prune = prune;
+    run->options.sparsity.prune_first = 1;
+    run->options.sparsity.prune_last = 9;
+    run->options.sparsity.prune_every = 2;
+    run->options.optimizer.lr = 0.01;
     run->options.tell = listen;
     run->options.user = shares;
 }
@@ -113,7 +113,7 @@ static void test_counts(void **unused)
         write_sparse("student.npz", 6);
         open_pruned(&run, &prune, &shares);
         prune.scope = global ? VC_PRUNE_GLOBAL : VC_PRUNE_TENSOR;
-        run.options.precision = k < 2 ? VC_GRAPH_F64 : VC_GRAPH_F32;
+        run.options.precision.kind = k < 2 ? VC_GRAPH_F64 : VC_GRAPH_F32;
         distill(&run, &d);
         for (uint64_t step = 1; step <= STEPS; step++) {
             uint64_t n = global ? wanted(step, N_A + N_B, 6, 44) : wanted(step, N_A, 0, 28) + wanted(step, N_B, 6, 16);
@@ -163,10 +163,10 @@ static void test_as_prune(void **unused)
         prune.min_keep = k & 1 ? "0.3" : NULL;
         prune.rules = rules;
         prune.n_rules = k == 4 || k == 5 ? 2 : 0;
-        run.options.prune_first = run.options.prune_last = 0;
-        run.options.prune_every = 1;
-        run.options.lr = 1e-12;
-        run.options.weight_decay = 0;
+        run.options.sparsity.prune_first = run.options.sparsity.prune_last = 0;
+        run.options.sparsity.prune_every = 1;
+        run.options.optimizer.lr = 1e-12;
+        run.options.optimizer.weight_decay = 0;
         if (k / 2 == 1 && (k & 1) == 1) { /* more than min_keep allows */
             expect_refused(&run, VC_E_ARGUMENT, "0.83 of 64 is 53, but min_keep leaves 44");
             close_run(&run);
@@ -229,11 +229,11 @@ static void test_ties(void **unused)
         open_pruned(&run, &prune, &shares);
         prune.sparsity = "0.6";
         prune.scope = k == 1 ? VC_PRUNE_GLOBAL : VC_PRUNE_TENSOR;
-        run.options.precision = VC_GRAPH_F32;
-        run.options.prune_first = run.options.prune_last = 0;
-        run.options.prune_every = 1;
-        run.options.lr = 1e-6;
-        run.options.weight_decay = 0;
+        run.options.precision.kind = VC_GRAPH_F32;
+        run.options.sparsity.prune_first = run.options.sparsity.prune_last = 0;
+        run.options.sparsity.prune_every = 1;
+        run.options.optimizer.lr = 1e-6;
+        run.options.optimizer.weight_decay = 0;
         distill(&run, &d);
         vc_distillation_free(d);
         (void)count_zeros("out.npz", "a.weight", a, N_A);
@@ -262,11 +262,11 @@ static void test_best(void **unused)
 
     (void)unused;
     open_pruned(&run, &prune, &shares);
-    run.options.eval = &run.data;
-    run.options.eval_every = 1;
-    run.options.early_stop = 2;
+    run.options.eval.rows = &run.data;
+    run.options.eval.every = 1;
+    run.options.eval.early_stop = 2;
     run.options.student = run.teacher; /* it begins as the best that can be */
-    run.options.lr = 1e-5;
+    run.options.optimizer.lr = 1e-5;
     distill(&run, &d);
     assert_true(d->best_step > 9 && d->n_evals > 9);
     assert_true(d->evals[0].quality.agreement > d->after.agreement || d->evals[0].quality.agreement == 1);
@@ -302,7 +302,7 @@ static void test_resumed(void **unused)
         remove_path("run.npz");
         rest = (struct shares){.stop_at = stop};
         run.options.user = &rest;
-        run.options.checkpoint = file;
+        run.options.checkpoint.path = file;
         run.write.path = again;
         assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
 
@@ -320,7 +320,7 @@ static void test_resumed(void **unused)
         }
 
         rest.stop_at = 0;
-        run.options.resume = file;
+        run.options.checkpoint.resume = file;
         distill(&run, &d);
         assert_true(d->resumed == stop && d->prune_end == 44 && d->prune_begin == 0);
         vc_distillation_free(d);
@@ -328,9 +328,9 @@ static void test_resumed(void **unused)
         assert_memory_equal(rest.by_step, whole.by_step, sizeof rest.by_step);
         expect_same("full.npz", "again.npz");
         if (stop == 5) { /* a checkpoint of another schedule */
-            run.options.prune_last = 10;
-            expect_refused(&run, VC_E_ARGUMENT, "was made by a run with another prune_first");
-            run.options.prune_last = 9;
+            run.options.sparsity.prune_last = 10;
+            expect_refused(&run, VC_E_ARGUMENT, "was made by a run with another sparsity.prune_first");
+            run.options.sparsity.prune_last = 9;
             prune.sparsity = "0.71";
             expect_refused(&run, VC_E_ARGUMENT, "was made by a run with another sparsity");
         }
@@ -360,9 +360,9 @@ static void test_memory(void **unused)
     open_pruned(&run, &prune, &shares);
     remove_path("out.npz");
     prune.scope = VC_PRUNE_GLOBAL;
-    run.options.steps = 3;
-    run.options.prune_last = 2;
-    run.options.prune_every = 1;
+    run.options.training.steps = 3;
+    run.options.sparsity.prune_last = 2;
+    run.options.sparsity.prune_every = 1;
     for (n = 1; n < 100000; n++) {
         enum vc_status status;
 
@@ -392,9 +392,9 @@ static void expect_no(uint64_t first, uint64_t last, uint64_t every, const char 
     struct run run;
 
     open_pruned(&run, &prune, &shares);
-    run.options.prune_first = first;
-    run.options.prune_last = last;
-    run.options.prune_every = every;
+    run.options.sparsity.prune_first = first;
+    run.options.sparsity.prune_last = last;
+    run.options.sparsity.prune_every = every;
     expect_refused(&run, VC_E_ARGUMENT, words);
     close_run(&run);
 }
@@ -427,10 +427,10 @@ static void test_refused(void **unused)
     prune.n_rules = 1;
     expect_refused(&run, VC_E_ARGUMENT, "sparsity: there is no tensor to prune");
     prune.n_rules = 0;
-    run.options.prune = NULL;
+    run.options.sparsity.prune = NULL;
     expect_refused(&run, VC_E_ARGUMENT, "prune_first needs sparsity");
-    run.options.prune = &prune;
-    run.options.prune_first = run.options.prune_last = run.options.prune_every = 0;
+    run.options.sparsity.prune = &prune;
+    run.options.sparsity.prune_first = run.options.sparsity.prune_last = run.options.sparsity.prune_every = 0;
     run.options.dry_run = true; /* the schedule that is taken where none is given */
     distill(&run, &d);
     assert_true(d->prune_first == 0 && d->prune_last == 9 && d->prune_every == 1 && d->prune_weights == N_A + N_B);

@@ -126,10 +126,10 @@ static void open_grid(struct run *run, const struct scheme *scheme, struct vc_qu
     write_file("rows.npz", data, 1); /* without labels */
     open_run(run);
     set_quantize(scheme, grid);
-    run->options.grid = grid;
-    run->options.learn_scales = learned && scheme->target == VC_TARGET_INT8;
-    run->options.eval = &run->data;
-    run->options.lr = 0.02;
+    run->options.precision.fake_quant = grid;
+    run->options.precision.learn_scales = learned && scheme->target == VC_TARGET_INT8;
+    run->options.eval.rows = &run->data;
+    run->options.optimizer.lr = 0.02;
     run->options.tell = NULL;
 }
 
@@ -152,8 +152,8 @@ static void expect_judged(const struct run *run, const char *file, const struct 
     options.network = net;
     options.teacher = run->options.teacher;
     options.data = &run->data;
-    options.batch = run->options.batch;
-    options.precision = run->options.precision;
+    options.batch = run->options.training.batch;
+    options.precision = run->options.precision.kind;
     assert_int_equal(vc_evaluate(ctx, &options, &q), VC_OK);
     assert_true(q.kd == told->kd && q.agreement == told->agreement && !isnan(q.kd));
     close_net(&net);
@@ -174,11 +174,12 @@ static void test_float_student(void **unused)
         }
         write_f32("student.npz", 200, VC_DTYPE_F32);
         open_grid(&run, &schemes[k / 2], &grid);
-        run.options.precision = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
+        run.options.precision.kind = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
         quantize("student.npz", "begun.npz", &grid);
         distill(&run, &d);
         assert_true(d->n_grid_tensors == 2 && d->n_grid_weights == N_A + N_B && d->grid != NULL);
-        assert_true(run.options.learn_scales ? d->grid_share < 1 && d->grid_share > 0.5 : isnan(d->grid_share));
+        assert_true(run.options.precision.learn_scales ? d->grid_share < 1 && d->grid_share > 0.5
+                                                       : isnan(d->grid_share));
         assert_int_equal(d->peak_bytes, d->planned_bytes);
         quantize("out.npz", "codes.npz", &grid);
         expect_same_values("out.npz", "codes.npz");
@@ -223,9 +224,9 @@ static void test_coded_student(void **unused)
         set_quantize(scheme, &grid);
         quantize("plain.npz", "student.npz", &grid);
         open_grid(&run, scheme, &grid);
-        run.options.grid = NULL; /* its file says it */
-        run.options.precision = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
-        run.options.eval_every = k % 4 < 2 ? 3 : 0;
+        run.options.precision.fake_quant = NULL; /* its file says it */
+        run.options.precision.kind = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
+        run.options.eval.every = k % 4 < 2 ? 3 : 0;
         distill(&run, &d);
         assert_true(d->n_grid_tensors == 2 && d->last_loss < d->first_loss);
         assert_int_equal(d->peak_bytes, d->planned_bytes);
@@ -271,10 +272,10 @@ static void test_blocks(void **unused)
     close_net(&run.student);
     open_net("student.gguf", &run.student);
     run.options.student = run.student;
-    run.options.precision = VC_GRAPH_F32;
-    run.options.eval = &run.data;
-    run.options.lr = 0.02;
-    run.options.learn_scales = learned;
+    run.options.precision.kind = VC_GRAPH_F32;
+    run.options.eval.rows = &run.data;
+    run.options.optimizer.lr = 0.02;
+    run.options.precision.learn_scales = learned;
     (void)snprintf(run.out, sizeof run.out, "%s", in_folder("out.gguf"));
     distill(&run, &d);
     assert_true(d->n_grid_tensors == 1 && strcmp(d->grid, "q8_0") == 0);
@@ -309,10 +310,10 @@ static void test_chain(void **unused)
     (void)unused;
     write_f32("student.npz", 200, VC_DTYPE_F32);
     open_grid(&run, &schemes[0], &grid);
-    run.options.precision = VC_GRAPH_F32;
-    run.options.keep_sparsity = true;
+    run.options.precision.kind = VC_GRAPH_F32;
+    run.options.sparsity.keep = true;
     run.options.write = NULL;
-    run.options.graph = run.layers;
+    run.options.graph_path = run.layers;
     run.options.student = (struct vc_network){.graph = NULL};
     vc_prune_defaults(&prune);
     prune.sparsity = "0.5";
@@ -372,18 +373,18 @@ static void test_coded_chain(void **unused)
     (void)unused;
     write_f32("student.npz", 200, VC_DTYPE_F32);
     open_grid(&run, &schemes[8], &codes);
-    run.options.grid = NULL;
-    run.options.eval = NULL;
-    run.options.precision = VC_GRAPH_F32;
+    run.options.precision.fake_quant = NULL;
+    run.options.eval.rows = NULL;
+    run.options.precision.kind = VC_GRAPH_F32;
     run.options.write = NULL;
-    run.options.graph = run.layers;
+    run.options.graph_path = run.layers;
     run.options.student = (struct vc_network){.graph = NULL};
     assert_int_equal(run_coded(&run, &codes, &job), VC_OK);
     assert_true(vc_job_report(job)->distillations[0]->n_grid_tensors == 2);
     vc_job_free(job);
     expect_quant("chain.npz", &schemes[8]);
     remove_path("chain.npz");
-    run.options.steps = 1;
+    run.options.training.steps = 1;
     for (n = 1; n < 100000; n += 1 + n / 64) {
         enum vc_status status;
 
@@ -422,13 +423,13 @@ static void test_gradual(void **unused)
         set_quantize(&schemes[k], &grid);
         quantize("plain.npz", "student.npz", &grid);
         open_grid(&run, &schemes[k], &grid);
-        run.options.grid = NULL;
-        run.options.precision = VC_GRAPH_F32;
+        run.options.precision.fake_quant = NULL;
+        run.options.precision.kind = VC_GRAPH_F32;
         vc_prune_defaults(&prune);
         prune.sparsity = "0.6";
-        run.options.prune = &prune;
-        run.options.prune_last = 8;
-        run.options.prune_every = 2;
+        run.options.sparsity.prune = &prune;
+        run.options.sparsity.prune_last = 8;
+        run.options.sparsity.prune_every = 2;
         distill(&run, &d);
         expect_judged(&run, "out.npz", &d->after);
         assert_true(d->prune_end == 24 + 14);
@@ -477,20 +478,20 @@ static void test_resumed(void **unused)
             quantize("plain.npz", "student.npz", &grid);
         }
         open_grid(&run, &schemes[k], &grid);
-        run.options.grid = coded ? NULL : &grid;
-        run.options.precision = VC_GRAPH_F32;
-        run.options.eval_every = k % 2 == 0 ? 2 : 0;
+        run.options.precision.fake_quant = coded ? NULL : &grid;
+        run.options.precision.kind = VC_GRAPH_F32;
+        run.options.eval.every = k % 2 == 0 ? 2 : 0;
         run.options.tell = NULL;
         run.write.path = full;
         distill(&run, &d);
         vc_distillation_free(d);
         remove_path("run.npz");
         run.options.tell = cancel;
-        run.options.checkpoint = file;
+        run.options.checkpoint.path = file;
         run.write.path = again;
         assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
         run.options.tell = NULL;
-        run.options.resume = file;
+        run.options.checkpoint.resume = file;
         distill(&run, &d);
         assert_int_equal(d->resumed, 5);
         vc_distillation_free(d);
@@ -520,9 +521,9 @@ static void test_no_memory(void **unused)
             close_net(&run.student);
             open_net("codes.npz", &run.student);
             run.options.student = run.student;
-            run.options.grid = NULL;
+            run.options.precision.fake_quant = NULL;
         }
-        run.options.steps = 1;
+        run.options.training.steps = 1;
         run.options.tell = NULL;
         remove_path("out.npz");
         for (n = 1; n < 100000; n++) {
@@ -574,7 +575,7 @@ static void test_learned_threads(void **unused)
 
         write_f32("student.npz", 200, VC_DTYPE_F32);
         open_grid(&run, &schemes[3], &grid);
-        run.options.learn_scales = true;
+        run.options.precision.learn_scales = true;
         (void)snprintf(run.out, sizeof run.out, "%s", in_folder(n == 1 ? "one.npz" : "three.npz"));
         assert_int_equal(vc_ctx_set_threads(ctx, n), VC_OK);
         distill(&run, &d);
@@ -597,19 +598,19 @@ static void test_refused(void **unused)
     write_f32("student.npz", 200, VC_DTYPE_F32);
     open_grid(&run, &schemes[0], &grid);
     grid.n_rules = 0; /* all are small */
-    expect_refused(&run, VC_E_ARGUMENT, "grid: quantize would work on no tensor that is trained");
+    expect_refused(&run, VC_E_ARGUMENT, "precision.fake_quant: quantize would work on no tensor that is trained");
     grid.n_rules = 2;
     grid.asymmetric = true;
-    expect_refused(&run, VC_E_UNSUPPORTED, "grid: values on an asymmetric grid");
+    expect_refused(&run, VC_E_UNSUPPORTED, "precision.fake_quant: values on an asymmetric grid");
     grid.asymmetric = false;
     grid.rest = "fp16";
-    expect_refused(&run, VC_E_UNSUPPORTED, "grid: what is trained lies on the grid of one scheme");
+    expect_refused(&run, VC_E_UNSUPPORTED, "precision.fake_quant: what is trained lies on the grid of one scheme");
     close_run(&run);
     open_grid(&run, &schemes[5], &grid); /* f16 */
-    run.options.learn_scales = true;
+    run.options.precision.learn_scales = true;
     expect_refused(&run, VC_E_ARGUMENT,
                    "learn_scales: no tensor that is trained has codes with scales: int8 and Q8_0 do");
-    run.options.grid = NULL;
+    run.options.precision.fake_quant = NULL;
     expect_refused(&run, VC_E_ARGUMENT,
                    "learn_scales: no tensor that is trained has codes with scales: int8 and Q8_0 do");
     close_run(&run);

@@ -265,11 +265,11 @@ static void open_half(struct run *run, struct told *told, double times, enum vc_
     write_large("student.npz", times);
     open_run(run);
     told->n = 0;
-    run->options.precision = VC_GRAPH_F32;
-    run->options.half = half;
-    run->options.alpha = 0;
-    run->options.batch = ROWS;
-    run->options.lr = 1e-3;
+    run->options.precision.kind = VC_GRAPH_F32;
+    run->options.precision.half = half;
+    run->options.loss.alpha = 0;
+    run->options.training.batch = ROWS;
+    run->options.optimizer.lr = 1e-3;
     run->options.tell = listen;
     run->options.user = told;
 }
@@ -309,8 +309,8 @@ static void skipped_steps(void **unused)
     close_run(&run);
 
     open_half(&run, &later, 300, VC_HALF_F16);
-    run.options.steps = STEPS - skipped;
-    run.options.loss_scale = told.scales[skipped];
+    run.options.training.steps = STEPS - skipped;
+    run.options.precision.loss_scale = told.scales[skipped];
     train(&run, &d);
     for (size_t k = 0; k < STEPS - skipped; k++) {
         assert_true(later.losses[k] == told.losses[k + skipped] && later.norms[k] == told.norms[k + skipped]);
@@ -334,8 +334,8 @@ static void growth(void **unused)
         double scale;
 
         open_half(&run, &told, k == 0 ? 1 : 50, VC_HALF_F16);
-        run.options.steps = 2010;
-        run.options.lr = 1e-7;
+        run.options.training.steps = 2010;
+        run.options.optimizer.lr = 1e-7;
         train(&run, &d);
         while (told.skipped[skipped]) {
             skipped++;
@@ -369,9 +369,9 @@ static void near_floats(void **unused)
         struct vc_distillation *d = NULL;
 
         open_half(&run, all[half], 1, (enum vc_half)half);
-        run.options.alpha = 1;
-        run.options.matches = matches;
-        run.options.n_matches = k < 3 ? 0 : 2;
+        run.options.loss.alpha = 1;
+        run.options.loss.matches = matches;
+        run.options.loss.n_matches = k < 3 ? 0 : 2;
         train(&run, &d);
         assert_true(k < 3 || d->matches[1].projected);
         assert_int_equal(d->n_skipped, 0);
@@ -398,11 +398,13 @@ static void same_bits(void **unused)
 
         open_half(&run, k % 4 == 0 ? &told : &other, 20, k < 4 ? VC_HALF_BF16 : VC_HALF_F16);
         assert_int_equal(vc_ctx_set_threads(ctx, k % 4 == 1 ? 3 : 1), VC_OK);
-        run.options.recompute = k % 4 == 2 ? VC_RECOMPUTE_SQRT : k % 4 == 3 ? VC_RECOMPUTE_EVERY : VC_RECOMPUTE_NONE;
-        run.options.recompute_every = 1;
-        run.options.alpha = 0.5;
-        run.options.batch = 8;
-        run.options.accum = 2;
+        run.options.memory.recompute = k % 4 == 2   ? VC_RECOMPUTE_SQRT
+                                       : k % 4 == 3 ? VC_RECOMPUTE_EVERY
+                                                    : VC_RECOMPUTE_NONE;
+        run.options.memory.recompute_every = 1;
+        run.options.loss.alpha = 0.5;
+        run.options.training.batch = 8;
+        run.options.training.accum = 2;
         run.write.path = k % 4 == 0 ? run.chain : run.out;
         train(&run, &d);
         if (k % 4 != 0) {
@@ -432,19 +434,19 @@ static void resumed(void **unused)
         assert_true(whole.skipped[1] && !whole.skipped[6]);
         vc_distillation_free(d);
         run.options.user = &rest;
-        run.options.checkpoint = file;
+        run.options.checkpoint.path = file;
         run.write.path = run.out;
         rest.n = 0;
         rest.stop_at = stop_at + 1;
         assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
         rest.stop_at = 0;
-        run.options.resume = file;
-        run.options.half = VC_HALF_BF16;
+        run.options.checkpoint.resume = file;
+        run.options.precision.half = VC_HALF_BF16;
         expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another precision");
-        run.options.half = VC_HALF_F16;
-        run.options.loss_scale = 1024;
-        expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another loss_scale");
-        run.options.loss_scale = 0;
+        run.options.precision.half = VC_HALF_F16;
+        run.options.precision.loss_scale = 1024;
+        expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made by a run with another precision.loss_scale");
+        run.options.precision.loss_scale = 0;
         train(&run, &d);
         assert_true(rest.n == STEPS && d->resumed == stop_at + 1);
         assert_memory_equal(rest.scales, whole.scales, STEPS * sizeof *whole.scales);
@@ -470,16 +472,16 @@ static void overflow(void **unused)
     close_run(&run);
 
     open_half(&run, &told, 3e4, VC_HALF_F16);
-    run.options.alpha = 1;
-    run.options.loss = VC_TEACHER_LOSS_MSE;
-    run.options.steps = 40;
+    run.options.loss.alpha = 1;
+    run.options.loss.kind = VC_TEACHER_LOSS_MSE;
+    run.options.training.steps = 40;
     expect_diverged(&run, "step 17: the gradient of a.weight is NaN or infinite at element");
     assert_int_equal(told.n, 16);
     assert_true(told.scales[15] == 2 && told.skipped[15]);
-    run.options.steps = 3;
+    run.options.training.steps = 3;
     expect_refused(&run, VC_E_ARGUMENT, "the student did not change: all 3 steps were left out");
-    run.options.loss_scale = 1024;
-    expect_refused(&run, VC_E_ARGUMENT, "gradients times loss_scale 1024 are beyond 65504, where fp16 ends");
+    run.options.precision.loss_scale = 1024;
+    expect_refused(&run, VC_E_ARGUMENT, "gradients times precision.loss_scale 1024 are beyond 65504, where fp16 ends");
     close_run(&run);
 
     open_half(&run, &told, 1e6, VC_HALF_BF16); /* which has the range of floats */
@@ -543,12 +545,12 @@ static void damaged_scale(void **unused)
     (void)snprintf(file, sizeof file, "%s", in_folder("run.npz"));
     (void)snprintf(damaged, sizeof damaged, "%s", in_folder("damaged.npz"));
     open_half(&run, &told, 1, VC_HALF_F16);
-    run.options.checkpoint = file;
+    run.options.checkpoint.path = file;
     told.stop_at = 8;
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_E_CANCELLED);
     told.stop_at = 0;
-    run.options.checkpoint = NULL;
-    run.options.resume = damaged;
+    run.options.checkpoint.path = NULL;
+    run.options.checkpoint.resume = damaged;
     for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
         write_scale("run.npz", "damaged.npz", scales[k]);
         if (k != 0) {
@@ -569,24 +571,24 @@ static void options(void **unused)
 
     (void)unused;
     open_half(&run, &told, 1, VC_HALF_F16);
-    run.options.precision = VC_GRAPH_F64;
-    expect_refused(&run, VC_E_ARGUMENT, "precision: fp16 has values of 16 bits and arithmetic in f32, not in f64");
-    run.options.precision = VC_GRAPH_F32;
-    run.options.half = (enum vc_half)3;
+    run.options.precision.kind = VC_GRAPH_F64;
+    expect_refused(&run, VC_E_ARGUMENT, "precision.kind: fp16 has values of 16 bits and arithmetic in f32, not in f64");
+    run.options.precision.kind = VC_GRAPH_F32;
+    run.options.precision.half = (enum vc_half)3;
     expect_refused(&run, VC_E_ARGUMENT, "half has no such value");
-    run.options.half = VC_HALF_BF16;
-    run.options.loss_scale = 1024;
-    expect_refused(&run, VC_E_ARGUMENT, "loss_scale is for precision fp16");
-    run.options.half = VC_HALF_F16;
-    run.options.loss_scale = 1000;
+    run.options.precision.half = VC_HALF_BF16;
+    run.options.precision.loss_scale = 1024;
+    expect_refused(&run, VC_E_ARGUMENT, "loss_scale is for precision.kind fp16");
+    run.options.precision.half = VC_HALF_F16;
+    run.options.precision.loss_scale = 1000;
     expect_refused(&run, VC_E_ARGUMENT, "loss_scale: 1000 is no power of two from 1 to 2^40, such as 65536");
-    run.options.loss_scale = (double)NAN;
+    run.options.precision.loss_scale = (double)NAN;
     expect_refused(&run, VC_E_ARGUMENT, "loss_scale: nan is no power of two");
-    run.options.loss_scale = 0.5;
+    run.options.precision.loss_scale = 0.5;
     expect_refused(&run, VC_E_ARGUMENT, "loss_scale: 0.5 is no power of two");
-    run.options.loss_scale = 0;
+    run.options.precision.loss_scale = 0;
     run.options.task = VC_TASK_RECALIBRATE;
-    expect_refused(&run, VC_E_ARGUMENT, "task trains nothing: precision fp16 belongs to a run");
+    expect_refused(&run, VC_E_ARGUMENT, "task trains nothing: precision.kind fp16 belongs to a run");
     close_run(&run);
 }
 

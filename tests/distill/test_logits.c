@@ -61,13 +61,13 @@ static void run_with(const char *const *files, size_t n, double temperature, dou
         run.options.teacher = (struct vc_network){.graph = NULL};
         run.options.logits = (const struct vc_model *const *)models;
         run.options.n_logits = n;
-        run.options.eval_logits = (const struct vc_model *const *)models;
-        run.options.n_eval_logits = n;
+        run.options.eval.logits = (const struct vc_model *const *)models;
+        run.options.eval.n_logits = n;
     }
-    run.options.eval = &run.data;
-    run.options.temperature = temperature;
-    run.options.lr = 0.01;
-    run.options.order = VC_ORDER_SHUFFLED;
+    run.options.eval.rows = &run.data;
+    run.options.loss.temperature = temperature;
+    run.options.optimizer.lr = 0.01;
+    run.options.training.order = VC_ORDER_SHUFFLED;
     if (vc_distill(ctx, &run.options, &d) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
@@ -304,10 +304,10 @@ static void test_refused(void **unused)
     far[3 * 2] = 3;
     damage("largest.npz", "bad.npz", "classes", &wrong_class);
     refuse(&run, "bad.npz", "bad.npz: row 3 of classes has 3; there are 3");
-    run.options.loss = VC_TEACHER_LOSS_MSE;
-    refuse(&run, "largest.npz", "largest.npz: has the 2 largest logits of each row; loss mse compares all");
-    run.options.loss = VC_TEACHER_LOSS_KD;
-    run.options.temperature = 3;
+    run.options.loss.kind = VC_TEACHER_LOSS_MSE;
+    refuse(&run, "largest.npz", "largest.npz: has the 2 largest logits of each row; loss.kind mse compares all");
+    run.options.loss.kind = VC_TEACHER_LOSS_KD;
+    run.options.loss.temperature = 3;
     refuse(&run, "largest.npz", "the sum of all at the temperature 2; temperature is 3");
     close_run(&run);
     assert_int_equal(write_logits("teacher.npz", 3, VC_DTYPE_F32, "no.npz"), VC_E_ARGUMENT);
@@ -370,13 +370,13 @@ static void test_classes(void **unused)
 
     /* The student has three classes, the teacher five. */
     refuse(&run, "five.npz",
-           "five.npz: has logits of 5 classes; the student has 3; where the last ones pad one "
-           "vocabulary, classes common compares the others");
+           "five.npz: has logits of 5 classes; the student has 3; where the last ones pad one vocabulary, loss.classes "
+           "common compares the others");
     run.options.logits = NULL;
     run.options.n_logits = 0;
-    run.options.classes = VC_CLASSES_COMMON;
+    run.options.loss.classes = VC_CLASSES_COMMON;
     for (int loss = VC_TEACHER_LOSS_KD; loss <= VC_TEACHER_LOSS_COSINE; loss++) {
-        run.options.loss = (enum vc_teacher_loss)loss;
+        run.options.loss.kind = (enum vc_teacher_loss)loss;
         run.options.teacher = net;
         learn(&run, NULL, 0, network);
         learn(&run, wide, 1, file);
@@ -386,7 +386,7 @@ static void test_classes(void **unused)
             assert_true(fabs(network[i] - file[i]) < 1e-12);
         }
     }
-    run.options.loss = VC_TEACHER_LOSS_KD;
+    run.options.loss.kind = VC_TEACHER_LOSS_KD;
     refuse(&run, "five2.npz",
            "five2.npz: has the 2 largest logits of each row, and the sum of all 5 classes; the "
            "student has 3, and what the others are in that sum is not known");
@@ -404,10 +404,10 @@ static void test_classes(void **unused)
     far[3 * 2] = 3; /* a class of the student that the teacher has not */
     damage("largest.npz", "bad.npz", "classes", &wrong_class);
     refuse(&run, "bad.npz", "bad.npz: row 3 of classes has 3; there are 3");
-    run.options.loss = VC_TEACHER_LOSS_MSE;
+    run.options.loss.kind = VC_TEACHER_LOSS_MSE;
     refuse(&run, "narrow.npz",
-           "narrow.npz: has logits of 3 classes; the student has 5: without the teacher's values "
-           "of the others outputs cannot be compared by loss mse or cosine");
+           "narrow.npz: has logits of 3 classes; the student has 5: without the teacher's values of the others outputs "
+           "cannot be compared by loss.kind mse or cosine");
     close_net(&net);
     close_run(&run);
 }
@@ -458,7 +458,7 @@ static void test_damaged_bits(void **unused)
         open_run(&run);
         run.options.teacher = (struct vc_network){.graph = NULL};
         run.options.write = NULL;
-        run.options.steps = 3;
+        run.options.training.steps = 3;
         learn_from(&l, 0);
         assert_int_equal(l.n_same, 1);
         memcpy(l.losses, run.losses, sizeof l.losses);
@@ -507,7 +507,7 @@ static void test_no_memory(void **unused)
     run.options.n_logits = 1;
     run.options.write = NULL;
     run.options.tell = NULL;
-    run.options.steps = 1;
+    run.options.training.steps = 1;
     status = VC_E_NOMEM;
     for (n = 1; n < 100000 && status == VC_E_NOMEM; n++) {
         vc_pool_fail_at(ctx->shared->pool, n, 0);

@@ -141,23 +141,23 @@ static void train(struct vc_ctx *c, struct vc_ranks *ranks, unsigned rank, void 
     write.path = part->out != NULL ? path_of(paths[1], part->out) : NULL;
     write.force = true;
     vc_distill_defaults(&o);
-    o.data = o.eval = &data;
+    o.data = o.eval.rows = &data;
     o.write = &write;
-    o.steps = STEPS;
-    o.batch = BATCH;
-    o.accum = ACCUM;
-    o.lr = 0.02;
-    o.alpha = 0.5;
-    o.clip = 0.5;
-    o.seed = 3;
-    o.eval_every = 5;
-    o.control = true;
+    o.training.steps = STEPS;
+    o.training.batch = BATCH;
+    o.training.accum = ACCUM;
+    o.optimizer.lr = 0.02;
+    o.loss.alpha = 0.5;
+    o.optimizer.clip = 0.5;
+    o.training.seed = 3;
+    o.eval.every = 5;
+    o.eval.control = true;
     o.tell = hear;
     o.user = part;
-    o.ranks = ranks;
-    o.checkpoint = part->checkpoint != NULL ? path_of(paths[2], part->checkpoint) : NULL;
-    o.checkpoint_every = part->lose_at != 0 ? 2 : 0;
-    o.resume = part->resume != NULL ? path_of(paths[3], part->resume) : NULL;
+    o.parallel.ranks = ranks;
+    o.checkpoint.path = part->checkpoint != NULL ? path_of(paths[2], part->checkpoint) : NULL;
+    o.checkpoint.every = part->lose_at != 0 ? 2 : 0;
+    o.checkpoint.resume = part->resume != NULL ? path_of(paths[3], part->resume) : NULL;
     part->status = open_on(c, path_of(paths[4], "teacher.npz"), path_of(paths[5], "net.txt"), &teacher);
     if (part->status == VC_OK) {
         part->status = open_student(c, part->net, &student);
@@ -218,22 +218,22 @@ static void expect_same_run(const struct part *a, const struct part *b)
 static void as_f64(struct vc_distill_options *o, unsigned rank)
 {
     (void)rank;
-    o->precision = VC_GRAPH_F64;
-    o->optimizer = VC_OPTIMIZER_MOMENTUM;
-    o->keep_sparsity = true;
+    o->precision.kind = VC_GRAPH_F64;
+    o->optimizer.kind = VC_OPTIMIZER_MOMENTUM;
+    o->sparsity.keep = true;
 }
 
 static void as_f32(struct vc_distill_options *o, unsigned rank)
 {
     (void)rank;
-    o->keep_sparsity = true;
+    o->sparsity.keep = true;
 }
 
 static void as_fp16(struct vc_distill_options *o, unsigned rank)
 {
     (void)rank;
-    o->half = VC_HALF_F16;
-    o->alpha = 0.5;
+    o->precision.half = VC_HALF_F16;
+    o->loss.alpha = 0.5;
 }
 
 /* Masks that grow, and weights on the grid of int8. */
@@ -250,12 +250,12 @@ static void as_codes(struct vc_distill_options *o, unsigned rank)
     grid[rank].granularity = VC_GRANULARITY_TENSOR;
     grid[rank].rules = &all;
     grid[rank].n_rules = 1;
-    o->precision = VC_GRAPH_F64;
-    o->prune = &prune[rank];
-    o->prune_first = 1;
-    o->prune_last = 7;
-    o->prune_every = 3;
-    o->grid = &grid[rank];
+    o->precision.kind = VC_GRAPH_F64;
+    o->sparsity.prune = &prune[rank];
+    o->sparsity.prune_first = 1;
+    o->sparsity.prune_last = 7;
+    o->sparsity.prune_every = 3;
+    o->precision.fake_quant = &grid[rank];
 }
 
 /* 1, 2, 3 and 4 ranks, of which three have a round that is not full, and all have steps of one batch. */
@@ -308,7 +308,7 @@ static void test_resume(void **unused)
     for (unsigned k = 0; k < 2; k++) {
         assert_int_equal(many[k].agreed, VC_E_CANCELLED);
     }
-    assert_non_null(strstr(many[0].text, "interrupted after 5 steps; resume"));
+    assert_non_null(strstr(many[0].text, "interrupted after 5 steps; checkpoint.resume"));
     assert_false(exists("many.npz"));
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const struct part rest = {.net = NORM, .out = "many.npz", .resume = "run.npz"};
@@ -330,54 +330,54 @@ static void test_resume(void **unused)
 
 static void other_rate(struct vc_distill_options *o, unsigned rank)
 {
-    o->lr = rank == 1 ? 0.5 : 0.02;
+    o->optimizer.lr = rank == 1 ? 0.5 : 0.02;
 }
 
 static void other_optimizer(struct vc_distill_options *o, unsigned rank)
 {
-    o->optimizer = rank == 2 ? VC_OPTIMIZER_ADAM : VC_OPTIMIZER_ADAMW;
-    o->weight_decay = 0;
+    o->optimizer.kind = rank == 2 ? VC_OPTIMIZER_ADAM : VC_OPTIMIZER_ADAMW;
+    o->optimizer.weight_decay = 0;
 }
 
 static void other_steps(struct vc_distill_options *o, unsigned rank)
 {
-    o->steps = STEPS + rank;
-    o->control = false;
-    o->eval_every = 0;
+    o->training.steps = STEPS + rank;
+    o->eval.control = false;
+    o->eval.every = 0;
 }
 
 static void other_freeze(struct vc_distill_options *o, unsigned rank)
 {
     static const char *const biases[] = {"*.bias"};
 
-    o->freeze = biases;
-    o->n_freeze = rank == 2;
+    o->trained.freeze = biases;
+    o->trained.n_freeze = rank == 2;
 }
 
 static void bad_temperature(struct vc_distill_options *o, unsigned rank)
 {
-    o->temperature = rank == 2 ? -1 : 2;
+    o->loss.temperature = rank == 2 ? -1 : 2;
 }
 
 static void same_mistake(struct vc_distill_options *o, unsigned rank)
 {
     (void)rank;
-    o->temperature = -1;
+    o->loss.temperature = -1;
 }
 
 static void no_share(struct vc_distill_options *o, unsigned rank)
 {
     (void)rank;
-    o->accum = 2;
+    o->training.accum = 2;
 }
 
 static void far_too_fast(struct vc_distill_options *o, unsigned rank)
 {
     (void)rank;
-    o->lr = 1e6;
-    o->precision = VC_GRAPH_F32;
-    o->optimizer = VC_OPTIMIZER_SGD;
-    o->clip = 0;
+    o->optimizer.lr = 1e6;
+    o->precision.kind = VC_GRAPH_F32;
+    o->optimizer.kind = VC_OPTIMIZER_SGD;
+    o->optimizer.clip = 0;
 }
 
 /* What one rank refuses ends all, with its sentence and its number; what all refuse is said as by one process. */
@@ -389,14 +389,15 @@ static void test_refusals(void **unused)
         enum vc_status status;
         const char *words;
     } cases[] = {
-        {other_rate, PLAIN, VC_E_ARGUMENT, "rank 1: lr is 0.5; rank 0 has 0.02"},
-        {other_optimizer, PLAIN, VC_E_ARGUMENT, "rank 2: optimizer is another one than that of rank 0"},
-        {other_steps, PLAIN, VC_E_ARGUMENT, "rank 1: steps is 13; rank 0 has 12"},
-        {other_freeze, PLAIN, VC_E_ARGUMENT, "rank 2: freeze is another one than that of rank 0"},
-        {bad_temperature, PLAIN, VC_E_ARGUMENT, "rank 2: temperature: -1 is not above 0"},
-        {same_mistake, PLAIN, VC_E_ARGUMENT, "temperature: -1 is not above 0"},
-        {no_share, PLAIN, VC_E_ARGUMENT, "3 ranks share the batches of a step, and accum makes 2 of them; accum 3"},
-        {far_too_fast, WIDE, VC_E_GATE, "a smaller lr than 1e+06"},
+        {other_rate, PLAIN, VC_E_ARGUMENT, "rank 1: optimizer.lr is 0.5; rank 0 has 0.02"},
+        {other_optimizer, PLAIN, VC_E_ARGUMENT, "rank 2: optimizer.kind is another one than that of rank 0"},
+        {other_steps, PLAIN, VC_E_ARGUMENT, "rank 1: training.steps is 13; rank 0 has 12"},
+        {other_freeze, PLAIN, VC_E_ARGUMENT, "rank 2: trained.freeze is another one than that of rank 0"},
+        {bad_temperature, PLAIN, VC_E_ARGUMENT, "rank 2: loss.temperature: -1 is not above 0"},
+        {same_mistake, PLAIN, VC_E_ARGUMENT, "loss.temperature: -1 is not above 0"},
+        {no_share, PLAIN, VC_E_ARGUMENT,
+         "3 ranks share the batches of a step, and training.accum makes 2 of them; training.accum 3"},
+        {far_too_fast, WIDE, VC_E_GATE, "a smaller optimizer.lr than 1e+06"},
     };
 
     (void)unused;

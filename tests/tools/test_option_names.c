@@ -62,8 +62,9 @@ static void test_names(void **unused)
     assert_string_equal(vc_option(ctx, "path"), "-o");
     assert_string_equal(vc_option(ctx, "min_elems"), "--min-elements");
     assert_string_equal(vc_option(ctx, "vc_index_write"), "'vcompress index'");
-    assert_string_equal(vc_option(ctx, "help"), "help"); /* fills no field: the word stays */
-    assert_string_equal(vc_option(ctx, "write.path"), "write.path");
+    assert_string_equal(vc_option(ctx, "help"), "help");     /* fills no field: the word stays */
+    assert_string_equal(vc_option(ctx, "write.path"), "-o"); /* a field of a structure within the options */
+    assert_string_equal(vc_option(ctx, "rite.path"), "rite.path");
     assert_ptr_equal(vc_option(ctx, "min_elems"), vc_option(ctx, "min_elems"));
     option_names_set(ctx, &own); /* the command's own options come first */
     assert_string_equal(vc_option(ctx, "min_elems"), "--least");

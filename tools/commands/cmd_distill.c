@@ -64,30 +64,30 @@ static bool take_freeze(void *group, const char *value)
 {
     struct distill_cli *cli = group;
 
-    if (cli->distill.n_freeze == MAX_FREEZE || value[0] == '\0') {
+    if (cli->distill.trained.n_freeze == MAX_FREEZE || value[0] == '\0') {
         return false;
     }
-    cli->freeze[cli->distill.n_freeze++] = value;
-    cli->distill.freeze = cli->freeze;
+    cli->freeze[cli->distill.trained.n_freeze++] = value;
+    cli->distill.trained.freeze = cli->freeze;
     return true;
 }
 
 static bool take_match(void *group, const char *value)
 {
     struct distill_cli *cli = group;
-    size_t n = cli->distill.n_matches;
+    size_t n = cli->distill.loss.n_matches;
 
     if (n == MAX_MATCHES || !match_word(value, cli->match_texts[n], &cli->matches[n])) {
         return false;
     }
-    cli->distill.matches = cli->matches;
-    cli->distill.n_matches++;
+    cli->distill.loss.matches = cli->matches;
+    cli->distill.loss.n_matches++;
     return true;
 }
 
 static bool take_expected(void *group, const char *value)
 {
-    return expected_share(value, &((struct distill_cli *)group)->distill.expect_sparsity);
+    return expected_share(value, &((struct distill_cli *)group)->distill.gates.expect_sparsity);
 }
 
 static bool take_betas(void *group, const char *value)
@@ -95,7 +95,7 @@ static bool take_betas(void *group, const char *value)
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
     char end;
 
-    return sscanf(value, "%lf,%lf%c", &o->beta1, &o->beta2, &end) == 2;
+    return sscanf(value, "%lf,%lf%c", &o->optimizer.beta1, &o->optimizer.beta2, &end) == 2;
 }
 
 static bool take_grid(void *group, const char *value)
@@ -116,9 +116,9 @@ static bool take_schedule(void *group, const char *value)
         sscanf(value, "%19llu:%19llu:%19llu%c", &first, &last, &every, &end) != 3) {
         return false;
     }
-    o->prune_first = first;
-    o->prune_last = last;
-    o->prune_every = every;
+    o->sparsity.prune_first = first;
+    o->sparsity.prune_last = last;
+    o->sparsity.prune_every = every;
     return every != 0;
 }
 
@@ -128,7 +128,7 @@ static bool take_optimizer(void *group, const char *value)
 {
     int word = options_word(OPTIMIZERS, value);
 
-    ((struct distill_cli *)group)->distill.optimizer = word == 4 ? VC_OPTIMIZER_ADAM8BIT : (enum vc_optimizer)word;
+    ((struct distill_cli *)group)->distill.optimizer.kind = word == 4 ? VC_OPTIMIZER_ADAM8BIT : (enum vc_optimizer)word;
     return word >= 0;
 }
 
@@ -136,14 +136,15 @@ static bool take_precision(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
 
-    return precision_word(value, &o->precision, &o->half);
+    return precision_word(value, &o->precision.kind, &o->precision.half);
 }
 
 static bool take_recompute(void *group, const char *value)
 {
     struct vc_distill_options *o = &((struct distill_cli *)group)->distill;
 
-    return recompute_word(value, &o->recompute, &o->recompute_every) && o->recompute != VC_RECOMPUTE_SELECTIVE;
+    return recompute_word(value, &o->memory.recompute, &o->memory.recompute_every) &&
+           o->memory.recompute != VC_RECOMPUTE_SELECTIVE;
 }
 
 #define DISTILL(member) OPT_FIELD(struct distill_cli, distill.member)
@@ -155,97 +156,97 @@ static const struct opt student_opts[] = {
     {.name = "student", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(student),
      .help = "the network that learns: a pruned copy of the teacher, or another one; a list of layers (docs/graph.md): a new network, "
              "whose first weights are drawn from --seed (not in a recipe: what the passes before it leave)"},
-    {.name = "width", .value = "SHARE", .kind = OPT_ABOVE_0, DISTILL(width),
+    {.name = "width", .value = "SHARE", .kind = OPT_ABOVE_0, DISTILL(derive.width),
      .help = "in place of --student: the teacher with that share of the neurons, channels and heads of every layer, those of "
              "the largest weights; as prune --structured makes it"},
-    {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DISTILL(keep_layers),
+    {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DISTILL(derive.keep_layers),
      .help = "in place of --student: the teacher with these layers only, such as 0,2,4; as prune --keep-layers makes it. With "
              "--width both"},
-    {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DISTILL(layers),
+    {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DISTILL(derive.layers),
      .help = "--keep-layers: which layers are meant, by what stands in front of their numbers: decoder.block"},
-    {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval), .option = "eval",
+    {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval), .option = "eval.rows",
      .help = "rows to judge teacher and student by, before and after; exit 1, and nothing written, when the student ends "
              "worse than it began"},
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
      .help = "as --array, for --eval"},
-    {.name = "eval-teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval_logits",
+    {.name = "eval-teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval.logits",
      .help = "answers of the teacher to the rows of --eval, where --teacher is a file of vcompress logits"},
     {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
 };
 
 static const struct opt training_opts[] = {
-    {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(steps), .help = "optimizer steps (default 400)"},
-    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(epochs), .help = "walks over the data, in place of --steps"},
-    {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(batch), .help = "rows computed at a time (default 64)"},
-    {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(accum),
+    {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(training.steps), .help = "optimizer steps (default 400)"},
+    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(training.epochs), .help = "walks over the data, in place of --steps"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(training.batch), .help = "rows computed at a time (default 64)"},
+    {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(training.accum),
      .help = "batches of one step, whose gradients are those of one large batch (default 1)"},
-    {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer",
+    {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer.kind",
      .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
-    {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(lr), .help = "learning rate (default 0.001)"},
-    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(momentum), .help = "of --optimizer momentum (default 0.9); refused with any other"},
-    {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(nesterov), .help = "of --optimizer momentum"},
-    {.name = "betas", .value = "X,Y", .kind = OPT_CALL, .call = take_betas, .option = "beta1",
+    {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.lr), .help = "learning rate (default 0.001)"},
+    {.name = "momentum", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.momentum), .help = "of --optimizer momentum (default 0.9); refused with any other"},
+    {.name = "nesterov", .kind = OPT_BOOL, .set = 1, DISTILL(optimizer.nesterov), .help = "of --optimizer momentum"},
+    {.name = "betas", .value = "X,Y", .kind = OPT_CALL, .call = take_betas, .option = "optimizer.beta1",
      .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam, adamw and adam8bit (default 0.9,0.999)"},
-    {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(eps), .help = "of adam, adamw and adam8bit (default 1e-8)"},
-    {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(weight_decay),
+    {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.eps), .help = "of adam, adamw and adam8bit (default 1e-8)"},
+    {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.weight_decay),
      .help = "not of tensors of one dimension (default 0.01 for adamw, else 0)"},
-    {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(decay_1d), .help = "weight decay of biases and norms, too"},
-    {.name = "schedule", .value = "constant|cosine|linear|step", .kind = OPT_CHOICE, DISTILL(schedule),
+    {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(optimizer.decay_1d), .help = "weight decay of biases and norms, too"},
+    {.name = "schedule", .value = "constant|cosine|linear|step", .kind = OPT_CHOICE, DISTILL(schedule.kind),
      .help = "of the learning rate (default constant)"},
-    {.name = "warmup", .value = "N", .kind = OPT_COUNT, DISTILL(warmup), .help = "steps in which the rate rises (default 0)"},
-    {.name = "step-every", .value = "N", .kind = OPT_COUNT, DISTILL(step_every),
+    {.name = "warmup", .value = "N", .kind = OPT_COUNT, DISTILL(schedule.warmup), .help = "steps in which the rate rises (default 0)"},
+    {.name = "step-every", .value = "N", .kind = OPT_COUNT, DISTILL(schedule.step_every),
      .help = "--schedule step: steps with one rate (default 100)"},
-    {.name = "step-factor", .value = "X", .kind = OPT_REAL, DISTILL(step_factor),
+    {.name = "step-factor", .value = "X", .kind = OPT_REAL, DISTILL(schedule.step_factor),
      .help = "--schedule step: then times this (default 0.1)"},
-    {.name = "clip", .value = "X", .kind = OPT_ABOVE_0, DISTILL(clip), .help = "the largest norm of all gradients (default: any)"},
-    {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(temperature), .help = "of the teacher's answers (default 2)"},
-    {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(alpha),
+    {.name = "clip", .value = "X", .kind = OPT_ABOVE_0, DISTILL(optimizer.clip), .help = "the largest norm of all gradients (default: any)"},
+    {.name = "temperature", .value = "T", .kind = OPT_REAL, DISTILL(loss.temperature), .help = "of the teacher's answers (default 2)"},
+    {.name = "alpha", .value = "X", .kind = OPT_REAL, DISTILL(loss.alpha),
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
              "labels are needed; 0: no teacher is)"},
-    {.name = "classes", .value = "same|common", .kind = OPT_CHOICE, DISTILL(classes),
+    {.name = "classes", .value = "same|common", .kind = OPT_CHOICE, DISTILL(loss.classes),
      .help = "where vocabularies of teacher and student are padded to different sizes: common compares the first classes, that both have (default same)"},
-    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss),
+    {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss.kind),
      .help = "the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default kd)"},
     {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,
-     .option = "matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
+     .option = "loss.matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
      .help = "one more term of the loss, as often as given: values inside both networks, by their names in graph --full; where the "
              "widths differ, a linear map is trained between them, which is not written (weight: default 1)"},
-    {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(seed), .help = "of the order of the rows, and of new weights (default 0)"},
-    {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(order),
+    {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(training.seed), .help = "of the order of the rows, and of new weights (default 0)"},
+    {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(training.order),
      .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
-    {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision",
+    {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision.kind",
      .help = "of the arithmetic (default f32); bf16, fp16: f32 whose values, gradients and weights are rounded to 16 bits as "
              "mixed precision does it, beside weights of f32; it takes no less memory"},
-    {.name = "loss-scale", .value = "X", .kind = OPT_ABOVE_0, DISTILL(loss_scale),
+    {.name = "loss-scale", .value = "X", .kind = OPT_ABOVE_0, DISTILL(precision.loss_scale),
      .help = "--precision fp16: multiply the loss by this power of two (default: one that adapts itself, from 65536 on)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,
-     .option = "recompute", .wanted = "none, sqrt, every:K, layer or auto",
+     .option = "memory.recompute", .wanted = "none, sqrt, every:K, layer or auto",
      .help = "which parts of the forward pass are computed again in the backward pass, as in estimate (default none); the bits are "
              "the same; auto: as little as lets the programs be within --budget"},
-    {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, DISTILL(recompute_budget),
+    {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, DISTILL(memory.budget),
      .help = "with --recompute auto: what the programs of the networks may take"},
-    {.name = "device-memory", .value = "SIZE", .kind = OPT_SIZE, DISTILL(device_memory),
+    {.name = "device-memory", .value = "SIZE", .kind = OPT_SIZE, DISTILL(memory.device_memory),
      .help = "with --device cuda: most of the device's memory to take; batches and recomputation are chosen so that "
              "the run fits (default: what there is)"},
-    {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "freeze",
+    {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "trained.freeze",
      .help = "leave tensors whose name matches as they are"},
-    {.name = "allow-tied", .kind = OPT_BOOL, .set = 1, DISTILL(allow_tied),
+    {.name = "allow-tied", .kind = OPT_BOOL, .set = 1, DISTILL(trained.allow_tied),
      .help = "train a tensor that an ONNX file calls by several names as one (exporters write equal tensors once)"},
-    {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(frozen_norm),
+    {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(trained.frozen_norm),
      .help = "batch normalization computes with its running statistics, and keeps them"},
     {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),
      .help = "train nothing: only the running statistics of batch normalization become those of the rows of --data"},
-    {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(keep_sparsity),
+    {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(sparsity.keep),
      .help = "every weight that is zero stays zero, of tensors with two or more dimensions (default: of those that came pruned, "
              "with 20 to 99.9 % zeros)"},
-    {.name = "no-keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(refill),
+    {.name = "no-keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(sparsity.refill),
      .help = "train zeros as all other weights: a pruned student fills again"},
-    {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(mask), .option = "mask",
+    {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(mask), .option = "sparsity.mask",
      .help = "weights that the masks of this file do not keep become zero and stay zero (as prune --mask-out writes them)"},
     {.name = "sparsity", .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
      .help = "prune while it trains: in the end that share of the weights is zero, the smallest magnitudes first, of the "
              "tensors that prune works on: 0.9 or 90%"},
-    {.name = "prune-steps", .value = "FIRST:LAST:EVERY", .kind = OPT_CALL, .call = take_schedule, .option = "prune_first",
+    {.name = "prune-steps", .value = "FIRST:LAST:EVERY", .kind = OPT_CALL, .call = take_schedule, .option = "sparsity.prune_first",
      .wanted = "FIRST:LAST:EVERY, such as 0:300:20",
      .help = "--sparsity: behind which step weights become zero first and last, and every how many steps between; steeply "
              "first, then ever fewer (default: 20 times over the first three quarters of the steps)"},
@@ -255,22 +256,22 @@ static const struct opt training_opts[] = {
      .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
      .help = "--sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)"},
-    {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_grid, .option = "grid",
+    {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_grid, .option = "precision.fake_quant",
      .wanted = "int8, int8/tensor, int8/channel, int8/group:N, fp16 or bf16",
      .help = "train with weights rounded as quantize would leave them, of the tensors that it works on: int8 (per output "
              "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. A student that is int8 "
              "already is trained so anyway, and stays int8"},
-    {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(learn_scales),
+    {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(precision.learn_scales),
      .help = "codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too; larger weights are cut off"},
-    {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(control),
+    {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(eval.control),
      .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
 };
 
 static const struct opt ranks_opts[] = {
-    {.name = "ranks", .value = "auto|none|mpi", .kind = OPT_CHOICE, CLI(ranks), .option = "ranks",
+    {.name = "ranks", .value = "auto|none|mpi", .kind = OPT_CHOICE, CLI(ranks), .option = "parallel.ranks",
      .help = "processes that mpirun or srun started share the batches of each step, with the bits of one process; --accum says how many "
              "there are (default auto: where there are several; none: each trains by itself)"},
-    {.name = "all-reduce", .value = "auto|host|nccl", .kind = OPT_CHOICE, DISTILL(all_reduce),
+    {.name = "all-reduce", .value = "auto|host|nccl", .kind = OPT_CHOICE, DISTILL(parallel.all_reduce),
      .help = "what adds up the gradients of ranks with a CUDA device each: the hosts, with the bits of one process, or NCCL, from device to device "
              "and within rounding (default auto: NCCL, where all ranks have it)"},
 };
@@ -288,23 +289,23 @@ static const struct opt watch_opts[] = {
     {.name = "log", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
     {.name = "dump-gradients", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, DISTILL(gradients),
      .help = "the gradients of the first step, by the names of their tensors (npz, safetensors); an older file is replaced with --force only"},
-    {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval_every),
+    {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval.every),
      .help = "judge the student by --eval after every N steps, and after the last"},
-    {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(early_stop),
+    {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(eval.early_stop),
      .help = "end the run when N such evaluations in a row were not better than the best"},
-    {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(keep),
+    {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(eval.keep),
      .help = "--eval-every: write the weights of the best evaluation, or of the last step (default best)"},
-    {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint),
+    {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint.path),
      .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors); without it nothing stays of a run whose output cannot be written"},
-    {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint_every),
+    {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint.every),
      .help = "... and after every N steps"},
-    {.name = "resume", .value = "FILE", .file = FILE_RESUMED, .kind = OPT_TEXT, DISTILL(resume),
+    {.name = "resume", .value = "FILE", .file = FILE_RESUMED, .kind = OPT_TEXT, DISTILL(checkpoint.resume),
      .help = "go on from this checkpoint, with the same options and files, as if the run had not been interrupted"},
-    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(min_accuracy),
+    {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(gates.min_accuracy),
      .help = "gate: write nothing and exit 1 when the student answers fewer rows of --eval rightly, such as 0.95"},
-    {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(max_drop),
+    {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(gates.max_drop),
      .help = "gate: ... when its accuracy is further below that of the teacher, such as 0.01"},
-    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "expect_sparsity",
+    {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "gates.expect_sparsity",
      .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
      .help = "gate: ... when fewer weights of the tensors that came pruned are zero in the end than pruning each to this share makes"},
 };
@@ -340,7 +341,7 @@ static void tell_step(void *user, const struct vc_distill_step *step)
 
 static bool is_derived(const struct distill_cli *cli)
 {
-    return cli->distill.width != 0 || cli->distill.keep_layers != NULL;
+    return cli->distill.derive.width != 0 || cli->distill.derive.keep_layers != NULL;
 }
 
 /* The student as the report names it. */
@@ -352,11 +353,12 @@ static const char *student_name(struct distill_cli *cli)
     if (!is_derived(cli)) {
         return cli->student;
     }
-    if (o->width != 0) {
-        snprintf(width, sizeof(width), " at width %g", o->width);
+    if (o->derive.width != 0) {
+        snprintf(width, sizeof(width), " at width %g", o->derive.width);
     }
     snprintf(cli->derived, sizeof(cli->derived), "%.60s%s%s%.20s", cli->nets.teacher, width,
-             o->keep_layers != NULL ? " with layers " : "", o->keep_layers != NULL ? o->keep_layers : "");
+             o->derive.keep_layers != NULL ? " with layers " : "",
+             o->derive.keep_layers != NULL ? o->derive.keep_layers : "");
     return cli->derived;
 }
 
@@ -400,7 +402,7 @@ static int close_log(struct app *app, struct distill_cli *cli, int rc, bool done
 /* --log, which is replaced. GO_ON or a status. */
 static int open_log(struct app *app, struct distill_cli *cli)
 {
-    return cli->log == NULL || log_open(&cli->steps, cli->log, cli->distill.resume != NULL)
+    return cli->log == NULL || log_open(&cli->steps, cli->log, cli->distill.checkpoint.resume != NULL)
                ? GO_ON
                : app_refuse_file(app, "--log ", cli->log, strerror(errno));
 }
@@ -418,8 +420,8 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     cli->distill.tell = tell_step;
     cli->distill.user = cli;
     if (options_seen(&app->parsed, "max-memory")) {
-        cli->distill.memory_bytes = app->common.max_memory;
-        cli->distill.keep_batch = options_seen(&app->parsed, "batch") || options_seen(&app->parsed, "accum");
+        cli->distill.memory.max_memory = app->common.max_memory;
+        cli->distill.training.keep_batch = options_seen(&app->parsed, "batch") || options_seen(&app->parsed, "accum");
     }
     app->subject = NULL; /* sentences name the file that they are about */
     rc = cli->distill.dry_run || app->silent ? GO_ON : open_log(app, cli);
@@ -432,8 +434,8 @@ static int distill(struct app *app, struct distill_cli *cli, const struct net *s
     status = vc_distill(app->ctx, &cli->distill, &d);
     progress_end();
     app->written = d != NULL && status == VC_OK && !cli->distill.dry_run;
-    status = ranks_agree(app, cli->distill.ranks, status);
-    if (status == VC_E_CANCELLED && caught_signal() != 0 && cli->distill.checkpoint != NULL &&
+    status = ranks_agree(app, cli->distill.parallel.ranks, status);
+    if (status == VC_E_CANCELLED && caught_signal() != 0 && cli->distill.checkpoint.path != NULL &&
         !app->silent) { /* what a signal ends says where it goes on */
         fprintf(stderr, "vcompress: ");
         print_clean(stderr, vc_ctx_message(app->ctx));
@@ -464,7 +466,7 @@ static void set_eval(struct distill_cli *cli)
         cli->eval_data.arrays = cli->eval_arrays;
         cli->eval_data.n_arrays = own.n_arrays;
     }
-    cli->distill.eval = path != NULL ? &cli->eval_data : NULL;
+    cli->distill.eval.rows = path != NULL ? &cli->eval_data : NULL;
 }
 
 /* What a command and a line of a recipe have in common. GO_ON or a status. */
@@ -475,8 +477,8 @@ static int check_both(struct app *app, const struct distill_cli *cli, bool teach
     const struct effects_of of = {&cli->distill, teacher, cli->eval != NULL, is_derived(cli)};
     int rc;
 
-    if ((options_seen(&app->parsed, "steps") && cli->distill.steps == 0) ||
-        (options_seen(&app->parsed, "epochs") && cli->distill.epochs == 0)) {
+    if ((options_seen(&app->parsed, "steps") && cli->distill.training.steps == 0) ||
+        (options_seen(&app->parsed, "epochs") && cli->distill.training.epochs == 0)) {
         return app_usage(app, "--%s: expected a number from 1 on",
                          options_seen(&app->parsed, "steps") ? "steps" : "epochs");
     }
@@ -502,10 +504,10 @@ static void set_passes(struct app *app, struct distill_cli *cli)
     cli->grid.rules = cli->nets.convert.rules;
     cli->grid.n_rules = cli->nets.convert.n_rules;
     cli->grid.min_elems = options_seen(&app->parsed, "min-elements") ? cli->prune.min_elems : cli->grid.min_elems;
-    cli->distill.grid = cli->has_grid ? &cli->grid : NULL;
+    cli->distill.precision.fake_quant = cli->has_grid ? &cli->grid : NULL;
     cli->prune.rules = cli->nets.convert.rules;
     cli->prune.n_rules = cli->nets.convert.n_rules;
-    cli->distill.prune = cli->prune.sparsity != NULL ? &cli->prune : NULL;
+    cli->distill.sparsity.prune = cli->prune.sparsity != NULL ? &cli->prune : NULL;
 }
 
 /* GO_ON or a status. */
@@ -526,7 +528,7 @@ static int check(struct app *app, const struct distill_cli *cli)
         return app_usage(app, "--width and --keep-layers make the student of --teacher FILE%s",
                          cli->student != NULL ? ", and --student names another one: choose one" : "");
     }
-    if (cli->distill.layers != NULL && cli->distill.keep_layers == NULL) {
+    if (cli->distill.derive.layers != NULL && cli->distill.derive.keep_layers == NULL) {
         return app_usage(app, "--layers says which layers --keep-layers means");
     }
     if (output == NULL && !cli->distill.dry_run) {
@@ -559,8 +561,8 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
     }
     if (rc == GO_ON && cli->eval_teacher != NULL) {
         rc = answers_open(app, cli->eval_teacher, &o->eval_answers);
-        cli->distill.eval_logits = (const struct vc_model *const *)o->eval_answers.models;
-        cli->distill.n_eval_logits = o->eval_answers.n;
+        cli->distill.eval.logits = (const struct vc_model *const *)o->eval_answers.models;
+        cli->distill.eval.n_logits = o->eval_answers.n;
     }
     if (rc == GO_ON && cli->eval_teacher != NULL && o->eval_answers.n == 0) {
         rc = app_usage(app, "--eval-teacher %s: is no file of vcompress logits", cli->eval_teacher);
@@ -576,7 +578,7 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
 static int draw_student(struct app *app, struct distill_cli *cli)
 {
     struct net *net = &cli->opened.student;
-    enum vc_status status = vc_network_draw(app->ctx, cli->student, cli->distill.seed, &net->weights);
+    enum vc_status status = vc_network_draw(app->ctx, cli->student, cli->distill.training.seed, &net->weights);
 
     app->subject = cli->student;
     status = status == VC_OK ? net_build(app->ctx, cli->student, NULL, net) : status;
@@ -591,12 +593,12 @@ static int open_all(struct app *app, struct distill_cli *cli)
                  ? draw_student(app, cli)
                  : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
 
-    cli->distill.graph = is_derived(cli) ? cli->nets.graph : NULL;
+    cli->distill.graph_path = is_derived(cli) ? cli->nets.graph : NULL;
     rc = rc == GO_ON ? open_teacher(app, cli) : rc;
     if (rc == GO_ON && cli->mask != NULL) {
         enum vc_status status = vc_model_open(app->ctx, cli->mask, NULL, &o->mask);
 
-        cli->distill.mask = o->mask;
+        cli->distill.sparsity.mask = o->mask;
         app->subject = cli->mask;
         rc = status == VC_OK ? GO_ON : app_fail(app, status);
     }
@@ -648,12 +650,12 @@ static int run_distill(struct app *app, int n_args, char **args)
         rc = app_open(app);
     }
     if (rc == GO_ON || app->held_status != VC_OK) {
-        rc = ranks_join(app, cli.ranks, &cli.distill.ranks);
+        rc = ranks_join(app, cli.ranks, &cli.distill.parallel.ranks);
     }
     rc = rc == GO_ON && !app->silent ? json_check(app) : rc;
     rc = rc == GO_ON ? open_all(app, &cli) : rc;
     rc = rc == GO_ON ? distill(app, &cli, &cli.opened.student, &cli.opened.teacher) : rc;
-    rc = ranks_settle(app, cli.distill.ranks, rc);
+    rc = ranks_settle(app, cli.distill.parallel.ranks, rc);
     end(&cli);
     return rc;
 }
@@ -695,7 +697,7 @@ static enum vc_status find_teacher(struct vc_ctx *ctx, const struct vc_model *mo
     bool own = nets->teacher == NULL;
     enum vc_status status = VC_OK;
 
-    if (own && cli->distill.alpha == 0) {
+    if (own && cli->distill.loss.alpha == 0) {
         return VC_OK;
     }
     cli->own_teacher = own;
@@ -730,9 +732,9 @@ static enum vc_status open_files(struct vc_ctx *ctx, const struct vc_model *mode
     cli->distill.teacher = net_of(&o->teacher);
     cli->distill.logits = (const struct vc_model *const *)o->answers.models;
     cli->distill.n_logits = o->answers.n;
-    cli->distill.eval_logits = (const struct vc_model *const *)o->eval_answers.models;
-    cli->distill.n_eval_logits = o->eval_answers.n;
-    cli->distill.mask = o->mask;
+    cli->distill.eval.logits = (const struct vc_model *const *)o->eval_answers.models;
+    cli->distill.eval.n_logits = o->eval_answers.n;
+    cli->distill.sparsity.mask = o->mask;
     return status;
 }
 
@@ -741,7 +743,7 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     struct distill_cli *cli = options;
     enum vc_status status = open_files(ctx, model, cli);
 
-    cli->distill.graph = cli->nets.graph;
+    cli->distill.graph_path = cli->nets.graph;
     cli->distill.data = &cli->nets.data;
     cli->distill.write = &cli->nets.convert.write; /* whether files beside the output are replaced */
     cli->distill.tell = tell_step;

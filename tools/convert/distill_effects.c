@@ -8,35 +8,35 @@ typedef bool holds_fn(const struct effects_of *of);
 
 static bool by_momentum(const struct effects_of *of)
 {
-    return of->options->optimizer == VC_OPTIMIZER_MOMENTUM;
+    return of->options->optimizer.kind == VC_OPTIMIZER_MOMENTUM;
 }
 
 static bool by_adam(const struct effects_of *of)
 {
-    return of->options->optimizer != VC_OPTIMIZER_SGD && of->options->optimizer != VC_OPTIMIZER_MOMENTUM;
+    return of->options->optimizer.kind != VC_OPTIMIZER_SGD && of->options->optimizer.kind != VC_OPTIMIZER_MOMENTUM;
 }
 
 static bool decays(const struct effects_of *of)
 {
-    double decay = of->options->weight_decay;
+    double decay = of->options->optimizer.weight_decay;
 
-    return decay > 0 || (decay == -1 && of->options->optimizer == VC_OPTIMIZER_ADAMW);
+    return decay > 0 || (decay == -1 && of->options->optimizer.kind == VC_OPTIMIZER_ADAMW);
 }
 
 static bool by_steps(const struct effects_of *of)
 {
-    return of->options->schedule == VC_SCHEDULE_STEP;
+    return of->options->schedule.kind == VC_SCHEDULE_STEP;
 }
 
 /* The teacher's answers are compared with somewhere: in the loss, or on other rows. */
 static bool compares(const struct effects_of *of)
 {
-    return of->options->alpha > 0 || (of->teacher && of->eval);
+    return of->options->loss.alpha > 0 || (of->teacher && of->eval);
 }
 
 static bool by_divergence(const struct effects_of *of)
 {
-    return of->options->loss == VC_TEACHER_LOSS_KD && compares(of);
+    return of->options->loss.kind == VC_TEACHER_LOSS_KD && compares(of);
 }
 
 /* --graph says what the networks compute, so the teacher's file is not needed for that. */
@@ -44,7 +44,7 @@ static bool needs_teacher(const struct effects_of *of)
 {
     const struct vc_distill_options *o = of->options;
 
-    return o->alpha > 0 || of->eval || of->derived || o->n_matches != 0 || o->task == VC_TASK_RECALIBRATE;
+    return o->loss.alpha > 0 || of->eval || of->derived || o->loss.n_matches != 0 || o->task == VC_TASK_RECALIBRATE;
 }
 
 static bool judges(const struct effects_of *of)
@@ -54,7 +54,7 @@ static bool judges(const struct effects_of *of)
 
 static bool looks(const struct effects_of *of)
 {
-    return of->options->eval_every != 0;
+    return of->options->eval.every != 0;
 }
 
 static const struct row {

@@ -19,12 +19,15 @@ static struct said {
 } * said;
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* "quantize.min_elems" of a command's structure is "min_elems" of the library's. */
-static const char *last_name(const char *member)
+/* "quantize.min_elems" of a command's structure is "min_elems" of the library's, "distill.optimizer.lr" "optimizer.lr".
+ */
+static bool is_field(const char *member, const char *field)
 {
-    const char *point = strrchr(member, '.');
+    size_t n_member = strlen(member);
+    size_t n_field = strlen(field);
+    size_t at = n_member - n_field;
 
-    return point != NULL ? point + 1 : member;
+    return n_member >= n_field && strcmp(member + at, field) == 0 && (at == 0 || member[at - 1] == '.');
 }
 
 static const struct opt *find_in(const struct command *command, const char *field)
@@ -33,7 +36,7 @@ static const struct opt *find_in(const struct command *command, const char *fiel
         for (size_t i = 0; i < command->groups[g]->n_opts; i++) {
             const struct opt *opt = &command->groups[g]->opts[i];
 
-            if (opt->option != NULL && strcmp(last_name(opt->option), field) == 0) {
+            if (opt->option != NULL && is_field(opt->option, field)) {
                 return opt;
             }
         }

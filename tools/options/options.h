@@ -60,7 +60,7 @@ struct opt {
     const char *wanted; /* OPT_CALL: what is right, for the sentence about a wrong value; NULL: `value` */
 };
 
-/* The option fills this member of the command's structure, and the library calls it by the member's last name:
+/* The option fills this member of the command's structure, and the library calls it by the end of the member's name:
  * OPT_FIELD(struct quantize_cli, quantize.min_elems) is "min_elems". */
 #define OPT_FIELD(type, member) .field = offsetof(type, member), .option = #member
 

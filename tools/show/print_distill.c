@@ -60,7 +60,7 @@ static void print_pruning(const struct app *app, const struct vc_distill_options
 
     fprintf(to, "pruning   %s weights", fmt_count(buf, d->prune_weights));
     if (o->dry_run) {
-        fprintf(to, " to a sparsity of %s", o->prune->sparsity);
+        fprintf(to, " to a sparsity of %s", o->sparsity.prune->sparsity);
     } else {
         fprintf(to, ", sparsity %.2f %% -> %.2f %%", 100 * (double)d->prune_begin / n, 100 * (double)d->prune_end / n);
     }
@@ -113,7 +113,7 @@ static void print_matches(const struct app *app, const struct vc_distill_options
     FILE *to = app->out.to;
 
     for (size_t k = 0; k < d->n_matches; k++) {
-        const struct vc_match *m = &o->matches[k];
+        const struct vc_match *m = &o->loss.matches[k];
 
         fputs("match     ", to);
         print_clean(to, m->teacher);
@@ -133,11 +133,11 @@ static void print_half(const struct app *app, const struct vc_distill_options *o
     FILE *to = app->out.to;
     char buf[CELL_BYTES];
 
-    if (o->half == VC_HALF_NONE) {
+    if (o->precision.half == VC_HALF_NONE) {
         return;
     }
-    fprintf(to, "precision %s, with weights of f32 beside it", o->half == VC_HALF_BF16 ? "bf16" : "fp16");
-    if (o->half == VC_HALF_F16 && !o->dry_run) {
+    fprintf(to, "precision %s, with weights of f32 beside it", o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16");
+    if (o->precision.half == VC_HALF_F16 && !o->dry_run) {
         fprintf(to, "; scale of the loss %.15g", d->loss_scale);
         fprintf(to, ", %s step%s left out", fmt_count(buf, d->n_skipped), d->n_skipped == 1 ? "" : "s");
     }
@@ -180,8 +180,8 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (d->accum != 1 && d->batch < d->n_rows) {
         fprintf(to, ", %s at a time", fmt_count(buf, d->batch));
     }
-    if (o->ranks != NULL) {
-        fprintf(to, " on each of %u ranks (%s%s%s)", vc_ranks_size(o->ranks), vc_ranks_name(o->ranks),
+    if (o->parallel.ranks != NULL) {
+        fprintf(to, " on each of %u ranks (%s%s%s)", vc_ranks_size(o->parallel.ranks), vc_ranks_name(o->parallel.ranks),
                 d->all_reduce != NULL ? "; gradients by " : "",
                 d->all_reduce == NULL                ? ""
                 : strcmp(d->all_reduce, "host") == 0 ? "the hosts"
@@ -211,7 +211,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
                 d->n_grid_tensors == 1 ? "" : "s");
         print_size(app, "; in floats and with scales", d->grid_bytes);
         fputc('\n', to);
-        if (o->learn_scales && !isnan(d->grid_share)) {
+        if (o->precision.learn_scales && !isnan(d->grid_share)) {
             fprintf(to, "scales    learned: %.4g of what the largest magnitudes give, in the mean\n", d->grid_share);
         }
     }
@@ -225,7 +225,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fputs("training  none: running statistics from these rows\n", to);
     } else if (!o->dry_run) {
         fprintf(to, "loss      %.4g -> %.4g", d->first_loss, d->last_loss);
-        if (o->alpha > 0 && o->alpha < 1) {
+        if (o->loss.alpha > 0 && o->loss.alpha < 1) {
             fprintf(to, "; the first gradients of the logits: %.3g by the teacher, %.3g by labels", d->kd_gradient,
                     d->ce_gradient);
         }
@@ -289,14 +289,14 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
     print_head(app, o, teacher, student, d);
     if (d->evaluated) {
         fputs("eval      ", to);
-        print_clean(to, o->eval->path);
+        print_clean(to, o->eval.rows->path);
         fprintf(to, ": %s rows\n", fmt_count(buf, d->after.n_rows));
-        printed = print_qualities(app, d, o->loss, o->teacher.graph != NULL || o->n_eval_logits != 0);
+        printed = print_qualities(app, d, o->loss.kind, o->teacher.graph != NULL || o->eval.n_logits != 0);
     }
     if (d->best_step != 0) {
         fprintf(to, "the best of %s evaluations was behind", fmt_count(buf, d->n_evals));
         fprintf(to, " step %s", fmt_count(buf, d->best_step));
-        fprintf(to, "; %s%s\n", o->keep == VC_KEEP_BEST ? "its weights are kept" : "the last weights are kept",
+        fprintf(to, "; %s%s\n", o->eval.keep == VC_KEEP_BEST ? "its weights are kept" : "the last weights are kept",
                 d->stopped ? ", and the run was stopped" : "");
     }
     if (d->has_control) {
