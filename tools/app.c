@@ -24,21 +24,21 @@ static bool take_json(void *group, const char *value)
 /* clang-format off */
 static const struct opt run_opts[] = {
     {.name = "device", .value = "auto|cpu|cuda|cuda:N", .kind = OPT_TEXT, COMMON(device),
-     .help = "where to compute; the output does not depend on it, but for the last digits of what is trained and of a "
-             "network's answers (default auto)"},
+     .help = "where to compute; the output does not depend on the device, except the last digits of trained weights "
+             "and of a network's answers (default auto)"},
     {.name = "threads", .value = "N", .kind = OPT_COUNT, COMMON(threads),
      .help = "threads to use (default, and 0: every processor this process may use)"},
     {.name = "max-memory", .value = "SIZE", .kind = OPT_SIZE, COMMON(max_memory),
-     .help = "most memory to take (default: a quarter of what is free)"},
+     .help = "most memory to use (default: a quarter of the free memory)"},
     {.name = "cpu-mask", .value = "ref|base|avx2|avx512|neon|all", .kind = OPT_TEXT, COMMON(cpu_mask),
-     .help = "highest instruction set to use, for tests; the output does not depend on it"},
+     .help = "highest instruction set to use, for tests; the output is the same"},
     {.name = "memory-summary", .kind = OPT_BOOL, .set = 1, COMMON(memory_summary),
-     .help = "print what memory was taken for, now and at the peak"},
+     .help = "print the memory by purpose, now and at the peak"},
 };
 
 static const struct opt json_opts[] = {
     {.name = "json", .value = "FILE", .file = FILE_WRITTEN, .optional = true, .kind = OPT_CALL, .call = take_json,
-     .help = "write a JSON document to FILE; without FILE it replaces the table on standard output"},
+     .help = "write a JSON document to FILE; without FILE to standard output in place of the table"},
 };
 
 static const struct opt page_opts[] = {
@@ -341,7 +341,8 @@ int app_open(struct app *app)
 
     if (options_seen(&app->parsed, "max-memory") && common->max_memory == 0) {
         return app_usage(app,
-                         "--max-memory: nothing can be done in 0 bytes; leave it out for a quarter of what is free");
+                         "--max-memory: 0 bytes are not enough; without the option the limit is a quarter of the free "
+                         "memory");
     }
     status = vc_ctx_create(&app->ctx);
     app->subject = NULL; /* these are about options, not about a file */

@@ -102,7 +102,9 @@ static const char *const exit_statuses[][2] = {
 void help_overview(FILE *to)
 {
     fputs("Usage: vcompress COMMAND [options] INPUT...\n"
-          "Makes model checkpoints smaller and says what that cost.\n\nCommands:\n",
+          "Makes model checkpoints smaller and reports the error.\n"
+          "\n"
+          "Commands:\n",
           to);
     for (size_t i = 0; i < n_commands; i++) {
         fprintf(to, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
@@ -111,11 +113,13 @@ void help_overview(FILE *to)
     for (size_t i = 0; i < N_EXIT_STATUSES; i++) {
         fprintf(to, "  %s  %s\n", exit_statuses[i][0], exit_statuses[i][1]);
     }
-    fputs("\nStart with:\n"
-          "  vcompress inspect model.npz                    what is in it\n"
-          "  vcompress quantize --int8 --dry-run model.npz  what it would become\n"
+    fputs("\n"
+          "Start with:\n"
+          "  vcompress inspect model.npz                    what the file holds\n"
+          "  vcompress quantize --int8 --dry-run model.npz  the sizes it would get\n"
           "  vcompress quantize --int8 model.npz            make model.int8.npz\n"
-          "\nvcompress COMMAND --help explains a command; vcompress --version the build.\n",
+          "\n"
+          "vcompress COMMAND --help explains a command; vcompress --version the build.\n",
           to);
 }
 
@@ -195,20 +199,29 @@ void help_man(FILE *to)
 {
     fprintf(to,
             ".TH VCOMPRESS 1 \"\" \"vcompress %s\" \"User Commands\"\n"
-            ".SH NAME\nvcompress \\- makes model checkpoints smaller and says what that cost\n"
-            ".SH SYNOPSIS\n.B vcompress\n.I COMMAND\n[options] \\fIINPUT\\fR...\n.br\n"
-            ".B vcompress \\-\\-version\n.br\n.B vcompress \\-\\-help\n"
-            ".SH DESCRIPTION\nReads checkpoints of neural networks (",
+            ".SH NAME\n"
+            "vcompress \\- makes model checkpoints smaller and reports the error\n"
+            ".SH SYNOPSIS\n"
+            ".B vcompress\n"
+            ".I COMMAND\n"
+            "[options] \\fIINPUT\\fR...\n"
+            ".br\n"
+            ".B vcompress \\-\\-version\n"
+            ".br\n"
+            ".B vcompress \\-\\-help\n"
+            ".SH DESCRIPTION\n"
+            "Reads checkpoints of neural networks (",
             vc_version());
     for (size_t i = 0; vc_format_extension(i) != NULL; i++) {
         fprintf(to, "%s%s", i == 0 ? "" : ", ", vc_format_extension(i));
     }
-    fputs("), "
-          "stores the weights in fewer bits, and reports per tensor what that saved and what it cost. The input is "
-          "never changed; the output "
-          "appears whole or not at all, and is the same for any number of threads, processor or device.\n"
-          ".PP\nOptions may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are "
-          "bytes, or carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n.SH COMMANDS\n",
+    fputs("), stores the weights in fewer bits, and reports size and error of every tensor. The input is never "
+          "changed; the output appears whole or not at all, and is the same for any number of threads, processor or "
+          "device.\n"
+          ".PP\n"
+          "Options may stand anywhere; \\fB\\-\\-\\fR ends them; \\fB\\-\\fR as a file is a pipe. Sizes are bytes, or "
+          "carry KiB, MiB, GiB (also K, M, G: powers of two), or KB, MB, GB (powers of ten).\n"
+          ".SH COMMANDS\n",
           to);
     for (size_t i = 0; i < n_commands; i++) {
         man_command(to, commands[i]);
@@ -223,22 +236,43 @@ void help_man(FILE *to)
     for (size_t i = 0; i < N_EXIT_STATUSES; i++) {
         fprintf(to, ".TP\n%s\n%s\n", exit_statuses[i][0], exit_statuses[i][1]);
     }
-    fputs(".TP\n128+n\nended by signal n; nothing is left behind\n"
+    fputs(".TP\n"
+          "128+n\n"
+          "ended by signal n; nothing is left behind\n"
           ".SH ENVIRONMENT\n"
-          ".TP\n.B COLUMNS\nthe width that reports keep to, as they do on a terminal; else sentences are not broken\n"
-          ".TP\n.B NO_COLOR\nwhen it is not empty, no colours unless \\fB\\-\\-color=always\\fR\n"
-          ".TP\n.B VC_CPU_MASK\nas \\fB\\-\\-cpu\\-mask\\fR\n"
-          ".TP\n.B VCOMPRESS_BACKEND_PATH\nthe CUDA plug-in, or its folder, in place of where it is looked for\n"
-          ".TP\n.B VCOMPRESS_MPI_PATH\nthe same of the MPI plug-in, for distill with several processes\n"
-          ".TP\n.B TORCHELASTIC_RUN_ID\nset by torchrun, whose processes know of no MPI: distill refuses to train as "
-          "one of several\n"
-          ".TP\n.B CUDA_VISIBLE_DEVICES\nthe GPUs that a process sees; with one for each rank, distill takes that\n"
-          ".TP\n.B VCOMPRESS_GPU\nthe GPU of fit and plan where the command line names none\n"
-          ".TP\n.B TMPDIR\nfolder of unnamed temporary files for pipes\n"
-          ".SH EXAMPLES\n.EX\n"
+          ".TP\n"
+          ".B COLUMNS\n"
+          "the width of reports, as on a terminal; without COLUMNS sentences are not broken\n"
+          ".TP\n"
+          ".B NO_COLOR\n"
+          "when it is not empty, no colours unless \\fB\\-\\-color=always\\fR\n"
+          ".TP\n"
+          ".B VC_CPU_MASK\n"
+          "as \\fB\\-\\-cpu\\-mask\\fR\n"
+          ".TP\n"
+          ".B VCOMPRESS_BACKEND_PATH\n"
+          "the CUDA plug-in or its folder, in place of the default search\n"
+          ".TP\n"
+          ".B VCOMPRESS_MPI_PATH\n"
+          "the same of the MPI plug-in, for distill with several processes\n"
+          ".TP\n"
+          ".B TORCHELASTIC_RUN_ID\n"
+          "set by torchrun, whose processes have no MPI: distill refuses to train in several processes\n"
+          ".TP\n"
+          ".B CUDA_VISIBLE_DEVICES\n"
+          "the GPUs that a process sees; if each rank sees one GPU, distill uses this GPU\n"
+          ".TP\n"
+          ".B VCOMPRESS_GPU\n"
+          "the GPU of fit and plan without --gpu\n"
+          ".TP\n"
+          ".B TMPDIR\n"
+          "folder of unnamed temporary files for pipes\n"
+          ".SH EXAMPLES\n"
+          ".EX\n"
           "vcompress quantize \\-\\-int8 model.npz \\-o small.npz\n"
           "vcompress quantize \\-\\-int8 \\-\\-min\\-sqnr 35 \\-\\-json=report.json model.npz\n"
           "vcompress dequantize small.npz \\-o back.npz\n"
-          "vcompress diff model.npz small.npz \\-\\-min\\-sqnr 35\n.EE\n",
+          "vcompress diff model.npz small.npz \\-\\-min\\-sqnr 35\n"
+          ".EE\n",
           to);
 }

@@ -74,7 +74,7 @@ static enum vc_status check_terms(struct vc_trainer *t)
                        vc_option(t->ctx, "eval.rows"));
     }
     if (o->gates.max_drop < 1 && !t->eval.taught) {
-        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, and there is none for the rows of %s",
+        return vc_fail(t->ctx, VC_E_ARGUMENT, "%s compares with the teacher, but the rows of %s have no teacher",
                        vc_option(t->ctx, "gates.max_drop"), vc_option(t->ctx, "eval.rows"));
     }
     return VC_OK;

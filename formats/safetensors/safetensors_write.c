@@ -519,7 +519,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     }
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
     if (asked != NULL && !asked->is_choice) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "that layout is none of safetensors");
+        return vc_fail(ctx, VC_E_ARGUMENT, "safetensors has no such layout");
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);

@@ -227,7 +227,7 @@ static void apply_kind(struct scaling *s)
         }
         known = vc_net_print(s->net, "%s%s%s", known, k == 0 ? "" : ", ", kinds[k].name);
     }
-    vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose rope_type is none of %s", known));
+    vc_net_refuse(s->net, s->key, vc_net_print(s->net, "whose rope_type is not one of %s", known));
 }
 
 /* part: the member of "rope_parameters" that is meant, NULL: it has none; theta_key: where theta is without it. Only

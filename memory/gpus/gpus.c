@@ -156,9 +156,8 @@ static enum vc_status take_types(struct vc_ctx *ctx, char *text, struct vc_gpu *
         }
         if (k == VC_GPU_TYPES) {
             return vc_fail(ctx, VC_E_FORMAT,
-                           "types: '%.*s' is none; types are fp16, bf16, tf32, int8, int4, fp8, fp4 "
-                           "and 2:4",
-                           (int)n, rest);
+                           "types: '%.*s' is unknown; types are fp16, bf16, tf32, int8, int4, fp8, fp4 and 2:4", (int)n,
+                           rest);
         }
         *(unsure ? &gpu->types_unsure : &gpu->types) |= 1U << k;
         rest += n;
@@ -222,7 +221,7 @@ static enum vc_status take_of(struct vc_gpus *gpus, const char *text, struct vc_
         return VC_OK;
     }
     if (vc_gpus_find(gpus->ctx, gpus, text, &of, &gpu->count) != VC_OK) {
-        return vc_fail(gpus->ctx, VC_E_FORMAT, "of: '%s' is none of the GPUs before it", text);
+        return vc_fail(gpus->ctx, VC_E_FORMAT, "of: no row before this row has the GPU '%s'", text);
     }
     gpu->of = of;
     return VC_OK;

@@ -1,5 +1,5 @@
-/* structured_groups.c - which groups of the couplings are cut, how many units each loses as far as no score is needed
- * for that, and which tensors have a place in them. */
+/* structured_groups.c - the groups of couplings to cut, the number of units that each group loses (if no score is
+ * needed), and the tensors in the groups. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 /* ---- couplings ---- */
 
-/* The bias of a layer, "fc1.bias" for "fc1.weight"; VC_NO_TENSOR: there is none of n elements. */
+/* The bias of a layer, "fc1.bias" for "fc1.weight". Returns VC_NO_TENSOR if there is no bias of n elements. */
 static size_t bias_of(struct vc_ctx *ctx, const struct vc_plan *plan, const char *weight, uint64_t n)
 {
     const struct vc_model *model = plan->model;
@@ -29,8 +29,8 @@ static size_t bias_of(struct vc_ctx *ctx, const struct vc_plan *plan, const char
                : VC_NO_TENSOR;
 }
 
-/* A line of a couplings file with names of this model, for those who have to write one: two weights of which the second
- * reads as many columns as the first has rows. Only an example, what is coupled nobody knows here. NULL: no two fit. */
+/* An example line for a user who must write a file of couplings, with two weights of this model: the second has as many
+ * columns as the first has rows. The two need not be coupled. Returns NULL if no two weights fit. */
 static const char *example_line(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     const struct vc_tensor *tensors = plan->model->tensors;
@@ -63,7 +63,7 @@ static enum vc_status refuse_unknown(struct vc_ctx *ctx, const struct vc_plan *p
         line != NULL ? line : "fc1.weight:0 = fc1.bias:0 = fc2.weight:1", vc_option(ctx, "couplings"));
 }
 
-/* The couplings that were given, or those of the model's graph. */
+/* The couplings of the options, or else of the model's graph. */
 static enum vc_status find_couplings(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                                      const struct vc_couplings **out)
 {
@@ -96,7 +96,7 @@ out:
     return status;
 }
 
-/* ---- reasons to leave a group ---- */
+/* ---- reasons to keep a group uncut ---- */
 
 static const char *units_name(enum vc_unit unit)
 {
@@ -108,7 +108,7 @@ static const char *units_name(enum vc_unit unit)
     return names[unit];
 }
 
-/* A rule excludes one of its tensors; *glob: which. */
+/* True if a rule excludes a tensor of the group; *glob: the rule's glob. */
 static bool is_excluded(const struct vc_structured *s, const struct vc_coupling *c, const char **glob)
 {
     size_t i = 0;
@@ -120,7 +120,7 @@ static bool is_excluded(const struct vc_structured *s, const struct vc_coupling 
     return i < c->n_members;
 }
 
-/* By tensor and axis; rules of one place in their order. */
+/* Compares by tensor and axis; rules of one tensor and axis stay in order. */
 static int by_place(const void *a, const void *b)
 {
     const struct vc_structured_units *x = *(const struct vc_structured_units *const *)a;
@@ -130,7 +130,7 @@ static int by_place(const void *a, const void *b)
     return order != 0 ? order : x->axis != y->axis ? (x->axis < y->axis ? -1 : 1) : x < y ? -1 : x > y;
 }
 
-/* The remove rules in the order of their places, since there may be as many as groups. */
+/* Sorts the remove rules by tensor and axis, for a fast search: there may be as many rules as groups. */
 static enum vc_status sort_removals(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     size_t n = s->options.n_remove;
@@ -148,7 +148,7 @@ static enum vc_status sort_removals(struct vc_ctx *ctx, struct vc_structured *s,
     return VC_OK;
 }
 
-/* The rules that name the member's place: *first of s->removals, and how many. */
+/* Finds the remove rules for the member's tensor and axis: *first in s->removals. Returns their number. */
 static size_t removals_of(const struct vc_structured *s, const struct vc_coupling_member *m, size_t *first)
 {
     size_t low = 0;
@@ -184,7 +184,8 @@ static bool is_named(const struct vc_structured *s, const struct vc_coupling *c)
     return k < c->n_members;
 }
 
-/* Sets the group's share; false: it has none. The last rule that matches one of its tensors decides. */
+/* Sets the group's share; the last rule that matches a tensor of the group decides. Returns false if the group has no
+ * share. */
 static bool share_of(const struct vc_structured *s, struct vc_removal_group *group)
 {
     const struct vc_coupling *c = group->coupling;
@@ -214,7 +215,7 @@ static bool has_whole(const struct vc_coupling *c)
     return i < c->n_members;
 }
 
-/* Whether scores of that kind can be made: those of norms need one. */
+/* True if some member of the group counts for the scores; scores by norms need a normalization. */
 static bool has_scores(const struct vc_structured *s, const struct vc_plan *plan, const struct vc_coupling *c)
 {
     size_t i;
@@ -240,7 +241,8 @@ uint64_t vc_structured_round(const struct vc_structured *s, enum vc_unit unit, u
     return kept < n ? n - kept : 0;
 }
 
-/* Why the group stays as it is, by what is known without a score: group->reason. Else its share, and how many go. */
+/* Sets group->reason if the group is not cut for a reason known without scores; else the share and the number of units
+ * to remove. */
 static enum vc_status judge(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan,
                             struct vc_removal_group *group)
 {
@@ -305,7 +307,7 @@ static int by_tensor(const void *a, const void *b)
     return x->member < y->member ? -1 : x->member > y->member;
 }
 
-/* The same place under a second name of the tensor. */
+/* The same tensor and axis under a second name of the tensor. */
 static bool same_place(const struct vc_removal_member *a, const struct vc_removal_member *b)
 {
     return a->tensor == b->tensor && a->group == b->group && a->member->whole == b->member->whole &&
@@ -378,7 +380,7 @@ size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *i
 
 /* ---- given units ---- */
 
-/* Marks the units that a remove rule names; what is wrong with it goes to `wrong`. */
+/* Marks the units that a remove rule names. Errors of the rule are added to `wrong`. */
 static void take_units(const struct vc_structured_units *remove, struct vc_removal_group *group, struct vc_text *wrong)
 {
     const struct vc_coupling *c = group->coupling;
@@ -386,8 +388,8 @@ static void take_units(const struct vc_structured_units *remove, struct vc_remov
 
     for (i = 0; i < remove->n; i++) {
         if (remove->units[i] >= c->n_units) {
-            vc_text_add(wrong, "%s%s:%u has %llu units, and number %llu is none of them", wrong->n != 0 ? "; " : "",
-                        remove->tensor, remove->axis, (unsigned long long)c->n_units,
+            vc_text_add(wrong, "%s%s:%u has %llu units, numbered from 0; there is no number %llu",
+                        wrong->n != 0 ? "; " : "", remove->tensor, remove->axis, (unsigned long long)c->n_units,
                         (unsigned long long)remove->units[i]);
             return;
         }
@@ -399,8 +401,8 @@ static void take_units(const struct vc_structured_units *remove, struct vc_remov
     }
 }
 
-/* The first group that each remove rule names, by number of the rule; NULL: none. An axis can have units of several
- * groups, as that of a convolution in groups has; one that can be cut is meant. */
+/* For each remove rule the first group with its tensor and axis, or NULL. If an axis has units of several groups (a
+ * grouped convolution), a group that can be cut is preferred. */
 static struct vc_removal_group **find_named(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     struct vc_removal_group **named = vc_arena_alloc(ctx, plan->arena, (s->options.n_remove + 1) * sizeof *named);
@@ -427,7 +429,7 @@ static struct vc_removal_group **find_named(struct vc_ctx *ctx, struct vc_struct
     return named;
 }
 
-/* All remove rules. Everything that is wrong is in one sentence. */
+/* Applies all remove rules. One sentence has all errors. */
 static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     struct vc_removal_group **named = find_named(ctx, s, plan);
@@ -482,8 +484,8 @@ static enum vc_status check_members(struct vc_ctx *ctx, const struct vc_coupling
     return VC_OK;
 }
 
-/* Says it of the group that comes nearest to being cut: one that only the configuration keeps, else one of the kinds
- * that are asked for. */
+/* Refuses a pass that cuts no group. The sentence gives the reason of one group: a group that only the configuration
+ * keeps, else a group of a requested kind. */
 static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structured *s)
 {
     const struct vc_removal_group *group = NULL;

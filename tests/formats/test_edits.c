@@ -228,7 +228,7 @@ static void test_config_layers_refused(void **state)
     refuse_config("{\"num_hidden_layers\": 4, \"layer_types\": [1, 2, 3]}", LAYERS,
                   "config.json: 'layer_types' has not an entry for each layer, and layers are left out");
     refuse_config("{\"num_hidden_layers\": 4, \"mlp_only_layers\": [-1]}", LAYERS,
-                  "config.json: 'mlp_only_layers' has numbers of layers that are none, and layers are left out");
+                  "config.json: 'mlp_only_layers' has entries that are not numbers of layers, and layers are left out");
     refuse_config("{\"num_hidden_layers\": 4, \"odd_layers\": [1, 3]}", LAYERS,
                   "config.json: 'odd_layers' is a list whose meaning is not known, and layers are left out");
     refuse_config("{\"num_hidden_layers\": 4, \"num_kv_shared_layers\": 2}", LAYERS,

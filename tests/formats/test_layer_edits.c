@@ -36,8 +36,8 @@ static const struct config_case config_cases[] = {
     {"\"mlp_only_layers\": []", "\"mlp_only_layers\": []", NULL},
     {"\"mlp_only_layers\": [1, 3]", "\"mlp_only_layers\": []", NULL},
     {"\"full_attn_idxs\": [2, 9]", "\"full_attn_idxs\": [1, 7]", NULL},
-    {"\"moe_layers\": [0.5]", NULL, "'moe_layers' has numbers of layers that are none"},
-    {"\"moe_layers\": [\"0\"]", NULL, "'moe_layers' has numbers of layers that are none"},
+    {"\"moe_layers\": [0.5]", NULL, "'moe_layers' has entries that are not numbers of layers"},
+    {"\"moe_layers\": [\"0\"]", NULL, "'moe_layers' has entries that are not numbers of layers"},
     {"\"moe_layers\": \"all\"", "\"moe_layers\": \"all\"", NULL},
     /* So many from the first. */
     {"\"num_dense_layers\": 0", "\"num_dense_layers\": 0", NULL},

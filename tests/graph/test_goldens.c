@@ -246,7 +246,7 @@ static void metadata_that_does_not_fit(void **state)
         {"llama-gguf", "llama", "lemma",
          "the architecture 'lemma' is not known; known are llama, qwen2, qwen3, qwen2moe"},
         {"llama-gguf", "rope.freq_base", "rope.freq_bend", "the metadata key 'llama.rope.freq_bend' is not supported"},
-        {"llama-gguf-yarn", "yarn", "spun", "whose rope_type is none of default, linear"},
+        {"llama-gguf-yarn", "yarn", "spun", "whose rope_type is not one of default, linear"},
         {"llama-gguf-yarn", "scaling.factor", "scaling.fector", "'llama.rope.scaling.fector' is not supported"},
         {"llama-gguf-factors", "rope_freqs.weight", "rope_fraqs.weight", "rope_fraqs.weight: models of the type llama"},
         {"mixtral-gguf", "expert_used_count", "expert_cast_count", "'llama.expert_cast_count' is not supported"},

@@ -261,7 +261,8 @@ static const struct {
     {"{" LLAMA ",\"hidden_act\":\"snake\"}", {"config.json: hidden_act is \"snake\", none of gelu,"}},
     {"{" LLAMA ",\"hidden_act\":7}", {"config.json: hidden_act is 7, not a string"}},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"spiral\",\"factor\":2}}",
-     {"config.json: rope_scaling is {\"type\":\"spiral\",\"factor\":2}, whose rope_type is none of default, linear"}},
+     {"config.json: rope_scaling is {\"type\":\"spiral\",\"factor\":2}, whose rope_type is not one of default, "
+      "linear"}},
     {"{" LLAMA ",\"rope_scaling\":{\"type\":\"spiral\",\"factor\":2,\"original_max_position_embeddings\":8192,"
      "\"finetuned\":true}}",
      {"rope_scaling is {\"type\":\"spiral\",\"factor\":2,\"original_max_position_embeddings\":8..., whose"}},

@@ -199,9 +199,9 @@ static void test_damaged(void **unused)
         {"name,memory_gb\nx,.5\n", "memory_gb: '.5' is no number"},
         {"name,memory_gb\nx,5.\n", "memory_gb: '5.' is no number"},
         {"name,memory_gb\nx,1234567890\n", "is no number"},
-        {"name,memory_gb,types\nx,1,fp16 fp12\n", "types: 'fp12' is none"},
-        {"name,memory_gb,types\nx,1,?fp16\n", "types: '?fp16' is none"},
-        {"name,of\nx,nothing:2\n", "of: 'nothing:2' is none of the GPUs before it"},
+        {"name,memory_gb,types\nx,1,fp16 fp12\n", "types: 'fp12' is unknown"},
+        {"name,memory_gb,types\nx,1,?fp16\n", "types: '?fp16' is unknown"},
+        {"name,of\nx,nothing:2\n", "of: no row before this row has the GPU 'nothing:2'"},
         {"name,of\nTesla T4,T4:2\n", "would consist of itself"},
     };
     struct vc_ctx *ctx = test_ctx();

@@ -20,11 +20,10 @@ const struct command command_convert = {
     .name = "convert",
     .usage = "[options] INPUT... (-o OUTPUT | --format FORMAT [-d DIR])",
     .summary = "write the same tensors in another file format",
-    .text = "The extension of the output, or --format, says its format. Every tensor is copied bit for bit; what the "
-            "format cannot "
-            "hold is refused before anything is read. Quantized tensors keep their codes and scales. No value "
-            "changes: casts are the work of quantize (--fp16, --bf16) and dequantize, which also convert when the "
-            "output's name asks for another format.\n"
+    .text = "The extension of the output, or --format, decides the format. Every tensor is copied bit for bit. A "
+            "tensor that the format cannot store is refused before values are read. Quantized tensors keep their "
+            "codes and scales. No value changes: quantize (--fp16, --bf16) and dequantize cast, and also convert if "
+            "the output's name has another format.\n"
             "  vcompress convert model.npz -o model.safetensors\n"
             "  vcompress convert model.npz -o deflated.npz --deflate\n"
             "  vcompress convert --format safetensors *.npz",

@@ -17,7 +17,7 @@ static const struct opt target_opts[] = {
      .help = "to IEEE half precision"},
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16", .help = "to bfloat16"},
     {.name = "source-dtype", .kind = OPT_BOOL, .set = 1, .one_of = true, DEQUANTIZE(source_dtype),
-     .help = "to what each tensor was before it was quantized"},
+     .help = "each tensor gets its type before quantization"},
     {.name = "casts", .kind = OPT_BOOL, .set = 1, DEQUANTIZE(casts),
      .help = "f16 and bf16 tensors become the target as well"},
     {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, DEQUANTIZE(overflow),

@@ -104,10 +104,10 @@ static int run_devices(struct app *app, int n_args, char **args)
 const struct command command_devices = {
     .name = "devices",
     .usage = "[-v] [options]",
-    .summary = "list the CUDA devices, or why there are none",
-    .text = "Without a CUDA device everything works on the CPU, with the same results. -v tells where the plug-in was "
-            "looked for. The last line is what lets processes that mpirun or srun started train together "
-            "(distill --ranks).",
+    .summary = "list the CUDA devices, or the reason why no device is usable",
+    .text = "Without a CUDA device everything works on the CPU, with the same results. -v shows the search paths of "
+            "the plug-in. The last line is the MPI library, with which processes started by mpirun or srun train "
+            "together (distill --ranks).",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .run = run_devices,

@@ -24,7 +24,7 @@ static const struct opt diff_opts[] = {
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, OPT_FIELD(struct diff_cli, limits.min_sqnr_db),
      .help = "what counts is the SQNR of each tensor, not the single value, unless --tolerance is given too"},
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct diff_cli, open.key),
-     .help = "the dict whose tensors are the weights, in those of the files that are PyTorch's (default: the usual names)"},
+     .help = "PyTorch files: the dict whose tensors are the weights (default: the usual names)"},
 };
 /* clang-format on */
 static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
@@ -299,9 +299,9 @@ const struct command command_diff = {
     .name = "diff",
     .usage = "[--tolerance X] [--min-sqnr DB] [options] A B",
     .summary = "compare two checkpoints",
-    .text = "Compares the weights that the files stand for: quantized tensors are decoded first, dtypes may differ. "
-            "Exit status 0 when every tensor of A is in B, with the same shape and close enough, and B has no others; "
-            "else 1. Error and SQNR are those of B against A.\n"
+    .text = "Compares weights: quantized tensors are decoded first, dtypes may differ. Exit status 0 if every tensor "
+            "of A is in B, with the same shape and within the limits, and B has no other tensors; else 1. Error and "
+            "SQNR are of B against A.\n"
             "  vcompress diff model.npz model.int8.npz --min-sqnr 35",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

@@ -154,32 +154,34 @@ static bool take_recompute(void *group, const char *value)
 /* clang-format off */
 static const struct opt student_opts[] = {
     {.name = "student", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(student),
-     .help = "the network that learns: a pruned copy of the teacher, or another one; a list of layers (docs/graph.md): a new network, "
-             "whose first weights are drawn from --seed (not in a recipe: what the passes before it leave)"},
+     .help = "the network to train: a pruned copy of the teacher, or another network; a list of layers "
+             "(docs/graph.md): a new network with random weights from --seed (in a recipe: the model that the passes "
+             "before leave)"},
     {.name = "width", .value = "SHARE", .kind = OPT_ABOVE_0, DISTILL(derive.width),
-     .help = "in place of --student: the teacher with that share of the neurons, channels and heads of every layer, those of "
-             "the largest weights; as prune --structured makes it"},
+     .help = "in place of --student: the teacher with this share of the neurons, channels and heads of every layer, "
+             "chosen by the largest weights, as by prune --structured"},
     {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DISTILL(derive.keep_layers),
-     .help = "in place of --student: the teacher with these layers only, such as 0,2,4; as prune --keep-layers makes it. With "
-             "--width both"},
+     .help = "in place of --student: the teacher with these layers only, such as 0,2,4, as by prune --keep-layers. "
+             "With --width: both"},
     {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DISTILL(derive.layers),
-     .help = "--keep-layers: which layers are meant, by what stands in front of their numbers: decoder.block"},
+     .help = "--keep-layers: the prefix of the layer numbers in the names of tensors: decoder.block"},
     {.name = "eval", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval), .option = "eval.rows",
-     .help = "rows to judge teacher and student by, before and after; exit 1, and nothing written, when the student ends "
-             "worse than it began"},
+     .help = "rows to evaluate teacher and student on, before and after; if the student ends worse than at the start: "
+             "exit 1, nothing written"},
     {.name = "eval-array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_eval_array,
      .help = "as --array, for --eval"},
     {.name = "eval-teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, CLI(eval_teacher), .option = "eval.logits",
-     .help = "answers of the teacher to the rows of --eval, where --teacher is a file of vcompress logits"},
+     .help = "answers of the teacher to the rows of --eval, if --teacher is a file of vcompress logits"},
     {.name = "eval-labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(eval_data.labels), .help = "as --labels, for --eval"},
 };
 
 static const struct opt training_opts[] = {
     {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(training.steps), .help = "optimizer steps (default 400)"},
-    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(training.epochs), .help = "walks over the data, in place of --steps"},
+    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(training.epochs), .help = "epochs over the data, in "
+                                                                                          "place of --steps"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(training.batch), .help = "rows computed at a time (default 64)"},
     {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(training.accum),
-     .help = "batches of one step, whose gradients are those of one large batch (default 1)"},
+     .help = "batches per step; their gradients are added, as of one large batch (default 1)"},
     {.name = "optimizer", .value = OPTIMIZERS, .kind = OPT_CALL, .call = take_optimizer, .option = "optimizer.kind",
      .help = "(default adamw); adam8bit: adamw with states of 8 bits"},
     {.name = "lr", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.lr), .help = "learning rate (default 0.001)"},
@@ -189,7 +191,7 @@ static const struct opt training_opts[] = {
      .wanted = "two numbers below 1, such as 0.9,0.999", .help = "of adam, adamw and adam8bit (default 0.9,0.999)"},
     {.name = "eps", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.eps), .help = "of adam, adamw and adam8bit (default 1e-8)"},
     {.name = "weight-decay", .value = "X", .kind = OPT_REAL, DISTILL(optimizer.weight_decay),
-     .help = "not of tensors of one dimension (default 0.01 for adamw, else 0)"},
+     .help = "weight decay, except of tensors of one dimension (default 0.01 for adamw, else 0)"},
     {.name = "decay-1d", .kind = OPT_BOOL, .set = 1, DISTILL(optimizer.decay_1d), .help = "weight decay of biases and norms, too"},
     {.name = "schedule", .value = "constant|cosine|linear|step", .kind = OPT_CHOICE, DISTILL(schedule.kind),
      .help = "of the learning rate (default constant)"},
@@ -204,52 +206,53 @@ static const struct opt training_opts[] = {
      .help = "share of the teacher's term in the loss, 0 to 1; the rest is cross-entropy with the labels (default 1: no "
              "labels are needed; 0: no teacher is)"},
     {.name = "classes", .value = "same|common", .kind = OPT_CHOICE, DISTILL(loss.classes),
-     .help = "where vocabularies of teacher and student are padded to different sizes: common compares the first classes, that both have (default same)"},
+     .help = "if vocabularies of teacher and student are padded to different sizes: common compares the first "
+             "classes, which both have (default same)"},
     {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, DISTILL(loss.kind),
      .help = "the teacher's term: divergence of the answers, squared error of the outputs, or 1 - their cosine (default kd)"},
     {.name = "match", .value = "TEACHER=STUDENT:mse|attention|cosine[:WEIGHT]", .kind = OPT_CALL, .call = take_match,
      .option = "loss.matches", .wanted = "a value of the teacher and one of the student, such as conv3=conv2:mse:0.1",
-     .help = "one more term of the loss, as often as given: values inside both networks, by their names in graph --full; where the "
-             "widths differ, a linear map is trained between them, which is not written (weight: default 1)"},
+     .help = "another term of the loss, repeatable: values inside both networks, by their names in graph --full; if "
+             "the widths differ, a linear map between the values is trained, which is not written (weight: default 1)"},
     {.name = "seed", .value = "N", .kind = OPT_COUNT, DISTILL(training.seed), .help = "of the order of the rows, and of new weights (default 0)"},
     {.name = "order", .value = "shuffled|file", .kind = OPT_CHOICE, DISTILL(training.order),
-     .help = "of the rows: drawn anew for each epoch, or as they lie (default shuffled)"},
+     .help = "of the rows: shuffled for each epoch, or as in the file (default shuffled)"},
     {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision.kind",
-     .help = "of the arithmetic (default f32); bf16, fp16: f32 whose values, gradients and weights are rounded to 16 bits as "
-             "mixed precision does it, beside weights of f32; it takes no less memory"},
+     .help = "of the arithmetic (default f32); bf16, fp16: values, gradients and weights are rounded to 16 bits, as "
+             "in mixed precision, with f32 weights beside; takes the same memory as f32"},
     {.name = "loss-scale", .value = "X", .kind = OPT_ABOVE_0, DISTILL(precision.loss_scale),
-     .help = "--precision fp16: multiply the loss by this power of two (default: one that adapts itself, from 65536 on)"},
+     .help = "--precision fp16: multiply the loss by this power of two (default: adapts itself, starting at 65536)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,
      .option = "memory.recompute", .wanted = "none, sqrt, every:K, layer or auto",
-     .help = "which parts of the forward pass are computed again in the backward pass, as in estimate (default none); the bits are "
-             "the same; auto: as little as lets the programs be within --budget"},
+     .help = "parts of the forward pass that the backward pass computes again, as in estimate (default none); the "
+             "output has the same bits; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, DISTILL(memory.budget),
-     .help = "with --recompute auto: what the programs of the networks may take"},
+     .help = "with --recompute auto: largest memory of the networks' programs"},
     {.name = "device-memory", .value = "SIZE", .kind = OPT_SIZE, DISTILL(memory.device_memory),
-     .help = "with --device cuda: most of the device's memory to take; batches and recomputation are chosen so that "
-             "the run fits (default: what there is)"},
+     .help = "with --device cuda: the most memory of the device to use; batches and recomputation are chosen so that "
+             "the run fits (default: all)"},
     {.name = "freeze", .value = "GLOB", .kind = OPT_CALL, .call = take_freeze, .option = "trained.freeze",
-     .help = "leave tensors whose name matches as they are"},
+     .help = "do not train tensors whose name matches"},
     {.name = "allow-tied", .kind = OPT_BOOL, .set = 1, DISTILL(trained.allow_tied),
-     .help = "train a tensor that an ONNX file calls by several names as one (exporters write equal tensors once)"},
+     .help = "train a tensor with several names in an ONNX file as one tensor (exporters write equal tensors once)"},
     {.name = "frozen-norm", .kind = OPT_BOOL, .set = 1, DISTILL(trained.frozen_norm),
      .help = "batch normalization computes with its running statistics, and keeps them"},
     {.name = "recalibrate-bn", .kind = OPT_ENUM, .set = VC_TASK_RECALIBRATE, DISTILL(task),
-     .help = "train nothing: only the running statistics of batch normalization become those of the rows of --data"},
+     .help = "no training: compute the running statistics of batch normalization anew from the rows of --data"},
     {.name = "keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(sparsity.keep),
-     .help = "every weight that is zero stays zero, of tensors with two or more dimensions (default: of those that came pruned, "
-             "with 20 to 99.9 % zeros)"},
+     .help = "zeros stay zero in all tensors with two or more dimensions (default: only in pruned tensors, with 20 to "
+             "99.9 % zeros)"},
     {.name = "no-keep-sparsity", .kind = OPT_BOOL, .set = 1, DISTILL(sparsity.refill),
      .help = "train zeros as all other weights: a pruned student fills again"},
     {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, CLI(mask), .option = "sparsity.mask",
      .help = "weights that the masks of this file do not keep become zero and stay zero (as prune --mask-out writes them)"},
     {.name = "sparsity", .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
-     .help = "prune while it trains: in the end that share of the weights is zero, the smallest magnitudes first, of the "
-             "tensors that prune works on: 0.9 or 90%"},
+     .help = "prune during training: at the end this share of the weights is zero, the smallest magnitudes first, in "
+             "the tensors that prune selects: 0.9 or 90%"},
     {.name = "prune-steps", .value = "FIRST:LAST:EVERY", .kind = OPT_CALL, .call = take_schedule, .option = "sparsity.prune_first",
      .wanted = "FIRST:LAST:EVERY, such as 0:300:20",
-     .help = "--sparsity: behind which step weights become zero first and last, and every how many steps between; steeply "
-             "first, then ever fewer (default: 20 times over the first three quarters of the steps)"},
+     .help = "--sparsity: first and last step after which weights become zero, and the number of steps between; many "
+             "weights first, then fewer (default: 20 times in the first three quarters of the steps)"},
     {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
      .help = "--sparsity: seek the smallest in each tensor by itself, or in all tensors together (default tensor)"},
     {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
@@ -258,27 +261,27 @@ static const struct opt training_opts[] = {
      .help = "--sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)"},
     {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_grid, .option = "precision.fake_quant",
      .wanted = "int8, int8/tensor, int8/channel, int8/group:N, fp16 or bf16",
-     .help = "train with weights rounded as quantize would leave them, of the tensors that it works on: int8 (per output "
-             "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. A student that is int8 "
-             "already is trained so anyway, and stays int8"},
+     .help = "train with rounded weights, as quantize rounds the tensors that quantize selects: int8 (per output "
+             "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. An int8 "
+             "student is always trained so and stays int8"},
     {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(precision.learn_scales),
      .help = "codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too; larger weights are cut off"},
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(eval.control),
-     .help = "train the same student once more with labels and without the teacher, and say what the teacher gains"},
+     .help = "train the same student again with labels and without the teacher, and report the difference"},
 };
 
 static const struct opt ranks_opts[] = {
     {.name = "ranks", .value = "auto|none|mpi", .kind = OPT_CHOICE, CLI(ranks), .option = "parallel.ranks",
-     .help = "processes that mpirun or srun started share the batches of each step, with the bits of one process; --accum says how many "
-             "there are (default auto: where there are several; none: each trains by itself)"},
+     .help = "processes started by mpirun or srun share the batches of each step (--accum), with the bits of one "
+             "process (default auto: if there are several processes; none: each process trains by itself)"},
     {.name = "all-reduce", .value = "auto|host|nccl", .kind = OPT_CHOICE, DISTILL(parallel.all_reduce),
-     .help = "what adds up the gradients of ranks with a CUDA device each: the hosts, with the bits of one process, or NCCL, from device to device "
-             "and within rounding (default auto: NCCL, where all ranks have it)"},
+     .help = "how gradients of ranks with a CUDA device each are added: by the hosts, with the bits of one process, "
+             "or by NCCL between devices, equal up to rounding (default auto: NCCL, if all ranks have NCCL)"},
 };
 
 static const struct opt output_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct distill_cli, nets.convert.write.path),
-     .help = "where to write, in the student's format or that of the extension"},
+     .help = "output file, in the student's format or the format of the extension"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct distill_cli, nets.convert.write.force),
      .help = "replace an existing file (never the input)"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, DISTILL(dry_run),
@@ -286,28 +289,32 @@ static const struct opt output_opts[] = {
 };
 
 static const struct opt watch_opts[] = {
-    {.name = "log", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for each step; replaces an older file, or with --resume goes on in it"},
+    {.name = "log", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, CLI(log), .help = "a line of JSON for "
+                                                                                               "each step; replaces "
+                                                                                               "an older file; with "
+                                                                                               "--resume, appends"},
     {.name = "dump-gradients", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, DISTILL(gradients),
      .help = "the gradients of the first step, by the names of their tensors (npz, safetensors); an older file is replaced with --force only"},
     {.name = "eval-every", .value = "N", .kind = OPT_COUNT, DISTILL(eval.every),
-     .help = "judge the student by --eval after every N steps, and after the last"},
+     .help = "evaluate the student on --eval after every N steps and after the last step"},
     {.name = "early-stop", .value = "N", .kind = OPT_COUNT, DISTILL(eval.early_stop),
-     .help = "end the run when N such evaluations in a row were not better than the best"},
+     .help = "end the run after N evaluations in a row without a better result"},
     {.name = "keep", .value = "best|last", .kind = OPT_CHOICE, DISTILL(eval.keep),
      .help = "--eval-every: write the weights of the best evaluation, or of the last step (default best)"},
     {.name = "checkpoint", .value = "FILE", .file = FILE_STATE, .kind = OPT_TEXT, DISTILL(checkpoint.path),
-     .help = "the state of the run goes there when it is interrupted (Ctrl-C), and with --checkpoint-every (npz, safetensors); without it nothing stays of a run whose output cannot be written"},
+     .help = "file for the state of an interrupted run (Ctrl-C), and for --checkpoint-every (npz, safetensors); "
+             "without a checkpoint the work is lost if the output cannot be written"},
     {.name = "checkpoint-every", .value = "N", .kind = OPT_COUNT, DISTILL(checkpoint.every),
      .help = "... and after every N steps"},
     {.name = "resume", .value = "FILE", .file = FILE_RESUMED, .kind = OPT_TEXT, DISTILL(checkpoint.resume),
-     .help = "go on from this checkpoint, with the same options and files, as if the run had not been interrupted"},
+     .help = "continue from this checkpoint, with the same options and files, as if the run had not been interrupted"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, DISTILL(gates.min_accuracy),
-     .help = "gate: write nothing and exit 1 when the student answers fewer rows of --eval rightly, such as 0.95"},
+     .help = "gate: write nothing and exit 1 if the student's accuracy on --eval is lower, such as 0.95"},
     {.name = "max-drop", .value = "SHARE", .kind = OPT_REAL, DISTILL(gates.max_drop),
-     .help = "gate: ... when its accuracy is further below that of the teacher, such as 0.01"},
+     .help = "gate: ... if its accuracy is further below the teacher's accuracy, such as 0.01"},
     {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "gates.expect_sparsity",
      .wanted = "a share above 0 and at most 1, such as 0.5 or 50%",
-     .help = "gate: ... when fewer weights of the tensors that came pruned are zero in the end than pruning each to this share makes"},
+     .help = "gate: ... if the pruned tensors end with fewer zeros than pruning each tensor to this share makes"},
 };
 /* clang-format on */
 static const struct opt_group group_student = {"Student", student_opts, sizeof(student_opts) / sizeof(student_opts[0]),
@@ -773,16 +780,13 @@ const struct pass_row pass_distill = {.command = &command_distill,
 const struct command command_distill = {
     .name = "distill",
     .usage = "[--teacher FILE] (--student FILE | --width SHARE | --keep-layers LIST) --data FILE [options] -o OUTPUT",
-    .summary = "train a network until it answers as another one does",
-    .text = "Trains the student on the rows of the data so that its answers come near to those of the teacher: what "
-            "pruning "
-            "lost comes back, and small networks learn from large ones. Labels are not needed. The output has the "
-            "student's "
-            "tensors, names and types; what is not trained is copied bit for bit. docs/distillation.md has the exact "
-            "losses. "
-            "Operators that cannot be trained are refused before anything is. As a line of a recipe (vcompress run) it "
-            "stands behind "
-            "prune and before quantize, and its student is what is left by then.\n"
+    .summary = "train a network to give the answers of another network",
+    .text = "Trains the student on the rows of the data until its answers are close to the teacher's answers: a "
+            "pruned network recovers, a small network learns from a large network. Labels are not needed. The output "
+            "has the student's tensors, names and types; tensors that are not trained are copied bit for bit. "
+            "docs/distillation.md has the exact losses. Operators that cannot be trained are refused before the "
+            "training begins. In a recipe (vcompress run) distill stands after prune and before quantize; the student "
+            "is the model that the passes before leave.\n"
             "  vcompress prune --sparsity 0.9 digits.npz -o pruned.npz\n"
             "  vcompress distill --teacher digits.npz --student pruned.npz \\\n"
             "    --graph digits.layers.txt --keep-sparsity \\\n"

@@ -74,13 +74,13 @@ static int run_estimate(struct app *app, int n_args, char **args)
 const struct command command_estimate = {
     .name = "estimate",
     .usage = "[options] MODEL",
-    .summary = "tell what memory a model takes, for inference or for training",
+    .summary = "estimate the memory of a model, for inference or for training",
     .schema = "vcompress.estimate/1",
     .text =
-        "MODEL is a weight file or folder, a config.json alone, an ONNX file, or the text of a graph. Only headers are "
-        "read, and no GPU is needed. Each figure says how it is known: exact ones are counted from sizes, modelled "
-        "ones follow what PyTorch does. With -v there is a table of layers: parameters, bytes of weights, what of its "
-        "activations lives at the peak (in training: is kept for the backward pass), and all that it computes.",
+        "MODEL is a weight file or folder, a config.json alone, an ONNX file, or the text of a graph. Only headers "
+        "are read, and no GPU is needed. Each figure has a quality: exact figures are counted from sizes, modelled "
+        "figures follow PyTorch. -v prints a table of layers: parameters, bytes of weights, activations at the peak "
+        "(in training: kept for the backward pass), and all outputs.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

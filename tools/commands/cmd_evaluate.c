@@ -20,8 +20,8 @@ static const struct opt evaluate_opts[] = {
     {.name = "temperature", .value = "T", .kind = OPT_REAL, OPT_FIELD(struct evaluate_cli, evaluate.temperature),
      .help = "that the divergence from the teacher is measured at (default 2)"},
     {.name = "loss", .value = "kd|mse|cosine", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, loss),
-     .help = "what outputs are compared with the teacher's by: divergence of the answers, squared error, or 1 - cosine, for "
-             "outputs that are no logits (default kd)"},
+     .help = "how outputs are compared with the teacher's: divergence of the answers (kd), squared error, or 1 - "
+             "cosine, for outputs that are not logits (default kd)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct evaluate_cli, evaluate.precision),
      .help = "of the arithmetic (default f32)"},
     {.name = "min-accuracy", .value = "SHARE", .kind = OPT_REAL, .field = offsetof(struct evaluate_cli, min_accuracy),
@@ -156,8 +156,8 @@ const struct command command_evaluate = {
     .name = "evaluate",
     .usage = "--data FILE [--teacher FILE] [--graph FILE] [options] MODEL",
     .summary = "tell how well a network answers",
-    .text = "Runs the network on every row of the data, with its weights as they are stored (codes through their "
-            "scales), and counts the rows whose largest logit is that of the label, and of the teacher.\n"
+    .text = "Runs the network on every row of the data, with decoded weights, and counts the rows whose largest logit "
+            "is at the label, and at the teacher's largest logit.\n"
             "  vcompress evaluate --graph digits.layers.txt --data images.npz \\\n"
             "    --array y=test_labels model.int8.npz",
     .groups = groups,

@@ -57,24 +57,24 @@ static bool take_growth(void *group, const char *value)
 /* clang-format off */
 static const struct opt fit_opts[] = {
     {.name = "gpu", .value = "NAME[:COUNT]", .kind = OPT_CALL, .call = take_gpu,
-     .help = "as vcompress gpus lists them, or auto, the one at hand; repeat it for several, which all have to fit (default: "
-             "$VCOMPRESS_GPU)"},
+     .help = "a name from vcompress gpus, or auto: the GPU of this machine; repeatable, the model must fit all "
+             "(default: $VCOMPRESS_GPU)"},
     {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .option = "visible_bytes", .field = offsetof(struct fit_cli, size),
-     .help = "a device of which a program sees that much: 16GiB"},
+     .help = "a device with this memory for a program: 16GiB"},
     {.name = "all-gpus", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, all),
-     .help = "list every GPU on which it fits, the smallest first; it fits if there is one"},
+     .help = "list every GPU that the model fits, the smallest first; the answer is yes if there is such a GPU"},
     {.name = "max-batch", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_batch),
-     .help = "the largest batch that fits, too; it is the answer then: 0 is no"},
+     .help = "also find the largest batch that fits; this is then the answer: 0 means no"},
     {.name = "max-ctx", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_ctx),
-     .help = "the largest context that fits, too"},
+     .help = "also find the largest context that fits"},
     {.name = "max-gpu-layers", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, max_layers),
-     .help = "how many layers there is room for while the first ones are on the host with their keys and values, too; it is the "
-             "answer then: 0 is no"},
+     .help = "also find how many of the last layers fit on the device, with the others and their keys and values on "
+             "the host; this is then the answer: 0 means no"},
     {.name = "baseline", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct fit_cli, baseline),
-     .help = "a document of --json from before: exit 1, too, when the peak has grown since then by more than --max-growth"},
+     .help = "an earlier document of --json: exit 1 also if the peak has grown by more than --max-growth"},
     {.name = "max-growth", .value = "SHARE", .kind = OPT_CALL, .call = take_growth,
      .wanted = "a share such as 0.02 or 2%",
-     .help = "how much it may have grown (default 0)"},
+     .help = "allowed growth of the peak (default 0)"},
     DEVICE_OPTIONS(struct fit_cli),
     {.name = "porcelain", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct fit_cli, porcelain),
      .help = "a line per device: NAME, need and usable memory in MiB, verdict, then the largest batch, context and number of layers "
@@ -643,9 +643,9 @@ const struct command command_fit = {
     .summary = "tell whether a model fits a GPU, for inference or for training",
     .schema = "vcompress.fit/1",
     .text =
-        "No GPU is needed, and only headers are read. The exit status is 0 if it fits, 1 if it does not, or if that is "
-        "not certain: 'tight' means that it takes from the margin, 'unknown' that a part of the need is not known "
-        "(--weights-only and --activations SIZE help where a file does not say what its model computes).",
+        "No GPU is needed, and only headers are read. The exit status is 0 if the model fits, 1 if the model does not "
+        "fit or the answer is not certain: 'tight' means that the margin is used, 'unknown' that a part of the need "
+        "is not known (--weights-only and --activations SIZE help if a file has no graph).",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

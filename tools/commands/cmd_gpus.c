@@ -18,7 +18,7 @@ static const struct opt gpus_opts[] = {
      .help = "more rows, or others for names that are there: CSV with the titles that --csv prints, of which name and "
              "memory_gb are enough"},
     {.name = "csv", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct gpus_cli, csv),
-     .help = "print it as such a file"},
+     .help = "print the list as CSV, the form of --gpus-file"},
 };
 /* clang-format on */
 static const struct opt_group group_gpus = {"Catalogue", gpus_opts, sizeof(gpus_opts) / sizeof(gpus_opts[0]), 0};
@@ -214,9 +214,8 @@ const struct command command_gpus = {
     .summary = "list GPUs that are known: their memory, bandwidth and types",
     .schema = "vcompress.gpus/1",
     .text =
-        "A catalogue; no GPU is needed. NAME lists those that match: 'a100', 'ada', 'RTX 40'. What a program sees of "
-        "a memory is less than what the card is sold with; a figure after > is the least that is certain. -v adds "
-        "other names and notes.",
+        "A catalogue; no GPU is needed. NAME lists the GPUs that match: 'a100', 'ada', 'RTX 40'. A program sees less "
+        "memory than the vendor's number; a figure after > is a lower bound. -v adds other names and notes.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .run = run_gpus,

@@ -46,27 +46,27 @@ static bool take_array(void *group, const char *value)
 /* clang-format off */
 static const struct opt graph_opts[] = {
     {.name = "full", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, full),
-     .help = "list every node with the values that it takes and makes, in place of blocks"},
+     .help = "list every node with its inputs and outputs, in place of blocks"},
     {.name = "text", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, text),
-     .help = "print it in ONNX's textual syntax, and nothing else"},
+     .help = "print only the graph, in ONNX's textual syntax"},
     {.name = "couplings", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct graph_cli, couplings),
-     .help = "print which rows and columns of which tensors can only be removed together, as a file of couplings has "
-             "it, and nothing else"},
+     .help = "print only the couplings, in the form of a file for prune --couplings: rows and columns of tensors that "
+             "must be removed together"},
     {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct graph_cli, svg),
-     .help = "draw it, too; replaces an older drawing, nothing else"},
+     .help = "also draw the graph; replaces an older drawing, but no other file"},
     GRAPH_SOURCE_OPTIONS,
 };
 static const struct opt run_opts[] = {
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.data),
-     .help = "compute it: the arrays of this file are the inputs (npz, safetensors, ...)"},
+     .help = "compute the graph: the arrays of this file are the inputs (npz, safetensors, ...)"},
     {.name = "outputs", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct graph_cli, run.outputs),
-     .help = "where the values that are computed go, as npz, safetensors, ..."},
+     .help = "file for the computed values: npz, safetensors, ..."},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
-     .help = "the input is that array of --data (default: the one of its name)"},
+     .help = "take this input from this array of --data (default: the array of the same name)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct graph_cli, run.batch),
      .help = "compute N rows of the inputs at a time, such as 1 for a graph that was exported with one row (default: all)"},
     {.name = "value", .value = "NAME", .kind = OPT_CALL, .call = take_value,
-     .help = "compute this value, by its name in --full; repeat it for more (default: the outputs)"},
+     .help = "compute this value, by its name in --full; repeatable (default: the outputs)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, OPT_FIELD(struct graph_cli, run.precision),
      .help = "of all floats (default f32)"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct graph_cli, run.force),
@@ -218,7 +218,7 @@ static int check(struct app *app, const struct graph_cli *cli)
         return app_usage(app, "graph needs one MODEL; see vcompress graph --help");
     }
     if ((cli->run.data != NULL) != (cli->run.outputs != NULL) && cli->run.outputs == NULL) {
-        return app_usage(app, "--data needs --outputs FILE, where the values go");
+        return app_usage(app, "--data needs --outputs FILE for the values");
     }
     if (cli->run.outputs == NULL && (cli->n_values != 0 || cli->n_arrays != 0 || cli->run.batch != 0)) {
         return app_usage(app, "--value, --array and --batch need --data and --outputs");
@@ -278,12 +278,12 @@ static int run_graph(struct app *app, int n_args, char **args)
 const struct command command_graph = {
     .name = "graph",
     .usage = "[options] MODEL",
-    .summary = "tell what a model computes",
+    .summary = "show the graph of a model",
     .text =
         "MODEL is an ONNX file, or a text: a list of layers or ONNX's textual syntax. The table has a line for each "
-        "block, and one for all that repeat; multiply-adds are those of products, convolutions and attention. With "
-        "--data the model is computed, in f32 as evaluate does it; with --precision f64 by plain loops, which define "
-        "the operators: for comparing, not for speed.",
+        "block; equal blocks share a line. Multiply-adds are of products, convolutions and attention. With --data the "
+        "model is computed, in f32 like evaluate, or with --precision f64 by the plain loops that define the "
+        "operators: for comparison, not for speed.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -119,9 +119,9 @@ static int run_inspect(struct app *app, int n_args, char **args)
 const struct command command_inspect = {
     .name = "inspect",
     .usage = "[--stats] [options] INPUT...",
-    .summary = "tell what is in a checkpoint",
-    .text = "Reads headers only, unless --stats is given. Tensors that differ in their number alone share a line; -v "
-            "lists every one. The sizes after int8 and fp16 are those that quantize would write, exactly.",
+    .summary = "list the tensors of a checkpoint",
+    .text = "Reads headers only, unless --stats is given. Tensors whose names differ only in a number share a line; "
+            "-v lists every tensor. The sizes after int8 and fp16 are the exact sizes that quantize writes.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -36,7 +36,7 @@ static const struct opt logits_opts[] = {
     {.name = "batch", .value = "N", .kind = OPT_COUNT, LOGITS(batch), .help = "rows computed at a time (default 64)"},
     {.name = "precision", .value = "f32|f64", .kind = OPT_CHOICE, LOGITS(precision), .help = "of the arithmetic (default f32)"},
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT,
-     OPT_FIELD(struct logits_cli, write.path), .help = "where to write: npz or safetensors, by the extension"},
+     OPT_FIELD(struct logits_cli, write.path), .help = "output file: npz or safetensors, by the extension"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct logits_cli, write.force),
      .help = "replace an existing file (never the input)"},
 };
@@ -120,10 +120,10 @@ static int run_logits(struct app *app, int n_args, char **args)
 const struct command command_logits = {
     .name = "logits",
     .usage = "--data FILE [--graph FILE] [options] -o OUTPUT TEACHER",
-    .summary = "write what a network answers, as a teacher for distill",
+    .summary = "write the answers of a network, as a teacher for distill",
     .text = "Runs the network on every row of the data and writes its logits, with SHA-256 of the network and of the "
-            "rows. distill takes the file as --teacher, so that no teacher is in memory, and refuses it for other rows "
-            "or another order of them.\n"
+            "rows. distill takes the file as --teacher, without the teacher in memory, and refuses the file for other "
+            "rows or another order of rows.\n"
             "  vcompress logits --graph digits.layers.txt --data images.npz \\\n"
             "    --array test_images=train_images \\\n"
             "    digits.npz -o answers.npz",

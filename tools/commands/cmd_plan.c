@@ -51,7 +51,7 @@ static const struct opt plan_opts[] = {
     {.name = "memory", .value = "SIZE", .kind = OPT_SIZE, .option = "visible_bytes", .field = offsetof(struct plan_cli, size),
      .help = "a device of which a program sees that much: 16GiB"},
     {.name = "all", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct plan_cli, all),
-     .help = "list every recipe that needs less than all that do less harm, whether it fits or not"},
+     .help = "list every recipe that needs less memory than all less harmful recipes, whether or not the recipe fits"},
     {.name = "scan", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct plan_cli, options.scan),
      .help = "read the weights and measure the errors; else they are usual ones"},
     {.name = "without", .value = "LIST", .kind = OPT_CALL, .call = take_without,
@@ -357,13 +357,12 @@ const struct command command_plan = {
     .summary = "tell how a model can be made to fit a GPU, as command lines",
     .schema = "vcompress.plan/1",
     .text =
-        "Finds the least harmful recipe that fits: weights in half precision or int8, neurons removed (where the model "
-        "says what belongs together), keys and values of fewer bits, a smaller batch or context; in training the batch "
-        "in parts, recomputation, autocast, 8-bit Adam; of several GPUs (NAME:COUNT) that they share the model. Prints "
-        "the command lines that make the model, the last of "
-        "which proves it. Only headers are read, and no GPU is needed. The exit status is 0 if there is a recipe, 1 if "
-        "there is none; then the nearest one is named, and by how much it misses. Zeros save no memory of a device, so "
-        "that pruning single weights is in no recipe.\n"
+        "Finds the least harmful recipe that fits: weights in half precision or int8, removed neurons (if the model "
+        "has a graph), keys and values of fewer bits, a smaller batch or context; for training the batch in parts, "
+        "recomputation, autocast, 8-bit Adam; for several GPUs (NAME:COUNT) a divided model. Prints the command lines "
+        "that make the model; the last line checks the fit. Only headers are read, and no GPU is needed. The exit "
+        "status is 0 if a recipe fits, else 1; then the nearest recipe is printed with the memory that is missing. "
+        "Zeros save no memory on a device, so no recipe prunes single weights.\n"
         "  vcompress plan --gpu 'RTX 3060' --ctx 4096 model/\n"
         "  vcompress plan --gpu T4 --mode train --optimizer adamw --batch 32 --all \\\n"
         "    bert/config.json",

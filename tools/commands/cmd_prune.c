@@ -64,51 +64,50 @@ static bool take_set(void *group, const char *value)
 /* clang-format off */
 static const struct opt prune_opts[] = {
     {.name = "sparsity", .letter = 's', .value = "SHARE", .kind = OPT_TEXT, PRUNE(sparsity),
-     .help = "share of the weights that becomes zero, those of the smallest score first: 0.5 or 50%; zeros that are there "
-             "count"},
+     .help = "share of the weights that become zero, smallest scores first: 0.5 or 50%; existing zeros count"},
     {.name = "scope", .value = "tensor|global", .kind = OPT_CHOICE, PRUNE(scope),
-     .help = "seek the smallest in each tensor by itself, which loses more, or in all tensors together (default: with "
-             "--sparsity in all tensors together, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
-             "--structured in each tensor)"},
+     .help = "prune the same share of each tensor, which loses more, or all tensors with one threshold (default: with "
+             "--sparsity global, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
+             "--structured tensor)"},
     {.name = "score", .value = "magnitude|lamp|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
      .option = "score",
-     .help = "what is compared: magnitudes, or with one threshold for all tensors (--scope global, which lamp stands for) "
-             "the square of a weight over the sum of the squares of its tensor that are not smaller, so that no tensor "
-             "is emptied for its small numbers (default: lamp with --sparsity; magnitude with --scope, --set alone or a "
-             "pattern). With --structured: l2, l1, or norm, the scales of the "
-             "normalizations (default l2)"},
+     .help = "the score of a weight. magnitude: its magnitude; lamp, which means --scope global: its square divided "
+             "by the sum of the squares in its tensor that are not smaller, so that no tensor is emptied because its "
+             "weights are small (default: lamp with --sparsity; magnitude with --scope, --set alone or a pattern). "
+             "With --structured: l2, l1, or norm, the scales of the normalizations (default l2)"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
-     .help = "N:M keeps the N largest of every M weights along the input channels (2:4 is what sparse tensor cores "
-             "take); block:RxC removes whole blocks of R rows and C columns"},
+     .help = "N:M keeps the N largest of every M weights along the input channels (2:4 for sparse tensor cores); "
+             "block:RxC removes whole blocks of R rows and C columns"},
     {.name = "structured", .value = "SHARE", .kind = OPT_TEXT, STRUCTURED(options.share),
-     .help = "remove that share of the neurons or channels of every layer, whole: rows, the columns that read them, biases, "
-             "norms; the tensors become smaller (docs/structured.md)"},
+     .help = "remove this share of the neurons or channels of every layer: their rows, the columns that read them, "
+             "biases, norms; the tensors become smaller (docs/structured.md)"},
     {.name = "remove", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(remove),
-     .help = "remove these, in place of --structured: a line per group, any tensor and axis of it and the numbers, such as "
-             "fc1.weight:0 3,7,12-20"},
+     .help = "remove the units of this file, in place of --structured: a line per group with a tensor and axis of the "
+             "group and the numbers, such as fc1.weight:0 3,7,12-20"},
     {.name = "dims", .value = "LIST", .kind = OPT_TEXT, STRUCTURED(dims),
-     .help = "--structured: what is removed: neurons, heads, experts, hidden, by commas (default neurons)"},
+     .help = "--structured: kinds of units to remove: neurons, heads, experts, hidden, by commas (default neurons)"},
     {.name = "round-to", .value = "N", .kind = OPT_COUNT, STRUCTURED(options.round_to),
-     .help = "--structured: what stays of neurons or of the hidden size is a multiple of N, if need be more than asked for"},
+     .help = "--structured: the remaining neurons or hidden size are rounded up to a multiple of N"},
     {.name = "couplings", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(couplings),
-     .help = "which rows are which columns, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 (default: from what "
-             "the model computes)"},
+     .help = "the rows and columns that belong together, a line per group: fc1.weight:0 = fc1.bias:0 = fc2.weight:1 "
+             "(default: from the graph of the model)"},
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, STRUCTURED(graph),
-     .help = "what the model computes, where its own file does not say it: a list of layers, or an ONNX file"},
+     .help = "the graph of the model, if its own file has no graph: a list of layers, or an ONNX file"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct prune_cli, convert.write.layout),
-     .help = "plain: write shapes that the configuration beside the weights cannot say, and leave it as it is"},
+     .help = "plain: write shapes even if the configuration beside the weights cannot state them, and copy the "
+             "configuration unchanged"},
     {.name = "mask", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, mask),
-     .help = "set to zero what the masks of that file say: NAME.mask, or NAME, with 1 for what is kept; tensors without a "
-             "mask are kept"},
+     .help = "prune by the masks of this file: NAME.mask, or NAME, with 1 for kept weights; tensors without a mask "
+             "are kept"},
     {.name = "mask-out", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, PRUNE(mask_path),
-     .help = "write the masks of all tensors that were pruned, too: NAME.mask, a bit per weight, for --mask"},
+     .help = "also write the masks of all pruned tensors: NAME.mask, a bit per weight, for --mask"},
     {.name = "make-permanent", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct prune_cli, permanent),
-     .help = "prune nothing but what torch.nn.utils.prune has pruned: of NAME_orig and NAME_mask, the tensor NAME is written; "
-             "prune does so for every such pair anyway, and then the rest"},
+     .help = "apply only the masks of torch.nn.utils.prune: NAME_orig and NAME_mask become the tensor NAME; without "
+             "this option prune does the same for every such pair and then prunes the other tensors, too"},
     {.name = "set", .value = "GLOB=SHARE", .kind = OPT_CALL, .call = take_set, .option = "sets",
-     .help = "another share for the tensors whose name matches, whatever the default rules say; repeatable, the last "
-             "match wins"},
+     .help = "another share for tensors whose name matches, also for tensors that the default rules skip; repeatable, "
+             "the last match decides"},
     {.name = "min-keep", .value = "SHARE", .kind = OPT_TEXT, PRUNE(min_keep),
      .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
@@ -120,13 +119,13 @@ static const struct opt prune_opts[] = {
 };
 static const struct opt depth_opts[] = {
     {.name = "drop-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(drop),
-     .help = "leave out whole layers, by their numbers from 0 on: 8,9,10 or 8-10; those behind get the numbers of those that "
-             "are gone, config.json or the metadata of GGUF follows; before everything else that is pruned"},
+     .help = "remove whole layers, by their numbers from 0: 8,9,10 or 8-10; later layers get new numbers, and "
+             "config.json or the metadata of GGUF the new number of layers; before all other pruning"},
     {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(keep),
      .help = "the same, by the layers that stay: 0-7,11"},
     {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DEPTH(layers),
-     .help = "which layers are meant, by what stands in front of their numbers in the names of tensors: decoder.block; for "
-             "models with several such lists, or with layers of several kinds"},
+     .help = "the prefix of the layer numbers in the names of tensors: decoder.block; for models with several lists "
+             "of layers, or with layers of several kinds"},
 };
 /* clang-format on */
 
@@ -194,7 +193,7 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
     rc = rc == GO_ON ? refuse_min_sqnr(app) : rc;
     if (rc == GO_ON && own->structured.remove != NULL) {
         rc = refuse_other(app, of_share, sizeof(of_share) / sizeof(of_share[0]),
-                          "says what --structured chooses; --remove FILE says it itself");
+                          "selects for --structured; --remove FILE already has the units");
     }
     if (rc != GO_ON) {
         return rc;
@@ -279,7 +278,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
             return app_usage(app, "--mask conflicts with --pattern: choose one");
         }
         rc = refuse_other(app, of_choice, sizeof(of_choice) / sizeof(of_choice[0]),
-                          "chooses among tensors that pruning would take; --mask prunes those that have a mask");
+                          "selects tensors to prune; --mask prunes the tensors that have a mask");
         if (rc != GO_ON) {
             return rc;
         }
@@ -345,16 +344,16 @@ const struct command command_prune = {
              "[-o OUTPUT | -d DIR]",
     .summary = "set the smallest weights to zero, or remove neurons or layers",
     .text =
-        "Writes a checkpoint with the same tensors, types and shapes, in which the weights that count least "
-        "are zero: exactly as many as were asked for, of equal ones the first. Biases, norms, embeddings, tokens "
-        "and places that are learned, and output heads are kept, and the report says why; --include asks for them. "
-        "Zeros save bytes in deflated files (--deflate) and time where hardware skips them (--pattern 2:4); on most "
-        "devices they save no memory.\n"
-        "With --structured whole neurons, channels or heads go, with everything that belongs to them, and the "
-        "tensors become smaller: that saves file, memory and time everywhere. What belongs together comes from what "
-        "the model computes (a family of Hugging Face models, GGUF, ONNX, --graph) or from --couplings; --dry-run "
-        "shows it.\n"
-        "--drop-layers leaves out whole layers: a smaller model of the same kind, which every loader reads.\n"
+        "Writes a checkpoint with the same tensors, types and shapes, in which the least important weights are zero: "
+        "exactly the requested number, among equal weights the first. Biases, norms, embeddings, learned tokens and "
+        "positions, and output heads are kept, with the reason in the report; --include selects them. Zeros save "
+        "bytes in deflated files (--deflate) and time if hardware skips zeros (--pattern 2:4); on most devices zeros "
+        "save no memory.\n"
+        "--structured removes whole neurons, channels or heads with all their rows and columns; the tensors become "
+        "smaller: file, memory and time shrink everywhere. The couplings of rows and columns come from the graph of "
+        "the model (a family of Hugging Face models, GGUF, ONNX, --graph) or from --couplings; --dry-run shows "
+        "them.\n"
+        "--drop-layers removes whole layers: a smaller model of the same kind, which every loader reads.\n"
         "  vcompress prune --sparsity 0.5 model.npz\n"
         "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate \\\n"
         "    model.npz -o small.npz\n"

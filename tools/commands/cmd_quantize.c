@@ -39,40 +39,40 @@ static const struct opt target_opts[] = {
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
     {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
-     .help = "for every tensor the smallest of int8 (a scale per tensor, channel or group), fp16, bf16 and nothing that has this "
-             "SQNR; reads all weights before, with --dry-run, too"},
+     .help = "for every tensor the smallest of int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
+             "SQNR, else unchanged; reads all weights first, also with --dry-run"},
     {.name = "aim-bytes", .value = "SIZE", .kind = OPT_SIZE, .one_of = true, QUANTIZE(aim_bytes),
-     .help = "of these for every tensor, so that the file has at most SIZE and the sum of squared errors is the least; exit 1 "
-             "where it cannot be so small"},
+     .help = "the same types for every tensor, chosen for the least sum of squared errors in a file of at most SIZE; "
+             "exit 1 if no choice is small enough"},
 };
 
 static const struct opt scheme_opts[] = {
     {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
-     .help = "int8: one scale per tensor, per index of the axis, or per N elements of it (default channel; GGUF has "
-             "group:32 only)"},
+     .help = "int8: one scale per tensor, per index of the axis, or per N elements of an index (default channel; GGUF "
+             "has group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
-     .help = "int8: the axis of the channels, negative from the end (default: the output channels, which are on the "
-             "last axis of kernels of Flax and Keras, and on axis 0 where neither format nor name tells)"},
+     .help = "int8: the axis of the channels, negative from the end (default: the output channels: the last axis of "
+             "kernels of Flax and Keras, axis 0 if neither format nor name is known)"},
     {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
      .help = "int8: codes -127..127 around zero (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
      .help = "int8: codes -128..127 with a zero point per scale"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
-     .help = "int8 in safetensors: which programs load it. plain: codes and f32 scales for everything; "
+     .help = "int8 in safetensors: the programs that load the output. plain: codes and f32 scales for everything; "
              "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
-             "(default auto: what the program takes that loads the input, or a refusal)"},
+             "(default auto: the layout for the program that loads the input, or a refusal)"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
-     .help = "f32 and f64 tensors that stay otherwise, such as embeddings, norms and biases: cast them, too; not those that "
-             "--exclude names, nor what GGUF's loaders want in f32 (default keep)"},
+     .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
+             "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_elems),
      .help = "keep tensors with fewer elements (default 4096)"},
     {.name = "min-row", .value = "N", .kind = OPT_COUNT, QUANTIZE(min_row),
      .help = "keep tensors with fewer elements per index of the axis (default 32)"},
     {.name = "nonfinite", .value = "error|keep|zero", .kind = OPT_CHOICE, QUANTIZE(nonfinite),
-     .help = "NaN and Inf in the source: stop, keep that tensor, or replace them (default error)"},
+     .help = "NaN and Inf in the source: fail, copy this tensor, or replace the values (default error)"},
     {.name = "overflow", .value = "error|inf|sat", .kind = OPT_CHOICE, QUANTIZE(overflow),
-     .help = "fp16, bf16, --rest: values beyond the range: stop, make them Inf, or the largest finite (default error)"},
+     .help = "fp16, bf16, --rest: values beyond the range: fail, Inf, or the largest finite value (default error)"},
     {.name = "requantize", .kind = OPT_BOOL, .set = 1, QUANTIZE(requantize),
      .help = "accept input that is quantized already"},
 };
@@ -188,9 +188,10 @@ const struct command command_quantize = {
     .usage = "(--int8 | --fp16 | --bf16 | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "store weights in fewer bits",
     .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
-            "Small, one-dimensional and integer tensors are kept bit for bit, and the report says why. Nothing is "
-            "overwritten without --force; --dry-run shows the report without writing. Of several inputs each has an "
-            "output of its own; what fails for one does not stop the others, and the exit status is the worst.\n"
+            "Small, one-dimensional and integer tensors are copied bit for bit, with the reason in the report. "
+            "Existing files are replaced only with --force; --dry-run shows the report without writing. Each of "
+            "several inputs gets its own output; a failed input does not stop the others, and the exit status is the "
+            "highest status.\n"
             "  vcompress quantize --int8 model.npz -o small.npz\n"
             "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz\n"
             "  vcompress quantize --int8 *.safetensors -d small\n"

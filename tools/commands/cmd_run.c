@@ -165,14 +165,12 @@ const struct command command_run = {
     .usage = "(RECIPE | --pass 'PASS OPTIONS' ...) [options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "do several passes in one run",
     .text =
-        "Reads the input once, does the passes one after the other to every tensor, and writes the output once: the "
-        "bytes are those of the passes run one by one through files. The plan of all passes is checked before the "
-        "first weights are written; the report has the steps of each tensor, and the error of the whole chain. A "
-        "RECIPE is "
-        "a text file with one pass per line, as on the command line; # begins a comment. Options of the input, the "
-        "output and the run stand behind run, not in a pass. Behind prune, distill trains what is left, with the input "
-        "as its "
-        "teacher: no intermediate file is written.\n"
+        "Reads the input once, applies the passes in order to every tensor, and writes the output once, with the same "
+        "bytes as the passes run one by one through files. The plan of all passes is checked before the first weights "
+        "are written; the report has the steps of each tensor, and the error of the whole chain. A RECIPE is a text "
+        "file with one pass per line, as on the command line; # begins a comment. Options of the input, the output "
+        "and the run belong to run, not to a pass. After prune, distill trains the pruned model, with the input as "
+        "its teacher; no intermediate file is written.\n"
         "  vcompress run --pass 'prune --sparsity 0.5' --pass 'quantize --int8' \\\n"
         "    model.npz -o small.npz\n"
         "  vcompress run --pass 'prune --sparsity 0.9' \\\n"

@@ -36,9 +36,9 @@ const struct command command_selftest = {
     .usage = "[options]",
     .summary = "check the kernels of this machine",
     .text =
-        "Runs every kernel variant that this processor (and, with --device cuda, this GPU) has against the reference "
-        "on small inputs, and a round trip through a temporary file in $TMPDIR. Takes a second or two. Run it where "
-        "results look wrong.",
+        "Compares every kernel variant of this processor (and, with --device cuda, of this GPU) with the reference on "
+        "small inputs, and does a round trip through a temporary file in $TMPDIR. Takes a second or two. For results "
+        "that look wrong.",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .run = run_selftest,

@@ -39,8 +39,8 @@ static bool take_void_as(void *group, const char *value)
 /* clang-format off */
 static const struct opt sensitivity_opts[] = {
     {.name = "svg", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, .field = offsetof(struct sensitivity_cli, svg),
-     .help = "draw it, too: a heat map of all tensors, and the curves of those that pruning hurts most; replaces an older "
-             "drawing, nothing else"},
+     .help = "also draw a heat map of all tensors, and the curves of the tensors that pruning hurts most; replaces an "
+             "older drawing, nothing else"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, measure.min_elems),
      .help = "leave out tensors with fewer elements (default 0)"},
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, convert.open.key),
@@ -52,16 +52,16 @@ static const struct opt sensitivity_opts[] = {
 /* clang-format off */
 static const struct opt data_opts[] = {
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, with_data.data),
-     .help = "compute the model with the arrays of this file as inputs, too (npz, safetensors, ...): what the outputs lose "
-             "when one tensor alone changes, or units are removed that belong together"},
+     .help = "also compute the model with the arrays of this file as inputs (npz, safetensors, ...): the error of the "
+             "outputs if only one tensor changes, or coupled units are removed"},
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct sensitivity_cli, graph),
-     .help = "what the model computes: a text or an ONNX file, as for vcompress graph (default: what INPUT says itself)"},
+     .help = "the graph of the model: a text or an ONNX file, as for vcompress graph (default: the graph in INPUT)"},
     {.name = "array", .value = "INPUT=NAME", .kind = OPT_CALL, .call = take_array, .option = "arrays",
-     .help = "the input is that array of --data (default: the one of its name)"},
+     .help = "take this input from this array of --data (default: the array of the same name)"},
     {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.n_rows),
      .help = "compute the first N rows of the data (default 8)"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct sensitivity_cli, with_data.batch),
-     .help = "compute N of them at a time, such as 1 for a graph that was exported with one row (default: all)"},
+     .help = "compute N rows at a time, such as 1 for a graph exported with one row (default: all)"},
 };
 /* clang-format on */
 static const struct opt_group group_data = {"With data", data_opts, sizeof(data_opts) / sizeof(data_opts[0]), 0};
@@ -263,14 +263,14 @@ static int run_sensitivity(struct app *app, int n_args, char **args)
 const struct command command_sensitivity = {
     .name = "sensitivity",
     .usage = "[--svg FILE] [--data FILE] [options] INPUT...",
-    .summary = "tell what each tensor would lose",
+    .summary = "measure the error of pruning and quantizing each tensor",
     .text =
         "Measures, per tensor, the error of pruning by magnitude to 10 to 95 %, of the pattern 2:4, and of every "
         "scheme of quantize, from the weights alone; writes no checkpoint. Error is the RMS of the change over the "
-        "RMS of the tensor. At the end are the tensors that stand out, and command lines that treat them with care. "
-        "Quantized weights are measured as what they decode to. Each tensor is read twice. With --data the model is "
-        "computed with each of these changes alone, and the advice is from what the outputs lose. "
-        "That takes its time: said beforehand from 2 s on.\n"
+        "RMS of the tensor. The report ends with the tensors of high error, and command lines that spare them. "
+        "Quantized weights are decoded first. Each tensor is read twice. With --data the model is computed once for "
+        "each change, and the advice comes from the error of the outputs. A run of 2 s or more is announced with its "
+        "time.\n"
         "  vcompress sensitivity model.npz\n"
         "  vcompress sensitivity --graph model.onnx --data x.npz model.npz\n"
         "  vcompress sensitivity --svg model.svg --json=model.json model.safetensors",

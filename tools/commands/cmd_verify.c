@@ -53,8 +53,8 @@ static const struct opt verify_opts[] = {
      .help = "print the SHA-256 of every tensor's values (C order, little-endian: the same in every format); reads them as "
              "--data does"},
     {.name = "against", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, VERIFY(against),
-     .help = "compare with the checkpoint that it was made from: the same tensors, kept ones byte for byte, the error of "
-             "the others; reads the values of both"},
+     .help = "compare with the checkpoint that the file was made from: the same tensors, copied tensors byte for "
+             "byte, the error of the others; reads the values of both"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, VERIFY(min_sqnr_db),
      .help = "with --against: a tensor that differs and stays below this SQNR is an error"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_TEXT, VERIFY(pattern),
@@ -298,14 +298,13 @@ static int run_verify(struct app *app, int n_args, char **args)
 const struct command command_verify = {
     .name = "verify",
     .usage = "[--data] [--sha256] [--against SOURCE] [options] FILE...",
-    .summary = "list everything that is wrong with a checkpoint",
+    .summary = "list all errors of a checkpoint",
     .text =
-        "Makes the checks that every command makes when it opens a file, but does not stop at the first finding; and "
-        "some more: parts of quantized weights that are missing or left over, a name that promises another format. Of "
-        "a "
-        "damaged file, what can still be read is looked at. Reads headers only unless --data or --against is given. "
-        "Exit status 0 when there is no error, 1 when there are some, 3 when it is no checkpoint or of a kind that "
-        "cannot be read; warnings count with --strict. Of several files the worst status counts.\n"
+        "Makes the checks that every command makes on opening a file, without stopping at the first finding, and "
+        "more: missing or extra parts of quantized weights, a name with another format's extension. In a damaged file "
+        "the readable parts are checked. Reads headers only unless --data or --against is given. Exit status 0 "
+        "without errors, 1 with errors, 3 if the file is no checkpoint or cannot be read; warnings count with "
+        "--strict. With several files the highest status counts.\n"
         "  vcompress verify --data model.safetensors\n"
         "  vcompress verify small.npz --against model.npz --min-sqnr 35",
     .groups = groups,

@@ -180,7 +180,7 @@ static int read_dims(struct app *app, struct structured_cli *cli)
         }
         unit = options_word("neurons|heads|experts|hidden", word);
         if (unit < 0) {
-            return app_usage(app, "--dims %s: '%.*s' is none of neurons, heads, experts, hidden", cli->dims, (int)n, s);
+            return app_usage(app, "--dims %s: '%.*s' is not neurons, heads, experts or hidden", cli->dims, (int)n, s);
         }
         cli->options.units |= 1u << unit;
         s = s[n] == ',' ? s + n + 1 : NULL;

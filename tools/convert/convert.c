@@ -131,32 +131,32 @@ static const struct opt select_opts[] = {
 
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, WRITE(path),
-     .help = "where to write, in the format that its extension or --format says, else in the input's; - is standard output "
-             "(default: a name beside the input, such as model.int8.npz)"},
+     .help = "output file, in the format of its extension or of --format, else in the input's format; - is standard "
+             "output (default: a name beside the input, such as model.int8.npz)"},
     {.name = "output-dir", .letter = 'd', .value = "DIR", .kind = OPT_TEXT, .field = offsetof(struct convert_options, folder),
-     .help = "write into this folder, which is made if need be, under the names that would be beside the inputs"},
+     .help = "write into this folder, under the default names of the outputs; a missing folder is created"},
     {.name = "format", .value = "", .more = vc_format_name, .kind = OPT_WORD, WRITE(format),
-     .help = "the format of the output, where its name does not say it"},
+     .help = "the format of the output, if its name has no extension of a format"},
     {.name = "emit", .value = "FILE,...", .file = FILE_WRITTEN, .file_list = true, .kind = OPT_CALL, .call = take_emit, .option = "emit",
      .help = "more outputs of the same run, each in the format of its extension; all are complete before the first gets "
              "its name"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, WRITE(force),
      .help = "replace an existing file, or a folder that holds an older output and nothing else (never the input)"},
     {.name = "deflate", .value = "auto|zlib|isal", .optional = true, .kind = OPT_CALL, .call = take_deflate, .option = "deflate",
-     .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes isal "
-             "where it is as small (default: stored, readable in place)"},
+     .help = "compress the members; isal is several times faster, zlib gives the same bytes everywhere, auto takes "
+             "isal if the result is as small (default: stored, readable in place)"},
     {.name = "dry-run", .letter = 'n', .kind = OPT_BOOL, .set = 1, WRITE(dry_run),
      .help = "print the report, write nothing; sizes are exact"},
     {.name = "digest", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, digest),
-     .help = "print the SHA-256 of every file that was written, as sha256sum does"},
+     .help = "print the SHA-256 of every written file, in the form of sha256sum"},
     {.name = "max-bytes", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_bytes),
-     .help = "gate: write nothing and exit 1 when an output would be larger; SIZE in bytes, or with KiB, MiB, GiB"},
+     .help = "gate: write nothing and exit 1 if an output is larger; SIZE in bytes, or with KiB, MiB, GiB"},
     {.name = "target-gpu", .value = "NAME", .kind = OPT_CALL, .call = take_target,
-     .help = "tell whether the model fits that GPU before and after (vcompress gpus lists them), for inference with batch 1 and "
-             "128 positions, or its weights alone where the file does not say what it computes; repeatable"},
+     .help = "report whether the model fits this GPU before and after (vcompress gpus lists names), for inference "
+             "with batch 1 and 128 positions, or for the weights alone if the file has no graph; repeatable"},
     {.name = "must-fit", .value = "GPU", .kind = OPT_CALL, .call = take_must,
-     .help = "gate: write nothing and exit 1 unless the output fits that GPU, as --target-gpu tells it, or where that is not known; "
-             "repeatable"},
+     .help = "gate: write nothing and exit 1 if the output does not fit this GPU, as --target-gpu reports, or if the "
+             "answer is unknown; repeatable"},
     {.name = "gpus-file", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, .field = offsetof(struct convert_options, targets.gpus_file),
      .help = "more GPUs (see vcompress gpus --csv)"},
     {.name = "max-shard-size", .value = "SIZE", .kind = OPT_SIZE, WRITE(max_shard_bytes),
@@ -166,7 +166,8 @@ static const struct opt write_opts[] = {
      .help = "do the files of worker I of N only, into the same folder as the other workers; then, but for GGUF, vcompress "
              "index"},
     {.name = "drop", .value = "optimizer|other", .kind = OPT_CALL, .call = take_drop, .option = "vc_job_drop",
-     .help = "leave out of a training checkpoint what is no weight: the optimizer's state, or everything else; repeatable"},
+     .help = "drop tensors of a training checkpoint that are not weights: the optimizer's state, or all other; "
+             "repeatable"},
     {.name = "key", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct convert_options, open.key),
      .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
@@ -291,7 +292,9 @@ static int check_extensions(struct app *app, const struct vc_write_options *writ
     for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
         if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL && write->max_shard_bytes == 0 &&
             !names_folder(name, input)) {
-            return app_usage(app, "%s: %s goes by the extension of the output, which is none of %s; or give --format",
+            return app_usage(app,
+                             "%s: %s takes the format from the extension, which must be one of %s; or give "
+                             "--format",
                              name, app->command->name, known);
         }
     }
@@ -388,8 +391,8 @@ static int check_words(struct app *app, const struct vc_write_options *write)
     }
     if (options_seen(&app->parsed, "max-shard-size") && write->max_shard_bytes == 0) {
         return app_usage(app,
-                         "--max-shard-size: a file cannot have 0 bytes; leave it out to keep the files as they are "
-                         "divided");
+                         "--max-shard-size: a file cannot have 0 bytes; without the option the output is divided like "
+                         "the input");
     }
     if (piped && app->json.on && app->json.path == NULL) {
         app->json.on = false;

@@ -35,36 +35,37 @@ static bool take_length(void *group, const char *value)
 /* clang-format off */
 static const struct opt teacher_opts[] = {
     {.name = "teacher", .value = "FILE", .file = FILE_READ, .file_list = true, .kind = OPT_TEXT, NETS(teacher), .option = "teacher",
-     .help = "the network whose answers are the aim; distill also takes a file of vcompress logits, or several: A,B are one "
-             "teacher with the mean of their probabilities. In a recipe the input of the run, unless another one is given"},
+     .help = "the network whose answers are the target; distill also takes a file of vcompress logits, or several: "
+             "A,B are one teacher with the mean of their probabilities. Default in a recipe: the input of the run"},
     {.name = "teacher-graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(teacher_graph),
-     .help = "what the teacher computes, where it is another one"},
+     .help = "the graph of the teacher, if different from the student's"},
 };
 
 static const struct opt rows_opts[] = {
     {.name = "graph", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(graph),
-     .help = "what the networks compute: a text or an ONNX file, as for vcompress graph (default: what each says itself)"},
+     .help = "the graph of the networks: a text or an ONNX file, as for vcompress graph (default: the graph in each "
+             "model)"},
     {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, NETS(data.path),
-     .help = "rows: an array for each input of the graph and, where they are known, labels y and a mask (npz, safetensors, "
-             "idx, idx.gz, ...)"},
+     .help = "rows: an array for each input of the graph and optionally labels y and a mask (npz, safetensors, idx, "
+             "idx.gz, ...)"},
     {.name = "array", .value = "NAME=ARRAY", .kind = OPT_CALL, .call = take_array, .option = "arrays",
-     .help = "the input of that name, or y, or mask, is that array (default: the one of its name; a single array is the "
-             "single input)"},
+     .help = "take this input, or y, or mask, from this array (default: the array of the same name; a single array is "
+             "the single input)"},
     {.name = "labels", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.labels),
      .help = "another file, whose single array is y"},
     {.name = "rows", .value = "N", .kind = OPT_CALL, .call = take_rows, .option = "n_rows",
      .wanted = "a number from 1 on", .help = "the first N rows only"},
     {.name = "length", .value = "N", .kind = OPT_CALL, .call = take_length, .option = "length",
      .wanted = "a number from 1 on",
-     .help = "the file of --data is nothing but tokens, as nanoGPT and llm.c write them: N of them are a row"},
+     .help = "the file of --data holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
     {.name = "token-bits", .value = "16|32", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.token_bits),
-     .help = "--length: what a token has; a file of llm.c says it itself (default 16)"},
+     .help = "--length: bits of a token; not for a file of llm.c, whose header has them (default 16)"},
     {.name = "scale", .value = "X", .kind = OPT_REAL, OPT_FIELD(struct nets_cli, data.scale),
-     .help = "multiply inputs that are floats by it, such as 0.00392156862745098 for bytes (default 1)"},
+     .help = "multiply float inputs by X, such as 0.00392156862745098 for bytes (default 1)"},
     {.name = "mean", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.mean),
-     .help = "then subtract it: one number, or one for each channel"},
+     .help = "then subtract X: one number, or one for each channel"},
     {.name = "std", .value = "X,...", .kind = OPT_TEXT, OPT_FIELD(struct nets_cli, data.deviation),
-     .help = "then divide by it: one number, or one for each channel"},
+     .help = "then divide by X: one number, or one for each channel"},
 };
 /* clang-format on */
 const struct opt_group group_teacher = {"Teacher", teacher_opts, sizeof(teacher_opts) / sizeof(teacher_opts[0]), 0};

@@ -61,8 +61,7 @@ static int parse_pass(struct app *app, const char *where, struct chain_pass *pas
         return app_usage(app, "%s: %s", where, app->parsed.error);
     }
     if (app->parsed.n_args != 0) {
-        return app_usage(app, "%s: '%s' is no option; what is read and written belongs to run", where,
-                         app->parsed.args[0]);
+        return app_usage(app, "%s: '%s' is no option; input and output belong to run", where, app->parsed.args[0]);
     }
     for (size_t i = 0; i < app->parsed.n_seen; i++) {
         if (belongs_to_run(group_of(app->command, app->parsed.seen[i]))) {

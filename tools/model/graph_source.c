@@ -62,7 +62,7 @@ int graph_source_open(struct app *app, struct graph_source *source, enum graph_w
     enum vc_status status;
 
     if (source->graph_file != NULL && source->weights != NULL) {
-        return app_usage(app, "--graph names what MODEL computes, --weights the checkpoint of MODEL; give one of them");
+        return app_usage(app, "--graph names the graph of MODEL, --weights the checkpoint of MODEL; give only one");
     }
     if (source->graph_file != NULL) {
         source->weights = app->subject;

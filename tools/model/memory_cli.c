@@ -87,50 +87,54 @@ static const struct opt model_opts[] = {
     GRAPH_SOURCE_OPTIONS,
     {.name = "dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_dtype, .option = "scheme",
      .wanted = "a type of floats or a scheme, such as f16, int8, int4-g128, nf4, q4_k",
-     .help = "what floats are loaded as (default: as they are stored; f32 where there is no file): f32, f16, bf16, f64, or the scheme of "
-             "their codes, int8, int8-gN, int4-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4, nf4-dq, fp8, mxfp4, nvfp4, q4_0, q4_k, q8_0 "
-             "and others (docs/memory-model.md); norms, biases, and, but for GGUF's types, embeddings and the output layer are f16 then"},
+     .help = "the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the "
+             "scheme of their codes, int8, int8-gN, int4-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4, nf4-dq, fp8, "
+             "mxfp4, nvfp4, q4_0, q4_k, q8_0 and others (docs/memory-model.md); norms and biases, and except with "
+             "GGUF's types embeddings and the output layer, are then f16"},
     {.name = "kv-dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_kv_dtype,
      .wanted = "f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0 or nvfp4",
      .help = "of the keys and values of --ctx: f32, f16, bf16, int8, fp8, q8_0, q5_1, q5_0, q4_1, q4_0, nvfp4 (default: as the activations)"},
     {.name = "runtime", .value = "native|dequantize|layerwise", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.runtime),
-     .help = "codes of quantized weights are loaded as they are, as floats, or as they are with one tensor at a time as "
-             "floats (default: what the program does that usually loads the file); fit: native and layerwise also mean a runtime that keeps no value "
-             "longer than it is needed, where without the option PyTorch's eager mode is meant"},
+     .help = "codes of quantized weights are loaded as codes, as floats, or as codes with one tensor at a time as "
+             "floats (default: as by the usual loader of the file); fit: native and layerwise also mean a runtime "
+             "that keeps no value longer than needed; without the option PyTorch's eager mode is meant"},
     {.name = "ctx", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.context_tokens),
      .help = "inference: keys and values of N positions are kept for every sequence"},
 };
 static const struct opt memory_opts[] = {
     {.name = "mode", .value = "infer|train|distill", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.mode),
-     .help = "what is done with the model (default infer); distill: training towards the outputs of --teacher, or of a file of these"},
+     .help = "the use of the model (default infer); distill: training towards the outputs of --teacher, or of a file "
+             "with outputs"},
     {.name = "teacher", .value = "MODEL", .kind = OPT_TEXT, .field = offsetof(struct memory_cli, teacher_path),
      .help = "with --mode distill: the model that is there, too, and computes the targets"},
     {.name = "teacher-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_teacher_dtype,
-     .help = "what the teacher's floats are loaded as (default: as they are stored)"},
+     .help = "the type of the teacher's floats in memory (default: as stored)"},
     {.name = "trainer", .value = "pytorch|vcompress", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.trainer),
-     .help = "the program that trains (default pytorch); vcompress: what distill itself takes, to the byte, without its rows and the teacher"},
+     .help = "the program that trains (default pytorch); vcompress: the exact bytes of distill, without its rows and "
+             "the teacher"},
     {.name = "optimizer", .value = "sgd|momentum|adam|adamw|adafactor|adam8bit", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.optimizer), .help = "whose states training keeps (default adamw)"},
     {.name = "foreach", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, foreach_step), .option = "foreach_step",
-     .help = "the optimizer's step is that of all weights at once, as PyTorch 2 does it on GPUs: Adam has a copy of its second moments then"},
+     .help = "the optimizer updates all weights at once, as PyTorch 2 does on GPUs: Adam then needs a copy of its "
+             "second moments"},
     {.name = "amp", .value = "none|autocast|pure", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.amp),
      .help = "mixed precision: autocast keeps f32 weights and computes products in half precision; pure has weights and "
              "gradients of half precision with f32 masters (default none)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|selective|auto", .kind = OPT_CALL, .call = take_recompute,
      .option = "recompute", .wanted = "none, sqrt, every:K, layer, selective or auto",
-     .help = "activation checkpointing: which parts are computed again in the backward pass (default none): about the square root of "
-             "their number, of K operators with weights each, every layer; selective: the scores of attention; auto: as little as "
-             "lets the peak be within --budget"},
+     .help = "activation checkpointing: parts that the backward pass computes again (default none): sqrt: about the "
+             "square root of the number of operators as parts; every:K: parts of K operators with weights; layer: "
+             "every layer; selective: the scores of attention; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
-     .help = "with --recompute auto: what the peak may take (default of fit: what the device has room for)"},
+     .help = "with --recompute auto: the largest peak (default of fit: the room on the device)"},
     {.name = "attention", .value = "fused|eager|softmax", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
      .help = "as one kernel, or with a matrix of scores (default fused); softmax: so, with probabilities of the activations' type"},
     {.name = "allocator", .value = "exact|cuda|pytorch", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.allocator),
      .help = "blocks are rounded up to 1, 256 or 512 bytes (default exact; of fit pytorch)"},
     {.name = "in-place", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.in_place),
-     .help = "activation functions, normalizations and additions write over an input that nobody needs any more"},
+     .help = "activation functions, normalizations and additions overwrite an input that is not needed later"},
     {.name = "no-reuse", .kind = OPT_BOOL, .set = 0, OPT_FIELD(struct memory_cli, memory.reuse),
      .help = "every value has memory of its own, which nothing uses again"},
     {.name = "dropout", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct memory_cli, dropout), .option = "dropout",
@@ -145,21 +149,21 @@ static const struct opt memory_opts[] = {
     {.name = "grad-dtype", .value = "f32|f16|bf16|f64", .kind = OPT_CALL, .call = take_grad_dtype,
      .help = "of gradients (default: as the weights)"},
     {.name = "im2col", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, im2col),
-     .help = "convolutions copy the windows of N images at once into the workspace (default: none do)"},
+     .help = "convolutions copy the windows of N images at once into the workspace (default: no copies)"},
     {.name = "workspace", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.workspace_bytes),
-     .help = "what the library for products takes (default 32MiB)"},
+     .help = "memory of the library for products (default 32MiB)"},
     {.name = "context-overhead", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.context_bytes),
-     .help = "what the runtime of the device takes (default 300MiB)"},
+     .help = "memory of the device's runtime (default 300MiB)"},
 };
 static const struct opt devices_opts[] = {
     {.name = "dp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, dp),
      .help = "training: N copies of the model, each with a batch of its own"},
     {.name = "zero", .value = "0|1|2|3", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.zero),
-     .help = "what the copies of --dp divide between them: 1 states, 2 gradients, too, 3 weights, too (default 0)"},
+     .help = "tensors divided between the copies of --dp: 1 states, 2 also gradients, 3 also weights (default 0)"},
     {.name = "tp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, tp),
      .help = "products of attention, MLP and vocabulary are divided between N devices"},
     {.name = "sequence-parallel", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct memory_cli, memory.sequence_parallel),
-     .help = "what --tp does not divide is divided along the sequence"},
+     .help = "divide along the sequence the tensors that --tp does not divide"},
     {.name = "pp", .value = "N", .kind = OPT_COUNT, .field = offsetof(struct memory_cli, pp), .option = "pp",
      .help = "layers are divided between N devices, the stages of a pipeline"},
     {.name = "schedule", .value = "1f1b|gpipe|interleaved", .kind = OPT_CHOICE,
@@ -174,7 +178,7 @@ static const struct opt devices_opts[] = {
     {.name = "bucket", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct memory_cli, memory.bucket_elems),
      .help = "elements of a buffer that --zero collects gradients or weights in (default 500000000)"},
     {.name = "offload", .value = "none|optimizer|all", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.offload),
-     .help = "what lies in the host's memory: gradients, states and masters; all: weights, too (default none)"},
+     .help = "tensors in the host's memory: gradients, states and master weights; all: weights, too (default none)"},
 };
 /* clang-format on */
 const struct opt_group group_model = {"Model", model_opts, sizeof(model_opts) / sizeof(model_opts[0]), 0};

@@ -142,7 +142,7 @@ static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, c
         const json_t *entry = json_array_get(list, i);
 
         if (!json_is_integer(entry) || json_integer_value(entry) < 0) {
-            return refuse(ctx, name, "has numbers of layers that are none");
+            return refuse(ctx, name, "has entries that are not numbers of layers");
         }
         if (is_one_of(name, numbers_that_stay) && vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, VC_HF_CONFIG_NAME ": '%s' names layer %" PRIu64 ", which has to stay",
