@@ -105,7 +105,7 @@ VC_API enum vc_status vc_recipes_html(struct vc_ctx *ctx, const struct vc_recipe
                                       const char *path, const struct vc_recipe_lines *lines,
                                       const struct vc_page_options *options, char **text);
 /* student: name for the title. steps: steps from vc_distill_options.tell, all or some, in order, for the curves of the
- * loss, of the terms of options.matches and of sparsity. n_steps may be 0. */
+ * loss, of the terms of options.loss.matches and of sparsity. n_steps may be 0. */
 VC_API enum vc_status vc_distill_html(struct vc_ctx *ctx, const struct vc_distillation *distillation,
                                       const char *student, const struct vc_distill_step *steps, size_t n_steps,
                                       const struct vc_page_options *options, char **text);
