@@ -177,8 +177,7 @@ static const struct opt student_opts[] = {
 
 static const struct opt training_opts[] = {
     {.name = "steps", .value = "N", .kind = OPT_COUNT, DISTILL(training.steps), .help = "optimizer steps (default 400)"},
-    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(training.epochs), .help = "epochs over the data, in "
-                                                                                          "place of --steps"},
+    {.name = "epochs", .value = "N", .kind = OPT_COUNT, DISTILL(training.epochs), .help = "epochs over the data, in place of --steps"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, DISTILL(training.batch), .help = "rows computed at a time (default 64)"},
     {.name = "accum", .value = "N", .kind = OPT_COUNT, DISTILL(training.accum),
      .help = "batches per step; their gradients are added, as of one large batch (default 1)"},
