@@ -1,20 +1,12 @@
 /* output_first.c - the first of the runs of a graph: what they have in common, and what the others begin with. See
  * output_runs.h. */
 #include <string.h>
-#include <time.h>
 
 #include "core/base/checked.h"
+#include "core/base/clock.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_parts.h"
 #include "passes/graph_params.h"
-
-static double now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what runs ask for ---- */
 
@@ -106,11 +98,11 @@ static enum vc_status first_take(struct vc_ctx *ctx, void *user, uint32_t v, con
     struct vc_output_runs *runs = user;
     enum vc_status status = VC_OK;
 
-    runs->seconds[v] = now() - runs->last;
+    runs->seconds[v] = vc_seconds() - runs->last;
     if (runs->is_kept[v] || make_room(ctx, runs, value)) {
         VC_TRY(keep(ctx, runs, v, value->data));
     }
-    runs->last = now();
+    runs->last = vc_seconds();
 out:
     return status;
 }
@@ -327,7 +319,7 @@ static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *r
     n = list_wanted(runs, used, wanted);
     memcpy(given, runs->known, n_values * sizeof *given);
     VC_TRY(make_first(ctx, runs, given, &program));
-    runs->last = now();
+    runs->last = vc_seconds();
     if (runs->plain) {
         VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, wanted, n));
         runs->run_bytes = most_bytes(runs, left);

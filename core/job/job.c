@@ -1,10 +1,10 @@
 /* job.c - a job: passes planned over the headers of a model, the output laid out, then run by the executor. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/array.h"
 #include "core/base/checked.h"
+#include "core/base/clock.h"
 #include "core/base/cpu.h"
 #include "core/base/option_struct.h"
 #include "core/chain/compare.h"
@@ -241,14 +241,6 @@ static void name_source(struct vc_ctx *ctx, const struct vc_job *job)
     }
 }
 
-static double seconds_now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Everything anew. */
 static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                 bool size_only)
@@ -278,7 +270,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
 {
     struct vc_write_options own;
     bool rehearse = false;
-    double start = seconds_now();
+    double start = vc_seconds();
     enum vc_status status = vc_options_read(ctx, &write_kind, options, &own);
 
     if (status != VC_OK) {
@@ -310,7 +302,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     job->rehearsal = false;
     status = plan_once(ctx, job, &own, size_only);
     job->writers->release(ctx, &job->room);
-    job->report.seconds = rehearse ? seconds_now() - start : 0;
+    job->report.seconds = rehearse ? vc_seconds() - start : 0;
     return status;
 }
 
@@ -368,7 +360,7 @@ out:
 
 static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
 {
-    double start = seconds_now();
+    double start = vc_seconds();
     enum vc_status status;
 
     if (job->sink == NULL || job->options.dry_run || job->report.gate_missed[0] != '\0') {
@@ -377,7 +369,7 @@ static enum vc_status run_job(struct vc_ctx *ctx, struct vc_job *job)
     status = run(ctx, job);
     job->sink->ops->free(ctx, job->sink); /* removes what was not committed */
     job->sink = NULL;
-    job->report.seconds += seconds_now() - start;
+    job->report.seconds += vc_seconds() - start;
     (void)snprintf(job->device, sizeof job->device, "%s",
                    ctx->shared->device_name[0] != '\0' ? ctx->shared->device_name : "cpu");
     job->report.device = job->device;

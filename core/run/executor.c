@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "core/base/checked.h"
+#include "core/base/clock.h"
 #include "core/base/thread_pool.h"
 #include "core/run/ticket.h"
 
@@ -224,28 +224,20 @@ static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const st
     }
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* At most ten times a second, by worker 0. */
 static void report_progress(struct vc_run_state *rs, struct vc_ctx *ctx, size_t item)
 {
     struct vc_progress progress = {.what = rs->exec->what, .total = rs->total_bytes};
-    int64_t now;
+    double now;
 
     if (ctx->shared->progress == NULL) {
         return;
     }
-    now = now_ms();
-    if (now - rs->last_progress_ms < 100) {
+    now = vc_seconds();
+    if (now - rs->last_progress < 0.1) {
         return;
     }
-    rs->last_progress_ms = now;
+    rs->last_progress = now;
     progress.done = vc_min_u64(atomic_load(&rs->done_bytes), progress.total);
     progress.tensor = rs->exec->items[item].set->model->tensors[rs->exec->items[item].source].name;
     ctx->shared->progress(ctx->shared->progress_user, &progress);
@@ -332,7 +324,7 @@ static enum vc_status run_state_init(struct vc_ctx *ctx, struct vc_exec *exec, s
     (void)worker_room(rs);
     rs->total_bytes = total_bytes(rs);
     atomic_init(&rs->done_bytes, 0);
-    rs->last_progress_ms = now_ms();
+    rs->last_progress = vc_seconds();
 out:
     return status;
 }

@@ -83,7 +83,7 @@ struct vc_run_state {
 
     uint64_t total_bytes;
     atomic_uint_fast64_t done_bytes;
-    int64_t last_progress_ms; /* worker 0 only */
+    double last_progress; /* seconds; worker 0 only */
 };
 
 /* What one thread has for itself. */

@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "core/base/clock.h"
 
 #define PATIENCE 0.1 /* seconds that an interrupted rank still waits for the others: mpirun kills after one */
 
@@ -123,14 +124,6 @@ double (*vc_ranks_numbers(struct vc_ranks *r))[VC_MEETING_NUMBERS]
 
 /* ---- an exchange ---- */
 
-static double now(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Who is interrupted while it waits: the others are on their way to this meeting, unless they are gone. */
 struct wait {
     struct vc_ctx *ctx;
@@ -144,8 +137,8 @@ static bool gives_up(void *user)
     if (atomic_load_explicit(&wait->ctx->shared->cancelled, memory_order_relaxed) == 0) {
         return false;
     }
-    wait->since = wait->since == 0 ? now() : wait->since;
-    return now() - wait->since > PATIENCE;
+    wait->since = wait->since == 0 ? vc_seconds() : wait->since;
+    return vc_seconds() - wait->since > PATIENCE;
 }
 
 /* The failure that ended it, which every later call returns. */

@@ -4,9 +4,9 @@
 
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/chain/pass.h"
 #include "core/job/job_passes.h"
-#include "distill/clock.h"
 #include "distill/derive.h"
 #include "distill/run/trainer.h"
 #include "distill/student.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "distill/clock.h"
+#include "core/base/clock.h"
 #include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_step.h"

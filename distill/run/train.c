@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "distill/clock.h"
+#include "core/base/clock.h"
 #include "distill/loss/match.h"
 #include "distill/loss/step_loss.h"
 #include "distill/math/real.h"

@@ -1,7 +1,7 @@
 /* device_ranks.c - see device_ranks.h. */
 #include "distill/update/device_ranks.h"
 
-#include "distill/clock.h"
+#include "core/base/clock.h"
 #include "distill/ranks/meeting.h"
 #include "distill/update/device_step.h"
 

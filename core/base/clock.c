@@ -1,7 +1,7 @@
-/* clock.c - seconds, for reports and for how long ranks wait. */
-#include <time.h>
+/* clock.c - see clock.h. */
+#include "core/base/clock.h"
 
-#include "distill/clock.h"
+#include <time.h>
 
 double vc_seconds(void)
 {
