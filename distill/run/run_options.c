@@ -132,10 +132,15 @@ out:
 
 enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
 {
-    const struct vc_distill_options *o = &t->options;
+    struct vc_distill_options own = t->options;
+    const struct vc_distill_options *o = &own;
     char hex[VC_SHA256_HEX_BYTES];
     enum vc_status status;
 
+    if (own.training.batch == t->steps.cut_batch) { /* no limit of memory has chosen others */
+        own.training.batch = t->steps.asked_batch;
+        own.training.accum = t->steps.asked_accum;
+    }
     VC_TRY(vc_identity_check(t->ctx));
     for (size_t k = 0; k < sizeof table / sizeof *table; k++) {
         add_row(text, &table[k], o);

@@ -325,7 +325,10 @@ static void cut_to_rows(struct vc_trainer *t)
     struct vc_distill_options *o = &t->options;
     uint64_t most = vc_max_u64(t->data.rows.n, t->eval.rows.n);
 
+    t->steps.asked_batch = o->training.batch;
+    t->steps.asked_accum = o->training.accum;
     o->training.batch = vc_min_u64(o->training.batch, vc_max_u64(most, 1));
+    t->steps.cut_batch = o->training.batch;
     if (!t->judge_only) {
         o->training.accum = vc_min_u64(o->training.accum, vc_max_u64(vc_ceil_div_u64(t->data.rows.n, o->training.batch),
                                                                      vc_ranks_size(o->parallel.ranks)));

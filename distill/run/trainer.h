@@ -29,6 +29,8 @@ struct vc_run_steps {
     uint64_t per_epoch; /* steps */
     uint64_t *order;    /* of the rows of `epoch` */
     uint64_t epoch;     /* UINT64_MAX: there is no order yet */
+    /* Rows of a batch and batches of a step as the options had them, and what the number of rows made of the former. */
+    uint64_t asked_batch, asked_accum, cut_batch;
 };
 
 /* The gradient of a step from those of its batches: step_sum.c. */

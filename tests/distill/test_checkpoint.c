@@ -291,6 +291,26 @@ static void interrupt(struct run *run, const char *name, char *file, size_t room
     run->options.checkpoint.resume = file;
 }
 
+/* A batch larger than the data is cut to all rows; the checkpoint has the number that was asked for. */
+static void test_large_batch(void **unused)
+{
+    struct vc_distillation *d;
+    struct run run;
+    char file[256];
+
+    (void)unused;
+    open_run(&run);
+    run.options.training.batch = 1000;
+    run.options.training.accum = 1;
+    interrupt(&run, "run.npz", file, sizeof file);
+    run.options.training.batch = 10;
+    expect_refused(&run, VC_E_ARGUMENT, "run.npz: was made with training.batch 1000; this run has 10");
+    run.options.training.batch = 1000;
+    assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
+    vc_distillation_free(d);
+    close_run(&run);
+}
+
 static void test_other_run(void **unused)
 {
     const char *freeze[] = {"b.bias"};
@@ -536,8 +556,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers), cmocka_unit_test(test_control),     cmocka_unit_test(test_statistics),
-        cmocka_unit_test(test_dropout),    cmocka_unit_test(test_evaluations), cmocka_unit_test(test_other_run),
-        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_missing),     cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_dropout),    cmocka_unit_test(test_evaluations), cmocka_unit_test(test_large_batch),
+        cmocka_unit_test(test_other_run),  cmocka_unit_test(test_damaged),     cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_no_memory),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
