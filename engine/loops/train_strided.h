@@ -1,7 +1,9 @@
 /* train_strided.h - part of train_sums.h: sums over arrays with strides, and elements that go elsewhere. */
 
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 /* a, b and c are the operands of one place. */
-static inline REAL sum_term(enum vc_sum_kind kind, const REAL *a, const REAL *b, const REAL *c)
+ALWAYS_INLINE REAL sum_term(enum vc_sum_kind kind, const REAL *a, const REAL *b, const REAL *c)
 {
     switch (kind) {
     case VC_SUM_A_PLUS_B:
@@ -19,6 +21,29 @@ static inline REAL sum_term(enum vc_sum_kind kind, const REAL *a, const REAL *b,
     }
 }
 
+/* RUN(kind) with a kind that the compiler knows: the choice is made outside of the loop over elements. */
+#define WITH_KIND(kind, RUN)     \
+    switch (kind) {              \
+    case VC_SUM_A_PLUS_B:        \
+        RUN(VC_SUM_A_PLUS_B);    \
+        break;                   \
+    case VC_SUM_A_MINUS_B:       \
+        RUN(VC_SUM_A_MINUS_B);   \
+        break;                   \
+    case VC_SUM_A_TIMES_B:       \
+        RUN(VC_SUM_A_TIMES_B);   \
+        break;                   \
+    case VC_SUM_A_OVER_B:        \
+        RUN(VC_SUM_A_OVER_B);    \
+        break;                   \
+    case VC_SUM_QUOTIENT_D2:     \
+        RUN(VC_SUM_QUOTIENT_D2); \
+        break;                   \
+    default:                     \
+        RUN(VC_SUM_A);           \
+        break;                   \
+    }
+
 /* The places of the operands at number `index` of the first n dimensions. */
 static void strided_place(uint64_t index, unsigned n, const int64_t *size, const int64_t step[4][VC_GRAPH_MAX_DIMS],
                           int64_t *place)
@@ -33,38 +58,87 @@ static void strided_place(uint64_t index, unsigned n, const int64_t *size, const
     }
 }
 
-/* `n` results in a row, each of one term. */
-static inline void strided_each(enum vc_sum_kind kind, const struct vc_train_call *call, const int64_t *place,
-                                const int64_t *step, size_t n, REAL scale)
+/* Terms go through a part of known size, so that the compiler makes one loop of vectors: results may lie over operands.
+ */
+#define VC_PART 64
+
+ALWAYS_INLINE void put_part(bool add, REAL *out, const REAL *part, size_t n)
+{
+    if (add) {
+        for (size_t i = 0; i < n; i++) {
+            out[i] += part[i];
+        }
+    } else {
+        memcpy(out, part, n * sizeof *out);
+    }
+}
+
+/* n terms whose first operands lie side by side; b_step: of the second ones, 1, or 0 for one number. */
+ALWAYS_INLINE void part_run(enum vc_sum_kind kind, bool add, REAL scale, REAL *out, const REAL *a, const REAL *b,
+                            size_t b_step, size_t n)
+{
+    REAL part[VC_PART];
+
+    for (size_t i = 0; i < n; i++) {
+        part[i] = scale * sum_term(kind, a + i, b + i * b_step, a);
+    }
+    put_part(add, out, part, n);
+}
+
+/* `n` results in a row, each of one term: of two operands that lie side by side, or of a row and one number, as
+ * vectors. */
+ALWAYS_INLINE void each_run(enum vc_sum_kind kind, bool add, REAL scale, REAL *out, const REAL *a, const REAL *b,
+                            const REAL *c, const int64_t *step, size_t n)
+{
+    bool row = step[0] == 1 && step[1] == 1 && kind != VC_SUM_QUOTIENT_D2;
+    size_t i = 0;
+
+    if (row && step[2] == 1) {
+        for (; i + VC_PART <= n; i += VC_PART) {
+            part_run(kind, add, scale, out + i, a + i, b + i, 1, VC_PART);
+        }
+    } else if (row && step[2] == 0) {
+        REAL number = *b;
+
+        for (; i + VC_PART <= n; i += VC_PART) {
+            part_run(kind, add, scale, out + i, a + i, &number, 0, VC_PART);
+        }
+    }
+    for (; i < n; i++) {
+        int64_t at = (int64_t)i;
+        REAL v = scale * sum_term(kind, a + at * step[1], b + at * step[2], c + at * step[3]);
+        REAL *to = out + at * step[0];
+
+        *to = add ? *to + v : v;
+    }
+}
+
+static void strided_each(enum vc_sum_kind kind, const struct vc_train_call *call, const int64_t *place,
+                         const int64_t *step, size_t n, REAL scale)
 {
     REAL *out = (REAL *)call->p[0] + place[0];
     const REAL *a = (const REAL *)call->p[1] + place[1];
     const REAL *b = call->p[2] != NULL ? (const REAL *)call->p[2] + place[2] : a;
     const REAL *c = call->p[3] != NULL ? (const REAL *)call->p[3] + place[3] : a;
 
-    if (step[0] == 1 && step[1] == 1 && step[2] == 1 && call->p[3] == NULL) {
-        for (size_t i = 0; i < n; i++) {
-            REAL v = scale * sum_term(kind, a + i, b + i, a);
-
-            out[i] = call->add ? out[i] + v : v;
-        }
-        return;
-    }
-    for (size_t i = 0; i < n; i++) {
-        int64_t at = (int64_t)i;
-        REAL v = scale * sum_term(kind, a + at * step[1], b + at * step[2], c + at * step[3]);
-        REAL *to = out + at * step[0];
-
-        *to = call->add ? *to + v : v;
-    }
+#define RUN(of) each_run(of, call->add, scale, out, a, b, c, step, n)
+    WITH_KIND(kind, RUN)
+#undef RUN
 }
 
 /* `n` results in a row (at most VC_SUM_ROW) whose operands lie side by side: one term of each at a time. */
 #define VC_SUM_ROW 256
 
-static inline void strided_columns(enum vc_sum_kind kind, const struct vc_train_call *call,
-                                   const struct vc_args_strided *args, const int64_t *place, const int64_t *step,
-                                   size_t n, REAL *sums)
+ALWAYS_INLINE void columns_run(enum vc_sum_kind kind, REAL *sums, const REAL *a, const REAL *b, const REAL *c,
+                               const int64_t *step, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        sums[i] += sum_term(kind, a + i, b + (int64_t)i * step[2], c + (int64_t)i * step[3]);
+    }
+}
+
+static void strided_columns(enum vc_sum_kind kind, const struct vc_train_call *call, const struct vc_args_strided *args,
+                            const int64_t *place, const int64_t *step, size_t n, REAL *sums)
 {
     uint64_t terms = 1;
 
@@ -84,15 +158,32 @@ static inline void strided_columns(enum vc_sum_kind kind, const struct vc_train_
         a = (const REAL *)call->p[1] + at[1];
         b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
         c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
-        for (size_t i = 0; i < n; i++) {
-            sums[i] += sum_term(kind, a + i, b + (int64_t)i * step[2], c + (int64_t)i * step[3]);
-        }
+#define RUN(of) columns_run(of, sums, a, b, c, step, n)
+        WITH_KIND(kind, RUN)
+#undef RUN
     }
 }
 
 /* One result whose terms lie side by side, or nearly: LANES partial sums, added in a fixed order. */
-static inline REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call,
-                               const struct vc_args_strided *args, const int64_t *place)
+ALWAYS_INLINE void row_run(enum vc_sum_kind kind, REAL *lanes, const REAL *a, const REAL *b, const REAL *c,
+                           const int64_t *step, int64_t n)
+{
+    int64_t i = 0;
+
+    if (step[1] == 1 && step[2] == 1) {
+        for (; i + LANES <= n; i += LANES) {
+            for (int64_t l = 0; l < LANES; l++) {
+                lanes[l] += sum_term(kind, a + i + l, b + i + l, c + (i + l) * step[3]);
+            }
+        }
+    }
+    for (; i < n; i++) {
+        lanes[i % LANES] += sum_term(kind, a + i * step[1], b + i * step[2], c + i * step[3]);
+    }
+}
+
+static REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call, const struct vc_args_strided *args,
+                        const int64_t *place)
 {
     unsigned last = args->n_reduced - 1;
     int64_t n = args->reduced[last];
@@ -109,7 +200,6 @@ static inline REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call
         const REAL *a;
         const REAL *b;
         const REAL *c;
-        int64_t i = 0;
 
         strided_place(j, last, args->reduced, args->reduced_step, at);
         for (unsigned v = 0; v < 4; v++) {
@@ -118,16 +208,9 @@ static inline REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call
         a = (const REAL *)call->p[1] + at[1];
         b = call->p[2] != NULL ? (const REAL *)call->p[2] + at[2] : a;
         c = call->p[3] != NULL ? (const REAL *)call->p[3] + at[3] : a;
-        if (step[1] == 1 && step[2] == 1) {
-            for (; i + LANES <= n; i += LANES) {
-                for (int64_t l = 0; l < LANES; l++) {
-                    lanes[l] += sum_term(kind, a + i + l, b + i + l, c + (i + l) * step[3]);
-                }
-            }
-        }
-        for (; i < n; i++) {
-            lanes[i % LANES] += sum_term(kind, a + i * step[1], b + i * step[2], c + i * step[3]);
-        }
+#define RUN(of) row_run(of, lanes, a, b, c, step, n)
+        WITH_KIND(kind, RUN)
+#undef RUN
     }
     for (unsigned l = 0; l < LANES; l++) {
         sum += lanes[l];
@@ -136,7 +219,7 @@ static inline REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call
 }
 
 /* Results `first` to before `end`, in runs along the last kept dimension. */
-static inline void strided_block(enum vc_sum_kind kind, const struct vc_train_call *call, uint64_t first, uint64_t end)
+static void strided_block(enum vc_sum_kind kind, const struct vc_train_call *call, uint64_t first, uint64_t end)
 {
     const struct vc_args_strided *args = call->args;
     unsigned last = args->n_kept - 1;
@@ -179,26 +262,7 @@ LOOP_FN(strided_sum)
 
     (void)pass;
     (void)worker;
-    switch (args->kind) { /* a loop for each kind */
-    case VC_SUM_A_PLUS_B:
-        strided_block(VC_SUM_A_PLUS_B, call, first, end);
-        break;
-    case VC_SUM_A_MINUS_B:
-        strided_block(VC_SUM_A_MINUS_B, call, first, end);
-        break;
-    case VC_SUM_A_TIMES_B:
-        strided_block(VC_SUM_A_TIMES_B, call, first, end);
-        break;
-    case VC_SUM_A_OVER_B:
-        strided_block(VC_SUM_A_OVER_B, call, first, end);
-        break;
-    case VC_SUM_QUOTIENT_D2:
-        strided_block(VC_SUM_QUOTIENT_D2, call, first, end);
-        break;
-    default:
-        strided_block(VC_SUM_A, call, first, end);
-        break;
-    }
+    strided_block(args->kind, call, first, end);
 }
 
 /* ---- elements that go elsewhere ---- */
