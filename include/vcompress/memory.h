@@ -106,9 +106,6 @@ enum vc_memory_trainer { VC_MEMORY_PYTORCH = 0, VC_MEMORY_VCOMPRESS = 1 };
 struct vc_memory_options {
     size_t struct_size; /* set by vc_memory_defaults */
     enum vc_memory_mode mode;
-    /* With VC_MEMORY_VCOMPRESS, mode must be VC_MEMORY_TRAIN, and `weights` is the precision (VC_DTYPE_NONE: f32).
-     * Options that this trainer lacks (several devices, adapters, autocast) are refused with VC_E_ARGUMENT. */
-    enum vc_memory_trainer trainer;
     /* Type of float weights in memory: f32, f16, bf16, f64, or i8: codes with one scale per row, and tensors of one
      * dimension as f16. VC_DTYPE_NONE: the stored type, or the type in config.json if wider; vc_memory_float_type
      * without a file. */
@@ -156,6 +153,9 @@ struct vc_memory_options {
     /* Not 0: the optimizer updates all weights at once, PyTorch's default on GPUs; Adam and AdamW then need another
      * copy of the second moments. 0: one weight after the other. */
     uint64_t foreach_step;
+    /* With VC_MEMORY_VCOMPRESS, mode must be VC_MEMORY_TRAIN, and `weights` is the precision (VC_DTYPE_NONE: f32).
+     * Options that this trainer lacks (several devices, adapters, autocast) are refused with VC_E_ARGUMENT. */
+    enum vc_memory_trainer trainer;
 };
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);

@@ -81,7 +81,7 @@ VALUES = {
     "prune-steps": "0:2:1", "fake-quant": "int8", "ranks": "none", "all-reduce": "host", "log": "log.json",
     "dump-gradients": "gr.npz", "eval-every": "1", "early-stop": "1", "keep": "last", "checkpoint": "ck.npz",
     "checkpoint-every": "1", "resume": "ck0.npz", "max-drop": "0.0001", "seq": "64", "kv-dtype": "f16", "ctx": "256",
-    "runtime": "native", "mode": "train", "teacher-dtype": "f16", "amp": "autocast", "attention": "eager",
+    "runtime": "native", "mode": "train", "trainer": "vcompress", "teacher-dtype": "f16", "amp": "autocast", "attention": "eager",
     "allocator": "cuda", "lora": "4", "lora-targets": "all", "grad-dtype": "f16", "im2col": "1", "workspace": "1MiB",
     "context-overhead": "1MiB", "dp": "2", "zero": "1", "tp": "2", "pp": "2", "chunks": "2", "stage": "0", "bucket": "1000",
     "offload": "optimizer", "gpu": "RTX 4080", "memory": "2GiB", "baseline": "w.npz", "max-growth": "0.0001",
