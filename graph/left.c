@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/chain/fetch.h"
+#include "core/chain/tile_reader.h"
 #include "core/model/changed_model.h"
 #include "graph/build.h"
 
@@ -59,7 +59,7 @@ out:
 static enum vc_status fetch(struct vc_ctx *ctx, const struct vc_plan *plan, size_t tensor, enum vc_part_role role,
                             uint64_t n_bytes, char **at, const void **out)
 {
-    enum vc_status status = vc_fetch_all(ctx, maker_of(plan, tensor), role, *at, (size_t)n_bytes);
+    enum vc_status status = vc_tile_reader_all(ctx, maker_of(plan, tensor), role, *at, (size_t)n_bytes);
 
     *out = *at;
     *at += aligned(n_bytes);

@@ -76,7 +76,7 @@ static void finish(struct vc_diff_row *row, const struct sums *sums)
 
 /* Walks both tensors tile by tile: adds the sums of their values where they have any (`numeric`), and tells in *same
  * whether their bytes are the same where they are stored alike. */
-static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fetch *fb, bool numeric,
+static enum vc_status walk(struct vc_ctx *ctx, struct vc_tile_reader *fa, struct vc_tile_reader *fb, bool numeric,
                            double *chunk_sums, struct sums *sums, bool *same)
 {
     const struct vc_tensor *t = &fa->item->set->model->tensors[fa->item->source];
@@ -88,8 +88,8 @@ static enum vc_status walk(struct vc_ctx *ctx, struct vc_fetch *fa, struct vc_fe
         struct vc_tile tile;
         bool more = false;
 
-        VC_TRY(vc_fetch_next(ctx, fa, &tile, &ra, &more));
-        VC_TRY(vc_fetch_next(ctx, fb, &tile, &rb, &more));
+        VC_TRY(vc_tile_reader_next(ctx, fa, &tile, &ra, &more));
+        VC_TRY(vc_tile_reader_next(ctx, fb, &tile, &rb, &more));
         if (!more) {
             return VC_OK;
         }
@@ -108,8 +108,8 @@ static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, cons
 {
     struct vc_values va = {0};
     struct vc_values vb = {0};
-    struct vc_fetch fa = {0};
-    struct vc_fetch fb = {0};
+    struct vc_tile_reader fa = {0};
+    struct vc_tile_reader fb = {0};
     struct sums sums;
     bool same = a->tensors[pair->a].dtype == b->tensors[pair->b].dtype && a->tensors[pair->a].quant == NULL &&
                 b->tensors[pair->b].quant == NULL;
@@ -122,8 +122,8 @@ static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, cons
         VC_TRY(vc_values_to_f64(ctx, &va));
         VC_TRY(vc_values_to_f64(ctx, &vb));
     }
-    VC_TRY(vc_fetch_open(ctx, &va.item, &buffers[0], &fa));
-    VC_TRY(vc_fetch_open(ctx, &vb.item, &buffers[1], &fb));
+    VC_TRY(vc_tile_reader_open(ctx, &va.item, &buffers[0], &fa));
+    VC_TRY(vc_tile_reader_open(ctx, &vb.item, &buffers[1], &fb));
     VC_TRY(walk(ctx, &fa, &fb, numeric, buffers[0].sums, &sums, &same));
     row->identical = same;
     if (numeric) {
@@ -132,8 +132,8 @@ static enum vc_status compare(struct vc_ctx *ctx, const struct vc_model *a, cons
         row->kind = same ? VC_DIFF_SAME : VC_DIFF_VALUES;
     }
 out:
-    vc_fetch_close(ctx, &fa);
-    vc_fetch_close(ctx, &fb);
+    vc_tile_reader_close(ctx, &fa);
+    vc_tile_reader_close(ctx, &fb);
     vc_values_release(ctx, &va);
     vc_values_release(ctx, &vb);
     return status;

@@ -23,7 +23,7 @@ struct vc_looks_owned {
 /* One tensor in one model. */
 struct side {
     struct vc_values values;
-    struct vc_fetch fetch;
+    struct vc_tile_reader reader;
     struct vc_buffers *buffers;
 };
 
@@ -48,12 +48,12 @@ static enum vc_status open_side(struct vc_ctx *ctx, const struct vc_model *model
 {
     enum vc_status status = vc_values_init(ctx, model, tensor, &side->values);
 
-    return status == VC_OK ? vc_fetch_open(ctx, &side->values.item, side->buffers, &side->fetch) : status;
+    return status == VC_OK ? vc_tile_reader_open(ctx, &side->values.item, side->buffers, &side->reader) : status;
 }
 
 static void close_side(struct vc_ctx *ctx, struct side *side)
 {
-    vc_fetch_close(ctx, &side->fetch);
+    vc_tile_reader_close(ctx, &side->reader);
     vc_values_release(ctx, &side->values);
 }
 
@@ -163,9 +163,9 @@ static enum vc_status walk(struct looker *l, bool second)
         struct vc_tile tile;
         bool more = false;
 
-        VC_TRY(vc_fetch_next(l->ctx, &a.fetch, &tile, &x, &more));
+        VC_TRY(vc_tile_reader_next(l->ctx, &a.reader, &tile, &x, &more));
         if (more && l->look->compared) {
-            VC_TRY(vc_fetch_next(l->ctx, &b.fetch, &tile, &y, &more));
+            VC_TRY(vc_tile_reader_next(l->ctx, &b.reader, &tile, &y, &more));
         }
         if (!more) {
             break;

@@ -75,7 +75,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     struct vc_value_stats *stats = job->stats != NULL ? &job->stats[index] : &own;
     struct running running = {0};
     struct vc_values values;
-    struct vc_fetch fetch = {0};
+    struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
 
     if (t->companion_of != VC_NO_TENSOR || !vc_values_numeric(t)) {
@@ -85,13 +85,13 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     stats->min = (double)INFINITY;
     stats->max = -(double)INFINITY;
     VC_TRY(vc_values_init(ctx, job->model, index, &values));
-    VC_TRY(vc_fetch_open(ctx, &values.item, buffers, &fetch));
+    VC_TRY(vc_tile_reader_open(ctx, &values.item, buffers, &reader));
     for (;;) {
         struct vc_tile_result result;
         struct vc_tile tile;
         bool more = false;
 
-        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
         if (!more) {
             break;
         }
@@ -100,7 +100,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     finish(stats, &running);
     VC_TRY(job->packed != NULL ? vc_packed_stats_set(ctx, job->packed, index, stats) : VC_OK);
 out:
-    vc_fetch_close(ctx, &fetch);
+    vc_tile_reader_close(ctx, &reader);
     vc_values_release(ctx, &values);
     return status;
 }

@@ -97,7 +97,7 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
     struct vc_values values = {0};
     struct vc_room room = {0};
     struct vc_buffers buffers = {0};
-    struct vc_fetch fetch = {0};
+    struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
 
     if (!vc_values_numeric(&model->tensors[tensor])) {
@@ -107,20 +107,20 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
     VC_TRY(vc_values_init(ctx, model, tensor, &values));
     vc_room_add(&room, &values.item);
     VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
-    VC_TRY(vc_fetch_open(ctx, &values.item, &buffers, &fetch));
+    VC_TRY(vc_tile_reader_open(ctx, &values.item, &buffers, &reader));
     for (;;) {
         struct vc_tile_result result;
         struct vc_tile tile;
         bool more;
 
-        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
         if (!more) {
             break;
         }
         put_tile(place, &tile, result.data, values.item.desc->dtype == VC_DTYPE_F64, to_f64, elements);
     }
 out:
-    vc_fetch_close(ctx, &fetch);
+    vc_tile_reader_close(ctx, &reader);
     vc_buffers_release(ctx, &buffers);
     vc_values_release(ctx, &values);
     return status;

@@ -2,7 +2,7 @@
  * thread; tile by tile, so that it takes little memory beside the result. */
 #include <string.h>
 
-#include "core/chain/fetch.h"
+#include "core/chain/tile_reader.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 
@@ -12,7 +12,7 @@ static enum vc_status read_tiles(struct vc_ctx *ctx, struct vc_item *item, float
 {
     struct vc_room room = {0};
     struct vc_buffers buffers = {0};
-    struct vc_fetch fetch = {0};
+    struct vc_tile_reader reader = {0};
     struct vc_tile_result result;
     struct vc_tile tile;
     enum vc_status status = VC_OK;
@@ -20,16 +20,16 @@ static enum vc_status read_tiles(struct vc_ctx *ctx, struct vc_item *item, float
 
     vc_room_add(&room, item);
     VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
-    VC_TRY(vc_fetch_open(ctx, item, &buffers, &fetch));
+    VC_TRY(vc_tile_reader_open(ctx, item, &buffers, &reader));
     for (;;) {
-        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
         if (!more) {
             break;
         }
         memcpy(dst + tile.first, result.data, tile.n_elems * sizeof *dst);
     }
 out:
-    vc_fetch_close(ctx, &fetch);
+    vc_tile_reader_close(ctx, &reader);
     vc_buffers_release(ctx, &buffers);
     return status;
 }

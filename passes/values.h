@@ -1,9 +1,9 @@
-/* values.h - one tensor as an item that can be fetched (core/chain/fetch.h) as the floats that it stands for, outside
- * of a job. What `stats`, `diff` and `verify` read with. One thread at a time. */
+/* values.h - one tensor as an item that can be fetched (core/chain/tile_reader.h) as the floats that it stands for,
+ * outside of a job. What `stats`, `diff` and `verify` read with. One thread at a time. */
 #ifndef VC_PASSES_VALUES_H
 #define VC_PASSES_VALUES_H
 
-#include "core/chain/fetch.h"
+#include "core/chain/tile_reader.h"
 #include "core/run/executor.h"
 
 /* An item whose steps decode the tensor to f32, or leave f64 as it is; types that are no floats are left as they are

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/chain/walk.h"
+#include "core/chain/source_reader.h"
 
 #define SUFFIX      ".mask"
 #define CHUNK_BYTES ((size_t)1 << 16) /* read at once; a multiple of 8 */
@@ -158,29 +158,29 @@ static enum vc_status read_mask(struct vc_ctx *ctx, const struct vc_model *masks
     bool packed = is_packed(t, n) && t->n_elems != n;
     size_t size = vc_dtype_size(t->dtype);
     uint8_t *chunk = packed ? NULL : vc_alloc(ctx, VC_TAG_SCRATCH, CHUNK_BYTES);
-    struct vc_walk walk = {0};
+    struct vc_source_reader reader = {0};
     enum vc_status status = VC_OK;
     uint64_t at;
 
     if (!packed) {
         VC_TRY_ALLOC(chunk);
     }
-    VC_TRY(vc_walk_start(ctx, masks, index, &walk));
+    VC_TRY(vc_source_reader_start(ctx, masks, index, &reader));
     for (at = 0; at < t->n_elems; at += CHUNK_BYTES / size) {
         size_t n_here = (size_t)vc_min_u64(CHUNK_BYTES / size, t->n_elems - at);
 
-        VC_TRY(vc_walk_read(ctx, &walk, packed ? bits + at : chunk, n_here * size));
+        VC_TRY(vc_source_reader_read(ctx, &reader, packed ? bits + at : chunk, n_here * size));
         if (!packed) {
             VC_TRY(pack(ctx, t, chunk, at, n_here, bits));
         }
     }
-    VC_TRY(vc_walk_finish(ctx, &walk));
+    VC_TRY(vc_source_reader_finish(ctx, &reader));
     if (packed && n % 8 != 0 && bits[n / 8] >> n % 8 != 0) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s: has bits behind that of weight %llu, the last one", t->name,
                          (unsigned long long)(n - 1));
     }
 out:
-    vc_walk_stop(ctx, &walk);
+    vc_source_reader_stop(ctx, &reader);
     vc_free(ctx, chunk);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", masks->path);
 }

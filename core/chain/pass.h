@@ -38,7 +38,7 @@ struct vc_compare;
 struct vc_item_lists;
 struct vc_item_outs;
 struct vc_job;
-struct vc_reader;
+struct vc_step_input;
 
 /* A part beside the codes (or beside plain values: a mask). */
 struct vc_part_desc {
@@ -79,7 +79,7 @@ struct vc_tile_in {
     /* One view for each of step->in.parts: those that this tile needs, or all. data is NULL where the part is a tensor
      * of the source: vc_part_load reads it whole, in begin. */
     const struct vc_part_view *parts;
-    struct vc_reader *reader; /* for a step that regroups: vc_step_read */
+    struct vc_step_input *input; /* for a step that regroups: vc_step_read */
 };
 
 /* Where apply puts its results. */
@@ -358,6 +358,6 @@ enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, cons
 
 /* For apply of a step that regroups: n elements of its input from flat index `first` on. Reading forward is cheap;
  * going back starts the input over. */
-enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_reader *reader, uint64_t first, size_t n, void *dst);
+enum vc_status vc_step_read(struct vc_ctx *ctx, struct vc_step_input *input, uint64_t first, size_t n, void *dst);
 
 #endif

@@ -64,7 +64,7 @@ static void add_steps(struct vc_room *room, struct vc_item *item)
         sums += step->lossy ? tile_chunks(&step->out) : 0;
         room->out = max_size(room->out, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
         room->n_in_views = max_size(room->n_in_views, step->in.n_parts);
-        if (step->regroups) { /* the head writes its result to where the steps after it find their input */
+        if (step->regroups) { /* the stage writes its result to where the steps after it find their input */
             room->in = max_size(room->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
         }
     }

@@ -1,10 +1,10 @@
 /* steps.h - runs one tile through the steps of an item that keep its shape, and plans the buffers that this takes. The
- * executor and vc_fetch call it for every tile, each with buffers of its own, so several threads may run tiles of one
- * item at the same time. The results of the steps alternate between two buffers:
+ * executor and vc_tile_reader call it for every tile, each with buffers of its own, so several threads may run tiles of
+ * one item at the same time. The results of the steps alternate between two buffers:
  *
  *     in (type of the first step's input) -> out[0] -> out[1] -> out[0] -> ... result
  *
- * It reads no file and writes none. Steps that change the shape (step->regroups) are run by head.h. */
+ * It reads no file and writes none. Steps that change the shape (step->regroups) are run by reshape_stage.h. */
 #ifndef VC_CORE_STEPS_H
 #define VC_CORE_STEPS_H
 

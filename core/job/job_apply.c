@@ -1,7 +1,7 @@
-/* job_apply.c - one tensor through its steps by vc_fetch, into the caller's memory. See job_apply.h. */
+/* job_apply.c - one tensor through its steps by vc_tile_reader, into the caller's memory. See job_apply.h. */
 #include "core/job/job_apply.h"
 
-#include "core/chain/fetch.h"
+#include "core/chain/tile_reader.h"
 #include "core/job/job_state.h"
 
 enum vc_status vc_job_apply(struct vc_ctx *ctx, struct vc_job *job, size_t index, enum vc_part_role role, void *dst,
@@ -20,7 +20,7 @@ enum vc_status vc_job_apply(struct vc_ctx *ctx, struct vc_job *job, size_t index
         return vc_call_end(ctx, status);
     }
     root = vc_job_root(job, index)->source; /* steps are planned for the first of several names */
-    status = vc_fetch_all(ctx, &job->plan.items[root], role, dst, n_bytes);
+    status = vc_tile_reader_all(ctx, &job->plan.items[root], role, dst, n_bytes);
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s", job->model->tensors[index].name);
     }

@@ -77,7 +77,7 @@ static size_t max_size(size_t a, size_t b)
 /* What the steps of an item allocate while it is in work. */
 static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
 {
-    size_t state = vc_head_bytes(item);
+    size_t state = vc_reshape_bytes(item);
     size_t k;
 
     for (k = 0; k < item->chain->n_steps; k++) {

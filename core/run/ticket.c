@@ -114,7 +114,7 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
     live->target = target_steps(rs, item);
     live->copy = is_copy(rs, item);
     live->whole =
-        !rs->ordered && item->set->model->io[item->source].sequential && vc_head_steps(item, live->target) == 0;
+        !rs->ordered && item->set->model->io[item->source].sequential && vc_reshape_steps(item, live->target) == 0;
     live->form = live->copy ? form_of(rs, item) : VC_FORM_VALUES;
     live->n_phases = vc_ticket_phases(rs, item);
     live->n_running = rs->exec->look ? 0 : item->chain->n_steps + 1;
@@ -156,7 +156,7 @@ void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *l
     if (live->stream != NULL) {
         (void)item->set->model->ops->stream_close(ctx, live->stream, false);
     }
-    vc_head_close(ctx, &live->head);
+    vc_reshape_close(ctx, &live->stage);
     if (!rs->exec->look && item->chain->compare != NULL) {
         item->chain->compare->ops->end(ctx, item->chain->compare);
     }
@@ -194,7 +194,7 @@ static enum vc_status wait_for_phase(struct vc_worker *worker, const struct vc_t
 
 /* ---- reading ---- */
 
-/* Waits until every tile before this one was read, for streams and heads: only one worker at a time can read these. */
+/* Waits until every tile before this one was read, for streams and stages: only one worker at a time can read these. */
 static enum vc_status wait_for_turn(struct vc_worker *worker, const struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
@@ -523,14 +523,14 @@ static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *ite
     return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", tensor_of(item)->name);
 }
 
-/* For see_head, which adds the figures of steps inside the head. */
+/* For see_stage, which adds the figures of steps inside the stage. */
 struct seeing {
     struct vc_worker *worker;
     struct vc_live *live;
 };
 
-static void see_head(void *user, const struct vc_item *item, size_t from, size_t to, const struct vc_tile *tile,
-                     const struct vc_buffers *buffers)
+static void see_stage(void *user, const struct vc_item *item, size_t from, size_t to, const struct vc_tile *tile,
+                      const struct vc_buffers *buffers)
 {
     const struct seeing *seeing = user;
 
@@ -538,7 +538,8 @@ static void see_head(void *user, const struct vc_item *item, size_t from, size_t
     add_steps(seeing->worker, seeing->live, from, to, tile, buffers);
 }
 
-/* Makes the tile with the item's head, in turn: the first tile of the phase opens the head, the last one closes it. */
+/* Makes the tile with the item's stage, in turn: the first tile of the phase opens the stage, the last one closes it.
+ */
 static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket *ticket, size_t k,
                                 const struct vc_tile *tile)
 {
@@ -552,16 +553,16 @@ static enum vc_status read_head(struct vc_worker *worker, const struct vc_ticket
 
     VC_TRY(wait_for_turn(worker, ticket));
     if (ticket->tile == 0) {
-        VC_TRY(vc_head_open(&worker->ctx, item, k, &live->head));
+        VC_TRY(vc_reshape_open(&worker->ctx, item, k, &live->stage));
     }
-    live->head.see = live->n_running != 0 && ticket->phase + 1 == live->n_phases ? see_head : NULL;
-    live->head.user = &seeing;
-    VC_TRY(vc_head_tile(&worker->ctx, &live->head, tile, buffers->in));
-    step = item->chain->steps[live->head.n_steps - 1];
-    memcpy(buffers->views + step->first_view, vc_head_views(&live->head), step->n_made * sizeof *buffers->views);
+    live->stage.see = live->n_running != 0 && ticket->phase + 1 == live->n_phases ? see_stage : NULL;
+    live->stage.user = &seeing;
+    VC_TRY(vc_reshape_tile(&worker->ctx, &live->stage, tile, buffers->in));
+    step = item->chain->steps[live->stage.n_steps - 1];
+    memcpy(buffers->views + step->first_view, vc_reshape_views(&live->stage), step->n_made * sizeof *buffers->views);
     if (last) {
-        VC_TRY(vc_head_finish(&worker->ctx, &live->head));
-        vc_head_close(&worker->ctx, &live->head);
+        VC_TRY(vc_reshape_finish(&worker->ctx, &live->stage));
+        vc_reshape_close(&worker->ctx, &live->stage);
     }
     pass_turn(worker, ticket, last);
 out:
@@ -595,7 +596,7 @@ static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *t
     bool last_phase = ticket->phase + 1 == live->n_phases;
     bool applies = last_phase && !rs->exec->look;
     size_t k = steps_of_phase(rs, item, ticket->phase);
-    size_t n_head = vc_head_steps(item, k);
+    size_t n_head = vc_reshape_steps(item, k);
     struct vc_tile_in source = {.data = worker->buffers.in};
     struct vc_tile_result result;
     struct vc_tile tile;

@@ -14,7 +14,7 @@
 #include <pthread.h>
 
 #include "core/chain/compare.h"
-#include "core/chain/head.h"
+#include "core/chain/reshape_stage.h"
 #include "core/run/executor.h"
 
 /* Running sums of one step, or of the whole chain. */
@@ -24,7 +24,7 @@ struct vc_running {
 };
 
 /* An item between its first ticket and its last tile. Fields that change are under the run's mutex, but for stream and
- * head: the worker whose turn it is (next_read) has these for itself. */
+ * stage: the worker whose turn it is (next_read) has these for itself. */
 struct vc_live {
     size_t item;
     size_t target;       /* number of steps that the last phase applies: all, or those before the step that looks */
@@ -34,10 +34,10 @@ struct vc_live {
     size_t n_phases;     /* one per step that scans, then the last one */
     size_t ready_phases; /* phases below this number may run; 0 until the steps have begun */
     uint64_t done;       /* tiles completed in the current phase */
-    uint64_t next_read;  /* the tile that is to be read next from the stream or the head */
+    uint64_t next_read;  /* the tile that is to be read next from the stream or the stage */
     struct vc_source_stream *stream;
-    struct vc_head head;   /* of a chain that changes the shape; opened by the first tile of each phase */
-    struct vc_check check; /* of a tensor that is read by range */
+    struct vc_reshape_stage stage; /* of a chain that changes the shape; opened by the first tile of each phase */
+    struct vc_check check;         /* of a tensor that is read by range */
     size_t n_running;
     struct vc_running *running; /* per step, then the whole chain */
     uint64_t nonfinite;

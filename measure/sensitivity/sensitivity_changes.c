@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/chain/fetch.h"
+#include "core/chain/tile_reader.h"
 #include "passes/decode.h"
 
 #define N_BINS ((size_t)1 << 16)
@@ -94,7 +94,7 @@ enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, s
     struct vc_item item = {.set = NULL};
     struct vc_room room = {0};
     struct vc_buffers buffers = {0};
-    struct vc_fetch fetch = {0};
+    struct vc_tile_reader reader = {0};
     struct vc_tile_result result;
     struct vc_tile tile;
     bool more = true;
@@ -104,16 +104,16 @@ enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, s
     VC_TRY(add_steps(ctx, way, &item));
     vc_room_add(&room, &item);
     VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
-    VC_TRY(vc_fetch_open(ctx, &item, &buffers, &fetch));
+    VC_TRY(vc_tile_reader_open(ctx, &item, &buffers, &reader));
     for (;;) {
-        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
         if (!more) {
             break;
         }
         memcpy(values + tile.first, result.data, tile.n_elems * sizeof *values);
     }
 out:
-    vc_fetch_close(ctx, &fetch);
+    vc_tile_reader_close(ctx, &reader);
     vc_buffers_release(ctx, &buffers);
     vc_item_release(ctx, &item);
     vc_arena_release(ctx, &arena);

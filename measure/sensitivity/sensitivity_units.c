@@ -104,16 +104,16 @@ static enum vc_status add_tiles(struct vc_ctx *ctx, struct vc_values *values, st
                                 struct vc_axis_sums *sums)
 {
     void *scratch = vc_alloc(ctx, VC_TAG_SCRATCH, vc_axis_sums_scratch(sums));
-    struct vc_fetch fetch = {0};
+    struct vc_tile_reader reader = {0};
     struct vc_tile_result result;
     struct vc_tile tile;
     bool more = true;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(scratch);
-    VC_TRY(vc_fetch_open(ctx, &values->item, buffers, &fetch));
+    VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
     for (;;) {
-        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
         if (!more) {
             break;
         }
@@ -121,7 +121,7 @@ static enum vc_status add_tiles(struct vc_ctx *ctx, struct vc_values *values, st
     }
     vc_axis_sums_end(ctx, sums);
 out:
-    vc_fetch_close(ctx, &fetch);
+    vc_tile_reader_close(ctx, &reader);
     vc_free(ctx, scratch);
     return status;
 }

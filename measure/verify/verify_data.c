@@ -120,22 +120,22 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
     struct vc_exact_sum total[2];
     struct vc_sha256 sha;
-    struct vc_fetch fetch = {0};
+    struct vc_tile_reader reader = {0};
     enum vc_status status;
 
     memset(total, 0, sizeof total);
-    VC_TRY(vc_fetch_open(ctx, &values->item, buffers, &fetch));
+    VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
     if (v->options.sha256) {
         vc_sha256_begin(&sha);
-        fetch.see = add_to_digest;
-        fetch.user = &sha;
+        reader.see = add_to_digest;
+        reader.user = &sha;
     }
     for (;;) {
         struct vc_tile_result result;
         struct vc_tile tile;
         bool more = false;
 
-        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
         if (!more) {
             break;
         }
@@ -156,7 +156,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
         vc_sha256_end(&sha, v->rows[index].sha256);
     }
 out:
-    vc_fetch_close(ctx, &fetch);
+    vc_tile_reader_close(ctx, &reader);
     return status;
 }
 

@@ -124,7 +124,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
     unsigned axis = vc_input_axis(t);
     bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
     struct groups g = {.len = t->shape[axis], .inner = 1};
-    struct vc_fetch fetch = {0};
+    struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
     unsigned d;
 
@@ -134,7 +134,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
     if (job->rows != 0) {
         vc_rows_of(t->shape, t->n_dims, &g.len, &g.inner);
     }
-    VC_TRY(vc_fetch_open(ctx, &values->item, buffers, &fetch));
+    VC_TRY(vc_tile_reader_open(ctx, &values->item, buffers, &reader));
     g.count = vc_calloc_array(ctx, VC_TAG_SCRATCH, job->rows != 0 ? vc_ceil_div_u64(g.inner, job->cols) : g.inner,
                               sizeof *g.count);
     VC_TRY_ALLOC(g.count);
@@ -143,7 +143,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
         struct vc_tile tile;
         bool more = false;
 
-        VC_TRY(vc_fetch_next(ctx, &fetch, &tile, &result, &more));
+        VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
         if (!more) {
             break;
         }
@@ -155,7 +155,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
     }
     seen->checked = true;
 out:
-    vc_fetch_close(ctx, &fetch);
+    vc_tile_reader_close(ctx, &reader);
     vc_free(ctx, g.count);
     return status;
 }

@@ -167,7 +167,7 @@ struct piece {
 
 /* Copies the beginning of the piece: one long run, or short ones as far as a stretch of the input goes. Returns how
  * many elements that were in *done. */
-static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, struct vc_reader *reader,
+static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, struct vc_step_input *input,
                                 const struct piece *piece, char *to, char *stretch, size_t *done)
 {
     const struct vc_removal_state *s = step->state;
@@ -183,7 +183,7 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
 
     if ((end - first) * size >= LONG_BYTES) {
         *done = (size_t)(end - first);
-        return vc_step_read(ctx, reader, piece->start + first, *done, to);
+        return vc_step_read(ctx, input, piece->start + first, *done, to);
     }
     while (left != 0 && last + 1 < cut->n_runs) { /* whole runs, and of the last one as much as is wanted */
         const struct vc_kept_run *run = &cut->runs[last + 1];
@@ -196,7 +196,7 @@ static enum vc_status copy_runs(struct vc_ctx *ctx, const struct vc_step *step, 
         left -= (size_t)n;
         last++;
     }
-    VC_TRY(vc_step_read(ctx, reader, piece->start + first, (size_t)(end - first), stretch));
+    VC_TRY(vc_step_read(ctx, input, piece->start + first, (size_t)(end - first), stretch));
     *done = 0;
     for (; r <= last; r++) {
         uint64_t from = vc_max_u64(cut->runs[r].first * cut->inner, first);
@@ -230,7 +230,7 @@ static enum vc_status removal_apply(struct vc_ctx *ctx, struct vc_step *step, co
         for (piece.start = line_start(step, flat / line_len); n < end; n += done) {
             piece.at = (tile->first + n) % line_len;
             piece.n = end - n;
-            VC_TRY(copy_runs(ctx, step, in->reader, &piece, (char *)out->data + n * size, scratch, &done));
+            VC_TRY(copy_runs(ctx, step, in->input, &piece, (char *)out->data + n * size, scratch, &done));
         }
     }
 out:

@@ -97,7 +97,7 @@ static enum vc_status apply_removal(struct vc_ctx *ctx, struct vc_step *step, co
         while (i + n < tile->n_elems && origin(state, step, tile->first + i + n) == from + n) {
             n++;
         }
-        VC_TRY(vc_step_read(ctx, in->reader, from, n, y + 4 * i));
+        VC_TRY(vc_step_read(ctx, in->input, from, n, y + 4 * i));
         i += n;
     }
 out:

@@ -78,7 +78,7 @@ static enum vc_status cut_apply(struct vc_ctx *ctx, struct vc_step *step, const 
         uint64_t entry = flat / kept->block;
         uint64_t from = (entry / kept->n * kept->n_in + kept->list[entry % kept->n]) * kept->block + flat % kept->block;
 
-        VC_TRY(vc_step_read(ctx, in->reader, from, 1, (char *)out->data + i * size));
+        VC_TRY(vc_step_read(ctx, in->input, from, 1, (char *)out->data + i * size));
     }
 out:
     return status;

@@ -1,0 +1,198 @@
+/* tile_reader.c - see tile_reader.h. Tiles come from a reader over the source or, after a change of shape, from a
+ * stage. */
+#include "core/chain/tile_reader.h"
+
+#include <string.h>
+
+/* Goes to the first tile of step k's input; k == n_steps: of the result. */
+static enum vc_status rewind_reader(struct vc_ctx *ctx, struct vc_tile_reader *reader, size_t k)
+{
+    struct vc_item *item = reader->item;
+    enum vc_status status = VC_OK;
+
+    vc_reshape_close(ctx, &reader->stage);
+    vc_source_reader_stop(ctx, &reader->reader);
+    vc_desc_grid(vc_item_desc(item, k), &reader->n_rows, &reader->row_len);
+    reader->n_tiles = vc_tile_count(reader->n_rows, reader->row_len);
+    reader->next = 0;
+    VC_TRY(vc_reshape_open(ctx, item, k, &reader->stage));
+    if (reader->stage.n_steps == 0) {
+        VC_TRY(vc_source_reader_start(ctx, item->set->model, item->source, &reader->reader));
+    }
+out:
+    return status;
+}
+
+/* Makes the next tile of step k's input: reads it, then applies the steps before k. */
+static enum vc_status next_tile(struct vc_ctx *ctx, struct vc_tile_reader *reader, size_t k, struct vc_tile *tile,
+                                struct vc_tile_result *result)
+{
+    struct vc_item *item = reader->item;
+    struct vc_buffers *buffers = reader->buffers;
+    struct vc_tile_in in = {.data = buffers->in};
+    size_t n_covered = reader->stage.n_steps;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_check_cancelled(ctx));
+    vc_tile_get(reader->n_rows, reader->row_len, reader->next++, tile);
+    if (n_covered != 0) {
+        struct vc_step *last = item->chain->steps[n_covered - 1];
+
+        VC_TRY(vc_reshape_tile(ctx, &reader->stage, tile, buffers->in));
+        if (last->n_made != 0) {
+            memcpy(buffers->views + last->first_view, vc_reshape_views(&reader->stage),
+                   last->n_made * sizeof *buffers->views);
+        }
+    } else {
+        size_t n_bytes = (size_t)vc_desc_bytes(item, item->first, tile->n_elems);
+
+        VC_TRY(vc_source_reader_read(ctx, &reader->reader, buffers->in, n_bytes));
+        if (reader->see != NULL) {
+            reader->see(reader->user, buffers->in, n_bytes);
+        }
+    }
+    VC_TRY(vc_steps_apply(ctx, item, n_covered, k, tile, &in, buffers, result));
+out:
+    return status;
+}
+
+static enum vc_status finish(struct vc_ctx *ctx, struct vc_tile_reader *reader)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_reshape_finish(ctx, &reader->stage));
+    VC_TRY(vc_source_reader_finish(ctx, &reader->reader));
+out:
+    return status;
+}
+
+/* Shows step k all tiles of its input, before its first apply. */
+static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_tile_reader *reader, size_t k)
+{
+    struct vc_item *item = reader->item;
+    struct vc_buffers *buffers = reader->buffers;
+    struct vc_step *step = item->chain->steps[k];
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY(rewind_reader(ctx, reader, k));
+    while (reader->next < reader->n_tiles) {
+        struct vc_tile_in in = {.parts = buffers->in_views};
+        struct vc_tile_result result;
+        struct vc_tile tile;
+        const struct vc_tile_in source = {0};
+
+        VC_TRY(next_tile(ctx, reader, k, &tile, &result));
+        in.data = result.data;
+        for (i = 0; i < step->in.n_parts; i++) {
+            buffers->in_views[i] = vc_steps_view(item, &step->in, i, &source, buffers);
+        }
+        VC_TRY(step->ops->scan(ctx, step, item, &tile, &in, vc_steps_scratch(item, k, buffers)));
+    }
+    VC_TRY(finish(ctx, reader));
+    VC_TRY(step->ops->scan_end(ctx, step, item));
+out:
+    return status;
+}
+
+enum vc_status vc_tile_reader_open(struct vc_ctx *ctx, struct vc_item *item, struct vc_buffers *buffers,
+                                   struct vc_tile_reader *reader)
+{
+    enum vc_status status = VC_OK;
+    size_t k;
+
+    *reader = (struct vc_tile_reader){.item = item, .buffers = buffers};
+    VC_TRY(vc_steps_begin(ctx, item, item->chain->n_steps));
+    reader->begun = true;
+    for (k = 0; k < item->chain->n_steps; k++) {
+        if (item->chain->steps[k]->scan) {
+            VC_TRY(scan_all(ctx, reader, k));
+        }
+    }
+    VC_TRY(rewind_reader(ctx, reader, item->chain->n_steps));
+out:
+    return status;
+}
+
+enum vc_status vc_tile_reader_next(struct vc_ctx *ctx, struct vc_tile_reader *reader, struct vc_tile *tile,
+                                   struct vc_tile_result *result, bool *more)
+{
+    *more = reader->next < reader->n_tiles;
+    return *more ? next_tile(ctx, reader, reader->item->chain->n_steps, tile, result) : finish(ctx, reader);
+}
+
+struct vc_part_view vc_tile_reader_view(const struct vc_tile_reader *reader, size_t part)
+{
+    const struct vc_tile_in source = {0};
+
+    return vc_steps_view(reader->item, reader->item->desc, part, &source, reader->buffers);
+}
+
+void vc_tile_reader_close(struct vc_ctx *ctx, struct vc_tile_reader *reader)
+{
+    vc_reshape_close(ctx, &reader->stage);
+    vc_source_reader_stop(ctx, &reader->reader);
+    if (reader->begun) {
+        vc_steps_end(ctx, reader->item);
+        reader->begun = false;
+    }
+}
+
+/* All tiles of the result, or all pieces of one of its parts, into dst. */
+static enum vc_status collect(struct vc_ctx *ctx, struct vc_tile_reader *reader, size_t part, char *dst)
+{
+    const struct vc_desc *desc = reader->item->desc;
+    enum vc_status status = VC_OK;
+
+    for (;;) {
+        struct vc_tile_result result;
+        struct vc_part_view view;
+        struct vc_tile tile;
+        bool more = false;
+
+        VC_TRY(vc_tile_reader_next(ctx, reader, &tile, &result, &more));
+        if (!more) {
+            break;
+        }
+        if (part == SIZE_MAX) {
+            memcpy(dst + vc_dtype_bytes(desc->dtype, tile.first), result.data,
+                   (size_t)vc_dtype_bytes(desc->dtype, tile.n_elems));
+            continue;
+        }
+        view = vc_tile_reader_view(reader, part);
+        if (view.write && view.n != 0) {
+            memcpy(dst + vc_dtype_bytes(desc->parts[part].dtype, view.first), view.data,
+                   (size_t)vc_dtype_bytes(desc->parts[part].dtype, view.n));
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_tile_reader_all(struct vc_ctx *ctx, struct vc_item *item, enum vc_part_role role, void *dst,
+                                  size_t n_bytes)
+{
+    size_t part = role == VC_PART_CODES ? SIZE_MAX : vc_desc_find_part(item->desc, role);
+    struct vc_room room = {0};
+    struct vc_buffers buffers = {0};
+    struct vc_tile_reader reader = {0};
+    enum vc_status status = VC_OK;
+    uint64_t needed;
+
+    if (role != VC_PART_CODES && (part == SIZE_MAX || item->desc->parts[part].maker == NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the passes make no such part of it");
+    }
+    needed = part == SIZE_MAX ? vc_dtype_bytes(item->desc->dtype, item->desc->n_elems)
+                              : vc_dtype_bytes(item->desc->parts[part].dtype, item->desc->parts[part].n_elems);
+    if (needed != n_bytes) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "it takes %llu bytes, not %zu", (unsigned long long)needed, n_bytes);
+    }
+    vc_room_add(&room, item);
+    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    VC_TRY(vc_tile_reader_open(ctx, item, &buffers, &reader));
+    VC_TRY(collect(ctx, &reader, part, dst));
+out:
+    vc_tile_reader_close(ctx, &reader);
+    vc_buffers_release(ctx, &buffers);
+    return status;
+}
