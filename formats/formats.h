@@ -55,10 +55,10 @@ extern const struct vc_writers vc_format_writers;
 /* vc_writers.create. */
 enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
                               struct vc_sink **out);
-/* vc_writers.hold and release. */
-enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                            uint64_t bytes, struct vc_outfile **out);
-void vc_room_release(struct vc_ctx *ctx, struct vc_outfile **room);
+/* vc_writers.reserve and release. */
+enum vc_status vc_disk_reserve(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                               uint64_t bytes, struct vc_outfile **out);
+void vc_disk_release(struct vc_ctx *ctx, struct vc_outfile **reserved);
 
 /* vc_model_open without its checks of the options; sentences do not name the file. */
 enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,

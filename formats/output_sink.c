@@ -107,5 +107,7 @@ const char *vc_model_extension(const struct vc_model *model)
     return own == NULL ? "" : extension != NULL ? extension : own->extensions[0];
 }
 
-const struct vc_writers vc_format_writers = {
-    .create = vc_sink_create, .format_of_name = vc_format_of_name, .hold = vc_room_hold, .release = vc_room_release};
+const struct vc_writers vc_format_writers = {.create = vc_sink_create,
+                                             .format_of_name = vc_format_of_name,
+                                             .reserve = vc_disk_reserve,
+                                             .release = vc_disk_release};

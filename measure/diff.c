@@ -214,10 +214,10 @@ out:
     return status;
 }
 
-void vc_diff_room(const struct vc_model *a, const struct vc_model *b, struct vc_room *room)
+void vc_diff_sizes(const struct vc_model *a, const struct vc_model *b, struct vc_buffer_sizes *sizes)
 {
-    vc_values_room(a, 4, room);
-    vc_values_room(b, 4, room);
+    vc_values_sizes(a, 4, sizes);
+    vc_values_sizes(b, 4, sizes);
 }
 
 static void sum_up(struct vc_diff *diff)
@@ -256,7 +256,7 @@ static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, 
     struct diff_job job = {.a = a, .b = b};
     struct vc_diff_owned *owned = NULL;
     size_t n_max = a->n_tensors + b->n_tensors;
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
 
     *out = NULL;
@@ -274,8 +274,8 @@ static enum vc_status diff_models(struct vc_ctx *ctx, const struct vc_model *a, 
     job.pairs = vc_alloc_array(ctx, VC_TAG_MISC, n_max, sizeof *job.pairs);
     VC_TRY_ALLOC(job.pairs);
     VC_TRY(vc_diff_pairs(ctx, a, b, job.pairs, &owned->diff.n_rows));
-    vc_diff_room(a, b, &room);
-    status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &room, 2, one_pair, &job);
+    vc_diff_sizes(a, b, &sizes);
+    status = vc_exec_each(ctx, owned->diff.n_rows, NULL, &sizes, 2, one_pair, &job);
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s, %s", a->path, b->path);
     }

@@ -17,7 +17,7 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
                              struct vc_diff_pair *pairs, size_t *n);
 
 /* Room of each of the two sets of buffers that vc_diff_pair needs. */
-void vc_diff_room(const struct vc_model *a, const struct vc_model *b, struct vc_room *room);
+void vc_diff_sizes(const struct vc_model *a, const struct vc_model *b, struct vc_buffer_sizes *sizes);
 
 /* Reads and compares one pair, with two sets of buffers: fills *row. From any thread. */
 enum vc_status vc_diff_pair(struct vc_ctx *ctx, const struct vc_model *model_a, const struct vc_model *model_b,

@@ -278,15 +278,15 @@ struct wanted {
 
 static enum vc_status look_at_all(struct looker *l, const struct wanted *wanted, size_t n, struct vc_looks_owned *owned)
 {
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
 
-    vc_values_room(l->before, 2, &room);
+    vc_values_sizes(l->before, 2, &sizes);
     if (l->after != NULL) {
-        vc_values_room(l->after, 2, &room);
+        vc_values_sizes(l->after, 2, &sizes);
     }
-    VC_TRY(vc_buffers_alloc(l->ctx, &room, &l->buffers[0]));
-    VC_TRY(vc_buffers_alloc(l->ctx, &room, &l->buffers[1]));
+    VC_TRY(vc_buffers_alloc(l->ctx, &sizes, &l->buffers[0]));
+    VC_TRY(vc_buffers_alloc(l->ctx, &sizes, &l->buffers[1]));
     l->kept = vc_alloc_array(l->ctx, VC_TAG_SCRATCH, SEGMENT_VALUES, sizeof *l->kept);
     if (l->kept == NULL) {
         VC_TRY(VC_E_NOMEM);

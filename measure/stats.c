@@ -108,7 +108,7 @@ out:
 static enum vc_status each_tensor(struct vc_ctx *ctx, struct stats_job *job)
 {
     const struct vc_model *model = job->model;
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     size_t *order = NULL;
     enum vc_status status = VC_OK;
 
@@ -116,8 +116,8 @@ static enum vc_status each_tensor(struct vc_ctx *ctx, struct stats_job *job)
         return ctx->status;
     }
     VC_TRY(vc_values_order(ctx, model, &order));
-    vc_values_room(model, 2, &room);
-    status = vc_exec_each(ctx, model->n_tensors, order, &room, 1, one_tensor, job);
+    vc_values_sizes(model, 2, &sizes);
+    status = vc_exec_each(ctx, model->n_tensors, order, &sizes, 1, one_tensor, job);
     if (status != VC_OK) {
         (void)vc_context(ctx, "%s", model->path);
     }

@@ -92,7 +92,7 @@ static size_t state_bytes(const struct vc_item *item)
     return bytes;
 }
 
-static size_t compare_room(struct vc_compare *compare, struct vc_room *before, struct vc_room *after)
+static size_t compare_sizes(struct vc_compare *compare, struct vc_buffer_sizes *before, struct vc_buffer_sizes *after)
 {
     struct comparison *c = own(compare);
     struct vc_tile tile;
@@ -100,8 +100,8 @@ static size_t compare_room(struct vc_compare *compare, struct vc_room *before, s
     uint64_t row_len;
     size_t sums;
 
-    vc_room_add(before, &c->before);
-    vc_room_add(after, &c->after);
+    vc_buffer_sizes_add(before, &c->before);
+    vc_buffer_sizes_add(after, &c->after);
     before->in = 0; /* the tiles that are decoded lie in the buffers of the chain */
     after->in = 0;
     vc_desc_grid(c->before.first, &n_rows, &row_len);
@@ -192,7 +192,7 @@ out:
 
 const struct vc_comparer vc_comparer_decoding = {.create = compare_create,
                                                  .free = compare_free,
-                                                 .room = compare_room,
+                                                 .sizes = compare_sizes,
                                                  .begin = compare_begin,
                                                  .end = compare_end,
                                                  .tile = compare_tile};

@@ -95,7 +95,7 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
                                const struct vc_place *place, bool to_f64, void *elements)
 {
     struct vc_values values = {0};
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     struct vc_buffers buffers = {0};
     struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
@@ -105,8 +105,8 @@ enum vc_status vc_place_values(struct vc_ctx *ctx, const struct vc_model *model,
                        vc_dtype_name(model->tensors[tensor].dtype));
     }
     VC_TRY(vc_values_init(ctx, model, tensor, &values));
-    vc_room_add(&room, &values.item);
-    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    vc_buffer_sizes_add(&sizes, &values.item);
+    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(vc_tile_reader_open(ctx, &values.item, &buffers, &reader));
     for (;;) {
         struct vc_tile_result result;

@@ -10,7 +10,7 @@
 
 static enum vc_status read_tiles(struct vc_ctx *ctx, struct vc_item *item, float *dst)
 {
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     struct vc_buffers buffers = {0};
     struct vc_tile_reader reader = {0};
     struct vc_tile_result result;
@@ -18,8 +18,8 @@ static enum vc_status read_tiles(struct vc_ctx *ctx, struct vc_item *item, float
     enum vc_status status = VC_OK;
     bool more = true;
 
-    vc_room_add(&room, item);
-    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    vc_buffer_sizes_add(&sizes, item);
+    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(vc_tile_reader_open(ctx, item, &buffers, &reader));
     for (;;) {
         VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));

@@ -42,7 +42,7 @@ void vc_values_release(struct vc_ctx *ctx, struct vc_values *values)
     vc_arena_release(ctx, &values->arena);
 }
 
-void vc_values_room(const struct vc_model *model, size_t n_sums, struct vc_room *room)
+void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buffer_sizes *sizes)
 {
     size_t i;
 
@@ -61,14 +61,14 @@ void vc_values_room(const struct vc_model *model, size_t n_sums, struct vc_room 
         vc_tile_get(n_rows, row_len, 0, &tile);
         n = (size_t)vc_max_u64(n * sizeof(double), vc_tensor_bytes(t, n));
         sums = vc_tile_chunks(&tile) * n_sums * sizeof(double);
-        room->in = room->in > n ? room->in : n;
-        room->sums = room->sums > sums ? room->sums : sums;
+        sizes->in = sizes->in > n ? sizes->in : n;
+        sizes->sums = sizes->sums > sums ? sizes->sums : sums;
     }
-    room->in = room->in > VC_COPY_BYTES ? room->in : VC_COPY_BYTES;
-    room->out = room->in;
-    room->n_views = 0;
-    room->n_in_views = VC_PART_ROLES;
-    room->n_figures = 2; /* decoding takes two steps at most */
+    sizes->in = sizes->in > VC_COPY_BYTES ? sizes->in : VC_COPY_BYTES;
+    sizes->out = sizes->in;
+    sizes->n_views = 0;
+    sizes->n_in_views = VC_PART_ROLES;
+    sizes->n_figures = 2; /* decoding takes two steps at most */
 }
 
 struct entry {

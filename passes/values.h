@@ -26,7 +26,7 @@ enum vc_status vc_values_to_f64(struct vc_ctx *ctx, struct vc_values *values);
 void vc_values_release(struct vc_ctx *ctx, struct vc_values *values);
 
 /* Room for any tensor of the model decoded (at most to f64), with n_sums sums per chunk. */
-void vc_values_room(const struct vc_model *model, size_t n_sums, struct vc_room *room);
+void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buffer_sizes *sizes);
 
 /* Tensor numbers, largest first: whole tensors are shared among threads, and a long one must not be left for the end.
  */

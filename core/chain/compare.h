@@ -20,9 +20,9 @@ struct vc_comparer {
     enum vc_status (*create)(struct vc_ctx *ctx, const struct vc_item *item, size_t from, struct vc_compare **out);
     void (*free)(struct vc_ctx *ctx, struct vc_compare *compare);
 
-    /* Adds what decoding needs to the rooms of a worker's two sets of buffers; returns the bytes that begin allocates.
+    /* Adds what decoding needs to the sizes of a worker's two sets of buffers; returns the bytes that begin allocates.
      */
-    size_t (*room)(struct vc_compare *compare, struct vc_room *before, struct vc_room *after);
+    size_t (*sizes)(struct vc_compare *compare, struct vc_buffer_sizes *before, struct vc_buffer_sizes *after);
 
     /* Around the tiles of the item, one thread. end also after a begin that failed. */
     enum vc_status (*begin)(struct vc_ctx *ctx, struct vc_compare *compare);

@@ -22,7 +22,7 @@ static size_t tile_bytes(const struct vc_item *item, const struct vc_desc *desc)
 size_t vc_reshape_bytes(struct vc_item *item)
 {
     size_t n_covered = vc_reshape_steps(item, item->chain->n_steps);
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     size_t n_levels = 0;
     size_t inputs = 0;
     size_t views = 0;
@@ -31,13 +31,13 @@ size_t vc_reshape_bytes(struct vc_item *item)
     if (n_covered == 0) {
         return 0;
     }
-    vc_room_add(&room, item);
+    vc_buffer_sizes_add(&sizes, item);
     for (k = 0; k < n_covered; k++) {
         n_levels += item->chain->steps[k]->regroups;
         inputs += item->chain->steps[k]->regroups ? tile_bytes(item, &item->chain->steps[k]->out) + 64 : 0;
         views += item->chain->steps[k]->n_made * sizeof(struct vc_part_view);
     }
-    return n_levels * (sizeof(struct vc_reshape_level) + vc_room_total(&room)) + inputs + views + 4096;
+    return n_levels * (sizeof(struct vc_reshape_level) + vc_buffer_sizes_total(&sizes)) + inputs + views + 4096;
 }
 
 /* ---- open, close ---- */
@@ -48,14 +48,14 @@ static enum vc_status open_level(struct vc_ctx *ctx, struct vc_reshape_stage *st
     struct vc_reshape_level *l = &stage->levels[level];
     struct vc_item *item = stage->item;
     const struct vc_desc *in = vc_item_desc(item, first);
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     enum vc_status status;
 
     *l = (struct vc_reshape_level){.place = {stage, level}, .first = first, .step = step};
     vc_desc_grid(in, &l->n_rows, &l->row_len);
     l->n_tiles = vc_tile_count(l->n_rows, l->row_len);
-    vc_room_add(&room, item);
-    VC_TRY(vc_buffers_alloc(ctx, &room, &l->buffers));
+    vc_buffer_sizes_add(&sizes, item);
+    VC_TRY(vc_buffers_alloc(ctx, &sizes, &l->buffers));
     if (level != 0) {
         l->input = vc_alloc(ctx, VC_TAG_TILES, tile_bytes(item, in) + 1);
         VC_TRY_ALLOC(l->input);

@@ -56,12 +56,12 @@ struct vc_reshape_stage {
 /* How many steps a stage for the input of step k covers: all up to the last one before k that regroups. */
 size_t vc_reshape_steps(const struct vc_item *item, size_t k);
 
-/* Bytes that an open stage of the item takes at most, for the plan of memory. Calls vc_room_add. */
+/* Bytes that an open stage of the item takes at most, for the plan of memory. Calls vc_buffer_sizes_add. */
 size_t vc_reshape_bytes(struct vc_item *item);
 
 /* Opens a stage for the input of step k (item->chain->n_steps: for the result). The steps have begun, and no other
- * thread works on the item (vc_room_add). Where no step before k regroups, stage->n_steps is 0 and there is nothing to
- * close. After a failure the stage is closed. */
+ * thread works on the item (vc_buffer_sizes_add). Where no step before k regroups, stage->n_steps is 0 and there is
+ * nothing to close. After a failure the stage is closed. */
 enum vc_status vc_reshape_open(struct vc_ctx *ctx, struct vc_item *item, size_t k, struct vc_reshape_stage *stage);
 
 /* Writes a tile of what the last covered step makes to dst, which has room for it; views of the parts that this step

@@ -48,7 +48,7 @@ static size_t tile_chunks(const struct vc_desc *desc)
     return vc_tile_chunks(&tile);
 }
 
-static void add_steps(struct vc_room *room, struct vc_item *item)
+static void add_steps(struct vc_buffer_sizes *sizes, struct vc_item *item)
 {
     size_t n_views = 0;
     size_t scratch = 0;
@@ -62,25 +62,25 @@ static void add_steps(struct vc_room *room, struct vc_item *item)
         n_views += step->n_made;
         scratch += align64(step->scratch_bytes);
         sums += step->lossy ? tile_chunks(&step->out) : 0;
-        room->out = max_size(room->out, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
-        room->n_in_views = max_size(room->n_in_views, step->in.n_parts);
+        sizes->out = max_size(sizes->out, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
+        sizes->n_in_views = max_size(sizes->n_in_views, step->in.n_parts);
         if (step->regroups) { /* the stage writes its result to where the steps after it find their input */
-            room->in = max_size(room->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
+            sizes->in = max_size(sizes->in, (size_t)vc_dtype_bytes(step->out.dtype, tile_elems(&step->out)));
         }
     }
-    room->n_in_views = max_size(room->n_in_views, item->desc->n_parts);
-    room->scratch = max_size(room->scratch, scratch);
-    room->sums = max_size(room->sums, 2 * sizeof(double) * sums);
-    room->n_views = max_size(room->n_views, n_views);
-    room->n_figures = max_size(room->n_figures, item->chain->n_steps);
+    sizes->n_in_views = max_size(sizes->n_in_views, item->desc->n_parts);
+    sizes->scratch = max_size(sizes->scratch, scratch);
+    sizes->sums = max_size(sizes->sums, 2 * sizeof(double) * sums);
+    sizes->n_views = max_size(sizes->n_views, n_views);
+    sizes->n_figures = max_size(sizes->n_figures, item->chain->n_steps);
 }
 
-void vc_room_add(struct vc_room *room, struct vc_item *item)
+void vc_buffer_sizes_add(struct vc_buffer_sizes *sizes, struct vc_item *item)
 {
-    add_steps(room, item);
-    room->in = max_size(room->in, item->chain->n_steps == 0 || item->first->n_elems == 0 ? VC_COPY_BYTES : 0);
+    add_steps(sizes, item);
+    sizes->in = max_size(sizes->in, item->chain->n_steps == 0 || item->first->n_elems == 0 ? VC_COPY_BYTES : 0);
     if (item->first->n_elems != 0) {
-        room->in = max_size(room->in, (size_t)vc_desc_bytes(item, item->first, tile_elems(item->first)));
+        sizes->in = max_size(sizes->in, (size_t)vc_desc_bytes(item, item->first, tile_elems(item->first)));
     }
 }
 
@@ -89,11 +89,11 @@ static size_t views_bytes(size_t n)
     return align64(n * sizeof(struct vc_part_view));
 }
 
-size_t vc_room_total(const struct vc_room *room)
+size_t vc_buffer_sizes_total(const struct vc_buffer_sizes *sizes)
 {
-    return align64(room->in) + 2 * align64(room->out) + align64(room->scratch) + align64(room->sums) +
-           views_bytes(room->n_views) + views_bytes(room->n_in_views) +
-           align64(room->n_figures * sizeof(struct vc_figures));
+    return align64(sizes->in) + 2 * align64(sizes->out) + align64(sizes->scratch) + align64(sizes->sums) +
+           views_bytes(sizes->n_views) + views_bytes(sizes->n_in_views) +
+           align64(sizes->n_figures * sizeof(struct vc_figures));
 }
 
 static void *carve(char **p, size_t n_bytes)
@@ -104,22 +104,22 @@ static void *carve(char **p, size_t n_bytes)
     return at;
 }
 
-enum vc_status vc_buffers_alloc(struct vc_ctx *ctx, const struct vc_room *room, struct vc_buffers *buffers)
+enum vc_status vc_buffers_alloc(struct vc_ctx *ctx, const struct vc_buffer_sizes *sizes, struct vc_buffers *buffers)
 {
-    char *p = vc_alloc(ctx, VC_TAG_TILES, vc_room_total(room));
+    char *p = vc_alloc(ctx, VC_TAG_TILES, vc_buffer_sizes_total(sizes));
 
     *buffers = (struct vc_buffers){.block = p};
     if (p == NULL) {
         return VC_E_NOMEM;
     }
-    buffers->in = carve(&p, room->in);
-    buffers->out[0] = carve(&p, room->out);
-    buffers->out[1] = carve(&p, room->out);
-    buffers->scratch = carve(&p, room->scratch);
-    buffers->sums = carve(&p, room->sums);
-    buffers->views = carve(&p, room->n_views * sizeof(struct vc_part_view));
-    buffers->in_views = carve(&p, room->n_in_views * sizeof(struct vc_part_view));
-    buffers->figures = carve(&p, room->n_figures * sizeof(struct vc_figures));
+    buffers->in = carve(&p, sizes->in);
+    buffers->out[0] = carve(&p, sizes->out);
+    buffers->out[1] = carve(&p, sizes->out);
+    buffers->scratch = carve(&p, sizes->scratch);
+    buffers->sums = carve(&p, sizes->sums);
+    buffers->views = carve(&p, sizes->n_views * sizeof(struct vc_part_view));
+    buffers->in_views = carve(&p, sizes->n_in_views * sizeof(struct vc_part_view));
+    buffers->figures = carve(&p, sizes->n_figures * sizeof(struct vc_figures));
     return VC_OK;
 }
 

@@ -14,16 +14,16 @@
 
 /* How large each buffer of a worker has to be for the largest tile of all items that were added: `in`, `out` (of which
  * there are two), `scratch` and `sums` in bytes, the others in records. Starts as zeros. */
-struct vc_room {
+struct vc_buffer_sizes {
     size_t in, out, scratch, sums;
     size_t n_views, n_in_views, n_figures;
 };
 
 /* Adds what the item needs. Also sets first_view of its steps, so every item has to be added before it runs, and not
  * while another thread runs it. */
-void vc_room_add(struct vc_room *room, struct vc_item *item);
-/* The bytes that vc_buffers_alloc takes for such a room. */
-size_t vc_room_total(const struct vc_room *room);
+void vc_buffer_sizes_add(struct vc_buffer_sizes *sizes, struct vc_item *item);
+/* The bytes that vc_buffers_alloc takes for these sizes. */
+size_t vc_buffer_sizes_total(const struct vc_buffer_sizes *sizes);
 
 /* Figures of one step for one tile. `stats` counts only where the step is lossy (`measured`). */
 struct vc_figures {
@@ -44,7 +44,7 @@ struct vc_buffers {
 };
 
 /* One set of buffers, for one thread at a time. release also takes a set that was never allocated, if it is zeros. */
-enum vc_status vc_buffers_alloc(struct vc_ctx *ctx, const struct vc_room *room, struct vc_buffers *buffers);
+enum vc_status vc_buffers_alloc(struct vc_ctx *ctx, const struct vc_buffer_sizes *sizes, struct vc_buffers *buffers);
 void vc_buffers_release(struct vc_ctx *ctx, struct vc_buffers *buffers);
 
 /* What the steps made of a tile. */

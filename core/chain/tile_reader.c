@@ -173,7 +173,7 @@ enum vc_status vc_tile_reader_all(struct vc_ctx *ctx, struct vc_item *item, enum
                                   size_t n_bytes)
 {
     size_t part = role == VC_PART_CODES ? SIZE_MAX : vc_desc_find_part(item->desc, role);
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     struct vc_buffers buffers = {0};
     struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
@@ -187,8 +187,8 @@ enum vc_status vc_tile_reader_all(struct vc_ctx *ctx, struct vc_item *item, enum
     if (needed != n_bytes) {
         return vc_fail(ctx, VC_E_ARGUMENT, "it takes %llu bytes, not %zu", (unsigned long long)needed, n_bytes);
     }
-    vc_room_add(&room, item);
-    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    vc_buffer_sizes_add(&sizes, item);
+    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(vc_tile_reader_open(ctx, item, &buffers, &reader));
     VC_TRY(collect(ctx, &reader, part, dst));
 out:

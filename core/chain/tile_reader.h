@@ -23,7 +23,7 @@ struct vc_tile_reader {
 };
 
 /* Begins the steps and runs their scans, for each of which the tensor is read once; then goes to tile 0. `buffers` has
- * room for the item (vc_room_add) and stays the caller's. vc_tile_reader_close also after a failure. */
+ * room for the item (vc_buffer_sizes_add) and stays the caller's. vc_tile_reader_close also after a failure. */
 enum vc_status vc_tile_reader_open(struct vc_ctx *ctx, struct vc_item *item, struct vc_buffers *buffers,
                                    struct vc_tile_reader *reader);
 /* The next tile of the result. *more is false, and nothing else is set, after the last one: the call that says so also

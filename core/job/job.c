@@ -185,7 +185,7 @@ static enum vc_status plan(struct vc_ctx *ctx, struct vc_job *job, bool size_onl
 
     VC_TRY(check_refused(ctx, job));
     VC_TRY(vc_job_plan_items(ctx, job));
-    job->writers->release(ctx, &job->room);
+    job->writers->release(ctx, &job->reserved);
     VC_TRY(vc_job_check_held(ctx, job));
     VC_TRY(vc_job_list_outs(ctx, job));
     vc_job_choose_recipe(job);
@@ -293,7 +293,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
         }
     }
     if (rehearse) {
-        status = job->writers->hold(ctx, job->model, &own, job->report.totals.file_after, &job->room);
+        status = job->writers->reserve(ctx, job->model, &own, job->report.totals.file_after, &job->reserved);
         if (status != VC_OK) {
             vc_job_reset(ctx, job);
             return status;
@@ -301,7 +301,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     }
     job->rehearsal = false;
     status = plan_once(ctx, job, &own, size_only);
-    job->writers->release(ctx, &job->room);
+    job->writers->release(ctx, &job->reserved);
     job->report.seconds = rehearse ? vc_seconds() - start : 0;
     return status;
 }

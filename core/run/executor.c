@@ -84,7 +84,7 @@ static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
         state += item->chain->steps[k]->state_bytes;
     }
     if (item->chain->compare != NULL && !rs->exec->look) {
-        state += item->chain->compare->ops->room(item->chain->compare, &rs->before, &rs->after);
+        state += item->chain->compare->ops->sizes(item->chain->compare, &rs->before, &rs->after);
     }
     return state;
 }
@@ -102,9 +102,9 @@ static size_t worker_room(struct vc_run_state *rs)
         if (exec->look ? !vc_item_looks(item) : vc_item_is_idle(item)) {
             continue;
         }
-        vc_room_add(&rs->room, item);
+        vc_buffer_sizes_add(&rs->sizes, item);
         if (writes && item->chain->n_steps == 0) {
-            rs->room.in = max_size(rs->room.in, vc_copy_most(item, exec->sink->ordered));
+            rs->sizes.in = max_size(rs->sizes.in, vc_copy_most(item, exec->sink->ordered));
         }
         rs->state_bytes = max_size(rs->state_bytes, item_state(rs, item));
         if (item->set->model->ops->stream_bytes != NULL) {
@@ -112,10 +112,11 @@ static size_t worker_room(struct vc_run_state *rs)
                 max_size(rs->stream_bytes, item->set->model->ops->stream_bytes(item->set->model, item->source));
         }
     }
-    rs->piece_bytes = max_size(rs->room.in, rs->room.out);
+    rs->piece_bytes = max_size(rs->sizes.in, rs->sizes.out);
     rs->packet_bytes = writes ? vc_sink_pack_bound(exec->sink, rs->piece_bytes) : 0;
-    return vc_pool_block_bytes(vc_room_total(&rs->room)) + vc_pool_block_bytes(vc_room_total(&rs->before)) +
-           vc_pool_block_bytes(vc_room_total(&rs->after)) + vc_pool_block_bytes(VC_PACKETS * rs->packet_bytes);
+    return vc_pool_block_bytes(vc_buffer_sizes_total(&rs->sizes)) +
+           vc_pool_block_bytes(vc_buffer_sizes_total(&rs->before)) +
+           vc_pool_block_bytes(vc_buffer_sizes_total(&rs->after)) + vc_pool_block_bytes(VC_PACKETS * rs->packet_bytes);
 }
 
 /* Tables of a run: the place of each item in the order, its record, and what sorting the compressed ones takes. */
@@ -380,7 +381,7 @@ struct each {
     struct vc_ctx *ctx;
     size_t n;
     const size_t *order;
-    const struct vc_room *room;
+    const struct vc_buffer_sizes *sizes;
     unsigned n_buffers;
     vc_each_fn *fn;
     void *user;
@@ -423,9 +424,9 @@ static void each_main(void *user, unsigned number)
     unsigned i;
 
     vc_ctx_fork(each->ctx, &ctx);
-    status = vc_buffers_alloc(&ctx, each->room, &buffers[0]);
+    status = vc_buffers_alloc(&ctx, each->sizes, &buffers[0]);
     if (status == VC_OK && each->n_buffers > 1) {
-        status = vc_buffers_alloc(&ctx, each->room, &buffers[1]);
+        status = vc_buffers_alloc(&ctx, each->sizes, &buffers[1]);
     }
     if (status != VC_OK && number == 0) { /* the other workers may do without, but somebody has to do the work */
         each_failed(each, &ctx, 0, status);
@@ -443,18 +444,18 @@ static void each_main(void *user, unsigned number)
     }
 }
 
-enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
+enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_buffer_sizes *sizes,
                             unsigned n_buffers, vc_each_fn *fn, void *user)
 {
     struct each each = {.ctx = ctx,
                         .n = n,
                         .order = order,
-                        .room = room,
+                        .sizes = sizes,
                         .n_buffers = n_buffers,
                         .fn = fn,
                         .user = user,
                         .failed = SIZE_MAX};
-    uint64_t one = n_buffers * (uint64_t)vc_pool_block_bytes(vc_room_total(room)) + ((uint64_t)1 << 20);
+    uint64_t one = n_buffers * (uint64_t)vc_pool_block_bytes(vc_buffer_sizes_total(sizes)) + ((uint64_t)1 << 20);
     uint64_t limit = vc_ctx_max_memory(ctx);
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
     uint64_t fit = (limit - vc_min_u64(used, limit)) / one;

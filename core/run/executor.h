@@ -55,8 +55,8 @@ typedef enum vc_status vc_each_fn(struct vc_ctx *ctx, void *user, size_t index, 
 /* Calls fn once for every index below n, on several threads, starting them in the order of `order` (NULL: ascending),
  * until all are done or one fails; of several failures the one that comes first in that order is returned. For work
  * that is one piece per tensor (statistics, diff, verify). Every thread has n_buffers (1 or 2) sets of buffers of
- * `room`. */
-enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_room *room,
+ * `sizes`. */
+enum vc_status vc_exec_each(struct vc_ctx *ctx, size_t n, const size_t *order, const struct vc_buffer_sizes *sizes,
                             unsigned n_buffers, vc_each_fn *fn, void *user);
 
 #endif

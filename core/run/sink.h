@@ -153,12 +153,12 @@ struct vc_writers {
     /* vc_format_of_name: the format whose extension the path has; NULL: none. */
     const char *(*format_of_name)(const char *path);
 
-    /* Holds room for the output of so many bytes, which is written much later: an unnamed file in its folder, where the
-     * output is one file with a name of its own. VC_E_IO: there is none, or the folder takes no files. NULL in *out:
-     * nothing is held, as with folders and several outputs. Released before the output is laid out. */
-    enum vc_status (*hold)(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                           uint64_t bytes, struct vc_outfile **out);
-    void (*release)(struct vc_ctx *ctx, struct vc_outfile **room); /* what holds nothing is NULL */
+    /* Reserves disk space for the output of so many bytes, which is written much later: an unnamed file in its folder,
+     * where the output is one file with a name of its own. VC_E_IO: there is none, or the folder takes no files. NULL
+     * in *out: nothing is reserved, as with folders and several outputs. Released before the output is laid out. */
+    enum vc_status (*reserve)(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                              uint64_t bytes, struct vc_outfile **out);
+    void (*release)(struct vc_ctx *ctx, struct vc_outfile **reserved); /* accepts a pointer to NULL */
 };
 
 /* Calls of the operations that a sink may lack; without them: 0 bytes, the piece as it is, nothing. */

@@ -12,8 +12,8 @@ enum vc_status vc_worker_init(struct vc_worker *worker)
     struct vc_ctx *ctx = &worker->ctx;
     enum vc_status status;
 
-    VC_TRY(vc_buffers_alloc(ctx, &rs->room, &worker->buffers));
-    if (vc_room_total(&rs->after) != 0) {
+    VC_TRY(vc_buffers_alloc(ctx, &rs->sizes, &worker->buffers));
+    if (vc_buffer_sizes_total(&rs->after) != 0) {
         VC_TRY(vc_buffers_alloc(ctx, &rs->before, &worker->before));
         VC_TRY(vc_buffers_alloc(ctx, &rs->after, &worker->after));
     }

@@ -63,8 +63,8 @@ struct vc_run_state {
     struct vc_exec *exec;
     bool ordered;
     size_t *order;
-    struct vc_room room, before, after; /* of the steps; of decoding both ends of a chain */
-    size_t piece_bytes;                 /* the largest piece that a packet has room for */
+    struct vc_buffer_sizes sizes, before, after; /* of the steps; of decoding both ends of a chain */
+    size_t piece_bytes;                          /* the largest piece that a packet has room for */
     /* Of one packet (0: the sink needs none); most that reading an item takes, and that its steps allocate. */
     size_t packet_bytes, stream_bytes, state_bytes;
 

@@ -92,7 +92,7 @@ enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, s
     struct vc_arena arena = {0};
     struct vc_item_set set = {.model = model, .arena = &arena};
     struct vc_item item = {.set = NULL};
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     struct vc_buffers buffers = {0};
     struct vc_tile_reader reader = {0};
     struct vc_tile_result result;
@@ -102,8 +102,8 @@ enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, s
 
     VC_TRY(vc_item_make(ctx, &set, tensor, &item));
     VC_TRY(add_steps(ctx, way, &item));
-    vc_room_add(&room, &item);
-    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    vc_buffer_sizes_add(&sizes, &item);
+    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(vc_tile_reader_open(ctx, &item, &buffers, &reader));
     for (;;) {
         VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));

@@ -133,12 +133,12 @@ static enum vc_status sum_up(struct vc_ctx *ctx, const struct vc_model *model, c
     const struct vc_tensor *tensor = &model->tensors[place->tensor];
     struct vc_values values = {.arena = {0}};
     struct vc_buffers buffers = {0};
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     enum vc_status status;
 
     VC_TRY(vc_values_init(ctx, model, place->tensor, &values));
-    vc_room_add(&room, &values.item);
-    VC_TRY(vc_buffers_alloc(ctx, &room, &buffers));
+    vc_buffer_sizes_add(&sizes, &values.item);
+    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(
         vc_axis_sums_init(ctx, sums, tensor->shape, tensor->n_dims, place->member->whole ? 0 : place->member->axis, 2));
     VC_TRY(add_tiles(ctx, &values, &buffers, sums));

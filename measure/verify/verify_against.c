@@ -158,7 +158,7 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
 {
     struct against_job job = {.v = v};
     size_t n_max = v->source->n_tensors + v->model->n_tensors;
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
     size_t n = 0;
     size_t i;
@@ -170,8 +170,8 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
     job.errors = vc_calloc_array(ctx, VC_TAG_REPORT, n_max, sizeof(char *));
     VC_TRY_ALLOC(job.errors);
     VC_TRY(vc_diff_pairs(ctx, v->source, v->model, job.pairs, &n));
-    vc_diff_room(v->source, v->model, &room);
-    VC_TRY(vc_exec_each(ctx, n, NULL, &room, 2, one_pair, &job));
+    vc_diff_sizes(v->source, v->model, &sizes);
+    VC_TRY(vc_exec_each(ctx, n, NULL, &sizes, 2, one_pair, &job));
     VC_TRY(report(ctx, v, &job, n));
 out:
     for (i = 0; job.errors != NULL && i < n; i++) {

@@ -243,14 +243,14 @@ static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, cons
 {
     struct candidate *list = vc_alloc_array(ctx, VC_TAG_MISC, v->model->n_tensors, sizeof *list);
     struct vc_buffers buffers[2] = {{0}, {0}};
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
     size_t n;
     size_t i;
 
     VC_TRY_ALLOC(list);
     n = list_candidates(v, seen, list);
-    vc_diff_room(v->model, v->model, &room);
+    vc_diff_sizes(v->model, v->model, &sizes);
     for (i = 1; i < n; i++) {
         struct vc_diff_pair pair = {list[i - 1].tensor, list[i].tensor};
         struct vc_diff_row row;
@@ -259,8 +259,8 @@ static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, cons
             continue;
         }
         if (buffers[0].block == NULL) {
-            VC_TRY(vc_buffers_alloc(ctx, &room, &buffers[0]));
-            VC_TRY(vc_buffers_alloc(ctx, &room, &buffers[1]));
+            VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers[0]));
+            VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers[1]));
         }
         VC_TRY(vc_diff_pair(ctx, v->model, v->model, &pair, &row, buffers));
         if (row.identical) {
@@ -308,7 +308,7 @@ out:
 enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
 {
     struct data_job job = {.v = v};
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     size_t n = v->model->n_tensors;
     size_t *order = NULL;
     enum vc_status status = VC_OK;
@@ -320,8 +320,8 @@ enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
     job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
     VC_TRY_ALLOC(job.seen);
     VC_TRY(vc_values_order(ctx, v->model, &order));
-    vc_values_room(v->model, 2, &room);
-    VC_TRY(vc_exec_each(ctx, n, order, &room, 1, one_tensor, &job));
+    vc_values_sizes(v->model, 2, &sizes);
+    VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));
     for (i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, v, i, &job.seen[i]));
     }

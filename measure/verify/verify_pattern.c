@@ -221,7 +221,7 @@ static enum vc_status report_tensor(struct vc_ctx *ctx, const struct pattern_job
 enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
 {
     struct pattern_job job = {.v = v};
-    struct vc_room room = {0};
+    struct vc_buffer_sizes sizes = {0};
     size_t n = v->model->n_tensors;
     size_t *order = NULL;
     enum vc_status status = VC_OK;
@@ -231,8 +231,8 @@ enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
     job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
     VC_TRY_ALLOC(job.seen);
     VC_TRY(vc_values_order(ctx, v->model, &order));
-    vc_values_room(v->model, 2, &room);
-    VC_TRY(vc_exec_each(ctx, n, order, &room, 1, one_tensor, &job));
+    vc_values_sizes(v->model, 2, &sizes);
+    VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));
     for (i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, &job, i));
     }

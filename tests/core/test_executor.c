@@ -573,7 +573,7 @@ static enum vc_status nothing(struct vc_ctx *ctx, void *user, size_t index, stru
 /* What is in use already counts, for runs and for work that is one piece per tensor. */
 static void memory_in_use_counts(void **state)
 {
-    const struct vc_room room = {.in = 1000};
+    const struct vc_buffer_sizes sizes = {.in = 1000};
     atomic_uint n_done = 0;
     struct vc_ctx *ctx;
     unsigned n = 0;
@@ -585,11 +585,11 @@ static void memory_in_use_counts(void **state)
     assert_int_equal(vc_ctx_set_threads(ctx, 4), VC_OK);
     assert_int_equal(vc_ctx_set_max_memory(ctx, (uint64_t)8 << 20), VC_OK);
     run_init(ctx, &r, 0, false);
-    assert_int_equal(vc_exec_each(ctx, 3, NULL, &room, 2, nothing, &n_done), VC_OK);
+    assert_int_equal(vc_exec_each(ctx, 3, NULL, &sizes, 2, nothing, &n_done), VC_OK);
     assert_int_equal(n_done, 3);
     other = vc_alloc(ctx, VC_TAG_MISC, ((size_t)8 << 20) - 100000);
     assert_non_null(other);
-    assert_int_equal(vc_exec_each(ctx, 3, NULL, &room, 2, nothing, &n_done), VC_E_NOMEM);
+    assert_int_equal(vc_exec_each(ctx, 3, NULL, &sizes, 2, nothing, &n_done), VC_E_NOMEM);
     assert_non_null(strstr(vc_ctx_message(ctx), "this needs at least"));
     assert_int_equal(vc_exec_workers(ctx, &r.exec, &n), VC_E_NOMEM);
     vc_free(ctx, other);

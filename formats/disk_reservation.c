@@ -1,10 +1,10 @@
-/* output_room.c - room on the disk for an output that is written much later: an unnamed file of its size in the
+/* disk_reservation.c - disk space for an output that is written much later: an unnamed file of its size in the
  * output's folder. See core/run/sink.h. */
 #include "formats/formats.h"
 #include "formats/io/outfile.h"
 
-enum vc_status vc_room_hold(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
-                            uint64_t bytes, struct vc_outfile **out)
+enum vc_status vc_disk_reserve(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_write_options *options,
+                               uint64_t bytes, struct vc_outfile **out)
 {
     struct vc_outfile *file = NULL;
     enum vc_status status;
@@ -29,8 +29,8 @@ out:
     return status;
 }
 
-void vc_room_release(struct vc_ctx *ctx, struct vc_outfile **room)
+void vc_disk_release(struct vc_ctx *ctx, struct vc_outfile **reserved)
 {
-    vc_outfile_free(ctx, *room);
-    *room = NULL;
+    vc_outfile_free(ctx, *reserved);
+    *reserved = NULL;
 }
