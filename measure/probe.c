@@ -108,13 +108,13 @@ static const struct vc_step_ops survey_ops = {
 
 /* ---- the probe ---- */
 
-static enum vc_status probe_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+static enum vc_status probe_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct vc_probe *p = step->state;
 
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
-        return vc_policy_look(ctx, step, item, tile, in, scratch);
+        return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
     vc_curve_sum(p->curve, in->data, tile->n_elems, scratch);
     return vc_attempts_try(ctx, &p->attempts, tile, in, scratch);
@@ -129,8 +129,11 @@ static void probe_forget(struct vc_ctx *ctx, struct vc_step *step)
     vc_policy_forget(ctx, step);
 }
 
-static const struct vc_step_ops probe_ops = {
-    .look = probe_look, .explain = vc_policy_explain, .begin = probe_begin, .end = probe_end, .forget = probe_forget};
+static const struct vc_step_ops probe_ops = {.calibrate = probe_calibrate,
+                                             .explain = vc_policy_explain,
+                                             .begin = probe_begin,
+                                             .end = probe_end,
+                                             .forget = probe_forget};
 
 /* ---- planning ---- */
 
@@ -186,7 +189,7 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     p->ways = ways;
     p->weights = weights;
     p->policy = (struct vc_policy){.nonfinite = VC_NONFINITE_KEEP, .room = VC_DTYPE_F64, .advice = ""};
-    VC_TRY(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step)); /* looks under this policy */
+    VC_TRY(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step)); /* calibrates under this policy */
     VC_TRY(plan_attempts(ctx, p, step, item));
     tile = vc_curve_scratch_bytes(step->in.dtype, (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS));
     step->scheme = "probe";

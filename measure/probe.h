@@ -31,10 +31,10 @@ struct vc_probe {
 enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way_list *ways,
                             const unsigned *percents, size_t n_percents);
 
-/* After the look: NULL where the item has no probe any more. */
+/* After calibration: NULL where the item has no probe any more. */
 const struct vc_probe *vc_probe_of(const struct vc_item *item);
 
-/* After the look: an item whose values are not all finite loses its steps and gets the reason. */
+/* After calibration: an item whose values are not all finite loses its steps and gets the reason. */
 enum vc_status vc_probe_settle(struct vc_ctx *ctx, struct vc_item *item);
 
 #endif

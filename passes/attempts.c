@@ -93,7 +93,7 @@ enum vc_status vc_attempts_open(struct vc_ctx *ctx, struct vc_attempts *a, const
         vc_exact_clear(&attempt->e2);
         vc_item_from(&a->set, item->source, &step->in, &attempt->item);
         VC_TRY(a->add(ctx, &attempt->item, a->user, a->results[i].way));
-        only_step(a, i)->look = false;
+        only_step(a, i)->calibrate = false;
     }
 out:
     return status; /* close frees what is there */

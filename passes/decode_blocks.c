@@ -12,8 +12,8 @@ struct blocks_state {
 
 #define LOOK_ELEMS ((size_t)256) /* a multiple of every block */
 
-static enum vc_status blocks_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct blocks_state *s = step->state;
     const uint8_t *blocks = in->data;
@@ -78,7 +78,7 @@ static void blocks_forget(struct vc_ctx *ctx, struct vc_step *step)
 }
 
 static const struct vc_step_ops blocks_ops = {
-    .look = blocks_look, .explain = blocks_explain, .apply = blocks_apply, .forget = blocks_forget};
+    .calibrate = blocks_calibrate, .explain = blocks_explain, .apply = blocks_apply, .forget = blocks_forget};
 
 static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
                                  enum vc_overflow overflow, bool finite_values)

@@ -228,15 +228,15 @@ static bool settle(const struct codes_state *s, const struct tile_scales *t, con
     return true;
 }
 
-#define LOOK_ELEMS ((size_t)256) /* values that a look puts together before it counts */
+#define CHUNK_ELEMS ((size_t)256) /* values that are put together before they are counted */
 
-static enum vc_status codes_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct codes_state *s = step->state;
     const int8_t *q = in->data;
     struct tile_scales t;
-    double values[LOOK_ELEMS];
+    double values[CHUNK_ELEMS];
     enum vc_status status = VC_OK;
     size_t n = 0;
     size_t i;
@@ -247,7 +247,7 @@ static enum vc_status codes_look(struct vc_ctx *ctx, struct vc_step *step, const
         size_t k = scale_of(s, &t, tile->first + i);
 
         values[n++] = (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0)) * (double)t.scale[k];
-        if (n == LOOK_ELEMS || i + 1 == tile->n_elems) {
+        if (n == CHUNK_ELEMS || i + 1 == tile->n_elems) {
             vc_specials_add(&s->specials, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
             n = 0;
         }
@@ -298,7 +298,7 @@ static void codes_forget(struct vc_ctx *ctx, struct vc_step *step)
     step->state = NULL;
 }
 
-static const struct vc_step_ops codes_ops = {.look = codes_look,
+static const struct vc_step_ops codes_ops = {.calibrate = codes_calibrate,
                                              .explain = codes_explain,
                                              .begin = codes_begin,
                                              .apply = codes_apply,

@@ -238,7 +238,7 @@ enum vc_status vc_policy_add_step(struct vc_ctx *ctx, struct vc_item *item, cons
         return ctx->status;
     }
     step->state = policy;
-    step->look = policy->nonfinite == VC_NONFINITE_KEEP;
+    step->calibrate = policy->nonfinite == VC_NONFINITE_KEEP;
     *out = step;
     return VC_OK;
 }
@@ -250,8 +250,8 @@ void vc_policy_forget(struct vc_ctx *ctx, struct vc_step *step)
     step->state = NULL;
 }
 
-enum vc_status vc_policy_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                              const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+enum vc_status vc_policy_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct vc_policy *policy = step->state;
 
@@ -292,7 +292,7 @@ enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct
     bool keeps = policy->nonfinite == VC_NONFINITE_KEEP;
     enum vc_status status = VC_OK;
 
-    step->look = false;
+    step->calibrate = false;
     if (!(keeps && nonfinite != 0) &&
         !(beyond != 0 &&
           (keeps || (policy->keeps_large && (nonfinite == 0 || policy->nonfinite == VC_NONFINITE_ZERO))))) {

@@ -10,7 +10,7 @@
 
 #include "core/chain/pass.h"
 
-/* What a look at a tensor found so far. Tiles are added from any thread; the mutex is the structure's own. */
+/* What calibration found in a tensor so far. Tiles are added from any thread; the mutex is the structure's own. */
 struct vc_specials {
     pthread_mutex_t mutex;
     uint64_t nonfinite; /* how many */
@@ -41,7 +41,7 @@ enum vc_status vc_specials_fail_nonfinite(struct vc_ctx *ctx, const struct vc_sp
 enum vc_status vc_specials_fail_overflow(struct vc_ctx *ctx, const struct vc_specials *specials,
                                          const struct vc_desc *tensor, enum vc_dtype target, const char *advice);
 
-/* What a step does with such values. The state of a step that has a policy begins with it, so that vc_policy_look,
+/* What a step does with such values. The state of a step that has a policy begins with it, so that vc_policy_calibrate,
  * vc_policy_explain and vc_policy_forget can be the step's functions. */
 struct vc_policy {
     struct vc_specials specials; /* its limit is that of `room` */
@@ -49,24 +49,25 @@ struct vc_policy {
     enum vc_overflow overflow;   /* finite values beyond `room`, for casts */
     enum vc_dtype room;          /* the type whose largest value is meant */
     bool codes;                  /* codes are made: values beyond `room` are treated as Inf is ... */
-    bool keeps_large;   /* a cast: a tensor with finite values beyond `room` stays as it is, if step->look is set */
-    bool strict;        /* ... but refused where that is not "keep": there is no place for them */
+    bool keeps_large; /* a cast: a tensor with finite values beyond `room` stays as it is, if step->calibrate is set */
+    bool strict;      /* ... but refused where that is not "keep": there is no place for them */
     const char *advice; /* on NaN and Inf */
 };
 
 /* Adds a step whose state begins with `policy`, which the caller has filled but for `specials`. The state came from
- * vc_calloc_array; the step owns it then, and forgets it with vc_policy_forget. Freed here on failure. step->look is
- * set under the policy "keep". */
+ * vc_calloc_array; the step owns it then, and forgets it with vc_policy_forget. Freed here on failure. step->calibrate
+ * is set under the policy "keep". */
 enum vc_status vc_policy_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
                                   struct vc_policy *policy, struct vc_step **out);
 
-/* A vc_step_ops.look and .explain. */
-enum vc_status vc_policy_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                              const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
+/* A vc_step_ops.calibrate and .explain. */
+enum vc_status vc_policy_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
 enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
 
-/* For vc_pass_ops.decide, after a look under the policy "keep": an item with such values loses the steps of the pass
- * (`step` is freed then) and gets the reason. Other items keep them; step->look is cleared. */
+/* For vc_pass_ops.decide, after calibration under the policy "keep": an item with such values loses the steps of the
+ * pass
+ * (`step` is freed then) and gets the reason. Other items keep them; step->calibrate is cleared. */
 enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct vc_item *item);
 
 /* A vc_step_ops.forget: frees a state that begins with a policy and came from vc_calloc_array. */

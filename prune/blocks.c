@@ -33,7 +33,7 @@ static bool get_bit(const uint8_t *bits, uint64_t i)
     return (bits[i / 8] >> i % 8 & 1) != 0;
 }
 
-/* What is done with the scores of bands: bins of a look, or marks. */
+/* What is done with the scores of bands: bins of a round, or marks. */
 struct scoring {
     struct vc_step *step;
     bool mark;
@@ -106,13 +106,13 @@ out:
     return status;
 }
 
-static enum vc_status blocks_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct vc_prune_state *s = step->state;
 
     if (s->keys.bins == NULL || vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
-        return vc_policy_look(ctx, step, item, tile, in, scratch);
+        return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
     return add_tile(ctx, step, tile, in->data, scratch, false);
 }
@@ -153,7 +153,7 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
     (void)item;
     VC_TRY(vc_bands_init(ctx, &s->bands, &grid, value));
     if (!s->keys.done) {
-        return step->look ? vc_keys_begin(ctx, &s->keys) : VC_OK;
+        return step->calibrate ? vc_keys_begin(ctx, &s->keys) : VC_OK;
     }
     if (step->scan) {
         s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1);
@@ -216,7 +216,7 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
                           (char *)scratch + ((VC_TILE_ELEMS / 8 + 63) & ~(size_t)63), out);
 }
 
-static const struct vc_step_ops blocks_ops = {.look = blocks_look,
+static const struct vc_step_ops blocks_ops = {.calibrate = blocks_calibrate,
                                               .explain = vc_policy_explain,
                                               .begin = blocks_begin,
                                               .scan = blocks_scan,
@@ -248,7 +248,7 @@ enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const str
     s->bands.grid = (struct vc_band_grid){.n_elems = step->in.n_elems,
                                           .block = step->in.n_elems,
                                           .band = vc_min_u64(options->block_rows, l.n_rows) * l.n_cols};
-    step->look = true;
+    step->calibrate = true;
     step->state_bytes = vc_keys_bytes(&s->keys) + vc_bands_bytes(&s->bands.grid, sizeof(double), s->n_tiles);
     step->scratch_bytes = vc_prune_scratch(step, VC_TILE_ELEMS / 8 + 64);
     vc_item_replan(item);

@@ -215,7 +215,7 @@ static enum vc_status given_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     return vc_prune_apply(ctx, step, tile, in->data, s->mask, tile->first, scratch, out);
 }
 
-static const struct vc_step_ops given_ops = {.look = vc_policy_look,
+static const struct vc_step_ops given_ops = {.calibrate = vc_policy_calibrate,
                                              .explain = vc_policy_explain,
                                              .begin = given_begin,
                                              .apply = given_apply,

@@ -113,7 +113,7 @@ void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *value
 
 /* ---- the search ---- */
 
-/* A tensor in it, whose bins are those of the last look. */
+/* A tensor in it, whose bins are those of the last round. */
 struct place {
     const struct vc_lamp_keys *of;
     size_t top;                /* bins of keys->list from here on stay ... */
@@ -279,7 +279,7 @@ static uint64_t find_score(const struct place *places, size_t n, uint64_t k, uin
     return from;
 }
 
-/* The next look counts the bins between p->low and p->high only, as small as they can be. False: they would be no
+/* The next round counts the bins between p->low and p->high only, as small as they can be. False: they would be no
  * smaller, or are single keys already. */
 static bool look_closer(struct vc_ctx *ctx, const struct place *p)
 {

@@ -4,12 +4,12 @@
  * w1, w2, ... wn. The score of wi is wi^2 / (wi^2 + ... + wn^2), so it never falls along that order: whatever the
  * threshold is, what goes of a tensor is a beginning of it, and keys.h can say it.
  *
- * Bins of a look bound the scores of what they hold, and so which of them the threshold may cut. The next look counts
+ * Bins of a round bound the scores of what they hold, and so which of them the threshold may cut. The next round counts
  * these in smaller bins, and adds the squares of everything above them:
  *
- *     look 1    bins of 32,768 keys     go | go | ? | ? | stay ...
- *     look 2    bins of 4 keys                go ... | ? | stay ...    + the sum of the squares above, exact
- *     look 3    bins of one key                        ?               scores are known, rounded once
+ *     round 1   bins of 32,768 keys     go | go | ? | ? | stay ...
+ *     round 2   bins of 4 keys                go ... | ? | stay ...    + the sum of the squares above, exact
+ *     round 3   bins of one key                        ?               scores are known, rounded once
  */
 #ifndef VC_PRUNE_LAMP_H
 #define VC_PRUNE_LAMP_H
@@ -23,7 +23,7 @@
 struct vc_lamp {
     enum vc_key_type type;
     enum vc_dtype dtype;       /* VC_KEY_U16: f16 or bf16 */
-    uint64_t end;              /* the first key above those that the look counts; 0: it counts all */
+    uint64_t end;              /* the first key above those that the round counts; 0: it counts all */
     struct vc_exact_sum above; /* squares of the keys from there on */
     bool waits;                /* its bins are kept until those of the other tensors are small enough */
 };
@@ -35,7 +35,7 @@ struct vc_lamp_keys {
     struct vc_lamp *lamp;
 };
 
-/* Before a look. */
+/* Before a round. */
 void vc_lamp_begin(struct vc_lamp *lamp);
 
 /* During it, from any thread: n values, f32 or f64 as the type says; of VC_KEY_U16 nothing is needed. `mutex` guards

@@ -66,9 +66,9 @@ out:
     return status;
 }
 
-/* Adds the tile to the bins. NaN and Inf are in the last bins of the first look: only then each value is looked at. */
-static enum vc_status magnitude_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+/* Adds the tile to the bins. NaN and Inf are in the last bins of the first round: only then each value is looked at. */
+static enum vc_status magnitude_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                          const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct vc_prune_state *s = step->state;
     const struct vc_bin_range *range = &s->keys.range;
@@ -80,7 +80,7 @@ static enum vc_status magnitude_look(struct vc_ctx *ctx, struct vc_step *step, c
     size_t i;
 
     if (s->keys.bins == NULL) { /* the figures of a refusal are wanted, no threshold */
-        return vc_policy_look(ctx, step, item, tile, in, scratch);
+        return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
     VC_TRY(key_values(ctx, step, tile, in->data, &room, &values));
     VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
@@ -89,7 +89,7 @@ static enum vc_status magnitude_look(struct vc_ctx *ctx, struct vc_step *step, c
         bad |= bins[i];
     }
     if (bad != 0) {
-        VC_TRY(vc_policy_look(ctx, step, item, tile, in, scratch));
+        VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
     }
     vc_keys_add(&s->keys, bins);
     if (s->lamp != NULL) {
@@ -152,7 +152,7 @@ static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, 
         if (s->lamp != NULL) {
             vc_lamp_begin(s->lamp);
         }
-        return step->look ? vc_keys_begin(ctx, &s->keys) : VC_OK;
+        return step->calibrate ? vc_keys_begin(ctx, &s->keys) : VC_OK;
     }
     if (step->scan) {
         s->tile_ties = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)s->n_tiles, sizeof *s->tile_ties);
@@ -202,7 +202,7 @@ out:
     return status;
 }
 
-static const struct vc_step_ops magnitude_ops = {.look = magnitude_look,
+static const struct vc_step_ops magnitude_ops = {.calibrate = magnitude_calibrate,
                                                  .explain = vc_policy_explain,
                                                  .begin = magnitude_begin,
                                                  .scan = magnitude_scan,
@@ -255,7 +255,7 @@ enum vc_status vc_magnitude_add(struct vc_ctx *ctx, struct vc_item *item, const 
     VC_TRY(vc_prune_add_step(ctx, item, &magnitude_ops, options, scheme, &s, &step));
     s->keys.limit = limit;
     vc_magnitude_set_type(step, type);
-    step->look = true;
+    step->calibrate = true;
     vc_item_replan(item);
 out:
     return status;

@@ -205,7 +205,7 @@ out:
     return status;
 }
 
-static const struct vc_step_ops n_of_m_ops = {.look = vc_policy_look,
+static const struct vc_step_ops n_of_m_ops = {.calibrate = vc_policy_calibrate,
                                               .explain = vc_policy_explain,
                                               .begin = n_of_m_begin,
                                               .scan = n_of_m_scan,

@@ -1,5 +1,5 @@
 /* prune_decide.c - from what the steps counted to thresholds: of each tensor by itself, or one for all of them. Called
- * between rounds of looks. */
+ * between rounds of calibration. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,8 +93,8 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
             vc_magnitude_set_lamp(ctx, last_step(&plan->items[p->shared[i]])) != VC_OK) {
             return ctx->status;
         }
-        last_step(&plan->items[p->shared[i]])->look = true;
-        last_step(&plan->items[p->shared[i]])->look_elsewhere = true;
+        last_step(&plan->items[p->shared[i]])->calibrate = true;
+        last_step(&plan->items[p->shared[i]])->calibrate_all = true;
         keys->shared = true;
         keys->limit = keys->n - vc_fraction_ceil(p->min_keep, keys->n);
         total += keys->n;
@@ -118,19 +118,19 @@ static enum vc_status check_finite(struct vc_ctx *ctx, struct vc_item *item, boo
 {
     struct vc_step *step = last_step(item);
     const struct vc_prune_state *s = step->state;
-    bool look = step->look;
+    bool calibrate = step->calibrate;
 
     *kept = s->policy.specials.nonfinite != 0 && s->policy.nonfinite == VC_NONFINITE_KEEP;
     if (vc_policy_decide(ctx, step, item) != VC_OK) {
         return vc_context(ctx, "%s", item->set->model->tensors[item->source].name);
     }
     if (!*kept) {
-        step->look = look;
+        step->calibrate = calibrate;
     }
     return VC_OK;
 }
 
-/* After the first look: takes items that are kept out of the common order, which then has fewer weights. */
+/* After the first round: takes items that are kept out of the common order, which then has fewer weights. */
 static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct vc_plan *plan)
 {
     enum vc_status status = VC_OK;
@@ -142,7 +142,7 @@ static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct v
     for (i = 0; i < plan->n_items; i++) {
         struct vc_item *item = &plan->items[i];
 
-        if (vc_item_looks(item)) {
+        if (vc_item_calibrates(item)) {
             VC_TRY(check_finite(ctx, item, &kept));
             any = any || kept;
         }
@@ -203,13 +203,13 @@ out:
     return status;
 }
 
-/* A look that had no memory for its counts. */
+/* A round of calibration that had no memory for its counts. */
 static enum vc_status check_counted(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) {
-        if (vc_item_looks(&plan->items[i]) && keys_of(plan, i)->failed) {
+        if (vc_item_calibrates(&plan->items[i]) && keys_of(plan, i)->failed) {
             return vc_fail(ctx, VC_E_NOMEM, "%s: no memory for the counts of its weights",
                            plan->model->tensors[i].name);
         }
@@ -217,7 +217,7 @@ static enum vc_status check_counted(struct vc_ctx *ctx, const struct vc_plan *pl
     return VC_OK;
 }
 
-/* What follows for a step from what is known of its keys: another look, or none. */
+/* What follows for a step from what is known of its keys: another round, or none. */
 static void follow_keys(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_step *step)
 {
     struct vc_prune_state *s = step->state;
@@ -225,7 +225,7 @@ static void follow_keys(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_
     if (!s->keys.shared && !s->keys.done) {
         vc_keys_narrow(ctx, &s->keys);
     }
-    step->look = !s->keys.done && (s->lamp == NULL || !s->lamp->waits);
+    step->calibrate = !s->keys.done && (s->lamp == NULL || !s->lamp->waits);
     if (s->keys.done && p->options.pattern == VC_PATTERN_BLOCK) {
         vc_blocks_settled(step);
     } else if (s->keys.done) {
@@ -233,7 +233,7 @@ static void follow_keys(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_
     }
 }
 
-/* N of M and given masks look for NaN and Inf only; steps with keys look until these are known. */
+/* N of M and given masks calibrate for NaN and Inf only; steps with keys do until these are known. */
 enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
     struct vc_prune *p = pass->self;
@@ -245,15 +245,15 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
     }
     if (vc_prune_says_itself(&p->options)) {
         for (i = 0; i < plan->n_items; i++) {
-            if (vc_item_looks(&plan->items[i])) {
-                last_step(&plan->items[i])->look = false;
+            if (vc_item_calibrates(&plan->items[i])) {
+                last_step(&plan->items[i])->calibrate = false;
             }
         }
         return VC_OK;
     }
     VC_TRY(check_counted(ctx, plan));
     for (i = 0; i < plan->n_items; i++) { /* those of a common threshold follow below: some may not have looked */
-        if (vc_item_looks(&plan->items[i]) && !keys_of(plan, i)->shared) {
+        if (vc_item_calibrates(&plan->items[i]) && !keys_of(plan, i)->shared) {
             follow_keys(ctx, p, last_step(&plan->items[i]));
         }
     }
@@ -263,7 +263,7 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
     for (i = 0; i < p->n_shared; i++) {
         struct vc_step *step = last_step(&plan->items[p->shared[i]]);
 
-        if (step->look || p->options.score == VC_SCORE_LAMP) {
+        if (step->calibrate || p->options.score == VC_SCORE_LAMP) {
             follow_keys(ctx, p, step);
         }
     }

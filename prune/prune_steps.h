@@ -19,7 +19,7 @@
 
 /* State of a step. */
 struct vc_prune_state {
-    struct vc_policy policy; /* first: its functions are the step's look and explain, or are called by them */
+    struct vc_policy policy; /* first: its functions are the step's calibrate and explain, or are called by them */
     const struct vc_prune_options *options;
     struct vc_keys keys; /* of elements, or of blocks */
     enum vc_key_type key_type;
@@ -50,7 +50,7 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
 /* A vc_step_ops.forget. */
 void vc_prune_forget(struct vc_ctx *ctx, struct vc_step *step);
 
-/* The steps. `limit`: elements (or blocks) of which so many may go. Steps whose keys have to be found look. */
+/* The steps. `limit`: elements (or blocks) of which so many may go. Steps whose keys have to be found calibrate. */
 enum vc_status vc_magnitude_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                                 enum vc_key_type type, uint64_t limit, const char *scheme);
 enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
@@ -61,10 +61,10 @@ enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const str
 /* Blocks of the tensor, of which the shape is that of the descriptor. */
 uint64_t vc_blocks_count(const struct vc_prune_options *options, const struct vc_desc *desc);
 
-/* The keys become of that type, before the first look. */
+/* The keys become of that type, before the first round. */
 void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type);
 
-/* Scores decide: before the first look, after the type is set. VC_E_NOMEM. */
+/* Scores decide: before the first round, after the type is set. VC_E_NOMEM. */
 enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step);
 
 /* After the keys of a step are known: whether it has to scan. */

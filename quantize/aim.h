@@ -2,10 +2,10 @@
  * way for each tensor: a row of the table of schemes with its granularity, or to leave it as it is.
  *
  *     plan      every tensor that could be quantized gets a trial: a step that changes nothing (aim_trial.c)
- *     look      the trial runs all ways on every tile and adds up their errors
+ *     calibrate the trial runs all ways on every tile and adds up their errors
  *     decide    aim_choose.c picks a way for each tensor, the trial goes, the steps of that way come
  *
- * A scheme takes part by being in the table: its own step is what a trial runs. Planning is done by one thread; a look
+ * A scheme takes part by being in the table: its own step is what a trial runs. Planning is done by one thread; a round
  * calls a trial from many. */
 #ifndef VC_QUANTIZE_AIM_H
 #define VC_QUANTIZE_AIM_H
@@ -47,13 +47,13 @@ enum vc_status vc_trial_add(struct vc_ctx *ctx, struct vc_item *item, const stru
 /* The trial among the steps of the pass that is planned, or NULL. */
 struct vc_step *vc_trial_of(const struct vc_item *item);
 
-/* What a trial found, after the look; *bytes_kept: what the tensor takes as it is. The results live until the trial is
- * taken back. */
+/* What a trial found, after calibration; *bytes_kept: what the tensor takes as it is. The results live until the trial
+ * is taken back. */
 const struct vc_attempt_result *vc_trial_results(const struct vc_step *trial, size_t *n, uint64_t *bytes_kept);
 
 /* ---- aim_choose.c ---- */
 
-/* After the look: replaces every trial by the steps of its way. *note: what was chosen in sum, in the arena. */
+/* After calibration: replaces every trial by the steps of its way. *note: what was chosen in sum, in the arena. */
 enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struct vc_plan *plan, struct vc_arena *arena,
                              const char **note);
 

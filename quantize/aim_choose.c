@@ -174,7 +174,7 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
         return vc_context(c->ctx, "%s", c->plan->model->tensors[item->source].name);
     }
     for (k = item->chain->pass_first; k < item->chain->n_steps; k++) {
-        item->chain->steps[k]->look = false; /* the trial looked already */
+        item->chain->steps[k]->calibrate = false; /* the trial looked already */
     }
     item->chain->steps[item->chain->n_steps - 1]->why = c->why;
     return VC_OK;

@@ -1,6 +1,6 @@
-/* aim_trial.c - the step that tries all ways on a tensor while its pass looks, and changes nothing.
+/* aim_trial.c - the step that tries all ways on a tensor while its pass calibrates, and changes nothing.
  *
- *     w --[ survey: scans, passes tiles on ]--[ trial: looks ]
+ *     w --[ survey: scans, passes tiles on ]--[ trial: calibrates ]
  *
  * passes/attempts.c runs the ways. Those that need the whole tensor first (a scale per tensor) get it from the survey,
  * which is left out where none does. */
@@ -74,8 +74,8 @@ static const struct vc_step_ops survey_ops = {
 
 /* ---- the trial ---- */
 
-static enum vc_status trial_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+static enum vc_status trial_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct trial *t = step->state;
     bool dirty = t->policy.nonfinite != VC_NONFINITE_ZERO && vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems);
@@ -86,7 +86,7 @@ static enum vc_status trial_look(struct vc_ctx *ctx, struct vc_step *step, const
     out_of_it = t->dirty;
     (void)pthread_mutex_unlock(&t->mutex);
     if (dirty) {
-        return vc_policy_look(ctx, step, item, tile, in, scratch);
+        return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
     return out_of_it ? VC_OK : vc_attempts_try(ctx, &t->attempts, tile, in, scratch);
 }
@@ -102,8 +102,11 @@ static void trial_forget(struct vc_ctx *ctx, struct vc_step *step)
     vc_policy_forget(ctx, step);
 }
 
-static const struct vc_step_ops trial_ops = {
-    .look = trial_look, .explain = vc_policy_explain, .begin = trial_begin, .end = trial_end, .forget = trial_forget};
+static const struct vc_step_ops trial_ops = {.calibrate = trial_calibrate,
+                                             .explain = vc_policy_explain,
+                                             .begin = trial_begin,
+                                             .end = trial_end,
+                                             .forget = trial_forget};
 
 /* ---- planning ---- */
 
@@ -218,7 +221,7 @@ enum vc_status vc_trial_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     t->has_mutex = true;
     VC_TRY(vc_attempts_init(ctx, &t->attempts));
     step->scheme = "trial";
-    step->look = true;
+    step->calibrate = true;
     choose_ways(t, item, codes, included);
     VC_TRY(measure_ways(ctx, t, step, item));
     if (t->attempts.n == 0) {

@@ -199,7 +199,7 @@ out:
 }
 
 static const struct vc_step_ops cast_ops = {
-    .look = vc_policy_look, .explain = vc_policy_explain, .apply = cast_apply, .forget = vc_policy_forget};
+    .calibrate = vc_policy_calibrate, .explain = vc_policy_explain, .apply = cast_apply, .forget = vc_policy_forget};
 
 enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dtype target, enum vc_nonfinite nonfinite,
                            enum vc_overflow overflow, enum vc_action action, const char *advice)

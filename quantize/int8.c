@@ -420,7 +420,7 @@ out:
 
 /* ---- the row ---- */
 
-static const struct vc_step_ops int8_ops = {.look = vc_policy_look,
+static const struct vc_step_ops int8_ops = {.calibrate = vc_policy_calibrate,
                                             .explain = vc_policy_explain,
                                             .begin = vc_int8_begin,
                                             .scan = vc_int8_scan,

@@ -13,7 +13,7 @@
 
 /* How the scales of one tensor are found and applied. */
 struct vc_int8_state {
-    struct vc_policy policy;                   /* first: its functions are the step's look and explain */
+    struct vc_policy policy;                   /* first: its functions are the step's calibrate and explain */
     const struct vc_quantize_options *options; /* the pass's */
     enum vc_granularity granularity;           /* of this tensor */
     unsigned axis;

@@ -9,7 +9,7 @@
 #define BLOCK 32
 
 struct q8_0_state {
-    struct vc_policy policy; /* first: its functions are the step's look and explain */
+    struct vc_policy policy; /* first: its functions are the step's calibrate and explain */
     const struct vc_quantize_options *options;
 };
 
@@ -88,7 +88,7 @@ out:
 }
 
 static const struct vc_step_ops q8_0_ops = {
-    .look = vc_policy_look, .explain = vc_policy_explain, .apply = q8_0_apply, .forget = vc_policy_forget};
+    .calibrate = vc_policy_calibrate, .explain = vc_policy_explain, .apply = q8_0_apply, .forget = vc_policy_forget};
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                           enum vc_dtype weights)

@@ -335,14 +335,14 @@ out:
 
 /* ---- the pass ---- */
 
-/* What a look found that the policy on NaN and Inf is about: under "keep" such tensors stay as they are. */
+/* What calibration found that the policy on NaN and Inf is about: under "keep" such tensors stay as they are. */
 static enum vc_status decide_policies(struct vc_ctx *ctx, struct vc_plan *plan)
 {
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) {
         struct vc_item *item = &plan->items[i];
-        size_t k = vc_item_is_idle(item) ? item->chain->n_steps : vc_item_look_step(item);
+        size_t k = vc_item_is_idle(item) ? item->chain->n_steps : vc_item_calibrate_step(item);
 
         if (k < item->chain->n_steps && vc_policy_decide(ctx, item->chain->steps[k], item) != VC_OK) {
             return vc_context(ctx, "%s", plan->model->tensors[i].name);

@@ -58,7 +58,7 @@ enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struc
     step->why = why;
     if (options->overflow == VC_OVERFLOW_ERROR && !item->elsewhere) {
         ((struct vc_policy *)step->state)->keeps_large = true; /* rows of casts have that state */
-        step->look = true;
+        step->calibrate = true;
     }
     return VC_OK;
 }

@@ -289,11 +289,12 @@ void vc_desc_grid(const struct vc_desc *desc, uint64_t *n_rows, uint64_t *row_le
     vc_tile_rows_of(&as_tensor, n_rows, row_len);
 }
 
-size_t vc_item_look_step(const struct vc_item *item)
+size_t vc_item_calibrate_step(const struct vc_item *item)
 {
     size_t k = 0;
 
-    while (k < item->chain->n_steps && !(item->chain->steps[k]->look && item->chain->steps[k]->ops->look != NULL)) {
+    while (k < item->chain->n_steps &&
+           !(item->chain->steps[k]->calibrate && item->chain->steps[k]->ops->calibrate != NULL)) {
         k++;
     }
     return k;
@@ -314,12 +315,12 @@ bool vc_item_has_action(const struct vc_item *item, enum vc_action action)
     return k < item->chain->n_steps && !vc_item_is_idle(item);
 }
 
-bool vc_item_looks(const struct vc_item *item)
+bool vc_item_calibrates(const struct vc_item *item)
 {
-    size_t k = vc_item_look_step(item);
+    size_t k = vc_item_calibrate_step(item);
 
     return k < item->chain->n_steps &&
-           (!vc_item_is_idle(item) || (item->elsewhere && item->chain->steps[k]->look_elsewhere));
+           (!vc_item_is_idle(item) || (item->elsewhere && item->chain->steps[k]->calibrate_all));
 }
 
 enum vc_status vc_part_load(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_part_desc *part, void *dst)

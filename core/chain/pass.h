@@ -2,7 +2,7 @@
  *
  * A job has a list of passes. They are planned one after the other, each for all tensors:
  *
- *     plan_begin -> plan of every tensor -> plan_end -> { look at the data -> decide } as often as the pass asks for it
+ *     plan_begin -> plan of every tensor -> plan_end -> { calibrate -> decide } as often as the pass asks for it
  *
  * What `plan` adds to a tensor are steps: a step takes the tensor as the steps before it leave it (struct vc_desc:
  * type, shape, codes and their parts) and says what it makes of it. When all passes are planned, the executor moves
@@ -13,9 +13,9 @@
  * A pass never sees a file, a format or a device, and no other pass: it sees descriptors and tiles.
  *
  * Threads: planning (struct vc_pass_ops) is done by one thread. Of one step, begin, scan_end and end are called once
- * per run, by one thread and with no other call of that step under way; look, scan and apply of different tiles run at
- * the same time, so they change step->state only under a lock of their own. Steps of different tensors run at the same
- * time. None of these functions is called while a lock of the executor is held; they may read files and wait.
+ * per run, by one thread and with no other call of that step under way; calibrate, scan and apply of different tiles
+ * run at the same time, so they change step->state only under a lock of their own. Steps of different tensors run at
+ * the same time. None of these functions is called while a lock of the executor is held; they may read files and wait.
  *
  * Errors: a function sets the error of the ctx that it is given (vc_fail) and returns its status; the tensor's name is
  * put in front by the caller. */
@@ -93,12 +93,13 @@ struct vc_tile_out {
 
 /* What a kind of step does. One row of functions per scheme. */
 struct vc_step_ops {
-    /* Planning: sees every tile of the step's input, because step->look is set; then the pass decides. The step and
-     * those before it have begun. Also called when apply refused a value (VC_E_UNSUPPORTED), so that `explain` can say
-     * how many there are and where the first is. NULL for steps that never look. */
-    enum vc_status (*look)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                           const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
-    /* After such a look at a refused tensor: fails with the full sentence, or VC_OK when this step refused nothing. */
+    /* Planning: sees every tile of the step's input, because step->calibrate is set; then the pass decides. The step
+     * and those before it have begun. Also called when apply refused a value (VC_E_UNSUPPORTED), so that `explain` can
+     * say how many there are and where the first is. NULL for steps that never calibrate. */
+    enum vc_status (*calibrate)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
+    /* After such a round over a refused tensor: fails with the full sentence, or VC_OK when this step refused nothing.
+     */
     enum vc_status (*explain)(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
 
     /* Running. begin allocates what the step needs for its tensor; end frees it, also after a failure. Either may be
@@ -128,14 +129,14 @@ struct vc_step {
     const char *scheme;   /* for the report, "int8/channel" */
     unsigned keep, group; /* at most `keep` of `group` values along the input channels are not zero; 0: no pattern */
     const char *why;      /* for the report: why this scheme or these scales, a few words; NULL: nothing to say */
-    bool look;            /* sees the data in the next round of planning; whoever decides clears or keeps it */
-    bool look_elsewhere;  /* ... also where another worker writes the tensor: what is decided is about all tensors */
+    bool calibrate;       /* sees the data in the next round of planning; whoever decides clears or keeps it */
+    bool calibrate_all;   /* ... also where another worker writes the tensor: what is decided is about all tensors */
     bool scan;            /* sees all tiles of its input before apply */
     bool lossy;           /* apply fills stats: its output differs from its input in value */
     bool regroups;        /* out has another shape: apply makes a tile of it from any elements of the input, read with
                              vc_step_read. Tiles come in ascending order, on one thread at a time. Of the parts of `in`
                              that earlier steps make, out has none: it drops them or makes its own */
-    size_t scratch_bytes; /* per worker, for look, scan or apply of the largest tile */
+    size_t scratch_bytes; /* per worker, for calibrate, scan or apply of the largest tile */
     size_t state_bytes;   /* what begin allocates, for the plan of memory */
     uint64_t n_checked;   /* groups of that pattern that were looked at in what it wrote: all have it. Set by end */
     bool begun;           /* between begin and end */
@@ -250,13 +251,13 @@ struct vc_pass_ops {
      * user must hear about. */
     enum vc_status (*plan)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item);
 
-    /* After all tensors, before any look: what can only be said about all of them (pass->note; or a failure). May be
-     * NULL. */
+    /* After all tensors, before any calibration: what can only be said about all of them (pass->note; or a failure).
+     * May be NULL. */
     enum vc_status (*plan_end)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan);
 
-    /* After each round of looks (round 0, 1, ...), over all tensors together: sets shapes and parameters of its steps,
-     * takes steps back (vc_item_undo, then vc_item_keep), asks for another round by leaving or setting step->look.
-     * Changes of a step's out end with vc_item_replan. NULL for passes whose steps never look. */
+    /* After each round of calibration (round 0, 1, ...), over all tensors together: sets shapes and parameters of its
+     * steps, takes steps back (vc_item_undo, then vc_item_keep), asks for another round by leaving or setting
+     * step->calibrate. Changes of a step's out end with vc_item_replan. NULL for passes whose steps never calibrate. */
     enum vc_status (*decide)(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round);
 
     /* Adds what the pass alone knows to the report: its own member of struct vc_report. Called when the plan's rows and
@@ -339,8 +340,8 @@ void vc_desc_grid(const struct vc_desc *desc, uint64_t *n_rows, uint64_t *row_le
 
 /* ---- for those who run items ---- */
 
-/* The first step that wants to look; n_steps: none. */
-size_t vc_item_look_step(const struct vc_item *item);
+/* The first step that calibrates next; n_steps: none. */
+size_t vc_item_calibrate_step(const struct vc_item *item);
 
 /* Nothing is read or written for it. */
 bool vc_item_is_idle(const struct vc_item *item);
@@ -348,8 +349,8 @@ bool vc_item_is_idle(const struct vc_item *item);
 /* It is written, and one of its steps does that. */
 bool vc_item_has_action(const struct vc_item *item, enum vc_action action);
 
-/* A step of it sees the data in the next round of looks. */
-bool vc_item_looks(const struct vc_item *item);
+/* A step of it sees the data in the next round of calibration. */
+bool vc_item_calibrates(const struct vc_item *item);
 
 /* ---- in begin and apply ---- */
 

@@ -1,7 +1,7 @@
 /* job_apply.h - applies the passes of a planned job to one tensor and gives the result in memory: for programs that
  * need what a weight becomes while they use it (fake quantization, masks). Nothing is written and nothing is reported.
  * The job is usually planned without an output, on a model in memory (core/model/memory_model.h) whose values may
- * change between two calls; looks at the data are not repeated then. */
+ * change between two calls; calibration is not repeated then. */
 #ifndef VC_CORE_JOB_APPLY_H
 #define VC_CORE_JOB_APPLY_H
 

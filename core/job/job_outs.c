@@ -221,7 +221,7 @@ static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job)
             VC_TRY_ALLOC(quant);
         }
         *to = main_out(job, item, item, quant);
-        job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_look_step(item) < item->chain->n_steps;
+        job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_calibrate_step(item) < item->chain->n_steps;
         job->outs.n_elsewhere++;
         to++;
     }

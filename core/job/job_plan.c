@@ -1,6 +1,6 @@
 /* job_plan.c - decides what happens to every tensor: makes an item for each, lets the passes plan one after the other,
- * each with its looks at the data, and settles what follows for parts and second names. Output tensors and files come
- * after this (job_outs.c, job_outputs.c). Nothing but looks reads weights. */
+ * each with its calibration, and settles what follows for parts and second names. Output tensors and files come
+ * after this (job_outs.c, job_outputs.c). Nothing but calibration reads weights. */
 #include "core/base/checked.h"
 #include "core/chain/compare.h"
 #include "core/job/job_state.h"
@@ -109,44 +109,44 @@ void vc_job_settle_parts(struct vc_job *job)
     }
 }
 
-/* ---- looks ---- */
+/* ---- calibration ---- */
 
-static bool wants_look(const struct vc_plan *plan)
+static bool wants_calibration(const struct vc_plan *plan)
 {
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) {
-        if (vc_item_looks(&plan->items[i])) {
+        if (vc_item_calibrates(&plan->items[i])) {
             return true;
         }
     }
     return false;
 }
 
-/* The looks of the pass are done. Items of other processes keep `look`: what the data would decide is not known here,
+/* The pass is calibrated. Items of other processes keep `calibrate`: what the data would decide is not known here,
  * and the outputs are told so (elsewhere_unsure). */
 static void clear_looks(struct vc_item *item)
 {
     size_t k;
 
     for (k = 0; !vc_item_is_idle(item) && k < item->chain->n_steps; k++) {
-        item->chain->steps[k]->look = false;
+        item->chain->steps[k]->calibrate = false;
     }
 }
 
-/* As many rounds as the pass asks for: every step with `look` set sees its input, then the pass decides. */
-static enum vc_status look(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
+/* As many rounds as the pass asks for: every step with `calibrate` set sees its input, then the pass decides. */
+static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct vc_pass *pass)
 {
     struct vc_plan *plan = &job->plan;
     enum vc_status status = VC_OK;
     size_t round;
     size_t i;
 
-    for (round = 0; wants_look(plan); round++) {
-        struct vc_exec exec = {.items = plan->items, .n_items = plan->n_items, .look = true, .what = "survey"};
+    for (round = 0; wants_calibration(plan); round++) {
+        struct vc_exec exec = {.items = plan->items, .n_items = plan->n_items, .calibrate = true, .what = "survey"};
 
         if (pass->ops->decide == NULL) {
-            return vc_fail(ctx, VC_E_INTERNAL, "%s: looks, but does not decide", pass->ops->name);
+            return vc_fail(ctx, VC_E_INTERNAL, "%s: calibrates, but does not decide", pass->ops->name);
         }
         VC_TRY(vc_exec_run(ctx, &exec));
         VC_TRY(pass->ops->decide(ctx, pass, plan, round));
@@ -161,7 +161,7 @@ out:
 enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t failed, enum vc_status status)
 {
     struct vc_item *item = &job->plan.items[failed];
-    struct vc_exec exec = {.items = item, .n_items = 1, .look = true, .what = "survey"};
+    struct vc_exec exec = {.items = item, .n_items = 1, .calibrate = true, .what = "survey"};
     char message[VC_MESSAGE_BYTES];
     size_t k;
 
@@ -172,14 +172,14 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
     for (k = 0; k < item->chain->n_steps; k++) { /* which step refused is not known: each is asked, in order */
         struct vc_step *step = item->chain->steps[k];
 
-        if (step->ops->look == NULL || step->ops->explain == NULL) {
+        if (step->ops->calibrate == NULL || step->ops->explain == NULL) {
             continue;
         }
-        step->look = true;
+        step->calibrate = true;
         if (vc_exec_run(ctx, &exec) != VC_OK) {
             return ctx->status;
         }
-        step->look = false;
+        step->calibrate = false;
         if (step->ops->explain(ctx, step, item) != VC_OK) {
             return vc_context(ctx, "%s", job->model->tensors[item->source].name);
         }
@@ -233,7 +233,7 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, size_t n
         VC_TRY(pass->ops->plan_end(ctx, pass, &job->plan));
     }
     vc_job_settle_parts(job);
-    VC_TRY(look(ctx, job, pass));
+    VC_TRY(calibrate(ctx, job, pass));
     vc_job_add_stage(job, number);
     VC_TRY(vc_job_take_names(ctx, job));
 out:

@@ -66,7 +66,7 @@ void vc_job_choose_recipe(struct vc_job *job);
 
 /* ---- job_plan.c ---- */
 
-/* Makes the items, plans all passes with their looks at the data, and decides what tells the error of each chain. */
+/* Makes the items, plans all passes with their calibration, and decides what tells the error of each chain. */
 enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job);
 /* A step refused a value it saw in one tile (VC_E_UNSUPPORTED): looks at the whole tensor, so that the message gives
  * count and first index whatever the threads did. Returns the status, with the better sentence where there is one. */

@@ -83,7 +83,7 @@ static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
     for (k = 0; k < item->chain->n_steps; k++) {
         state += item->chain->steps[k]->state_bytes;
     }
-    if (item->chain->compare != NULL && !rs->exec->look) {
+    if (item->chain->compare != NULL && !rs->exec->calibrate) {
         state += item->chain->compare->ops->sizes(item->chain->compare, &rs->before, &rs->after);
     }
     return state;
@@ -93,13 +93,13 @@ static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
 static size_t worker_room(struct vc_run_state *rs)
 {
     struct vc_exec *exec = rs->exec;
-    bool writes = exec->sink != NULL && !exec->look;
+    bool writes = exec->sink != NULL && !exec->calibrate;
     size_t i;
 
     for (i = 0; i < exec->n_items; i++) {
         struct vc_item *item = &exec->items[i];
 
-        if (exec->look ? !vc_item_looks(item) : vc_item_is_idle(item)) {
+        if (exec->calibrate ? !vc_item_calibrates(item) : vc_item_is_idle(item)) {
             continue;
         }
         vc_buffer_sizes_add(&rs->sizes, item);
@@ -154,7 +154,7 @@ enum vc_status vc_exec_workers(struct vc_ctx *ctx, struct vc_exec *exec, unsigne
 /* True when there is nothing to do for the item at the cursor: it is skipped. */
 static bool nothing_to_do(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    if (rs->exec->look ? !vc_item_looks(item) : vc_item_is_idle(item)) {
+    if (rs->exec->calibrate ? !vc_item_calibrates(item) : vc_item_is_idle(item)) {
         return true;
     }
     return vc_ticket_tiles(rs, item, vc_ticket_phases(rs, item) - 1) == 0 ||
@@ -220,7 +220,7 @@ static void record_failure(struct vc_run_state *rs, struct vc_ctx *ctx, const st
         memcpy(rs->message, ctx->message, sizeof rs->message);
     }
     rs->stop = true;
-    if (rs->exec->sink != NULL && !rs->exec->look) {
+    if (rs->exec->sink != NULL && !rs->exec->calibrate) {
         vc_sink_interrupt(rs->exec->sink);
     }
 }
@@ -359,7 +359,7 @@ enum vc_status vc_exec_run(struct vc_ctx *ctx, struct vc_exec *exec)
         (void)pthread_mutex_destroy(&rs.mutex);
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a condition variable");
     }
-    rs.ordered = exec->sink != NULL && exec->sink->ordered && !exec->look;
+    rs.ordered = exec->sink != NULL && exec->sink->ordered && !exec->calibrate;
     VC_TRY(vc_exec_workers(ctx, exec, &n_workers));
     VC_TRY(run_state_init(ctx, exec, &rs));
     exec->threads_used = vc_thread_pool_once(n_workers, worker_main, &rs);

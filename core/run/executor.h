@@ -34,8 +34,8 @@ struct vc_exec {
     struct vc_sink *sink;           /* NULL: the results are only measured */
     const uint32_t *first_out;      /* with a sink: per item its main output tensor */
     const struct vc_out_list *outs;
-    bool look;        /* a round of looks: of each item, the first step with `look` set sees its input; no step from it
-                         on is applied, nothing is written */
+    bool calibrate; /* a round of calibration: of each item, the first step with `calibrate` set sees its input; no step
+                  from it on is applied, nothing is written */
     const char *what; /* for progress */
 
     unsigned threads_used; /* set by vc_exec_run */

@@ -46,7 +46,7 @@ static const struct vc_tensor *tensor_of(const struct vc_item *item)
 
 static bool is_copy(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    return item->chain->n_steps == 0 && !rs->exec->look;
+    return item->chain->n_steps == 0 && !rs->exec->calibrate;
 }
 
 static enum vc_form form_of(const struct vc_run_state *rs, const struct vc_item *item)
@@ -56,10 +56,10 @@ static enum vc_form form_of(const struct vc_run_state *rs, const struct vc_item 
     return rs->exec->sink != NULL ? vc_out_at(rs->exec->outs, rs->exec->first_out[index]).form : VC_FORM_VALUES;
 }
 
-/* Steps that are applied in the last phase of this run: all, or those before the one that looks. */
+/* Steps that are applied in the last phase of this run: all, or those before the one that calibrates. */
 static size_t target_steps(const struct vc_run_state *rs, const struct vc_item *item)
 {
-    return rs->exec->look ? vc_item_look_step(item) : item->chain->n_steps;
+    return rs->exec->calibrate ? vc_item_calibrate_step(item) : item->chain->n_steps;
 }
 
 size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *item)
@@ -117,7 +117,7 @@ enum vc_status vc_live_create(struct vc_ctx *ctx, struct vc_run_state *rs, size_
         !rs->ordered && item->set->model->io[item->source].sequential && vc_reshape_steps(item, live->target) == 0;
     live->form = live->copy ? form_of(rs, item) : VC_FORM_VALUES;
     live->n_phases = vc_ticket_phases(rs, item);
-    live->n_running = rs->exec->look ? 0 : item->chain->n_steps + 1;
+    live->n_running = rs->exec->calibrate ? 0 : item->chain->n_steps + 1;
     live->running = vc_calloc_array(ctx, VC_TAG_MISC, live->n_running, sizeof *live->running);
     if (live->running == NULL) {
         vc_free(ctx, live);
@@ -137,8 +137,8 @@ static enum vc_status begin_item(struct vc_worker *worker, const struct vc_ticke
     struct vc_item *item = &rs->exec->items[live->item];
     enum vc_status status;
 
-    VC_TRY(vc_steps_begin(&worker->ctx, item, rs->exec->look ? live->target + 1 : item->chain->n_steps));
-    if (!rs->exec->look && item->chain->compare != NULL) {
+    VC_TRY(vc_steps_begin(&worker->ctx, item, rs->exec->calibrate ? live->target + 1 : item->chain->n_steps));
+    if (!rs->exec->calibrate && item->chain->compare != NULL) {
         VC_TRY(item->chain->compare->ops->begin(&worker->ctx, item->chain->compare));
     }
     (void)pthread_mutex_lock(&rs->mutex);
@@ -157,7 +157,7 @@ void vc_live_free(struct vc_ctx *ctx, struct vc_run_state *rs, struct vc_live *l
         (void)item->set->model->ops->stream_close(ctx, live->stream, false);
     }
     vc_reshape_close(ctx, &live->stage);
-    if (!rs->exec->look && item->chain->compare != NULL) {
+    if (!rs->exec->calibrate && item->chain->compare != NULL) {
         item->chain->compare->ops->end(ctx, item->chain->compare);
     }
     vc_steps_end(ctx, item);
@@ -504,8 +504,8 @@ out:
     return status;
 }
 
-/* Shows step k its input, from which it makes nothing yet: a look while the job is planned, or a scan. */
-static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *item, size_t k, bool look,
+/* Shows step k its input, from which it makes nothing yet: a calibrate while the job is planned, or a scan. */
+static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *item, size_t k, bool calibrate,
                                    const struct vc_tile *tile, const struct vc_tile_in *source, const void *data)
 {
     struct vc_step *step = item->chain->steps[k];
@@ -518,8 +518,8 @@ static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *ite
     for (i = 0; i < step->in.n_parts; i++) {
         buffers->in_views[i] = vc_steps_view(item, &step->in, i, source, buffers);
     }
-    status = look ? step->ops->look(&worker->ctx, step, item, tile, &in, scratch)
-                  : step->ops->scan(&worker->ctx, step, item, tile, &in, scratch);
+    status = calibrate ? step->ops->calibrate(&worker->ctx, step, item, tile, &in, scratch)
+                       : step->ops->scan(&worker->ctx, step, item, tile, &in, scratch);
     return status == VC_OK ? VC_OK : vc_context(&worker->ctx, "%s", tensor_of(item)->name);
 }
 
@@ -586,15 +586,15 @@ static enum vc_status read_tile(struct vc_worker *worker, const struct vc_ticket
     return status;
 }
 
-/* Reads a tile and applies the steps of the phase; then the step that scans or looks sees it, or it is measured and
- * written. */
+/* Reads a tile and applies the steps of the phase; then the step that scans or calibrates sees it, or it is measured
+ * and written. */
 static enum vc_status work_on_tile(struct vc_worker *worker, struct vc_ticket *ticket)
 {
     struct vc_run_state *rs = worker->rs;
     struct vc_item *item = &rs->exec->items[ticket->item];
     struct vc_live *live = ticket->live;
     bool last_phase = ticket->phase + 1 == live->n_phases;
-    bool applies = last_phase && !rs->exec->look;
+    bool applies = last_phase && !rs->exec->calibrate;
     size_t k = steps_of_phase(rs, item, ticket->phase);
     size_t n_head = vc_reshape_steps(item, k);
     struct vc_tile_in source = {.data = worker->buffers.in};

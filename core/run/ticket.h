@@ -2,8 +2,9 @@
  * work): what one run shares, what an item in work holds, what a worker has.
  *
  * A ticket is one tile of one phase of one item. An item has a phase for each step that scans, in which that step sees
- * all tiles of its input, and a last phase in which all steps are applied (or, while a job is planned, a step looks). A
- * kept item has one phase of pieces of bytes. A compressed tensor is a single ticket: its worker does everything alone.
+ * all tiles of its input, and a last phase in which all steps are applied (or, while a job is planned, a step
+ * calibrates). A kept item has one phase of pieces of bytes. A compressed tensor is a single ticket: its worker does
+ * everything alone.
  *
  * Who may touch a struct vc_live: the holder of a ticket of its item, from next_ticket until tile_completed has counted
  * the tile. The worker that counts the last tile of a phase ends the phase alone, and after the last phase frees the
@@ -27,11 +28,11 @@ struct vc_running {
  * stage: the worker whose turn it is (next_read) has these for itself. */
 struct vc_live {
     size_t item;
-    size_t target;       /* number of steps that the last phase applies: all, or those before the step that looks */
-    bool copy;           /* no steps: its bytes are copied in pieces */
-    bool whole;          /* compressed in the source: one worker does all of it, alone */
-    enum vc_form form;   /* of the bytes copied */
-    size_t n_phases;     /* one per step that scans, then the last one */
+    size_t target;     /* number of steps that the last phase applies: all, or those before the step that calibrates */
+    bool copy;         /* no steps: its bytes are copied in pieces */
+    bool whole;        /* compressed in the source: one worker does all of it, alone */
+    enum vc_form form; /* of the bytes copied */
+    size_t n_phases;   /* one per step that scans, then the last one */
     size_t ready_phases; /* phases below this number may run; 0 until the steps have begun */
     uint64_t done;       /* tiles completed in the current phase */
     uint64_t next_read;  /* the tile that is to be read next from the stream or the stage */

@@ -250,7 +250,7 @@ out:
 
 static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
 {
-    struct vc_exec exec = {.look = true, .what = "measuring"};
+    struct vc_exec exec = {.calibrate = true, .what = "measuring"};
     enum vc_status status;
     size_t i;
 

@@ -87,7 +87,7 @@ static void settle(struct vc_keys *keys, uint64_t threshold, uint64_t n_ties, ui
     keys->n_equal = n_equal;
 }
 
-/* The next look is at that bin alone. */
+/* The next round is at that bin alone. */
 static void enter(struct vc_keys *keys, size_t bin)
 {
     struct vc_bin_range *range = &keys->range;

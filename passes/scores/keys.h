@@ -1,10 +1,11 @@
 /* keys.h - finds the k-th smallest key of a tensor, or of many tensors together, by counting.
  *
- * A key is the bits of a magnitude, or of a score (kernels.h, "Pruning"). A look counts how many keys fall into each
- * bin of a range; the bin that holds the k-th one is the range of the next look, until a bin is a single key:
+ * A key is the bits of a magnitude, or of a score (kernels.h, "Pruning"). A round of calibration counts how many keys
+ * fall into each bin of a range; the bin that holds the k-th one is the range of the next round, until a bin is a
+ * single key:
  *
- *     f32, k = 700     look 1: 65,536 bins of 32,768 keys     ... | 600 | 250 | ...   the k-th is in the second one
- *                      look 2: 32,768 bins of one key         threshold 0x3c23d70a, and 3 of the 5 that equal it go
+ *     f32, k = 700     round 1: 65,536 bins of 32,768 keys     ... | 600 | 250 | ...   the k-th is in the second one
+ *                      round 2: 32,768 bins of one key         threshold 0x3c23d70a, and 3 of the 5 that equal it go
  *
  * Ties are exact: of the keys equal to the threshold the first ones go. Memory: a table of bins while a tensor is
  * looked at, then a list of the bins that are not empty. */
@@ -16,7 +17,7 @@
 #include "core/base/ctx.h"
 #include "kernels/kernels.h"
 
-/* Most bins of a look. */
+/* Most bins of a round. */
 #define VC_KEY_BINS ((size_t)1 << 16)
 
 /* What the keys of a tensor are made of. */
@@ -30,7 +31,7 @@ enum vc_key_type {
 struct vc_keys {
     unsigned bits;             /* of a key: 15, 31 or 63 */
     uint64_t n;                /* elements */
-    struct vc_bin_range range; /* that the next look counts */
+    struct vc_bin_range range; /* that the next round counts */
     uint64_t below;            /* keys below the range: all of them go */
     uint64_t limit;            /* most keys that may go */
     bool own;                  /* the limit alone decides, not a threshold shared with other tensors */
@@ -39,7 +40,7 @@ struct vc_keys {
     struct vc_mask_cut cut;
     uint64_t n_equal; /* keys equal to the threshold */
 
-    /* Of the look. */
+    /* Of the round. */
     pthread_mutex_t mutex;
     bool has_mutex;
     uint64_t *bins; /* between begin and end, of range.n_bins */
@@ -48,11 +49,11 @@ struct vc_keys {
     bool failed; /* the list could not be made: no memory */
 };
 
-/* Before the first look at n keys, of which `limit` may go. */
+/* Before the first round at n keys, of which `limit` may go. */
 void vc_keys_init(struct vc_keys *keys, unsigned bits, uint64_t n, uint64_t limit);
 
-/* Around a look at all keys of the tensor: end turns the bins into the list. Tiles are added from any thread; `counts`
- * are range.n_bins bins as magnitude_bins_* count them. */
+/* Around a round over all keys of the tensor: end turns the bins into the list. Tiles are added from any thread;
+ * `counts` are range.n_bins bins as magnitude_bins_* count them. */
 enum vc_status vc_keys_begin(struct vc_ctx *ctx, struct vc_keys *keys);
 void vc_keys_add(struct vc_keys *keys, const uint32_t *counts);
 enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys);
@@ -60,12 +61,12 @@ enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys);
 /* Bytes that begin allocates. */
 size_t vc_keys_bytes(const struct vc_keys *keys);
 
-/* After a look, for one tensor by itself: the range becomes that of the next look, or `done`. */
+/* After a round, for one tensor by itself: the range becomes that of the next round, or `done`. */
 void vc_keys_narrow(struct vc_ctx *ctx, struct vc_keys *keys);
 
-/* After a look at tensors that share a threshold, in the order in which their ties go: *k of their keys go together, as
- * far as their limits allow. Those that reach their limits become `own`. *k is what is left to find in the next look.
- * VC_E_NOMEM. */
+/* After a round at tensors that share a threshold, in the order in which their ties go: *k of their keys go together,
+ * as far as their limits allow. Those that reach their limits become `own`. *k is what is left to find in the next
+ * round. VC_E_NOMEM. */
 enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const *keys, size_t n, uint64_t *k);
 
 /* Entries of keys->list: number of the bin, and its keys. */
@@ -79,7 +80,7 @@ static inline uint64_t vc_keys_count(uint64_t entry)
     return entry >> 16;
 }
 
-/* The range of the next look: n_keys from the first one of the bin of list entry `first` on, in bins of 2^shift. */
+/* The range of the next round: n_keys from the first one of the bin of list entry `first` on, in bins of 2^shift. */
 void vc_keys_enter(struct vc_ctx *ctx, struct vc_keys *keys, size_t first, uint64_t n_keys, unsigned shift);
 
 /* Frees everything. */

@@ -10,7 +10,7 @@
  *     structured_stated.c   ... and whether that is what the shapes will be
  *     structured_follow.c   ... and, of families that nobody knows, whether it is so of all that it is about
  *     structured_report.c   what the report says of each group
- *     removal_step.c        the step: looks at what is scored, copies what stays */
+ *     removal_step.c        the step: sums up what is scored, copies what stays */
 #ifndef VC_PRUNE_REMOVAL_H
 #define VC_PRUNE_REMOVAL_H
 

@@ -3,8 +3,9 @@
  *     in   [4, 6]  rows 0 2 3 stay, columns 0 1 4 stay     lines of 6 elements, of which the runs 0..1 and 4..4 are
  * copied out  [3, 3]
  *
- * While the job is planned it looks at the input and sums up what belongs to each index (axis_sums.h). A tile of the
- * output is made of runs: long ones are read to their place, of short ones a stretch of the input is read first. */
+ * While the job is planned it calibrates: sees the input and sums up what belongs to each index (axis_sums.h). A tile
+ * of the output is made of runs: long ones are read to their place, of short ones a stretch of the input is read first.
+ */
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -33,7 +34,7 @@ static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, co
     size_t i;
 
     (void)item;
-    for (i = 0; step->look && i < s->n_axes; i++) {
+    for (i = 0; step->calibrate && i < s->n_axes; i++) {
         if (s->axes[i].scored) {
             VC_TRY(
                 vc_axis_sums_init(ctx, &s->axes[i].sums, step->in.shape, step->in.n_dims, s->axes[i].axis, s->power));
@@ -43,8 +44,8 @@ out:
     return status;
 }
 
-static enum vc_status removal_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                        const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_removal_state *s = step->state;
@@ -237,8 +238,11 @@ out:
     return status;
 }
 
-static const struct vc_step_ops removal_ops = {
-    .look = removal_look, .begin = removal_begin, .apply = removal_apply, .end = removal_end, .forget = removal_forget};
+static const struct vc_step_ops removal_ops = {.calibrate = removal_calibrate,
+                                               .begin = removal_begin,
+                                               .apply = removal_apply,
+                                               .end = removal_end,
+                                               .forget = removal_forget};
 
 /* ---- planning ---- */
 
@@ -335,7 +339,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
             cut->sums = (struct vc_axis_sums){.by_rows = cut->axis == 0 && step->in.n_dims >= 2, .row_len = row_len};
             sums = sums > vc_axis_sums_scratch(&cut->sums) ? sums : vc_axis_sums_scratch(&cut->sums);
             step->state_bytes += vc_axis_sums_bytes(step->in.shape, step->in.n_dims, cut->axis);
-            step->look = step->look_elsewhere = true;
+            step->calibrate = step->calibrate_all = true;
         }
     }
     step->scratch_bytes = vc_max_u64(widened_bytes(&step->in) + sums, STRETCH_BYTES) + 64;

@@ -151,7 +151,7 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
         if (step == NULL) {
             continue;
         }
-        step->look = step->look && !final;
+        step->calibrate = step->calibrate && !final;
         if (vc_removal_settle(ctx, s, &plan->items[i], final) != VC_OK) {
             return vc_context(ctx, "%s", plan->model->tensors[i].name);
         }
@@ -171,7 +171,7 @@ static bool looks(const struct vc_structured *s, const struct vc_plan *plan)
     for (i = 0; i < plan->n_items; i++) {
         const struct vc_step *step = vc_removal_step(s, &plan->items[i]);
 
-        if (step != NULL && step->look) {
+        if (step != NULL && step->calibrate) {
             return true;
         }
     }

@@ -325,7 +325,7 @@ out:
 }
 
 /* Lays the output out, so that its writer says what it has no key for. Where that is not known without a run, it says
- * so after the looks. */
+ * so after calibration. */
 static enum vc_status ask_writer(struct vc_ctx *ctx, struct vc_plan *plan)
 {
     char message[VC_MESSAGE_BYTES];

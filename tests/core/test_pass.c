@@ -48,8 +48,8 @@ static float read_float(const void *p, size_t i)
     return f;
 }
 
-static enum vc_status slim_look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+static enum vc_status slim_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                     const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct slim *s = ((struct slim_state *)step->state)->slim;
     uint64_t row_len = step->in.n_elems / (step->in.n_dims == 0 ? 1 : step->in.shape[0]);
@@ -147,7 +147,7 @@ static void slim_forget(struct vc_ctx *ctx, struct vc_step *step)
     vc_free(ctx, step->state);
 }
 
-static const struct vc_step_ops slim_step = {.look = slim_look, .apply = slim_apply, .forget = slim_forget};
+static const struct vc_step_ops slim_step = {.calibrate = slim_calibrate, .apply = slim_apply, .forget = slim_forget};
 
 static enum vc_status slim_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
@@ -195,7 +195,7 @@ static enum vc_status slim_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct
     step->state = state;
     step->action = VC_ACTION_CAST;
     step->scheme = kind == MASK ? "masked" : "slim";
-    step->look = !only_masks;
+    step->calibrate = !only_masks;
     step->regroups = kind != MASK;
     step->lossy = kind == MASK;
     step->scratch_bytes = kind == MASK ? VC_TILE_ELEMS + 4 * sizeof(double) * VC_TILE_ELEMS : 0;
@@ -267,7 +267,7 @@ static enum vc_status slim_decide(struct vc_ctx *ctx, struct vc_pass *pass, stru
             struct vc_item *item = &plan->items[i];
 
             if (item->chain->n_steps != item->chain->pass_first) {
-                item->chain->steps[item->chain->pass_first]->look =
+                item->chain->steps[item->chain->pass_first]->calibrate =
                     strcmp(plan->model->tensors[i].name, "mlp.up.weight") == 0;
             }
         }
@@ -278,7 +278,7 @@ static enum vc_status slim_decide(struct vc_ctx *ctx, struct vc_pass *pass, stru
         struct vc_item *item = &plan->items[i];
 
         if (item->chain->n_steps != item->chain->pass_first) {
-            item->chain->steps[item->chain->pass_first]->look = false;
+            item->chain->steps[item->chain->pass_first]->calibrate = false;
             VC_TRY(item->chain->steps[item->chain->pass_first]->regroups
                        ? change_shape(ctx, item, item->chain->steps[item->chain->pass_first])
                        : VC_OK);
