@@ -111,7 +111,7 @@ enum vc_status vc_weights_round(struct vc_ctx *ctx, struct vc_weights *weights, 
 /* What the step of a tensor holds, in the job's arena. */
 struct trained {
     const struct vc_weight *item;
-    bool f64, rehearsal;
+    bool f64, dry_plan;
 };
 
 /* n values of a float type as floats, or as doubles where the type is f64. */
@@ -177,7 +177,7 @@ static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, co
     const struct trained *t = step->state;
 
     (void)item;
-    if (t->rehearsal) {
+    if (t->dry_plan) {
         memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->out.dtype, tile->n_elems));
     } else {
         convert(t->item, t->f64, tile->first, (size_t)tile->n_elems, step->out.dtype, out->data);
@@ -203,7 +203,7 @@ static size_t scratch_bytes(const struct vc_desc *desc)
 }
 
 static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_weight *weight, bool f64,
-                               bool rehearsal)
+                               bool dry_plan)
 {
     struct trained *state = vc_arena_alloc(ctx, item->set->arena, sizeof *state);
     struct vc_step *step = state != NULL ? vc_item_add_step(ctx, item, &trained_step_ops) : NULL;
@@ -211,7 +211,7 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     if (step == NULL) {
         return VC_E_NOMEM;
     }
-    *state = (struct trained){weight, f64, rehearsal};
+    *state = (struct trained){weight, f64, dry_plan};
     step->state = state;
     step->action = VC_ACTION_TRAINED;
     step->scheme = weight->statistic ? "statistics" : "trained";
@@ -223,7 +223,7 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
 
 /* Floats of the codes, what was trained in their place, and codes of that as the student has them. */
 static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const struct vc_weight *weight, bool f64,
-                                bool rehearsal)
+                                bool dry_plan)
 {
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     struct vc_way way;
@@ -232,7 +232,7 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
 
     VC_TRY(vc_way_of_codes(ctx, item->set->arena, item->desc, &way));
     VC_TRY(vc_decode_add(ctx, item, true));
-    VC_TRY(add_step(ctx, item, weight, f64, rehearsal));
+    VC_TRY(add_step(ctx, item, weight, f64, dry_plan));
     VC_TRY(way.add(ctx, item, &way, weights));
     desc = item->desc;
     for (size_t k = 0; k < desc->n_parts; k++) {
@@ -248,7 +248,7 @@ out:
 }
 
 enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,
-                               bool rehearsal)
+                               bool dry_plan)
 {
     const struct vc_weight *weight = vc_weights_find(weights, item->set->model->tensors[item->source].name);
     bool f64 = weights->precision == VC_GRAPH_F64;
@@ -262,5 +262,5 @@ enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct 
                                : weight->unread  ? "no logits depend on it"
                                                  : "not trained");
     }
-    return weight->coded ? add_coded(ctx, item, weight, f64, rehearsal) : add_step(ctx, item, weight, f64, rehearsal);
+    return weight->coded ? add_coded(ctx, item, weight, f64, dry_plan) : add_step(ctx, item, weight, f64, dry_plan);
 }

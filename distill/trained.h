@@ -7,10 +7,10 @@
 #include "engine/weights.h"
 
 /* Plans a tensor of the student: adds the step that gives its new values, or says why it has none. `weights` outlive
- * the item. statistics: those of BatchNormalization have changed, too. rehearsal: nothing was trained, and the step
+ * the item. statistics: those of BatchNormalization have changed, too. dry_plan: nothing was trained, and the step
  * gives the values that it gets. */
 enum vc_status vc_trained_plan(struct vc_ctx *ctx, struct vc_item *item, struct vc_weights *weights, bool statistics,
-                               bool rehearsal);
+                               bool dry_plan);
 
 /* Rounds the weights to the types that the model has them in, so that they are what is written. VC_E_UNSUPPORTED: one
  * of them is no plain float in the file, so it cannot be trained. */

@@ -209,8 +209,8 @@ struct vc_plan {
     const char **names; /* new names of tensors, by item: NULL where the old one stays; NULL: nobody has a new one */
     bool *gone;         /* with them: tensors that a pass left out */
     bool renames;       /* the pass that is being planned changed the two lists */
-    bool rehearsal;     /* everything is planned once more, or this is a dry run: nobody trains, and what would be
-                           trained is as it was */
+    bool dry_plan;      /* everything is planned once more, or this is a dry run: nobody trains, and what would be
+                            trained is as it was */
     uint64_t aim_bytes; /* a pass chose what fits into an output of that size: one that is larger all the same misses a
                            gate; 0: none did */
 };
@@ -241,8 +241,8 @@ struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index);
 
 struct vc_pass_ops {
     const char *name;
-    bool rehearsed; /* planning it takes long, because it trains: the whole job is planned in a rehearsal first, so that
-                       what any pass refuses is refused before that (vc_plan.rehearsal) */
+    bool dry_plan_first; /* planning it takes long, because it trains: the whole job is planned dry first, so that
+                       what any pass refuses is refused before that (vc_plan.dry_plan) */
 
     /* Before all tensors: refuses what the pass cannot do for this output. May be NULL. */
     enum vc_status (*plan_begin)(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan);

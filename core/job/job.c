@@ -269,7 +269,7 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
                                bool size_only)
 {
     struct vc_write_options own;
-    bool rehearse = false;
+    bool dry_first = false;
     double start = vc_seconds();
     enum vc_status status = vc_options_read(ctx, &write_kind, options, &own);
 
@@ -283,26 +283,26 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
     for (size_t i = 0; i < job->n_passes; i++) {
-        rehearse = rehearse || job->passes[i]->ops->rehearsed;
+        dry_first = dry_first || job->passes[i]->ops->dry_plan_first;
     }
-    job->rehearsal = true;
-    if (rehearse || size_only || own.dry_run) {
+    job->dry_plan = true;
+    if (dry_first || size_only || own.dry_run) {
         status = plan_once(ctx, job, &own, size_only);
         if (status != VC_OK || size_only || own.dry_run) {
             return status;
         }
     }
-    if (rehearse) {
+    if (dry_first) {
         status = job->writers->reserve(ctx, job->model, &own, job->report.totals.file_after, &job->reserved);
         if (status != VC_OK) {
             vc_job_reset(ctx, job);
             return status;
         }
     }
-    job->rehearsal = false;
+    job->dry_plan = false;
     status = plan_once(ctx, job, &own, size_only);
     job->writers->release(ctx, &job->reserved);
-    job->report.seconds = rehearse ? vc_seconds() - start : 0;
+    job->report.seconds = dry_first ? vc_seconds() - start : 0;
     return status;
 }
 

@@ -377,7 +377,7 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
                              .dialect = job->sink->dialect,
                              .layout = job->options.layout,
                              .job = job,
-                             .rehearsal = job->rehearsal};
+                             .dry_plan = job->dry_plan};
     plan->items = vc_calloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *plan->items);
     VC_TRY_ALLOC(plan->items);
     plan->n_items = job->model->n_tensors;

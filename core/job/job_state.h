@@ -17,7 +17,7 @@ struct vc_job {
     size_t n_passes, pass_capacity;
     struct vc_pass **passes;
     bool drop[VC_ROLE_OTHER + 1];
-    bool rehearsal;              /* of the plan that is being made: vc_plan.rehearsal */
+    bool dry_plan;               /* of the plan that is being made: vc_plan.dry_plan */
     struct vc_outfile *reserved; /* disk space for the output while a pass trains; NULL: none is */
 
     /* Everything from here on is made by planning, and taken back when it fails or starts over: vc_job_reset. */

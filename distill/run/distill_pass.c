@@ -1,4 +1,4 @@
-/* distill_pass.c - see distill_pass.h. plan_begin takes the student of the plan and trains it, or, in a rehearsal, only
+/* distill_pass.c - see distill_pass.h. plan_begin takes the student of the plan and trains it, or, in a dry plan, only
  * checks and counts; then every tensor that was trained gets a step that gives its new values (trained.h). */
 #include "distill/run/distill_pass.h"
 
@@ -70,7 +70,7 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     pass->names_files = true; /* data, teacher, student: sentences say which one they are about */
     d->taken = d->options;
     d->taken.student = d->student.network;
-    d->taken.dry_run = plan->rehearsal;
+    d->taken.dry_run = plan->dry_plan;
     t.options = d->taken;
     t.progress.began = vc_seconds();
     VC_TRY(vc_trainer_work(&t, &d->arena));
@@ -126,7 +126,7 @@ static void distill_free(struct vc_ctx *ctx, struct vc_pass *pass)
 }
 
 static const struct vc_pass_ops distill_ops = {.name = "distill",
-                                               .rehearsed = true,
+                                               .dry_plan_first = true,
                                                .plan_begin = distill_plan_begin,
                                                .plan = distill_plan,
                                                .report = distill_report,
