@@ -354,7 +354,7 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) { /* what other workers prune does not change type or shape */
-        if (plan->items[i].elsewhere && plan->items[i].chain->n_steps > plan->items[i].chain->pass_first) {
+        if (plan->items[i].in_other_shard && plan->items[i].chain->n_steps > plan->items[i].chain->pass_first) {
             plan->items[i].chain->steps[plan->items[i].chain->n_steps - 1]->calibrate = false;
         }
     }

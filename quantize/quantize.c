@@ -229,7 +229,7 @@ static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct v
         return VC_OK;
     }
     if (q->rest == NULL) {
-        q->rest_bytes += item->elsewhere ? 0 : item->desc->n_elems * (vc_dtype_size(item->desc->dtype) - 2);
+        q->rest_bytes += item->in_other_shard ? 0 : item->desc->n_elems * (vc_dtype_size(item->desc->dtype) - 2);
         return VC_OK;
     }
     return vc_rest_add(ctx, item, q->rest, &q->options);
@@ -305,7 +305,7 @@ static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *
 {
     size_t i = 0;
 
-    while (i < plan->n_items && !plan->items[i].elsewhere) {
+    while (i < plan->n_items && !plan->items[i].in_other_shard) {
         i++;
     }
     return i == plan->n_items

@@ -56,7 +56,7 @@ enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struc
     }
     step = item->chain->steps[item->chain->n_steps - 1];
     step->why = why;
-    if (options->overflow == VC_OVERFLOW_ERROR && !item->elsewhere) {
+    if (options->overflow == VC_OVERFLOW_ERROR && !item->in_other_shard) {
         ((struct vc_policy *)step->state)->keeps_large = true; /* rows of casts have that state */
         step->calibrate = true;
     }

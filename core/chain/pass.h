@@ -176,7 +176,7 @@ struct vc_item {
     const char *reason;          /* why the last pass left it alone; in the arena */
     uint32_t source;             /* tensor in the model */
     bool merged;                 /* a part of a tensor whose steps make new ones: not written */
-    bool elsewhere;              /* in a file that another worker does: planned, not written or reported */
+    bool in_other_shard;         /* in a file that another worker does: planned, not written or reported */
     bool dropped;                /* not written, by request */
     bool tied;                   /* its output is a second name of that of an earlier item: the tensor's alias_of */
 };

@@ -184,7 +184,7 @@ static struct vc_out_tensor make_out(const struct vc_job *job, size_t index)
 }
 
 /* The way in which another worker's codes become values, without parts. */
-static const struct vc_quant *quant_elsewhere(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quant *quant)
+static const struct vc_quant *quant_of_other_shard(struct vc_ctx *ctx, struct vc_job *job, const struct vc_quant *quant)
 {
     struct vc_quant *copy = vc_arena_alloc(ctx, &job->arena, sizeof *copy);
 
@@ -196,7 +196,7 @@ static const struct vc_quant *quant_elsewhere(struct vc_ctx *ctx, struct vc_job 
 }
 
 /* What other workers write. */
-static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job)
+static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_out_tensor *to;
     enum vc_status status = VC_OK;
@@ -207,22 +207,23 @@ static enum vc_status list_elsewhere(struct vc_ctx *ctx, struct vc_job *job)
     }
     to = vc_alloc_array(ctx, VC_TAG_MISC, job->model->n_tensors, sizeof *to);
     VC_TRY_ALLOC(to);
-    job->elsewhere = to;
-    job->outs.elsewhere = to;
+    job->other_shards = to;
+    job->outs.other_shards = to;
     for (i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_quant *quant = NULL;
 
-        if (!item->elsewhere || item->dropped || job->model->tensors[i].companion_of != VC_NO_TENSOR) {
+        if (!item->in_other_shard || item->dropped || job->model->tensors[i].companion_of != VC_NO_TENSOR) {
             continue;
         }
         if (item->desc->quant != NULL) {
-            quant = quant_elsewhere(ctx, job, item->desc->quant);
+            quant = quant_of_other_shard(ctx, job, item->desc->quant);
             VC_TRY_ALLOC(quant);
         }
         *to = main_out(job, item, item, quant);
-        job->outs.elsewhere_unsure = job->outs.elsewhere_unsure || vc_item_calibrate_step(item) < item->chain->n_steps;
-        job->outs.n_elsewhere++;
+        job->outs.other_shards_unsure =
+            job->outs.other_shards_unsure || vc_item_calibrate_step(item) < item->chain->n_steps;
+        job->outs.n_other_shards++;
         to++;
     }
 out:
@@ -331,7 +332,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < job->n_passes; i++) { /* the last one's, as if every pass had written a file of its own */
         job->outs.lineage = job->passes[i]->lineage != NULL ? job->passes[i]->lineage : job->outs.lineage;
     }
-    VC_TRY(list_elsewhere(ctx, job));
+    VC_TRY(list_other_shards(ctx, job));
 out:
     return status;
 }
@@ -340,9 +341,9 @@ void vc_job_free_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
     vc_free(ctx, job->out_item);
     vc_free(ctx, job->first_out);
-    vc_free(ctx, job->elsewhere);
+    vc_free(ctx, job->other_shards);
     job->out_item = NULL;
     job->first_out = NULL;
-    job->elsewhere = NULL;
+    job->other_shards = NULL;
     job->outs = (struct vc_out_list){0};
 }

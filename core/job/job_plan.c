@@ -65,8 +65,8 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: lies in another file than %s, so %s cannot divide them",
                            model->tensors[i].name, model->tensors[owner].name, vc_option(ctx, "shard"));
         }
-        job->plan.items[i].elsewhere = model->io[i].shard % o->n_shards != o->shard - 1;
-        job->plan.items[i].merged = job->plan.items[i].elsewhere;
+        job->plan.items[i].in_other_shard = model->io[i].shard % o->n_shards != o->shard - 1;
+        job->plan.items[i].merged = job->plan.items[i].in_other_shard;
     }
     return VC_OK;
 }
@@ -98,7 +98,7 @@ void vc_job_settle_parts(struct vc_job *job)
         const struct vc_item *root = vc_job_root(job, i);
 
         if (owner != VC_NO_TENSOR) {
-            items[i].merged = vc_job_root(job, owner)->chain->n_steps != 0 || !needed || items[i].elsewhere;
+            items[i].merged = vc_job_root(job, owner)->chain->n_steps != 0 || !needed || items[i].in_other_shard;
         } else if (root != &items[i]) { /* the descriptor of the source where a pass removed its steps again */
             items[i].desc = root->chain->n_steps != 0 ? root->desc : items[i].first;
         }
@@ -124,7 +124,7 @@ static bool wants_calibration(const struct vc_plan *plan)
 }
 
 /* The pass is calibrated. Items of other processes keep `calibrate`: what the data would decide is not known here,
- * and the outputs are told so (elsewhere_unsure). */
+ * and the outputs are told so (other_shards_unsure). */
 static void clear_looks(struct vc_item *item)
 {
     size_t k;

@@ -32,13 +32,13 @@ struct vc_job {
     const char **beside;              /* by output, in the arena: another file of it beside it, or NULL */
     struct vc_out_stage *stages;      /* in the arena: outs.stages, as far as passes are planned */
     struct vc_out_list outs;
-    uint32_t *out_item;              /* per output: its item. outs.make makes the rest of it */
-    uint32_t *first_out;             /* per item: its main output; its parts follow */
-    struct vc_out_tensor *elsewhere; /* outs.elsewhere */
-    struct vc_report_row *rows;      /* NULL where they are made on request */
-    size_t *row_item;                /* item of each row; NULL: row i is of item i */
-    struct vc_report_gate *gates;    /* in the arena; report.gates */
-    struct vc_report_note *notes;    /* in the arena; report.notes, with room for those of the run */
+    uint32_t *out_item;                 /* per output: its item. outs.make makes the rest of it */
+    uint32_t *first_out;                /* per item: its main output; its parts follow */
+    struct vc_out_tensor *other_shards; /* outs.other_shards */
+    struct vc_report_row *rows;         /* NULL where they are made on request */
+    size_t *row_item;                   /* item of each row; NULL: row i is of item i */
+    struct vc_report_gate *gates;       /* in the arena; report.gates */
+    struct vc_report_note *notes;       /* in the arena; report.notes, with room for those of the run */
     struct vc_report report;
     char device[sizeof((struct vc_shared *)NULL)->device_name]; /* report.device: that of the context may change */
 };

@@ -65,10 +65,10 @@ struct vc_out_list {
     size_t n_stages;  /* one for each pass; in a pipeline for each pass of each model */
     const struct vc_out_stage *stages;
     /* What other workers write (--shard), in the order of the source and without parts; quant has no parts
-     * here. elsewhere_unsure: weights would have to be read to know it for sure. */
-    size_t n_elsewhere;
-    const struct vc_out_tensor *elsewhere;
-    bool elsewhere_unsure;
+     * here. other_shards_unsure: weights would have to be read to know it for sure. */
+    size_t n_other_shards;
+    const struct vc_out_tensor *other_shards;
+    bool other_shards_unsure;
     size_t n_edits; /* sizes that the model's configuration states, as passes changed them */
     const struct vc_edit *edits;
     size_t n_graph_edits; /* for the writer of a graph; others pass them over. Of one number the last one holds */

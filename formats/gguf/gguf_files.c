@@ -105,8 +105,8 @@ static void count_tensors(const struct gguf_plan *plan, struct shard_count *coun
     for (i = 0; i < plan->outs->n; i++) {
         counts[io[vc_out_at(plan->outs, i).source].shard].now++;
     }
-    for (i = 0; i < plan->outs->n_elsewhere; i++) {
-        counts[io[plan->outs->elsewhere[i].source].shard].now++;
+    for (i = 0; i < plan->outs->n_other_shards; i++) {
+        counts[io[plan->outs->other_shards[i].source].shard].now++;
     }
 }
 
@@ -190,7 +190,7 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
         atomic_init(&file->got, 0);
         file->from = plan->source != NULL && (to->shard_of != NULL || i == 0) ? &plan->source->shards[shard] : NULL;
         file->alignment = file->from != NULL ? file->from->metadata.alignment : VC_GGUF_ALIGN;
-        file->elsewhere = plan->n_shards != 0 && shard % plan->n_shards != plan->shard - 1;
+        file->in_other_shard = plan->n_shards != 0 && shard % plan->n_shards != plan->shard - 1;
     }
     for (i = 0; i < n; i++) {
         VC_TRY(name_file(ctx, plan, to, i));
@@ -274,8 +274,8 @@ static uint32_t file_type(const struct vc_out_list *outs)
     for (i = 0; i < outs->n; i++) {
         count_type(vc_out_at(outs, i), n_elems);
     }
-    for (i = 0; i < outs->n_elsewhere; i++) {
-        count_type(outs->elsewhere[i], n_elems);
+    for (i = 0; i < outs->n_other_shards; i++) {
+        count_type(outs->other_shards[i], n_elems);
     }
     return type_of_most(n_elems);
 }
@@ -336,7 +336,7 @@ static void change_split(const struct gguf_plan *plan, const struct gguf_files *
     if (files->n > 1) {
         changes[GGUF_SPLIT_NO] = (struct change){SET, (uint32_t)index};
         changes[GGUF_SPLIT_COUNT] = (struct change){SET, (uint32_t)files->n};
-        changes[GGUF_SPLIT_TENSORS] = (struct change){SET, (uint32_t)(plan->outs->n + plan->outs->n_elsewhere)};
+        changes[GGUF_SPLIT_TENSORS] = (struct change){SET, (uint32_t)(plan->outs->n + plan->outs->n_other_shards)};
     } else if (plan->source != NULL && plan->source->n_shards > 1) {
         changes[GGUF_SPLIT_NO].what = REMOVE;
         changes[GGUF_SPLIT_COUNT].what = REMOVE;

@@ -32,7 +32,7 @@ struct gguf_patch {
 struct gguf_file {
     const char *name;              /* in the folder; NULL for a single file */
     struct vc_outfile *file;       /* NULL: nothing is written. In a folder it is the folder's */
-    bool elsewhere;                /* another worker makes it */
+    bool in_other_shard;           /* another worker makes it */
     const struct gguf_shard *from; /* whose pairs are copied; NULL: none are */
     uint32_t alignment;
     struct vc_text fresh; /* pairs that the source does not have like this */

@@ -38,7 +38,7 @@ static uint64_t file_bytes_of(const struct gguf_sink *self)
     size_t i;
 
     for (i = 0; i < self->files.n; i++) {
-        total += self->files.files[i].elsewhere ? 0 : self->files.files[i].file_bytes;
+        total += self->files.files[i].in_other_shard ? 0 : self->files.files[i].file_bytes;
     }
     return total;
 }
@@ -54,7 +54,7 @@ static enum vc_status add_files(struct vc_ctx *ctx, struct gguf_sink *self)
         self->files.files[0].file = self->file;
     }
     for (i = 0; self->folder != NULL && i < self->files.n; i++) {
-        if (!self->files.files[i].elsewhere) {
+        if (!self->files.files[i].in_other_shard) {
             VC_TRY(vc_outfolder_add(ctx, self->folder, self->files.files[i].name, &self->files.files[i].file));
         }
     }
@@ -70,7 +70,7 @@ static enum vc_status gguf_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     struct gguf_sink *self = sink->self;
     enum vc_status status;
 
-    if (self->share && outs->elsewhere_unsure) {
+    if (self->share && outs->other_shards_unsure) {
         return vc_fail(
             ctx, VC_E_UNSUPPORTED,
             "the metadata says what most weights are, and with %s=keep that is not known before other workers' weights "

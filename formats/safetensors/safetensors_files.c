@@ -164,8 +164,8 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
         to->files[plan->records->records[i].file].n_records++;
         to->files[plan->records->records[i].file].n_all++;
     }
-    for (i = 0; i < plan->outs->n_elsewhere && n > 1; i++) {
-        to->files[plan->model->io[plan->outs->elsewhere[i].source].shard].n_all++;
+    for (i = 0; i < plan->outs->n_other_shards && n > 1; i++) {
+        to->files[plan->model->io[plan->outs->other_shards[i].source].shard].n_all++;
     }
     VC_TRY(name_files(ctx, plan, to));
 out:

@@ -61,9 +61,9 @@ void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout,
             add_tensor(&out, size_only, sums);
         }
     }
-    for (i = 0; i < outs->n_elsewhere; i++) {
+    for (i = 0; i < outs->n_other_shards; i++) {
         count++; /* without parts */
-        add_tensor(&outs->elsewhere[i], size_only, sums);
+        add_tensor(&outs->other_shards[i], size_only, sums);
     }
     vc_text_add(text, "layout=%s" VC_BETWEEN "tensors=%" PRIu64 " %016" PRIx64 "%016" PRIx64, layout, count, sums[0],
                 sums[1]);

@@ -120,8 +120,8 @@ static bool makes_codes(const struct vc_out_list *outs)
     for (i = 0; i < outs->n && !any; i++) {
         any = is_new_codes(vc_out_at(outs, i));
     }
-    for (i = 0; i < outs->n_elsewhere && !any; i++) {
-        any = is_new_codes(outs->elsewhere[i]);
+    for (i = 0; i < outs->n_other_shards && !any; i++) {
+        any = is_new_codes(outs->other_shards[i]);
     }
     return any;
 }

@@ -389,25 +389,25 @@ static void test_elsewhere(void **state)
     s.outs[HEAD] = s.outs[EMBED];
     s.outs[EMBED] = s.outs[NORM];
     s.list.n = ODD;
-    s.list.elsewhere = elsewhere;
-    s.list.n_elsewhere = 2;
+    s.list.other_shards = elsewhere;
+    s.list.n_other_shards = 2;
     expect_text(CONFIG "\n}\n", &s, want);
-    s.list.elsewhere_unsure = true;
+    s.list.other_shards_unsure = true;
     expect_refused(CONFIG "\n}\n", &s, VC_E_UNSUPPORTED, "with nonfinite=keep");
 
     /* the codes are: made there, or copied there */
     make(&s, &vc_dialect_compressed_tensors);
     elsewhere[0] = s.outs[Q];
     s.made.n_parts = 0;
-    s.list =
-        (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_elsewhere = 1, .elsewhere = elsewhere};
+    s.list = (struct vc_out_list){
+        .n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_other_shards = 1, .other_shards = elsewhere};
     s.change.told = s.told + HEAD;
     expect_text(CONFIG "\n}\n", &s, want);
     make_kept(&s, &vc_dialect_compressed_tensors, true);
     elsewhere[0] = s.outs[Q];
     s.tensors[Q_SCALE].name = "model.layers.0.q.weight_scale";
-    s.list =
-        (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_elsewhere = 1, .elsewhere = elsewhere};
+    s.list = (struct vc_out_list){
+        .n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_other_shards = 1, .other_shards = elsewhere};
     s.change.told = s.told + HEAD;
     expect_text(CONFIG CT "\n}\n", &s, kept);
     free(want);

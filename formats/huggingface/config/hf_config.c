@@ -189,13 +189,14 @@ static enum vc_status list_weights(struct rewriting *r)
     size_t other = 0;
     size_t own;
 
-    r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_elsewhere, sizeof *r->weights);
+    r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_other_shards, sizeof *r->weights);
     VC_TRY_ALLOC(r->weights);
     for (own = 0; own <= outs->n; own++) {
         const struct vc_out_tensor out = own < outs->n ? vc_out_at(outs, own) : (struct vc_out_tensor){0};
 
-        for (; other < outs->n_elsewhere && (own == outs->n || outs->elsewhere[other].source < out.source); other++) {
-            VC_TRY(take_weight(r, &outs->elsewhere[other], is_told_elsewhere(r, &outs->elsewhere[other])));
+        for (; other < outs->n_other_shards && (own == outs->n || outs->other_shards[other].source < out.source);
+             other++) {
+            VC_TRY(take_weight(r, &outs->other_shards[other], is_told_elsewhere(r, &outs->other_shards[other])));
         }
         VC_TRY(own < outs->n ? take_weight(r, &out, r->change->told[own]) : VC_OK);
     }
@@ -334,7 +335,7 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
     if (r->n_other != 0 || (r->n_kept != 0 && r->old != NULL && !is_ours(r))) {
         return refuse(r);
     }
-    if (r->change->outs->elsewhere_unsure) {
+    if (r->change->outs->other_shards_unsure) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME " says which weights are int8, and with %s=keep that is not known "
                                          "before other workers' weights are read; leave out one of that and %s",
