@@ -16,7 +16,7 @@
 #include "core/base/checked.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfile_internal.h"
-#include "formats/io/remains.h"
+#include "formats/io/stale_outputs.h"
 #include "formats/io/temporary.h"
 
 #define VC_STDOUT_COPY_BYTES ((size_t)256 << 10)
@@ -261,7 +261,7 @@ enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
         return check_room(ctx, file);
     }
     if (file->base != NULL) { /* not of a folder that is made as a whole, which looks itself */
-        vc_remains_sweep(file->folder, file->output, NULL, NULL);
+        vc_stale_outputs_sweep(file->folder, file->output, NULL, NULL);
     }
     if (!begin_unnamed(file) && !begin_named(file)) {
         return vc_fail_errno(ctx, errno, "%s: cannot create a file in its folder", file->path);

@@ -18,7 +18,7 @@
 #include "core/base/checked.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"
-#include "formats/io/remains.h"
+#include "formats/io/stale_outputs.h"
 #include "formats/io/temporary.h"
 
 /* Only looks; the hidden folder is made when the first file is kept, or at commit. */
@@ -127,7 +127,7 @@ static void unhide(int parent, struct vc_outfolder_hidden *hidden)
     leave(hidden);
 }
 
-/* vc_remains_fn. What workers left in a shared folder: files under numbers. Nothing else is removed. */
+/* vc_stale_output_fn. What workers left in a shared folder: files under numbers. Nothing else is removed. */
 struct held {
     int fd;
 };
@@ -164,7 +164,7 @@ static void remove_left(void *user, const char *name, bool aside)
 void vc_outfolder_sweep(struct vc_outfolder *folder)
 {
     if (folder != NULL && folder->whole == NULL && !folder->shared) {
-        vc_remains_sweep(folder->parent, folder->base, remove_left, folder);
+        vc_stale_outputs_sweep(folder->parent, folder->base, remove_left, folder);
     }
 }
 
@@ -194,7 +194,7 @@ static enum vc_status share_place(struct vc_ctx *ctx, struct vc_outfolder *folde
         *place = (struct vc_outfolder_place){
             .fd = file->folder, .device = st.st_dev, .inode = st.st_ino, .hidden = {-1, -1}, .next = folder->places};
         folder->places = place;
-        vc_remains_sweep(place->fd, folder->base, remove_held, &(struct held){place->fd});
+        vc_stale_outputs_sweep(place->fd, folder->base, remove_held, &(struct held){place->fd});
     }
     file->folder = place->fd;
     file->folder_borrowed = true;

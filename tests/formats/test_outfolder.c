@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "formats/io/outfolder.h"
-#include "formats/io/remains.h"
+#include "formats/io/stale_outputs.h"
 #include "formats/io/temporary.h"
 #include "scratch.h"
 
@@ -611,7 +611,7 @@ static void *sweep(void *user)
     struct sweeper *sweeper = user;
 
     while (!atomic_load(&sweeper->over)) {
-        vc_remains_sweep(sweeper->folder, "out", remove_empty, sweeper);
+        vc_stale_outputs_sweep(sweeper->folder, "out", remove_empty, sweeper);
     }
     return NULL;
 }

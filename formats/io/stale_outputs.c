@@ -1,6 +1,6 @@
-/* remains.c - see remains.h. Nothing here fails: what is not removed now is left for another run. */
+/* stale_outputs.c - see stale_outputs.h. Nothing here fails: what is not removed now is left for another run. */
 #define _GNU_SOURCE /* flock */
-#include "formats/io/remains.h"
+#include "formats/io/stale_outputs.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static int take(int folder, const char *name, struct stat *st)
     return -1;
 }
 
-void vc_remains_sweep(int folder, const char *output, vc_remains_fn *fn, void *user)
+void vc_stale_outputs_sweep(int folder, const char *output, vc_stale_output_fn *fn, void *user)
 {
     int at = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = at < 0 ? NULL : fdopendir(at);
