@@ -24,23 +24,23 @@ enum vc_status vc_student_make(struct vc_ctx *ctx, const struct vc_plan *plan, c
     enum vc_status status;
 
     student->ctx = ctx;
-    student->left.ctx = ctx;
-    VC_TRY(vc_left_weights(ctx, plan, &student->left));
-    student->network.weights = student->left.weights;
+    student->planned.ctx = ctx;
+    VC_TRY(vc_planned_weights(ctx, plan, &student->planned));
+    student->network.weights = student->planned.weights;
     if (options->graph_path != NULL) {
         status = vc_student_read_graph(ctx, options->graph_path, student);
-    } else if (options->student.graph != NULL && student->left.own == NULL) {
+    } else if (options->student.graph != NULL && student->planned.own == NULL) {
         student->network = options->student;
         return VC_OK;
     } else {
-        status = vc_left_graph(ctx, plan, &student->left);
-        if (status == VC_E_UNSUPPORTED && student->left.graph == NULL && options->teacher.weights != NULL) {
+        status = vc_planned_graph(ctx, plan, &student->planned);
+        if (status == VC_E_UNSUPPORTED && student->planned.graph == NULL && options->teacher.weights != NULL) {
             vc_clear_error(ctx);
             status = vc_student_read_graph(ctx, options->teacher.weights->path, student);
         }
     }
     VC_TRY(status);
-    student->network.graph = student->graph != NULL ? student->graph : student->left.graph;
+    student->network.graph = student->graph != NULL ? student->graph : student->planned.graph;
 out:
     return status;
 }
@@ -52,6 +52,6 @@ void vc_student_free(struct vc_student *student)
     }
     vc_graph_close(student->graph);
     vc_model_close(student->other);
-    vc_left_free(&student->left);
+    vc_planned_free(&student->planned);
     *student = (struct vc_student){.ctx = NULL};
 }

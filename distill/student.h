@@ -9,13 +9,13 @@
 #include <vcompress/distill.h>
 
 #include "core/chain/pass.h"
-#include "graph/left.h"
+#include "graph/planned_model.h"
 
 /* Starts as zeros. */
 struct vc_student {
     struct vc_ctx *ctx;
     struct vc_network network;
-    struct vc_left left;
+    struct vc_planned_model planned;
     struct vc_model *other; /* the ONNX file that says what it computes */
     struct vc_graph *graph; /* that a file said: network.graph then */
 };

@@ -7,7 +7,7 @@
 
 #include "core/base/checked.h"
 #include "core/job/job_state.h"
-#include "graph/left.h"
+#include "graph/planned_model.h"
 
 /* The job that removes them, planned; nothing is written. */
 static enum vc_status plan_removal(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_coupling *group,
@@ -55,7 +55,7 @@ enum vc_status vc_removed_run(struct vc_ctx *ctx, struct vc_arena *arena, const 
     uint64_t *units = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units + 1, sizeof *units);
     struct vc_structured_units remove = {
         .tensor = group->members[0].tensor, .axis = group->members[0].axis, .units = units};
-    struct vc_left left = {.ctx = ctx};
+    struct vc_planned_model planned = {.ctx = ctx};
     struct vc_job *job = NULL;
     enum vc_status status = VC_OK;
 
@@ -65,11 +65,11 @@ enum vc_status vc_removed_run(struct vc_ctx *ctx, struct vc_arena *arena, const 
         remove.n += goes[u];
     }
     VC_TRY(plan_removal(ctx, runs->model, group, &remove, &job));
-    VC_TRY(vc_left_weights(ctx, &job->plan, &left));
-    VC_TRY(vc_left_graph(ctx, &job->plan, &left));
-    VC_TRY(vc_output_runs_other(ctx, runs, left.graph, left.weights, out));
+    VC_TRY(vc_planned_weights(ctx, &job->plan, &planned));
+    VC_TRY(vc_planned_graph(ctx, &job->plan, &planned));
+    VC_TRY(vc_output_runs_other(ctx, runs, planned.graph, planned.weights, out));
 out:
-    vc_left_free(&left);
+    vc_planned_free(&planned);
     vc_job_free(job);
     vc_free(ctx, units);
     if (is_refusal(status)) {

@@ -178,16 +178,16 @@ static enum vc_status take_graph(struct vc_planning *p, struct vc_job **job, siz
     if (slim->job == NULL) {
         slim->job = *job;
         *job = NULL;
-        slim->left = (struct vc_left){.ctx = p->ctx};
-        VC_TRY(vc_left_shapes(p->ctx, &slim->job->plan, &slim->left));
-        VC_TRY(vc_left_graph(p->ctx, &slim->job->plan, &slim->left));
+        slim->planned = (struct vc_planned_model){.ctx = p->ctx};
+        VC_TRY(vc_planned_shapes(p->ctx, &slim->job->plan, &slim->planned));
+        VC_TRY(vc_planned_graph(p->ctx, &slim->job->plan, &slim->planned));
         for (uint32_t k = 0; (name = vc_graph_symbol(p->graph, k)) != NULL; k++) {
             int64_t size = vc_graph_symbol_size(p->graph, k);
 
-            VC_TRY(size > 0 ? vc_graph_bind(p->ctx, slim->left.graph, name, size) : VC_OK);
+            VC_TRY(size > 0 ? vc_graph_bind(p->ctx, slim->planned.graph, name, size) : VC_OK);
         }
     }
-    form->graph = slim->left.graph;
+    form->graph = slim->planned.graph;
 out:
     return form->graph == NULL && status == VC_OK ? VC_E_UNSUPPORTED : status;
 }
@@ -369,7 +369,7 @@ void vc_plan_forms_release(struct vc_planning *p)
         vc_written_release(p->ctx, &p->forms[k].written);
     }
     for (size_t s = 0; s < VC_SHARES; s++) {
-        vc_left_free(&p->slim[s].left);
+        vc_planned_free(&p->slim[s].planned);
         vc_job_free(p->slim[s].job);
     }
 }

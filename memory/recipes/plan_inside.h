@@ -8,7 +8,7 @@
 #include <vcompress/sensitivity.h>
 
 #include "core/base/arena.h"
-#include "graph/left.h"
+#include "graph/planned_model.h"
 #include "memory/written.h"
 
 #define VC_MAX_FORMS 24
@@ -34,7 +34,7 @@ struct vc_weights_form {
 /* A model without a share of its neurons: what it computes, and the job that its names belong to. */
 struct vc_slim {
     struct vc_job *job;
-    struct vc_left left;
+    struct vc_planned_model planned;
 };
 
 /* What is being planned. */

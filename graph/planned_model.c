@@ -1,5 +1,5 @@
-/* left.c - see left.h. */
-#include "graph/left.h"
+/* planned_model.c - see planned_model.h. */
+#include "graph/planned_model.h"
 
 #include <string.h>
 
@@ -29,12 +29,12 @@ static uint64_t aligned(uint64_t n_bytes)
 }
 
 /* What the steps make of the tensor, but for the bytes; *n_bytes grows by what these take. */
-static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left, size_t tensor,
-                               uint64_t *n_bytes)
+static enum vc_status describe(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
+                               size_t tensor, uint64_t *n_bytes)
 {
     const struct vc_desc *desc = maker_of(plan, tensor)->desc;
-    struct vc_change_part *parts = vc_arena_alloc(ctx, &left->arena, (desc->n_parts + 1) * sizeof *parts);
-    struct vc_change *change = &left->changes[tensor];
+    struct vc_change_part *parts = vc_arena_alloc(ctx, &planned->arena, (desc->n_parts + 1) * sizeof *parts);
+    struct vc_change *change = &planned->changes[tensor];
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(parts);
@@ -67,21 +67,21 @@ static enum vc_status fetch(struct vc_ctx *ctx, const struct vc_plan *plan, size
 }
 
 /* What the steps make of every tensor that has some, but for the values; *n_bytes: what these take. */
-static enum vc_status describe_all(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left,
+static enum vc_status describe_all(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
                                    uint64_t *n_bytes)
 {
     enum vc_status status = VC_OK;
 
     *n_bytes = 0;
     for (size_t i = 0; i < plan->n_items; i++) {
-        VC_TRY(is_changed(plan, i) ? describe(ctx, plan, left, i, n_bytes) : VC_OK);
+        VC_TRY(is_changed(plan, i) ? describe(ctx, plan, planned, i, n_bytes) : VC_OK);
     }
 out:
     return status;
 }
 
 /* The values, one behind the other in one block. */
-static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left,
+static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
                                   uint64_t n_bytes)
 {
     char *at;
@@ -90,11 +90,11 @@ static enum vc_status take_values(struct vc_ctx *ctx, const struct vc_plan *plan
     if (n_bytes >= SIZE_MAX) {
         return VC_E_NOMEM;
     }
-    left->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
-    VC_TRY_ALLOC(left->values);
-    at = left->values;
+    planned->values = vc_alloc(ctx, VC_TAG_TILES, (size_t)n_bytes + 1);
+    VC_TRY_ALLOC(planned->values);
+    at = planned->values;
     for (size_t i = 0; i < plan->n_items; i++) {
-        struct vc_change *change = &left->changes[i];
+        struct vc_change *change = &planned->changes[i];
 
         if (!change->changed) {
             continue;
@@ -110,37 +110,38 @@ out:
     return status;
 }
 
-static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left, bool values)
+static enum vc_status take(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned,
+                           bool values)
 {
     uint64_t n_bytes;
     bool changed = false;
     enum vc_status status = VC_OK;
 
-    left->weights = plan->model;
+    planned->weights = plan->model;
     for (size_t i = 0; i < plan->n_items; i++) {
         changed = changed || is_changed(plan, i);
     }
     if (!changed) {
         return VC_OK;
     }
-    left->changes = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n_items + 1, sizeof *left->changes);
-    VC_TRY_ALLOC(left->changes);
-    VC_TRY(describe_all(ctx, plan, left, &n_bytes));
-    VC_TRY(values ? take_values(ctx, plan, left, n_bytes) : VC_OK);
-    VC_TRY(vc_changed_model_make(ctx, plan->model, left->changes, &left->own));
-    left->weights = left->own;
+    planned->changes = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n_items + 1, sizeof *planned->changes);
+    VC_TRY_ALLOC(planned->changes);
+    VC_TRY(describe_all(ctx, plan, planned, &n_bytes));
+    VC_TRY(values ? take_values(ctx, plan, planned, n_bytes) : VC_OK);
+    VC_TRY(vc_changed_model_make(ctx, plan->model, planned->changes, &planned->own));
+    planned->weights = planned->own;
 out:
     return status;
 }
 
-enum vc_status vc_left_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
+enum vc_status vc_planned_weights(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned)
 {
-    return take(ctx, plan, left, true);
+    return take(ctx, plan, planned, true);
 }
 
-enum vc_status vc_left_shapes(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
+enum vc_status vc_planned_shapes(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned)
 {
-    return take(ctx, plan, left, false);
+    return take(ctx, plan, planned, false);
 }
 
 /* ---- what it computes ---- */
@@ -159,36 +160,36 @@ static bool changes_shapes(const struct vc_plan *plan)
     return false;
 }
 
-enum vc_status vc_left_graph(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_left *left)
+enum vc_status vc_planned_graph(struct vc_ctx *ctx, const struct vc_plan *plan, struct vc_planned_model *planned)
 {
-    const struct vc_model *weights = left->weights;
+    const struct vc_model *weights = planned->weights;
     struct vc_program program;
     enum vc_status status;
 
-    VC_TRY(vc_model_program(ctx, plan->model, &left->arena, &program));
-    VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, &left->arena, &program) : VC_OK);
+    VC_TRY(vc_model_program(ctx, plan->model, &planned->arena, &program));
+    VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, &planned->arena, &program) : VC_OK);
     if (changes_shapes(plan)) {
-        VC_TRY(vc_program_edit_graph(ctx, plan->graph_edits, plan->n_graph_edits, &left->arena, &program));
+        VC_TRY(vc_program_edit_graph(ctx, plan->graph_edits, plan->n_graph_edits, &planned->arena, &program));
     }
-    if (left->own != NULL) {
-        VC_TRY(vc_program_take_shapes(ctx, weights, &left->arena, &program));
+    if (planned->own != NULL) {
+        VC_TRY(vc_program_take_shapes(ctx, weights, &planned->arena, &program));
     }
-    VC_TRY(vc_graph_build_program(ctx, weights, &program, &left->graph));
+    VC_TRY(vc_graph_build_program(ctx, weights, &program, &planned->graph));
 out:
     return status;
 }
 
-void vc_left_free(struct vc_left *left)
+void vc_planned_free(struct vc_planned_model *planned)
 {
-    struct vc_ctx *ctx = left->ctx;
+    struct vc_ctx *ctx = planned->ctx;
 
     if (ctx == NULL) {
         return;
     }
-    vc_graph_close(left->graph);
-    vc_changed_model_free(ctx, left->own);
-    vc_free(ctx, left->values);
-    vc_free(ctx, left->changes);
-    vc_arena_release(ctx, &left->arena);
-    *left = (struct vc_left){.ctx = NULL};
+    vc_graph_close(planned->graph);
+    vc_changed_model_free(ctx, planned->own);
+    vc_free(ctx, planned->values);
+    vc_free(ctx, planned->changes);
+    vc_arena_release(ctx, &planned->arena);
+    *planned = (struct vc_planned_model){.ctx = NULL};
 }
