@@ -191,10 +191,10 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
     *n = 0;
     for (i = 0; i < a->n_tensors; i++) {
         VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
-        if (a->tensors[i].companion_of == VC_NO_TENSOR) {
+        if (a->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(b, a->tensors[i].name);
 
-            if (other != VC_NO_TENSOR && b->tensors[other].companion_of != VC_NO_TENSOR) {
+            if (other != VC_NO_TENSOR && b->tensors[other].part_of != VC_NO_TENSOR) {
                 other = VC_NO_TENSOR;
             }
             pairs[(*n)++] = (struct vc_diff_pair){i, other};
@@ -202,10 +202,10 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
     }
     for (i = 0; i < b->n_tensors; i++) {
         VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
-        if (b->tensors[i].companion_of == VC_NO_TENSOR) {
+        if (b->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(a, b->tensors[i].name);
 
-            if (other == VC_NO_TENSOR || a->tensors[other].companion_of != VC_NO_TENSOR) {
+            if (other == VC_NO_TENSOR || a->tensors[other].part_of != VC_NO_TENSOR) {
                 pairs[(*n)++] = (struct vc_diff_pair){VC_NO_TENSOR, i};
             }
         }

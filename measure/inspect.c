@@ -53,7 +53,7 @@ static void count(struct owned *owned, const struct vc_tensor *tensor)
     of_type->n_elems += tied ? 0 : tensor->n_elems;
     of_type->size_bytes += tied ? 0 : tensor->size_bytes;
     in->value_bytes += tied ? 0 : tensor->size_bytes;
-    if (tensor->companion_of == VC_NO_TENSOR) {
+    if (tensor->part_of == VC_NO_TENSOR) {
         in->n_own++;
         in->n_quantized += tensor->quant != NULL || vc_dtype_is_quantized(tensor->dtype);
         in->n_params += weight && !vc_name_is_statistic(tensor->name) ? tensor->n_elems : 0;

@@ -258,7 +258,7 @@ static enum vc_status look_at(struct looker *l, const char *name, const char *na
     l->look->n_elems = t->n_elems;
     l->b = l->after != NULL ? vc_model_find(l->after, name_after) : VC_NO_TENSOR;
     u = l->b != VC_NO_TENSOR ? vc_model_tensor(l->after, l->b) : NULL;
-    l->look->compared = u != NULL && vc_values_numeric(u) && u->companion_of == VC_NO_TENSOR && same_shape(t, u);
+    l->look->compared = u != NULL && vc_values_numeric(u) && u->part_of == VC_NO_TENSOR && same_shape(t, u);
     l->segment = l->look->compared ? segment_of(u) : 0;
     l->worst = 0.0;
     l->n_kept = 0;

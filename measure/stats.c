@@ -78,7 +78,7 @@ static enum vc_status one_tensor(struct vc_ctx *ctx, void *user, size_t index, s
     struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
 
-    if (t->companion_of != VC_NO_TENSOR || !vc_values_numeric(t)) {
+    if (t->part_of != VC_NO_TENSOR || !vc_values_numeric(t)) {
         return VC_OK;
     }
     stats->n_elems = t->n_elems;

@@ -143,7 +143,7 @@ static uint64_t decoded_bytes(struct vc_estimate *e, const struct vc_tensor *ten
 /* *floats: as of coded_bytes. */
 static uint64_t tensor_bytes(struct vc_estimate *e, const struct vc_tensor *tensor, uint64_t *floats)
 {
-    bool part = tensor->companion_of != VC_NO_TENSOR;
+    bool part = tensor->part_of != VC_NO_TENSOR;
 
     if (is_coded(tensor) && e->options.runtime == VC_RUNTIME_LAYERWISE) {
         *floats = decoded_bytes(e, tensor);
@@ -220,13 +220,13 @@ struct loading {
 static void load_tensor(struct vc_estimate *e, struct loading *l, size_t i)
 {
     const struct vc_tensor *tensor = &l->tensors[i];
-    size_t owner = tensor->companion_of != VC_NO_TENSOR ? tensor->companion_of : i;
+    size_t owner = tensor->part_of != VC_NO_TENSOR ? tensor->part_of : i;
     uint64_t bytes;
 
     if (tensor->role != VC_ROLE_WEIGHT || tensor->alias_of != VC_NO_TENSOR) {
         return;
     }
-    if (tensor->companion_of == VC_NO_TENSOR && e->graph == NULL && !vc_name_is_statistic(tensor->name)) {
+    if (tensor->part_of == VC_NO_TENSOR && e->graph == NULL && !vc_name_is_statistic(tensor->name)) {
         e->out->n_params = vc_estimate_sum(e, e->out->n_params, tensor->n_elems);
         vc_layers_add_tensor(e, tensor->name, VC_LAYER_PARAMS, tensor->n_elems);
     }
@@ -243,7 +243,7 @@ static void chain_parts(struct loading *l)
         l->part[i] = VC_NO_TENSOR;
     }
     for (size_t i = l->n; i-- > 0;) {
-        size_t owner = l->tensors[i].companion_of;
+        size_t owner = l->tensors[i].part_of;
 
         if (owner != VC_NO_TENSOR) {
             l->part[l->n + i] = l->part[owner];
@@ -270,7 +270,7 @@ static enum vc_status add_file(struct vc_estimate *e)
     }
     chain_parts(&l);
     for (size_t i = 0; i < l.n; i++) {
-        if (l.tensors[i].companion_of != VC_NO_TENSOR) {
+        if (l.tensors[i].part_of != VC_NO_TENSOR) {
             continue;
         }
         load_tensor(e, &l, i);

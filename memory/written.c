@@ -54,7 +54,7 @@ static void add_constant(struct vc_planned_weights *w, size_t tensor, uint64_t b
                                             .dtype = VC_DTYPE_I64,
                                             .n_elems = bytes / 8,
                                             .size_bytes = bytes,
-                                            .companion_of = tensor,
+                                            .part_of = tensor,
                                             .alias_of = VC_NO_TENSOR,
                                             .role = VC_ROLE_WEIGHT};
 }
@@ -74,7 +74,7 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
                             .n_dims = row->n_dims_after,
                             .n_elems = elems_after(row),
                             .size_bytes = row->bytes_after,
-                            .companion_of = VC_NO_TENSOR,
+                            .part_of = VC_NO_TENSOR,
                             .alias_of = VC_NO_TENSOR,
                             .role = VC_ROLE_WEIGHT};
     VC_TRY(copy_shape(ctx, w, row->n_dims_after, row->shape_after, &t->shape));
@@ -91,7 +91,7 @@ static enum vc_status add_row(struct vc_ctx *ctx, struct vc_planned_weights *w, 
                                   .n_dims = part->n_dims,
                                   .n_elems = 1,
                                   .size_bytes = part->bytes,
-                                  .companion_of = tensor,
+                                  .part_of = tensor,
                                   .alias_of = VC_NO_TENSOR,
                                   .role = VC_ROLE_WEIGHT};
         VC_TRY(copy_shape(ctx, w, part->n_dims, part->shape, &own->shape));
@@ -188,7 +188,7 @@ enum vc_dtype vc_written_half(const struct vc_model *model)
     for (size_t i = 0; i < vc_model_tensor_count(model); i++) {
         const struct vc_tensor *tensor = vc_model_tensor(model, i);
 
-        if (tensor->role == VC_ROLE_WEIGHT && tensor->companion_of == VC_NO_TENSOR && is_float(tensor->dtype) &&
+        if (tensor->role == VC_ROLE_WEIGHT && tensor->part_of == VC_NO_TENSOR && is_float(tensor->dtype) &&
             !same_type(tensor->dtype, &all)) {
             return VC_DTYPE_NONE;
         }

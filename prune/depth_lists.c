@@ -97,7 +97,7 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *mo
         if (model->tensors[i].role != VC_ROLE_OPTIMIZER && vc_model_find(model, model->tensors[i].name) == i &&
             place_of(model->tensors[i].name, name, t)) {
             t->index = i;
-            t->beside = model->tensors[i].companion_of != VC_NO_TENSOR;
+            t->beside = model->tensors[i].part_of != VC_NO_TENSOR;
             out->n++;
         }
     }

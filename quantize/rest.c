@@ -86,7 +86,7 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
     for (i = 0; i < plan->n_items; i++) {
         const struct vc_item *item = &plan->items[i];
 
-        if (plan->model->tensors[i].companion_of == VC_NO_TENSOR && !vc_item_is_idle(item)) {
+        if (plan->model->tensors[i].part_of == VC_NO_TENSOR && !vc_item_is_idle(item)) {
             before += bytes_of(item->first);
             after += bytes_of(item->desc);
         }

@@ -111,7 +111,7 @@ static void write_tensor(struct vc_json *json, const struct vc_inspection *in, s
     vc_json_uint(json, "bytes", tensor->size_bytes);
     vc_json_uint(json, "file_bytes", tensor->file_bytes);
     vc_json_bool(json, "compressed", tensor->compressed);
-    vc_json_string(json, "companion_of", name_of(in->model, tensor->companion_of));
+    vc_json_string(json, "companion_of", name_of(in->model, tensor->part_of));
     vc_json_string(json, "alias_of", name_of(in->model, tensor->alias_of));
     vc_json_string(json, "role", role_name(tensor->role));
     vc_json_string(json, "kept_as", tensor->kept_as);

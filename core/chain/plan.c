@@ -10,7 +10,7 @@ struct vc_item *vc_plan_item(const struct vc_plan *plan, size_t index)
 {
     const struct vc_tensor *t = &plan->model->tensors[index];
     struct vc_item *item = &plan->items[index];
-    bool left_alone = t->companion_of != VC_NO_TENSOR || item->dropped || item->tied || t->role != VC_ROLE_WEIGHT;
+    bool left_alone = t->part_of != VC_NO_TENSOR || item->dropped || item->tied || t->role != VC_ROLE_WEIGHT;
 
     return left_alone ? NULL : item;
 }

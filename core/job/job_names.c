@@ -5,12 +5,12 @@
 #include "core/model/renamed_model.h"
 
 /* What lies beside a tensor that is left out goes with it. */
-static void drop_companions(struct vc_job *job)
+static void drop_parts(struct vc_job *job)
 {
     size_t i;
 
     for (i = 0; i < job->plan.n_items; i++) {
-        size_t owner = job->model->tensors[i].companion_of;
+        size_t owner = job->model->tensors[i].part_of;
 
         job->plan.gone[i] |= owner != VC_NO_TENSOR && job->plan.gone[owner];
     }
@@ -67,7 +67,7 @@ enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
     if (job->model->n_components != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a pipeline: its models keep their tensors and their names");
     }
-    drop_companions(job);
+    drop_parts(job);
     VC_TRY(untie(ctx, job));
     VC_TRY(vc_renamed_model_make(ctx, job->model, job->plan.names, job->plan.gone, &job->renamed));
     settle(ctx, job);

@@ -144,7 +144,7 @@ static struct vc_out_tensor main_out(const struct vc_job *job, const struct vc_i
                                   .kept = kept,
                                   .source = item->source,
                                   .role = VC_PART_CODES,
-                                  .beside = t->companion_of != VC_NO_TENSOR,
+                                  .beside = t->part_of != VC_NO_TENSOR,
                                   .alias = item->tied,
                                   .alias_of = job->first_out[root->source],
                                   .quant = quant,
@@ -213,7 +213,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_quant *quant = NULL;
 
-        if (!item->in_other_shard || item->dropped || job->model->tensors[i].companion_of != VC_NO_TENSOR) {
+        if (!item->in_other_shard || item->dropped || job->model->tensors[i].part_of != VC_NO_TENSOR) {
             continue;
         }
         if (item->desc->quant != NULL) {
@@ -298,7 +298,7 @@ void vc_job_add_stage(struct vc_job *job, size_t pass)
         const struct vc_desc *before = item->first;
         size_t k;
 
-        if (job->model->tensors[i].companion_of != VC_NO_TENSOR || item->tied || item->dropped) {
+        if (job->model->tensors[i].part_of != VC_NO_TENSOR || item->tied || item->dropped) {
             continue;
         }
         for (k = 0; k < item->chain->n_steps && item->chain->steps[k]->pass != job->passes[pass]; k++) {

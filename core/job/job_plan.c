@@ -33,7 +33,7 @@ static enum vc_status make_item(struct vc_ctx *ctx, struct vc_job *job, size_t i
 {
     const struct vc_model *model = job->model;
     const struct vc_tensor *t = &model->tensors[i];
-    enum vc_role role = t->companion_of != VC_NO_TENSOR ? model->tensors[t->companion_of].role : t->role;
+    enum vc_role role = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].role : t->role;
     struct vc_item *item = &job->plan.items[i];
     const struct vc_sink *sink = vc_sink_of_tensor(job->sink, i);
 
@@ -59,7 +59,7 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
         return VC_OK;
     }
     for (i = 0; i < model->n_tensors; i++) {
-        size_t owner = model->tensors[i].companion_of;
+        size_t owner = model->tensors[i].part_of;
 
         if (owner != VC_NO_TENSOR && model->io[owner].shard != model->io[i].shard) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: lies in another file than %s, so %s cannot divide them",
@@ -92,7 +92,7 @@ void vc_job_settle_parts(struct vc_job *job)
     size_t i;
 
     for (i = 0; i < job->model->n_tensors; i++) {
-        size_t owner = job->model->tensors[i].companion_of;
+        size_t owner = job->model->tensors[i].part_of;
         const struct vc_quant *quant = owner != VC_NO_TENSOR ? job->model->tensors[owner].quant : NULL;
         bool needed = quant == NULL || is_part(quant, i) || vc_sink_of_tensor(job->sink, i)->accepts_raw;
         const struct vc_item *root = vc_job_root(job, i);
@@ -201,7 +201,7 @@ static enum vc_status plan_item(struct vc_ctx *ctx, struct vc_job *job, struct v
     if (item->chain->n_steps != 0) {
         item->chain->pass_first = item->chain->n_steps;
     }
-    if (t->companion_of != VC_NO_TENSOR || item->dropped || item->tied) {
+    if (t->part_of != VC_NO_TENSOR || item->dropped || item->tied) {
         return VC_OK;
     }
     if (vc_plan_item(&job->plan, i) == NULL) {

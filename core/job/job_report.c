@@ -407,7 +407,7 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
     size_t i;
 
     for (i = 0; i < model->n_tensors; i++) {
-        n += model->tensors[i].companion_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard;
+        n += model->tensors[i].part_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard;
     }
     if (n != model->n_tensors) {
         job->row_item = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->row_item);
@@ -415,7 +415,7 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
     }
     for (i = 0; i < model->n_tensors; i++) {
         VC_TRY(vc_check_cancelled(ctx));
-        if (model->tensors[i].companion_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard) {
+        if (model->tensors[i].part_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard) {
             if (job->row_item != NULL) {
                 job->row_item[job->report.n_rows] = i;
             }

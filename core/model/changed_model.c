@@ -103,7 +103,7 @@ static enum vc_status add_parts(struct vc_ctx *ctx, struct own *own, size_t tens
                                 .n_elems = part->n_elems,
                                 .size_bytes = n_bytes,
                                 .file_bytes = n_bytes,
-                                .companion_of = tensor,
+                                .part_of = tensor,
                                 .alias_of = VC_NO_TENSOR,
                                 .role = model->tensors[tensor].role};
         model->io[model->n_tensors] = (struct vc_tensor_io){.sequential = false};

@@ -135,7 +135,7 @@ static void take_tensors(const struct joined *self, size_t index, struct vc_mode
         struct vc_tensor *t = &model->tensors[first + i];
 
         *t = part->tensors[i];
-        t->companion_of += t->companion_of != VC_NO_TENSOR ? first : 0;
+        t->part_of += t->part_of != VC_NO_TENSOR ? first : 0;
         t->alias_of += t->alias_of != VC_NO_TENSOR ? first : 0;
         if (t->quant != NULL) {
             **quants = *t->quant;

@@ -22,9 +22,8 @@ static bool is_plain_float(enum vc_dtype dtype)
 /* Both are weights that belong to nothing else, of one shape. */
 static bool fit(const struct vc_tensor *orig, const struct vc_tensor *mask)
 {
-    return orig->role == VC_ROLE_WEIGHT && mask->role == VC_ROLE_WEIGHT && orig->companion_of == VC_NO_TENSOR &&
-           mask->companion_of == VC_NO_TENSOR && orig->quant == NULL && mask->quant == NULL &&
-           is_plain_float(orig->dtype) &&
+    return orig->role == VC_ROLE_WEIGHT && mask->role == VC_ROLE_WEIGHT && orig->part_of == VC_NO_TENSOR &&
+           mask->part_of == VC_NO_TENSOR && orig->quant == NULL && mask->quant == NULL && is_plain_float(orig->dtype) &&
            (is_plain_float(mask->dtype) || mask->dtype == VC_DTYPE_BOOL || mask->dtype == VC_DTYPE_U8) &&
            orig->n_dims == mask->n_dims &&
            (orig->n_dims == 0 || memcmp(orig->shape, mask->shape, orig->n_dims * sizeof *orig->shape) == 0);
@@ -82,7 +81,7 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_model *model)
     for (i = 0; any && i < n; i++) {
         if (masks[i] != VC_NO_TENSOR) {
             model->tensors[i].name = names[i];
-            model->tensors[masks[i]].companion_of = i;
+            model->tensors[masks[i]].part_of = i;
         }
     }
     if (any) {

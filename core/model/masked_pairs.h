@@ -2,7 +2,7 @@
  * two tensors for each.
  *
  *     c.weight_orig  f32 [64, 32]    and    c.weight_mask  f32 [64, 32] of 0 and 1        the file
- *     c.weight       f32 [64, 32]    with that mask beside it (companion_of)              the model, joined
+ *     c.weight       f32 [64, 32]    with that mask beside it (part_of)              the model, joined
  *
  * The values of the joined tensor are still those of c.weight_orig: prune applies the mask (vc_open_options.pairs). */
 #ifndef VC_CORE_MASKED_PAIRS_H

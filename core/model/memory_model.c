@@ -53,7 +53,7 @@ static enum vc_status fill(struct vc_ctx *ctx, const struct vc_memory_tensor *fr
                              .shape = from->shape,
                              .n_elems = n_elems,
                              .size_bytes = vc_dtype_bytes(from->dtype, n_elems),
-                             .companion_of = VC_NO_TENSOR,
+                             .part_of = VC_NO_TENSOR,
                              .alias_of = VC_NO_TENSOR};
     to->file_bytes = to->size_bytes;
     return VC_OK;

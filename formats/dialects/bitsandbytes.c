@@ -193,7 +193,7 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
     vc_quant_set(&quant, VC_PART_ABSMAX, at);
     VC_TRY(attach(s, codes, &quant));
     if (format != VC_NO_TENSOR) {
-        s->model->tensors[format].companion_of = codes;
+        s->model->tensors[format].part_of = codes;
     }
     *found = true;
 out:

@@ -130,7 +130,7 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
     if (*found) {
         packed = vc_ct_packed(l.n_rows, l.row);
         VC_TRY(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
-        s->model->tensors[l.shape].companion_of = tensor;
+        s->model->tensors[l.shape].part_of = tensor;
     }
 out:
     return status;
@@ -148,7 +148,7 @@ static void claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
         size_t part = vc_search_find(s, s->model->tensors[codes].name, n_stem, tails[i]);
 
         if (part != VC_NO_TENSOR && vc_search_is_free(s, part)) {
-            s->model->tensors[part].companion_of = codes;
+            s->model->tensors[part].part_of = codes;
         }
     }
 }

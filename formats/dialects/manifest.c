@@ -69,7 +69,7 @@ static enum vc_status check_keys(const struct entry *e, const char *const *known
     return VC_OK;
 }
 
-/* ---- companions ---- */
+/* ---- parts ---- */
 
 bool vc_manifest_same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
 {
@@ -114,8 +114,8 @@ static bool may_be_zero_point(enum vc_dtype dtype)
 
 /* The tensor that the entry names under `key`. It has to exist, be of a type that such a part has, and be no part of
  * another tensor. */
-static enum vc_status find_companion(const struct entry *e, const char *key, bool (*may_be)(enum vc_dtype),
-                                     const char *types, size_t *out)
+static enum vc_status find_part(const struct entry *e, const char *key, bool (*may_be)(enum vc_dtype),
+                                const char *types, size_t *out)
 {
     const char *name = text_of(e, key);
     const char *of = e->model->tensors[e->tensor].name;
@@ -134,9 +134,9 @@ static enum vc_status find_companion(const struct entry *e, const char *key, boo
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' has type %s, expected another tensor of type %s", of, key,
                        name, vc_dtype_name(t->dtype), types);
     }
-    if (t->companion_of != VC_NO_TENSOR) {
+    if (t->part_of != VC_NO_TENSOR) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its %s '%s' belongs to '%s' already", of, key, name,
-                       e->model->tensors[t->companion_of].name);
+                       e->model->tensors[t->part_of].name);
     }
     *out = index;
     return VC_OK;
@@ -156,7 +156,7 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
     model->quants[tensor] = *quant;
     model->tensors[tensor].quant = &model->quants[tensor];
     for (i = 0; i < quant->n_parts; i++) {
-        model->tensors[quant->parts[i].tensor].companion_of = tensor;
+        model->tensors[quant->parts[i].tensor].part_of = tensor;
     }
     return VC_OK;
 }
@@ -249,7 +249,7 @@ static enum vc_status apply_int8(const struct entry *e)
     }
     quant.symmetric = json_is_true(symmetric);
     VC_TRY(read_absmax(e, &absmax));
-    VC_TRY(find_companion(e, "scale", may_be_scale, "f32, f16 or bf16", &scale_index));
+    VC_TRY(find_part(e, "scale", may_be_scale, "f32, f16 or bf16", &scale_index));
     vc_quant_set(&quant, absmax ? VC_PART_ABSMAX : VC_PART_SCALE, scale_index);
     scale = &e->model->tensors[scale_index];
     if (!vc_manifest_scale_fits(t, scale, &quant) && !is_list_of_outputs(t, scale, &quant)) {
@@ -257,7 +257,7 @@ static enum vc_status apply_int8(const struct entry *e)
                        scale->name);
     }
     if (!quant.symmetric) {
-        VC_TRY(find_companion(e, "zero_point", may_be_zero_point, "i8", &zero_index));
+        VC_TRY(find_part(e, "zero_point", may_be_zero_point, "i8", &zero_index));
         vc_quant_set(&quant, VC_PART_ZERO_POINT, zero_index);
         if (!vc_manifest_same_shape(scale, &e->model->tensors[zero_index])) {
             return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t->name,
@@ -320,9 +320,9 @@ static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *mod
     size_t i;
 
     for (i = 0; i < model->n_tensors; i++) {
-        if (model->tensors[i].quant != NULL && model->tensors[i].companion_of != VC_NO_TENSOR) {
+        if (model->tensors[i].quant != NULL && model->tensors[i].part_of != VC_NO_TENSOR) {
             return vc_fail(ctx, VC_E_FORMAT, "%s: is quantized and at the same time belongs to '%s'",
-                           model->tensors[i].name, model->tensors[model->tensors[i].companion_of].name);
+                           model->tensors[i].name, model->tensors[model->tensors[i].part_of].name);
         }
     }
     return VC_OK;

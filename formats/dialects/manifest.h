@@ -18,7 +18,7 @@
 #define VC_MANIFEST_SCHEMA    "vcompress.manifest/1"
 #define VC_MANIFEST_MAX_BYTES ((size_t)64 << 20)
 
-/* Reads the text and sets quant, companion_of and dtype (bf16 kept as u2) of the model's tensors. The model's names
+/* Reads the text and sets quant, part_of and dtype (bf16 kept as u2) of the model's tensors. The model's names
  * are indexed. Every statement is checked against the tensors: VC_E_FORMAT names what does not fit. */
 enum vc_status vc_manifest_apply(struct vc_ctx *ctx, const char *json, size_t n, struct vc_model *model);
 

@@ -19,7 +19,7 @@ static size_t find_suffixed(const struct vc_model *model, const char *name, size
     memcpy(buffer + n, suffix, strlen(suffix) + 1);
     index = vc_model_find(model, buffer);
     return index != VC_NO_TENSOR && model->tensors[index].dtype == dtype &&
-                   model->tensors[index].companion_of == VC_NO_TENSOR && model->tensors[index].quant == NULL
+                   model->tensors[index].part_of == VC_NO_TENSOR && model->tensors[index].quant == NULL
                ? index
                : VC_NO_TENSOR;
 }
@@ -86,7 +86,7 @@ static size_t weight_bytes(const struct vc_model *model, const struct vc_tensor 
 
 static bool is_free_codes(const struct vc_tensor *t)
 {
-    return t->dtype == VC_DTYPE_I8 && t->companion_of == VC_NO_TENSOR && t->quant == NULL;
+    return t->dtype == VC_DTYPE_I8 && t->part_of == VC_NO_TENSOR && t->quant == NULL;
 }
 
 enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, bool codes_named)

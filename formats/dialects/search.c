@@ -26,7 +26,7 @@ bool vc_search_is_free(const struct vc_search *search, size_t tensor)
 {
     const struct vc_tensor *t = &search->model->tensors[tensor];
 
-    return t->companion_of == VC_NO_TENSOR && t->quant == NULL;
+    return t->part_of == VC_NO_TENSOR && t->quant == NULL;
 }
 
 bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n_stem)

@@ -27,7 +27,7 @@ struct vc_finds {
 typedef enum vc_status vc_hint_fn(struct vc_ctx *ctx, const struct vc_model *model, struct vc_dialect_hint *out);
 
 /* The model has its tensors and their names sorted, ops->read works. Packed weights become tensors of type i8 with the
- * name and shape of the weight, their other parts its companions. `hint` is asked at most once, when it is needed; it
+ * name and shape of the weight, their other parts its parts. `hint` is asked at most once, when it is needed; it
  * may be NULL. VC_E_FORMAT for parts that contradict each other. Release `out` in any case. */
 enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_hint_fn *hint, struct vc_finds *out);
 

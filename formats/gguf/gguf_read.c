@@ -233,7 +233,7 @@ static enum vc_status store_entry(struct vc_ctx *ctx, const struct entry *entry,
                                            .n_elems = entry->n_elems,
                                            .size_bytes = entry->size_bytes,
                                            .file_bytes = entry->size_bytes,
-                                           .companion_of = VC_NO_TENSOR,
+                                           .part_of = VC_NO_TENSOR,
                                            .alias_of = VC_NO_TENSOR};
     model->io[i] = (struct vc_tensor_io){.raw_bytes = entry->size_bytes, .shard = to->shard};
     return VC_OK;

@@ -116,7 +116,7 @@ static enum vc_status take_header(struct vc_ctx *ctx, struct idx_file *self, str
     self->swap = vc_dtype_size(tensor->dtype) > 1 ? (unsigned)vc_dtype_size(tensor->dtype) : 0;
     tensor->name = VC_IDX_TENSOR;
     tensor->shape = self->shape;
-    tensor->companion_of = VC_NO_TENSOR;
+    tensor->part_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
     tensor->file_bytes = self->file->size_bytes;
     return VC_OK;

@@ -165,7 +165,7 @@ static void fill_tensor(struct vc_model *model, struct npy_file *self, const str
     tensor->n_elems = header->n_elems;
     tensor->size_bytes = header->data_bytes;
     tensor->file_bytes = self->file->size_bytes;
-    tensor->companion_of = VC_NO_TENSOR;
+    tensor->part_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
     model->io[0].sequential = false;
     model->io[0].raw_bytes = self->file->size_bytes;

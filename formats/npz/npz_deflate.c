@@ -197,7 +197,7 @@ static enum vc_status pack_piece(struct vc_ctx *ctx, struct npz_sink *self, stru
     return packet->offset == 0 ? pack_first(ctx, self, last, packet) : pack_next(ctx, self, last, packet);
 }
 
-/* vc_sink_ops.pack. Companions are not compressed here: their pieces are too small, and come in between. */
+/* vc_sink_ops.pack. Parts are not compressed here: their pieces are too small, and come in between. */
 static enum vc_status deflate_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_packet *packet)
 {
     struct npz_sink *self = sink->self;
@@ -263,9 +263,9 @@ out:
     return status;
 }
 
-/* ---- companions ---- */
+/* ---- parts ---- */
 
-/* Which spool the companion uses: the number of companions between it and its main tensor. */
+/* Which spool the part uses: the number of parts between it and its main tensor. */
 static size_t spool_of(const struct npz_sink *self, size_t out)
 {
     size_t n = 0;
@@ -281,7 +281,7 @@ static enum vc_status spool_io_failed(struct vc_ctx *ctx, const struct npz_sink 
     return vc_fail_errno(ctx, errno, "%s: cannot %s a temporary file (TMPDIR)", vc_out_at(self->outs, out).name, what);
 }
 
-/* A piece of a companion: into memory, or into a temporary file where the companion is larger than the memory for it.
+/* A piece of a part: into memory, or into a temporary file where the part is larger than the memory for it.
  */
 static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, const struct vc_packet *packet)
 {
@@ -314,7 +314,7 @@ static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, con
     return VC_OK;
 }
 
-/* *data: n bytes of a companion from `offset` on, in memory or read back. */
+/* *data: n bytes of a part from `offset` on, in memory or read back. */
 static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, size_t out, uint64_t offset, size_t n,
                                   const void **data)
 {
@@ -341,8 +341,8 @@ static enum vc_status spool_fetch(struct vc_ctx *ctx, struct npz_sink *self, siz
     return VC_OK;
 }
 
-/* The main tensor is complete: its companion is compressed and appended, tile by tile. */
-static enum vc_status append_companion(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
+/* The main tensor is complete: its part is compressed and appended, tile by tile. */
+static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     uint64_t got = atomic_load(&self->members[out].got);
@@ -378,7 +378,7 @@ out:
 
 /* ---- members in order ---- */
 
-/* The current member is complete: its companion's values come out of the spool, its local header is written. */
+/* The current member is complete: its part's values come out of the spool, its local header is written. */
 static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
 {
     size_t out = self->current;
@@ -386,7 +386,7 @@ static enum vc_status finish_member(struct vc_ctx *ctx, struct npz_sink *self)
     enum vc_status status = VC_OK;
 
     if (vc_out_at(self->outs, out).role != VC_PART_CODES) {
-        VC_TRY(append_companion(ctx, self, out));
+        VC_TRY(append_part(ctx, self, out));
     }
     if (!member->started) { /* without elements */
         VC_TRY(start_member(ctx, self, out));

@@ -311,7 +311,7 @@ static void fill_tensor(struct npz_member *member, const struct tensor_head *hea
     tensor->size_bytes = entry->size_bytes - member->header_bytes;
     tensor->file_bytes = entry->end_offset - entry->local_offset + entry->central_bytes;
     tensor->compressed = entry->method != VC_ZIP_STORED;
-    tensor->companion_of = VC_NO_TENSOR;
+    tensor->part_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
     tensor->kept_as = head->kept_as;
     tensor->role = head->kept_as != NULL ? VC_ROLE_OTHER : VC_ROLE_WEIGHT;

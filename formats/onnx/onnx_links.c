@@ -52,7 +52,7 @@ static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const s
     return VC_OK;
 }
 
-/* The codes' tensor becomes a quantized one: `quant` with its parts, which become companions of it. */
+/* The codes' tensor becomes a quantized one: `quant` with its parts, which become parts of it. */
 static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model,
                              const struct onnx_quantized *q, struct vc_quant *quant)
 {
@@ -68,7 +68,7 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
     }
     t->quant = quant;
     for (i = 0; i < quant->n_parts; i++) {
-        model->tensors[quant->parts[i].tensor].companion_of = q->codes->index;
+        model->tensors[quant->parts[i].tensor].part_of = q->codes->index;
         VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->parts[i].tensor]));
     }
 out:
@@ -156,7 +156,7 @@ static void fill_tensor(struct onnx *self, size_t number, struct vc_tensor *t, s
                             .n_elems = tensor->n_elems,
                             .size_bytes = tensor->n_bytes,
                             .file_bytes = tensor->field.n,
-                            .companion_of = VC_NO_TENSOR,
+                            .part_of = VC_NO_TENSOR,
                             .alias_of = VC_NO_TENSOR};
     t->file_bytes += tensor->place == ONNX_PLACE_EXTERNAL ? tensor->n_bytes : 0;
     io->sequential = tensor->place == ONNX_PLACE_NUMBERS;

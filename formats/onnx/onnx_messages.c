@@ -146,7 +146,7 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
 /* The shape that a scale or zero point has in ONNX: none for one scale per tensor; [channels], or for Mul
  * [1, .., channels, .., 1]; or the shape of the weights with its last long dimension counted in blocks. Returns the
  * number of dimensions. */
-static unsigned companion_dims(const struct onnx_sink *self, size_t out, uint64_t *dims)
+static unsigned part_dims(const struct onnx_sink *self, size_t out, uint64_t *dims)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     struct vc_out_tensor main;
@@ -179,7 +179,7 @@ static unsigned dims_of(const struct onnx_sink *self, size_t out, uint64_t *dims
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
 
     if (t.role != VC_PART_CODES) {
-        return companion_dims(self, out, dims);
+        return part_dims(self, out, dims);
     }
     if (t.n_dims != 0) {
         memcpy(dims, t.shape, t.n_dims * sizeof *dims);

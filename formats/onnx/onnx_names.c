@@ -218,7 +218,7 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
         for (k = 0; k < link->n_nodes; k++) {
             self->node_out[link->node[k]] = out;
         }
-        if (out == ONNX_NONE && self->model->tensors[i].companion_of == VC_NO_TENSOR) {
+        if (out == ONNX_NONE && self->model->tensors[i].part_of == VC_NO_TENSOR) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: the graph needs it, so it cannot be left out of an ONNX file",
                            self->model->tensors[i].name);
         }

@@ -270,7 +270,7 @@ static enum vc_status read_constants(struct onnx_program_reader *r, const struct
         const struct onnx_tensor *t = &self->tensors[i];
         struct vc_program_tensor *tensor;
 
-        if (t->graph != ONNX_MAIN || (t->index != ONNX_NONE && model->tensors[t->index].companion_of != VC_NO_TENSOR)) {
+        if (t->graph != ONNX_MAIN || (t->index != ONNX_NONE && model->tensors[t->index].part_of != VC_NO_TENSOR)) {
             continue;
         }
         tensor = vc_onnx_items(r, 1, sizeof *tensor);

@@ -140,7 +140,7 @@ enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, c
 
 /* The nodes of a changed output, as fields of its graph. */
 void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text);
-/* dims, data_type and name of a changed output or one of its companions: the start of its TensorProto. */
+/* dims, data_type and name of a changed output or one of its parts: the start of its TensorProto. */
 void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text *text);
 /* An input of the graph of that initializer: an old graph lists all of them. */
 void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text);

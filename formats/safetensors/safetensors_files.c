@@ -46,7 +46,7 @@ static struct safetensors_entry entry_of(const struct safetensors_plan *plan, si
 static size_t owner_of(const struct safetensors_plan *plan, size_t record)
 {
     size_t source = source_of(plan, record);
-    size_t owner = plan->model->tensors[source].companion_of;
+    size_t owner = plan->model->tensors[source].part_of;
 
     return owner != VC_NO_TENSOR ? owner : source;
 }

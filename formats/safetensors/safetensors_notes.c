@@ -183,7 +183,7 @@ static size_t find_first(const struct seconds *s, const char *name, const char *
 {
     size_t of = first != NULL ? vc_model_find(s->model, first) : VC_NO_TENSOR;
 
-    if (of == VC_NO_TENSOR || s->model->tensors[of].companion_of != VC_NO_TENSOR ||
+    if (of == VC_NO_TENSOR || s->model->tensors[of].part_of != VC_NO_TENSOR ||
         vc_finds_at(&s->self->finds, of)->dialect != NULL || strcmp(name, VC_SAFETENSORS_METADATA) == 0) {
         return VC_NO_TENSOR;
     }
@@ -204,9 +204,9 @@ out:
 }
 
 /* What follows the name of a tensor in that of its scale, "w" and "w.scale"; NULL: it is called in another way. */
-static const char *tail_of(const struct vc_model *model, size_t of, size_t companion)
+static const char *tail_of(const struct vc_model *model, size_t of, size_t part)
 {
-    const char *name = model->tensors[companion].name;
+    const char *name = model->tensors[part].name;
     size_t n = strlen(model->tensors[of].name);
 
     return strncmp(name, model->tensors[of].name, n) == 0 ? name + n : NULL;
@@ -348,7 +348,7 @@ static void fill(struct seconds *s, size_t first)
         t->name = s->list[i].name;
         t->file_bytes = 0;
         t->quant = NULL;
-        t->companion_of = VC_NO_TENSOR;
+        t->part_of = VC_NO_TENSOR;
         t->alias_of = of;
         model->io[first + i] = model->io[of];
         s->self->entries[first + i] = s->self->entries[of];

@@ -30,7 +30,7 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
     }
     tensor->size_bytes = entry->n_bytes;
     tensor->file_bytes = entry->n_bytes;
-    tensor->companion_of = VC_NO_TENSOR;
+    tensor->part_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
 }
 

@@ -85,7 +85,7 @@ static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, c
                                  .n_elems = self->shape[0] * self->shape[1],
                                  .size_bytes = self->shape[0] * self->shape[1] * vc_dtype_size(dtype),
                                  .file_bytes = self->file->size_bytes,
-                                 .companion_of = VC_NO_TENSOR,
+                                 .part_of = VC_NO_TENSOR,
                                  .alias_of = VC_NO_TENSOR};
 out:
     return status;

@@ -86,7 +86,7 @@ static void fill_tensor(struct torch *self, struct torch_found *found, struct vc
                                  .size_bytes = t->n_elems * t->dtype->item_bytes,
                                  .file_bytes = s->file_bytes,
                                  .compressed = s->entry != NULL && s->entry->method != VC_ZIP_STORED,
-                                 .companion_of = VC_NO_TENSOR,
+                                 .part_of = VC_NO_TENSOR,
                                  .alias_of = VC_NO_TENSOR,
                                  .role = found->role};
     s->file_bytes = 0; /* the others of this storage cost nothing more */

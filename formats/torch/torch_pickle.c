@@ -36,7 +36,7 @@ void vc_torch_write_out(struct torch_writer *w, size_t index)
 /* ---- outputs by name ---- */
 
 /* Outputs of one tensor are neighbours in the list: the main one, then its parts. */
-size_t vc_torch_companions_of(const struct torch_writer *w, size_t index)
+size_t vc_torch_parts_of(const struct torch_writer *w, size_t index)
 {
     size_t n = 0;
 

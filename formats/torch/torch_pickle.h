@@ -42,7 +42,7 @@ struct torch_writer {
 /* The tensor of that output. */
 void vc_torch_write_out(struct torch_writer *w, size_t index);
 /* Its scales and zero points, which follow it in the list. */
-size_t vc_torch_companions_of(const struct torch_writer *w, size_t index);
+size_t vc_torch_parts_of(const struct torch_writer *w, size_t index);
 /* The name of what is at the path; "" for the whole, and for the dict that was chosen. */
 const char *vc_torch_here(const struct torch_writer *w);
 /* The tensor at the path, and its output; VC_NO_TENSOR: there is none. */

@@ -153,7 +153,7 @@ static enum vc_status write_weight(struct torch_writer *w, const struct vc_pickl
 {
     const char *name = vc_out_at(w->outs, main_out).name;
     size_t own = strlen(name);
-    size_t n = vc_torch_companions_of(w, main_out);
+    size_t n = vc_torch_parts_of(w, main_out);
     struct vc_pickle_bytes weight;
     char digits[KEY_DIGITS];
     size_t way;
@@ -197,7 +197,7 @@ static bool is_dropped(const struct torch_writer *w)
 /* The tensor at the path has other tensors beside it in the output, or another key. */
 static bool is_renamed(const struct torch_writer *w, size_t main_out)
 {
-    return vc_torch_companions_of(w, main_out) != 0 || strcmp(vc_torch_here(w), w->names[main_out]) != 0;
+    return vc_torch_parts_of(w, main_out) != 0 || strcmp(vc_torch_here(w), w->names[main_out]) != 0;
 }
 
 /* Key and value at the path, or neither. */
@@ -298,7 +298,7 @@ static enum vc_status write_items(struct torch_writer *w, const struct vc_pickle
         before = names_from(w, item);
         if (can_write(w, item)) {
             VC_TRY(vc_torch_is_tensor(item) ? check_item(w, vc_torch_out_here(w)) : VC_OK);
-            w->flat |= vc_torch_is_tensor(item) && vc_torch_companions_of(w, vc_torch_out_here(w)) != 0;
+            w->flat |= vc_torch_is_tensor(item) && vc_torch_parts_of(w, vc_torch_out_here(w)) != 0;
             VC_TRY(write_value(w, item));
         } else {
             note_left(w, item);
@@ -327,7 +327,7 @@ static enum vc_status write_object(struct torch_writer *w)
     vc_torch_emit_new_ordered_dict(&w->e);
     vc_torch_emit_byte(&w->e, '(');
     if (vc_torch_find_below(w, &first, &last)) {
-        size_t end = w->main_out[last] + 1 + vc_torch_companions_of(w, w->main_out[last]);
+        size_t end = w->main_out[last] + 1 + vc_torch_parts_of(w, w->main_out[last]);
 
         for (i = w->main_out[first]; i < end; i++) {
             if (vc_out_at(w->outs, i).role == VC_PART_CODES && !keeps_way(w, i, skip)) {
@@ -349,7 +349,7 @@ static enum vc_status write_call(struct torch_writer *w, struct vc_pickle_node *
     enum vc_status status = VC_OK;
 
     if (vc_torch_is_tensor(node)) {
-        w->flat |= vc_torch_companions_of(w, vc_torch_out_here(w)) != 0;
+        w->flat |= vc_torch_parts_of(w, vc_torch_out_here(w)) != 0;
         vc_torch_write_out(w, vc_torch_out_here(w));
     } else if (vc_torch_is_known_call(node) && is_plain(w, node)) {
         vc_text_add(w->e.to, "c%.*s\n%.*s\n", (int)function->u.global.module.n, function->u.global.module.p,

@@ -122,14 +122,14 @@ static void check_unused(struct vc_net *net)
     for (size_t i = 0; net->model != NULL && i < net->model->n_tensors; i++) {
         const struct vc_tensor *t = &net->model->tensors[i];
         bool gone = vc_model_find(net->model, t->name) != i; /* left out by an earlier pass of a chain */
-        bool known = net->used[i] || gone || t->role != VC_ROLE_WEIGHT || t->companion_of != VC_NO_TENSOR;
+        bool known = net->used[i] || gone || t->role != VC_ROLE_WEIGHT || t->part_of != VC_NO_TENSOR;
 
         for (const char *const *p = net->family->unused; !known && p != NULL && *p != NULL; p++) {
             known = vc_glob_match(*p, t->name);
         }
         if (!known) {
             vc_graph_complain(net->graph, "%s: models of the type %s have no such tensor", t->name, net->family->type);
-        } else if (!net->used[i] && !gone && t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR) {
+        } else if (!net->used[i] && !gone && t->role == VC_ROLE_WEIGHT && t->part_of == VC_NO_TENSOR) {
             vc_graph_leave(net->graph, t->name);
         }
     }

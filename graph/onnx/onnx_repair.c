@@ -24,7 +24,7 @@ struct candidate {
 
 static bool is_weight(const struct vc_tensor *t)
 {
-    return (vc_dtype_is_float(t->dtype) || t->quant != NULL) && t->companion_of == VC_NO_TENSOR && t->n_dims != 0 &&
+    return (vc_dtype_is_float(t->dtype) || t->quant != NULL) && t->part_of == VC_NO_TENSOR && t->n_dims != 0 &&
            t->n_elems != 0;
 }
 

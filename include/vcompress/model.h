@@ -91,7 +91,7 @@ struct vc_tensor {
     uint64_t size_bytes;          /* of the values, uncompressed */
     uint64_t file_bytes;          /* bytes in the file: the compressed values and the tensor's own headers */
     const struct vc_quant *quant; /* NULL: the values are the weights */
-    size_t companion_of;          /* scales and zero points: index of the tensor with the codes; else VC_NO_TENSOR */
+    size_t part_of;               /* scales and zero points: index of the tensor with the codes; else VC_NO_TENSOR */
     /* Tied weights: index of an earlier tensor of the same type and shape that shares these bytes of the file;
      * file_bytes is then 0 here. Else VC_NO_TENSOR. */
     size_t alias_of;

@@ -1,7 +1,7 @@
 /* removed.h - a model whose units are really removed, in memory, and what it computes: for groups whose units cannot be
  * made to do nothing. A normalization takes its mean over all channels, also over those that are zero.
  *
- *     model -- prune --remove --> plan -- vc_planned_make --> weights and graph with the new shapes -> outputs */
+ *     model -- prune --remove --> plan -- planned model --> weights and graph with the new shapes -> outputs */
 #ifndef VC_MEASURE_REMOVED_H
 #define VC_MEASURE_REMOVED_H
 

@@ -92,7 +92,7 @@ static bool ends_in(const char *name, const char *tail)
 static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
 {
     const struct vc_tensor *t = &model->tensors[index];
-    const struct vc_quant *quant = t->companion_of != VC_NO_TENSOR ? model->tensors[t->companion_of].quant : NULL;
+    const struct vc_quant *quant = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].quant : NULL;
 
     *absmax = quant != NULL && vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR;
     return quant != NULL ? vc_quant_scale(quant) == index

@@ -168,8 +168,8 @@ static bool is_chosen(const struct pattern_job *job, size_t index)
     const char *glob = NULL;
     enum vc_choice choice = vc_rules_choose(o->rules, o->n_rules, t->name, &glob);
 
-    return t->role == VC_ROLE_WEIGHT && t->companion_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
-           t->n_dims >= 2 && t->n_elems != 0 && vc_values_numeric(t) && choice != VC_CHOICE_EXCLUDE &&
+    return t->role == VC_ROLE_WEIGHT && t->part_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR && t->n_dims >= 2 &&
+           t->n_elems != 0 && vc_values_numeric(t) && choice != VC_CHOICE_EXCLUDE &&
            (job->rows != 0 || vc_input_axis(t) != VC_NO_INPUTS) &&
            (choice == VC_CHOICE_INCLUDE || vc_prune_skip(model, index) == NULL);
 }

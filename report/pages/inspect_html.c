@@ -48,7 +48,7 @@ static void collect(struct inspect_page *p)
         struct line *line;
         char kind[256];
 
-        if (t->companion_of != VC_NO_TENSOR) {
+        if (t->part_of != VC_NO_TENSOR) {
             continue;
         }
         kind_of(t, kind, sizeof kind);
@@ -69,7 +69,7 @@ static void add_spreads(struct inspect_page *p)
         char kind[256];
         size_t group;
 
-        if (t->companion_of != VC_NO_TENSOR || !vc_inspect_get_stats(p->in, i, &stats) || !stats.valid) {
+        if (t->part_of != VC_NO_TENSOR || !vc_inspect_get_stats(p->in, i, &stats) || !stats.valid) {
             continue;
         }
         kind_of(t, kind, sizeof kind);

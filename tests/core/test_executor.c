@@ -136,7 +136,7 @@ static void fake_model_init(struct fake_model *f, unsigned sequential_mask)
                                            .shape = shapes[i],
                                            .n_elems = n,
                                            .size_bytes = n * sizeof(float),
-                                           .companion_of = VC_NO_TENSOR,
+                                           .part_of = VC_NO_TENSOR,
                                            .alias_of = VC_NO_TENSOR};
         f->io[i] = (struct vc_tensor_io){.sequential = (sequential_mask >> i & 1) != 0, .raw_bytes = n * sizeof(float)};
     }

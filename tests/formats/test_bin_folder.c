@@ -1,5 +1,5 @@
 /* test_bin_folder.c - a Hugging Face folder of PyTorch files: one file or shards with an index, what becomes of names,
- * companions and tensors with two names; damage. tests/cli/cases/bin_folder.test has the command's side. */
+ * parts and tensors with two names; damage. tests/cli/cases/bin_folder.test has the command's side. */
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -85,8 +85,8 @@ struct setting {
 
 static void set_one(struct setting *s, size_t i, const char *name, unsigned n_dims, enum vc_dtype dtype)
 {
-    s->tensors[i] = (struct vc_tensor){
-        .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .companion_of = VC_NO_TENSOR};
+    s->tensors[i] =
+        (struct vc_tensor){.name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .part_of = VC_NO_TENSOR};
     s->outs[i] = (struct vc_out_tensor){
         .name = name, .dtype = dtype, .n_dims = n_dims, .shape = shape_q, .form = VC_FORM_RAW, .source = i};
 }

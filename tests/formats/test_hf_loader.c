@@ -139,7 +139,7 @@ static void check_note(const char *names, const char *words)
         told[i] = name[n - 1] == '*';
         name[n - told[i]] = '\0';
         tensors[i] = (struct vc_tensor){
-            .name = name, .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .companion_of = VC_NO_TENSOR};
+            .name = name, .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .part_of = VC_NO_TENSOR};
         outs[i] = (struct vc_out_tensor){.name = name, .n_dims = 2, .shape = shape, .source = i};
     }
     list.n = model.n_tensors;

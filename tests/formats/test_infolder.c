@@ -224,7 +224,7 @@ static void expect_written(const char *needle)
 }
 
 /* What goes along is never dropped without a word: links that lead nowhere or elsewhere, pipes, sockets, devices. */
-static void test_odd_companions(void **state)
+static void test_odd_parts(void **state)
 {
     static const char *const targets[][2] = {{"gone", "config.json: is a link that leads nowhere"},
                                              {"config.json", "config.json: is a link that leads nowhere"},
@@ -304,7 +304,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_config, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_cuts_and_flips, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_links, set_up, scratch_clear),
-        cmocka_unit_test_setup_teardown(test_odd_companions, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_odd_parts, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_allocations, set_up, scratch_clear),
     };
 

@@ -233,7 +233,7 @@ static void test_compressed_tensors(void **state)
         assert_int_equal(t->quant->granularity, VC_GRANULARITY_CHANNEL);
         assert_int_equal(t->quant->source_dtype, dtypes[i]);
         assert_int_equal(tensor(model, "b.c.weight")->shape[1], 7);
-        assert_int_equal(tensor(model, "b.c.weight_shape")->companion_of, vc_model_find(model, "b.c.weight"));
+        assert_int_equal(tensor(model, "b.c.weight_shape")->part_of, vc_model_find(model, "b.c.weight"));
         assert_int_equal(vc_model_read(ctx, model, vc_model_find(model, "b.c.weight_shape"), 0, 2, stated, 16), VC_OK);
         assert_int_equal(vc_le64((unsigned char *)stated), 5);
         assert_int_equal(vc_le64((unsigned char *)(stated + 1)), 7);
@@ -297,7 +297,7 @@ static void test_bitsandbytes(void **state)
     has_text("q.safetensors", "\"b.c.weight_format\":{\"dtype\":\"U8\",\"shape\":[],");
     model = must_open(ctx, "q.safetensors");
     assert_true(vc_quant_find(tensor(model, "a.weight")->quant, VC_PART_ABSMAX) != VC_NO_TENSOR);
-    assert_int_equal(tensor(model, "a.weight_format")->companion_of, vc_model_find(model, "a.weight"));
+    assert_int_equal(tensor(model, "a.weight_format")->part_of, vc_model_find(model, "a.weight"));
     check_codes(ctx, model, "a.weight", VC_DTYPE_F16, 0);
     check_codes(ctx, model, "b.c.weight", VC_DTYPE_F16, 48);
     vc_model_close(model);

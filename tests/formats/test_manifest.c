@@ -23,7 +23,7 @@ static void set_tensor(struct vc_tensor *t, const char *name, enum vc_dtype dtyp
         t->n_elems *= shape[d];
     }
     t->size_bytes = t->n_elems * vc_dtype_size(dtype);
-    t->companion_of = VC_NO_TENSOR;
+    t->part_of = VC_NO_TENSOR;
     t->alias_of = VC_NO_TENSOR;
 }
 
@@ -107,9 +107,9 @@ static void test_what_fits_is_applied(void **state)
             assert_int_equal(q->source_dtype, VC_DTYPE_F16);
             assert_int_equal(vc_quant_scale(q), W_SCALE);
             assert_int_equal(vc_quant_find(q, VC_PART_ZERO_POINT), asymmetric != 0 ? W_ZERO : VC_NO_TENSOR);
-            assert_int_equal(t.tensors[W_SCALE].companion_of, W);
-            assert_int_equal(t.tensors[W_ZERO].companion_of, asymmetric != 0 ? W : VC_NO_TENSOR);
-            assert_int_equal(t.tensors[B].companion_of, VC_NO_TENSOR);
+            assert_int_equal(t.tensors[W_SCALE].part_of, W);
+            assert_int_equal(t.tensors[W_ZERO].part_of, asymmetric != 0 ? W : VC_NO_TENSOR);
+            assert_int_equal(t.tensors[B].part_of, VC_NO_TENSOR);
             table_close(ctx, &t);
         }
     }
@@ -311,7 +311,7 @@ static void check_inferred(const uint64_t *scale, unsigned n_dims, bool with_zer
         assert_int_equal(q->granularity, granularity);
         assert_int_equal(q->symmetric, !with_zero);
         assert_int_equal(q->source_dtype, VC_DTYPE_F32);
-        assert_int_equal(t.tensors[W_SCALE].companion_of, W);
+        assert_int_equal(t.tensors[W_SCALE].part_of, W);
     }
     table_close(ctx, &t);
     test_ctx_done(ctx);

@@ -1,6 +1,6 @@
 /* test_many.c - more of everything than small tests have, so that lists grow and windows move: a folder of 40 files
  * with thousands of tensors, an index of several megabytes written in two ways, second names, metadata that files do
- * not agree about, companions by the dozen. Judge: the tensors' values, which tell where they were written. */
+ * not agree about, parts by the dozen. Judge: the tensors' values, which tell where they were written. */
 #include "formats_test.h"
 
 #include <stdlib.h>

@@ -305,7 +305,7 @@ static void check_readable(const char *name, bool deflated)
     assert_non_null(model->tensors[W].quant);
     assert_int_equal(model->tensors[W].quant->granularity, VC_GRANULARITY_GROUP);
     assert_int_equal(model->tensors[W].quant->group_size, 2);
-    assert_int_equal(model->tensors[W_SCALE].companion_of, W);
+    assert_int_equal(model->tensors[W_SCALE].part_of, W);
     vc_model_close(model);
     assert_int_equal(walk_path(ctx, name, NULL), VC_OK);
     test_ctx_done(ctx);

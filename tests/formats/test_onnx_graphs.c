@@ -58,7 +58,7 @@ static void expect_names(const char *file, const char *const *names, size_t n)
     for (i = 0; i < vc_model_tensor_count(model); i++) {
         const struct vc_tensor *t = vc_model_tensor(model, i);
 
-        if (t->companion_of == VC_NO_TENSOR) {
+        if (t->part_of == VC_NO_TENSOR) {
             assert_true(found < n);
             assert_string_equal(t->name, names[found++]);
         }

@@ -91,7 +91,7 @@ static void test_sample(void **state)
     assert_int_equal(vc_quant_find(t->quant, VC_PART_ZERO_POINT), vc_model_find(o.model, "w.zero_point"));
     assert_int_equal(t->channel_axis, 1);
     t = get(&o, "w.scale");
-    assert_int_equal(t->companion_of, vc_model_find(o.model, "w"));
+    assert_int_equal(t->part_of, vc_model_find(o.model, "w"));
     assert_true(t->n_dims == 2 && t->shape[0] == 1 && t->shape[1] == 8); /* as NumPy broadcasts it */
     t = get(&o, "c");
     assert_int_equal(t->dtype, VC_DTYPE_F16);

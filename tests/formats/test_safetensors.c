@@ -441,7 +441,7 @@ static void test_through_npz(void **state)
     free(header);
     assert_int_equal(vc_model_open(ctx, in_folder("q.safetensors"), NULL, &model), VC_OK);
     assert_non_null(model->tensors[vc_model_find(model, "w")].quant);
-    assert_int_equal(model->tensors[vc_model_find(model, "w.scale")].companion_of, vc_model_find(model, "w"));
+    assert_int_equal(model->tensors[vc_model_find(model, "w.scale")].part_of, vc_model_find(model, "w"));
     vc_model_close(model);
     must_run(ctx, "in.safetensors", "x.npz", task_copy());
     assert_int_equal(vc_model_open(ctx, in_folder("x.npz"), NULL, &model), VC_OK);

@@ -42,8 +42,8 @@ static enum vc_status change_weights(struct vc_ctx *ctx, const char *text, size_
     static const struct vc_quant quant = {
         .scheme = VC_SCHEME_INT8, .granularity = VC_GRANULARITY_GROUP, .group_size = 32, .symmetric = true};
     struct vc_tensor tensors[] = {
-        {.name = "l.q.weight", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .companion_of = VC_NO_TENSOR},
-        {.name = "lm_head.weight", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .companion_of = VC_NO_TENSOR}};
+        {.name = "l.q.weight", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .part_of = VC_NO_TENSOR},
+        {.name = "lm_head.weight", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .part_of = VC_NO_TENSOR}};
     struct vc_out_tensor outs[] = {
         {.name = "l.q.weight", .dtype = VC_DTYPE_I8, .n_dims = 2, .shape = shape, .quant = &quant},
         {.name = "lm_head.weight",

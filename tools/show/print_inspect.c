@@ -542,7 +542,7 @@ static bool print_groups(struct app *app, const struct vc_inspection *in)
         struct group_kind kind;
         size_t g;
 
-        if ((tensor->companion_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
+        if ((tensor->part_of != VC_NO_TENSOR || tensor->alias_of != VC_NO_TENSOR ||
              (tensor->role != VC_ROLE_WEIGHT && vc_model_part_count(in->model) > 0))) {
             continue; /* -v lists them, and the table of parts has what is beside the weights */
         }

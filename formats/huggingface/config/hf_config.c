@@ -138,7 +138,7 @@ static enum vc_status take_weight(struct rewriting *r, const struct vc_out_tenso
         r->n_kept += out->form == VC_FORM_RAW;
         return note_group(r, out->quant);
     }
-    if (out->form == VC_FORM_RAW && source->companion_of == VC_NO_TENSOR) {
+    if (out->form == VC_FORM_RAW && source->part_of == VC_NO_TENSOR) {
         r->n_other += vc_name_is_quantized_part(source->name);
     }
     return VC_OK;
