@@ -425,6 +425,7 @@ out:
 
 void vc_trainer_close(struct vc_trainer *t)
 {
+    t->student.ctx = t->ctx; /* of a run that was refused before it was opened, too */
     for (size_t k = 0; t->student.optimizer.states != NULL && k < t->student.optimizer.n_states; k++) {
         vc_free(t->ctx, t->student.optimizer.states[k].keep);
     }
