@@ -46,7 +46,8 @@ chain=$(sed -nE '/^vcompress run --deflate --pass .prune/,/-o small.npz/p' "$sou
 [ -n "$chain" ] || { echo "recover.md has no chain that distils"; exit 1; }
 cp "$digits/digits.npz" "$digits/images.npz" "$digits/digits.layers.txt" "$dir"
 (cd "$dir" && eval "\"$vcompress\" $chain -q")
-said=$(sed -nE 's/^That makes ([0-9,]+) bytes of .* ([0-9]+) of the 997 images are right, .*/\1 \2/p' "$source/docs/guides/recover.md" | tr -d ,)
+said=$(sed -nE 's/^The file shrinks from [0-9,]+ to ([0-9,]+) bytes, .* ([0-9]+) of the 997 answers are correct, .*/\1 \2/p' "$source/docs/guides/recover.md" | tr -d ,)
+[ -n "$said" ] || { echo "recover.md does not say what the chain makes"; exit 1; }
 got=$(right "$dir/small.npz")
 near=$((${got%%,*} - ${said#* }))
 bytes=$(($(wc -c <"$dir/small.npz") - ${said% *}))

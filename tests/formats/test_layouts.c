@@ -335,7 +335,7 @@ static void test_refusals(void **state)
     job.quantize.group_size = 4;
     must_refuse(ctx, "in.safetensors", "q.safetensors", job, "no groups");
     job.write.layout = "gguf";
-    must_refuse(ctx, "in.safetensors", "q.safetensors", job, "none of safetensors");
+    must_refuse(ctx, "in.safetensors", "q.safetensors", job, "safetensors has no such layout");
 
     job = int8_as("plain");
     job.quantize.asymmetric = true;
