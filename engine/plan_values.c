@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "engine/train_program.h"
 
@@ -170,20 +171,9 @@ struct vc_ref vc_plan_buffer(struct vc_engine *e, uint64_t n, size_t element_byt
         e->status = vc_fail(e->ctx, VC_E_FORMAT, "the sizes of values overflow");
         return (struct vc_ref){0};
     }
-    if (e->n_buffers == e->buffer_capacity) {
-        size_t capacity = 2 * e->buffer_capacity + 64;
-        struct vc_buffer *more = vc_alloc_array(e->ctx, VC_TAG_MISC, capacity, sizeof *more);
-
-        if (more == NULL) {
-            e->status = VC_E_NOMEM;
-            return (struct vc_ref){0};
-        }
-        if (e->n_buffers != 0) {
-            memcpy(more, e->buffers, e->n_buffers * sizeof *more);
-        }
-        vc_free(e->ctx, e->buffers);
-        e->buffers = more;
-        e->buffer_capacity = capacity;
+    e->status = VC_GROW(e->ctx, VC_TAG_MISC, e->buffers, e->buffer_capacity, e->n_buffers + 1);
+    if (e->status != VC_OK) {
+        return (struct vc_ref){0};
     }
     e->buffers[e->n_buffers++] = (struct vc_buffer){.size_bytes = bytes, .first = UINT64_MAX};
     return ref;
@@ -411,28 +401,6 @@ void *vc_plan_args(struct vc_engine *e, size_t bytes)
     return args;
 }
 
-static bool grow(struct vc_engine *e)
-{
-    size_t capacity = 2 * e->capacity + 64;
-    struct vc_instruction *more;
-
-    if (e->n < e->capacity) {
-        return true;
-    }
-    more = vc_alloc_array(e->ctx, VC_TAG_MISC, capacity, sizeof *more);
-    if (more == NULL) {
-        e->status = VC_E_NOMEM;
-        return false;
-    }
-    if (e->n != 0) {
-        memcpy(more, e->instructions, e->n * sizeof *more);
-    }
-    vc_free(e->ctx, e->instructions);
-    e->instructions = more;
-    e->capacity = capacity;
-    return true;
-}
-
 void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
 {
     if (ref.kind == VC_REF_ARENA) {
@@ -447,7 +415,10 @@ static void add_instruction(struct vc_engine *e, const struct vc_instruction *in
 {
     struct vc_instruction *in;
 
-    if (e->status != VC_OK || instruction->call.args == NULL || !grow(e)) {
+    if (e->status == VC_OK && instruction->call.args != NULL) {
+        e->status = VC_GROW(e->ctx, VC_TAG_MISC, e->instructions, e->capacity, e->n + 1);
+    }
+    if (e->status != VC_OK || instruction->call.args == NULL) {
         return;
     }
     in = &e->instructions[e->n++];

@@ -64,7 +64,7 @@ static enum vc_status check_ranges(struct vc_ctx *ctx, const struct vc_distill_o
         {"optimizer.eps", o->optimizer.eps, 0, 1, false},
         {"optimizer.weight_decay", o->optimizer.weight_decay, 0, 1e3, false},
         {"optimizer.clip", o->optimizer.clip, 0, 1e30, false},
-        {"loss.temperature", o->loss.temperature, 0, 1e4, true},
+        {"loss.temperature", o->loss.temperature, 0, VC_MAX_TEMPERATURE, true},
         {"loss.alpha", o->loss.alpha, 0, 1, false},
         {"schedule.step_factor", o->schedule.step_factor, 0, 1, true},
         {"gates.min_accuracy", o->gates.min_accuracy, 0, 1, false},

@@ -22,11 +22,11 @@ enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options 
 
     vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &evaluate_kind, options, &o));
-    wrong = o.loss > VC_TEACHER_LOSS_COSINE                   ? "loss"
-            : o.precision > VC_GRAPH_F64                      ? "precision"
-            : !(o.temperature > 0) || !(o.temperature <= 1e4) ? "temperature"
-            : o.batch == 0 || o.batch > (uint64_t)1 << 32     ? "batch"
-                                                              : NULL;
+    wrong = o.loss > VC_TEACHER_LOSS_COSINE                                  ? "loss"
+            : o.precision > VC_GRAPH_F64                                     ? "precision"
+            : !(o.temperature > 0) || !(o.temperature <= VC_MAX_TEMPERATURE) ? "temperature"
+            : o.batch == 0 || o.batch > (uint64_t)1 << 32                    ? "batch"
+                                                                             : NULL;
     if (wrong != NULL) {
         VC_TRY(vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, wrong)));
     }

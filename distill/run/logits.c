@@ -208,7 +208,7 @@ out:
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_logits_options *o)
 {
     const char *bad = o->batch == 0 || o->batch > (uint64_t)1 << 32                                      ? "batch"
-                      : !(o->temperature > 0) || !(o->temperature <= 1e4)                                ? "temperature"
+                      : !(o->temperature > 0) || !(o->temperature <= VC_MAX_TEMPERATURE)                 ? "temperature"
                       : o->precision > VC_GRAPH_F64                                                      ? "precision"
                       : o->dtype != VC_DTYPE_F16 && o->dtype != VC_DTYPE_F32 && o->dtype != VC_DTYPE_F64 ? "dtype"
                                                                                                          : NULL;

@@ -22,6 +22,8 @@
 #include "distill/run/progress.h"
 #include "distill/update/learner.h"
 
+#define VC_MAX_TEMPERATURE 1e4 /* of logits: any higher one makes all classes alike */
+
 /* The steps of a run, and the rows of each. */
 struct vc_run_steps {
     uint64_t n;         /* of the run */

@@ -1,6 +1,7 @@
 /* timeline.c - see timeline.h: when each storage is made, and until when something needs it. */
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "memory/timeline/timeline.h"
 
@@ -32,31 +33,13 @@ static void add(struct maker *m, uint64_t bytes, uint64_t first, uint64_t last, 
     if (bytes == 0 || m->status != VC_OK) {
         return;
     }
-    if (t->n == t->capacity) {
-        size_t capacity = t->capacity * 2 + 256;
-        struct vc_buffer *buffers = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *buffers);
-        uint8_t *kinds = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *kinds);
-        uint32_t *maker = vc_alloc_array(m->ctx, VC_TAG_MISC, capacity, sizeof *maker);
-
-        if (buffers == NULL || kinds == NULL || maker == NULL) {
-            vc_free(m->ctx, buffers);
-            vc_free(m->ctx, kinds);
-            vc_free(m->ctx, maker);
-            m->status = VC_E_NOMEM;
-            return;
-        }
-        if (t->n != 0) {
-            memcpy(buffers, t->buffers, t->n * sizeof *buffers);
-            memcpy(kinds, t->kinds, t->n * sizeof *kinds);
-            memcpy(maker, t->maker, t->n * sizeof *maker);
-        }
-        vc_free(m->ctx, t->buffers);
-        vc_free(m->ctx, t->kinds);
-        vc_free(m->ctx, t->maker);
-        t->buffers = buffers;
-        t->kinds = kinds;
-        t->maker = maker;
-        t->capacity = capacity;
+    for (unsigned k = 0; k < 3 && m->status == VC_OK; k++) {
+        m->status = k == 0   ? VC_GROW(m->ctx, VC_TAG_MISC, t->buffers, t->capacity[k], t->n + 1)
+                    : k == 1 ? VC_GROW(m->ctx, VC_TAG_MISC, t->kinds, t->capacity[k], t->n + 1)
+                             : VC_GROW(m->ctx, VC_TAG_MISC, t->maker, t->capacity[k], t->n + 1);
+    }
+    if (m->status != VC_OK) {
+        return;
     }
     t->buffers[t->n] = (struct vc_buffer){.size_bytes = bytes, .first = first, .last = last};
     t->maker[t->n] = m->node;

@@ -111,7 +111,8 @@ uint64_t vc_storages_extra_bytes(const struct vc_storages *s, uint32_t node, uin
 /* ---- timeline.c ---- */
 
 struct vc_timeline {
-    size_t n, capacity;
+    size_t n;
+    size_t capacity[3]; /* of the three arrays */
     struct vc_buffer *buffers;
     uint8_t *kinds;     /* enum vc_memory_kind of each */
     uint32_t *maker;    /* the node that makes it; VC_NO_NODE: the loss makes it, or it belongs to no node */
