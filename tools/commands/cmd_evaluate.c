@@ -82,7 +82,7 @@ static int evaluate(struct app *app, struct evaluate_cli *cli, const struct net 
     o->network = net_of(net);
     o->teacher = net_of(teacher);
     o->data = &cli->nets.data;
-    o->loss = (uint64_t)cli->loss;
+    o->loss = cli->loss;
     app->subject = NULL; /* sentences name the file that they are about */
     progress_begin(app);
     status = vc_evaluate(app->ctx, o, &quality);
