@@ -26,7 +26,7 @@ check_c_compiler_flag("-Werror -fvect-cost-model=dynamic" VCOMPRESS_HAS_VECT_COS
 if(VCOMPRESS_HAS_VECT_COST_MODEL)
   list(APPEND VCOMPRESS_VECTORS -fvect-cost-model=dynamic)
 endif()
-# Neither lets the compiler change a result: nobody looks at errno or at the floating-point exception flags.
+# Neither option changes a result: no code reads errno after a math function, or the floating-point exception flags.
 list(APPEND VCOMPRESS_VECTORS -fno-math-errno -fno-trapping-math)
 function(vcompress_loops flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "$<$<NOT:$<CONFIG:Debug>>:${flags}>")

@@ -41,6 +41,9 @@ static void find_needed(struct vc_engine *e)
     }
 }
 
+/* A value with more elements is no tensor of this world, but a mistake in a size: 2^48 f32 elements are a pebibyte. */
+#define MOST_ELEMENTS ((uint64_t)1 << 48)
+
 static void size_value(struct vc_engine *e, uint32_t v)
 {
     const struct vc_graph_value *value = &e->graph->values[v];
@@ -52,11 +55,15 @@ static void size_value(struct vc_engine *e, uint32_t v)
     x->n = 1;
     for (unsigned k = 0; k < value->n_dims; k++) {
         x->shape[k] = vc_dim_value(&e->graph->dims, value->shape[k]);
-        if (x->made && e->status == VC_OK &&
-            (x->shape[k] < 1 || !vc_mul_u64(x->n, (uint64_t)x->shape[k], &x->n) || x->n > (uint64_t)1 << 48)) {
+        if (!x->made || e->status != VC_OK) {
+            continue;
+        }
+        if (x->shape[k] < 1) {
             e->status = vc_fail(e->ctx, VC_E_ARGUMENT, "the value '%s' has %lld elements in dimension %u, which is %s",
                                 value->name, (long long)x->shape[k], k,
                                 vc_dim_text(&e->graph->dims, value->shape[k], text, sizeof text));
+        } else if (!vc_mul_u64(x->n, (uint64_t)x->shape[k], &x->n) || x->n > MOST_ELEMENTS) {
+            e->status = vc_fail(e->ctx, VC_E_ARGUMENT, "the value '%s' has more than 2^48 elements", value->name);
         }
     }
 }

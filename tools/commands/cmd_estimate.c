@@ -18,12 +18,12 @@ static int print_json(struct app *app, const struct memory_cli *cli)
     return rc;
 }
 
-/* For the table of -v, and for JSON. */
+/* For the table of -v, and for JSON. Layers are figures of PyTorch: --trainer vcompress has no table of them. */
 static int make_layers(struct app *app, struct memory_cli *cli)
 {
     enum vc_status status;
 
-    if (app->common.verbose == 0 && !app->json.on) {
+    if ((app->common.verbose == 0 && !app->json.on) || cli->memory.trainer == VC_MEMORY_VCOMPRESS) {
         return GO_ON;
     }
     status = vc_memory_layers_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory,

@@ -229,6 +229,7 @@ static int bind_all(struct app *app, const struct memory_cli *cli, struct graph_
 /* An option that needs another one, which has to be there with it. */
 static int check_pairs(struct app *app, const struct memory_cli *cli)
 {
+    bool ours = cli->memory.trainer == VC_MEMORY_VCOMPRESS;
     const struct {
         const char *name, *needs;
         bool there;
@@ -244,6 +245,8 @@ static int check_pairs(struct app *app, const struct memory_cli *cli)
         {"budget", "--recompute auto", cli->memory.recompute == VC_RECOMPUTE_AUTO},
         {"lora-targets", "--lora R", cli->lora != 0},
         {"kv-dtype", "--ctx N", cli->memory.context_tokens != 0 || options_seen(&app->parsed, "max-ctx")},
+        {"allocator", "--trainer pytorch", !ours},
+        {"runtime", "--trainer pytorch", !ours},
         {"activations", "a verdict beyond weights (no --weights-only)", !options_seen(&app->parsed, "weights-only")},
     };
 
