@@ -1,6 +1,6 @@
 /* train_args.h - the instructions of a program that trains: what each loop computes, and what it is told. Shared by the
  * loops of the CPU (engine/loops/), those that plan them (engine/plan_*.c), and the CUDA plug-in
- * (cuda/cuda_train*.cu). Valid as C11, C++ and CUDA.
+ * (cuda/train/cuda_train*.cu). Valid as C11, C++ and CUDA.
  *
  * p[...] are arrays of reals (float or double; on a device float), unless it says otherwise. `add`: results are added
  * to what is there. What is said of blocks is how the CPU cuts the work; where a sum is made in parts by it, a device

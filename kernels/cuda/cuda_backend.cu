@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/cuda_device.h"
 #include "kernels/cuda/cuda_kernels.h"
-#include "kernels/cuda/cuda_train_table.h"
+#include "kernels/cuda/train/cuda_train_table.h"
 
 static char runtime[64];
 

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/cuda/cuda_train.h"
-
 #define SLOT_BYTES (VC_CUDA_LANES * VC_CUDA_ARENA_BYTES) /* of device memory, and of pinned memory */
 
 /* backend.h: one handle is open at a time per process, so it needs no heap. */
@@ -320,7 +318,7 @@ void vc_cuda_slot_give(struct vc_cuda_slot *slot)
     (void)pthread_mutex_unlock(&device->mutex);
 }
 
-/* ---- memory of training (cuda_train.h) ---- */
+/* ---- memory of training ---- */
 
 int vc_cuda_memory_take(uint64_t bytes, void **out)
 {

@@ -41,4 +41,9 @@ int vc_cuda_slot_take(struct vc_cuda_slot **slot);
 /* Gives it back; nothing may be in flight in its lanes. */
 void vc_cuda_slot_give(struct vc_cuda_slot *slot);
 
+/* Memory of the open device for training (train/), counted by the library. take returns 0 or the code of the failure;
+ * give takes p NULL, too. */
+int vc_cuda_memory_take(uint64_t bytes, void **out);
+void vc_cuda_memory_give(void *p, uint64_t bytes);
+
 #endif

@@ -1,4 +1,4 @@
-/* emu_cublas.cpp - stands in for cuBLAS: the functions that kernels/cuda/cuda_train_products.cu looks up, as loops that
+/* emu_cublas.cpp - stands in for cuBLAS: the functions that cuda_train_products.cu looks up, as loops that
  * run when the stream gets there. Sums run backwards, so that nothing can count on one order. VC_EMU_CUBLAS=0: the
  * system has no such library. */
 #include <cstdlib>

@@ -1,4 +1,4 @@
-/* emu_nccl.cpp - stands in for NCCL: the functions that kernels/cuda/cuda_train_nccl.cu looks up, for ranks that are
+/* emu_nccl.cpp - stands in for NCCL: the functions that cuda_train_nccl.cu looks up, for ranks that are
  * processes of one machine, which add in a file that all of them map. Sums run backwards, so that nothing can count on
  * the order of the ranks. VC_EMU_NCCL says what the system has:
  *   1       it

@@ -77,7 +77,7 @@ findings=$(
             fi
         done
     done
-    for room in $rooms include/vcompress core/* tools/* kernels/cpu kernels/device prune/structured memory/* measure/* passes/scores engine/answers report/pages distill/* formats/dialects formats/zip formats/json formats/huggingface/config; do
+    for room in $rooms include/vcompress core/* tools/* kernels/cpu kernels/cuda kernels/cuda/train kernels/device prune/structured memory/* measure/* passes/scores engine/answers report/pages distill/* formats/dialects formats/zip formats/json formats/huggingface/config; do
         if [ -d "$room" ] && [ ! -s "$room/README.md" ]; then
             echo "no README.md: $room"
         fi

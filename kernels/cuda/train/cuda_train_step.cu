@@ -1,6 +1,6 @@
 /* cuda_train_step.cu - training on the device: losses of rows of logits, norms of gradients, updates of weights. As in
  * distill/math/loops/loss_loops.h and update_loops.h, whose bits these kernels give. */
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 #include "kernels/functions.h"
 
 #include <float.h>

@@ -1,7 +1,7 @@
 /* cuda_train_products.cu - training on the device: products of matrices. By cuBLAS where the system has it, which is
  * loaded when a session begins, so that nothing else needs it; else, and for matrices that are no matrices of a BLAS,
  * by a kernel of our own. Only float arithmetic: no TF32. */
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* cuda_train.cu - training on the device: sessions, memory, and the table that the library sees (train_backend.h). */
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 
 #include <string.h>
 
-#include "kernels/cuda/cuda_train_table.h"
+#include "kernels/cuda/train/cuda_train_table.h"
 
 #define FAULT_BYTES  256
 #define PINNED_BYTES ((uint64_t)1 << 20)
@@ -126,7 +126,7 @@ static const struct {
     vc_cuda_loop *run;
 } loops[] = {
 #define LOOP(id) {#id, vc_cuda_train_##id},
-#include "kernels/cuda/cuda_train.inc"
+#include "kernels/cuda/train/cuda_train.inc"
 #undef LOOP
 };
 

@@ -1,7 +1,7 @@
 /* cuda_train_math.cu - training on the device: one element at a time, Dropout, Softmax, choices. Formulas of
  * one element are those of kernels/unary.inc, others as in engine/loops/train_math.h, whose bits these kernels
  * give. */
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 #include "kernels/functions.h"
 #include "kernels/philox.h"
 

@@ -1,7 +1,7 @@
 /* cuda_train_move.cu - training on the device: elements that go elsewhere, rows by numbers, rotary positions. As in
  * engine/loops/train_strided.h, train_gather.h and train_attention.h. No atomics but for faults: where several
  * elements add to one, one thread adds them in the CPU's order. */
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 
 /* ---- elements by maps ---- */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 
 /* Where NCCL comes from; the emulated runtime has one of its own. */
 #ifndef VC_CUDA_NCCL_OPEN

@@ -1,7 +1,7 @@
 /* cuda_train_grid.cu - training on the device: weights on the grid of a quantization, made of their masters before
  * every step. The formulas are those of arith.h and blocks.h, as the quantize pass takes them. */
 #include "kernels/blocks.h"
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 
 #define PART 4096 /* neighbours that a block looks at, for maxima */
 

@@ -4,7 +4,7 @@
  *
  *     scratch   s [heads of the part, queries, keys]   backward also: dp, the same, and the slope of softcap */
 #include "kernels/arith.h"
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 #include "kernels/functions.h"
 
 /* The heads whose scores are in scratch. */

@@ -1,6 +1,6 @@
 /* cuda_train_sums.cu - training on the device: sums over arrays with strides, and normalization. The order of every sum
  * is that of engine/loops/train_strided.h, train_norm.h and train_row_norm.h. */
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 
 /* ---- strided_sum ---- */
 

@@ -2,7 +2,7 @@
  * makes one result: where windows overlap, one thread adds up what goes to an element, in the order of the windows, as
  * the loops of engine/loops/train_pool.h do. */
 #include "kernels/arith.h"
-#include "kernels/cuda/cuda_train.h"
+#include "kernels/cuda/train/cuda_train.h"
 
 static __host__ __device__ __forceinline__ uint64_t volume(const int64_t *size)
 {

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "kernels/cuda/cuda_common.h"
+#include "kernels/cuda/cuda_device.h"
 #include "kernels/device/train_backend.h"
 
 #define VC_CUDA_LANES_OF_SUM 16
@@ -30,7 +30,7 @@ int vc_cuda_train_to_host(void *session, void *to, const void *from, uint64_t by
 typedef int vc_cuda_loop(struct vc_cuda_session *session, const struct vc_train_work *work);
 
 #define LOOP(id) vc_cuda_loop vc_cuda_train_##id;
-#include "kernels/cuda/cuda_train.inc"
+#include "kernels/cuda/train/cuda_train.inc"
 #undef LOOP
 
 /* cuda_train_step.cu; contracts in train_backend.h. */
@@ -61,10 +61,6 @@ int vc_cuda_multiply(struct vc_cuda_session *session, const struct vc_cuda_produ
 void vc_cuda_products_begin(struct vc_cuda_session *session); /* cuBLAS, where it can be loaded */
 void vc_cuda_products_end(struct vc_cuda_session *session);
 uint64_t vc_cuda_products_bytes(void); /* device memory that cuBLAS works in */
-
-/* device memory of the open device, counted by the library (cuda_device.cu) */
-int vc_cuda_memory_take(uint64_t bytes, void **out);
-void vc_cuda_memory_give(void *p, uint64_t bytes);
 
 /* Blocks for n pieces of work that are taken in turns. */
 static inline unsigned vc_cuda_train_grid(uint64_t n)
