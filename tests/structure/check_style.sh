@@ -77,8 +77,9 @@ findings=$(
             fi
         done
     done
-    for room in $rooms include/vcompress core/* tools/* kernels/cpu kernels/cuda kernels/cuda/train kernels/device prune/structured memory/* measure/* passes/scores engine/answers report/pages distill/* formats/dialects formats/zip formats/json formats/huggingface/config; do
-        if [ -d "$room" ] && [ ! -s "$room/README.md" ]; then
+    # A folder of three or more sources is a room.
+    for room in include/vcompress $(printf '%s\n' $code | grep -E "^($(echo $rooms | tr ' ' '|'))/.*\.(c|h|inc|cu)\$" | sed 's|/[^/]*$||' | sort | uniq -c | awk '$1 > 2 { print $2 }'); do
+        if [ ! -s "$room/README.md" ]; then
             echo "no README.md: $room"
         fi
     done
