@@ -447,7 +447,7 @@ static enum vc_status make_program(struct vc_engine *e)
         VC_TRY(e->status);
     }
     if (e->n_problems != 0) {
-        VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problems[0]));
+        VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problem));
     }
     VC_TRY(pack(e));
     VC_TRY(e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK);
@@ -466,8 +466,6 @@ static enum vc_status allocate(struct vc_engine *e)
     VC_TRY_ALLOC(e->needed);
     e->parts = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_nodes + (size_t)1, sizeof *e->parts);
     VC_TRY_ALLOC(e->parts);
-    e->reached = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->reached);
-    VC_TRY_ALLOC(e->reached);
     e->working = vc_calloc_array(e->ctx, VC_TAG_MISC, e->weights->n + 1, sizeof *e->working);
     VC_TRY_ALLOC(e->working);
     e->n_workers = e->options.device != NULL ? 1
@@ -517,7 +515,7 @@ out:
     if (e != NULL) {
         forget(e);
     }
-    if (status == VC_OK || (status == VC_E_UNSUPPORTED && e->n_problems != 0)) {
+    if (status == VC_OK) {
         *out = e;
     } else {
         vc_engine_free(e);
@@ -606,10 +604,7 @@ enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, 
     if (options->recompute == VC_RECOMPUTE_AUTO && options->train) {
         enum vc_status status = choose_parts(ctx, graph, weights, options, &chosen);
 
-        if (status == VC_E_UNSUPPORTED) { /* made once more for the list of what is wrong */
-            chosen = *options;
-            chosen.recompute = VC_RECOMPUTE_NONE;
-        } else if (status != VC_OK) {
+        if (status != VC_OK) {
             return status;
         }
     }
@@ -631,7 +626,6 @@ void vc_engine_free(struct vc_engine *e)
     vc_free(e->ctx, e->outputs);
     vc_free(e->ctx, e->input_refs);
     vc_free(e->ctx, e->output_refs);
-    vc_free(e->ctx, e->reached);
     vc_free(e->ctx, e->working);
     vc_free(e->ctx, e->next);
     vc_free(e->ctx, e);

@@ -84,13 +84,10 @@ struct vc_engine_value {
 };
 
 /* graph: all its symbols are bound, and it outlives the engine, as the weights do. VC_E_UNSUPPORTED: there are nodes
- * that the engine cannot run or train; the sentence is the first problem, and *out, which can do nothing else, has all
- * of them (vc_engine_problem). *out is NULL after other failures. */
+ * that the engine cannot run or train; the sentence is about the first of them. *out is NULL after a failure. */
 enum vc_status vc_engine_make(struct vc_ctx *ctx, const struct vc_graph *graph, struct vc_weights *weights,
                               const struct vc_engine_options *options, struct vc_engine **out);
 void vc_engine_free(struct vc_engine *engine); /* accepts NULL */
-/* "ConvTranspose 'up1': ..."; NULL behind the last. */
-const char *vc_engine_problem(const struct vc_engine *engine, size_t k);
 
 /* Bytes of the arena: inputs, values, their gradients, workspace; without weights. */
 uint64_t vc_engine_bytes(const struct vc_engine *engine);
@@ -103,10 +100,6 @@ uint64_t vc_engine_naive_bytes(const struct vc_engine *engine);
 
 /* Multiply-adds that a backward pass computes again, and those of the forward pass. */
 void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint64_t *forward);
-
-/* Whether backward adds to the gradient of this entry of the weights: one that is trained and not reached would never
- * change. */
-bool vc_engine_reaches(const struct vc_engine *engine, size_t weight);
 
 /* Whether output k has a gradient, .grad, once the engine has memory. */
 bool vc_engine_has_grad(const struct vc_engine *engine, size_t k);

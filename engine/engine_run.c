@@ -2,11 +2,6 @@
 #include "engine/train_program.h"
 #include "graph/ops/run.h"
 
-const char *vc_engine_problem(const struct vc_engine *engine, size_t k)
-{
-    return k < engine->n_problems ? engine->problems[k] : NULL;
-}
-
 uint64_t vc_engine_bytes(const struct vc_engine *engine)
 {
     return engine->plan.arena_bytes;
@@ -53,11 +48,6 @@ void vc_engine_recomputed(const struct vc_engine *engine, uint64_t *again, uint6
 bool vc_engine_has_grad(const struct vc_engine *engine, size_t k)
 {
     return engine->output_refs[2 * k + 1].kind != VC_REF_NONE;
-}
-
-bool vc_engine_reaches(const struct vc_engine *engine, size_t weight)
-{
-    return engine->reached[weight];
 }
 
 static void *resolve(const struct vc_engine *e, struct vc_ref ref, char *memory)

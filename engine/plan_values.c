@@ -10,22 +10,19 @@ void vc_plan_fail(struct vc_engine *e, uint32_t node, const char *format, ...)
 {
     const struct vc_graph_node *n = vc_plan_node(e, node);
     char text[VC_MESSAGE_BYTES];
-    char *problem;
     va_list args;
 
-    if (e->n_problems == VC_GRAPH_MAX_PROBLEMS) {
+    if (e->n_problems++ != 0) {
         return;
     }
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    problem = vc_arena_printf(e->ctx, &e->arena, "%s '%s': %s", n->op,
-                              n->name[0] != '\0' ? n->name : e->graph->values[n->outputs[0]].name, text);
-    if (problem == NULL) {
+    e->problem = vc_arena_printf(e->ctx, &e->arena, "%s '%s': %s", n->op,
+                                 n->name[0] != '\0' ? n->name : e->graph->values[n->outputs[0]].name, text);
+    if (e->problem == NULL) {
         e->status = VC_E_NOMEM;
-        return;
     }
-    e->problems[e->n_problems++] = problem;
 }
 
 struct vc_plan_value *vc_plan_in(const struct vc_engine *e, uint32_t node, unsigned k)
@@ -261,14 +258,11 @@ struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k)
 struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k)
 {
     const struct vc_graph_param *param = param_of(e, node, k);
-    uint32_t weight;
 
     if (param == NULL) {
         return (struct vc_ref){0};
     }
-    weight = e->weights->of_param[param - e->graph->params];
-    e->reached[weight] = true;
-    return (struct vc_ref){.kind = VC_REF_GRAD, .index = weight};
+    return (struct vc_ref){.kind = VC_REF_GRAD, .index = e->weights->of_param[param - e->graph->params]};
 }
 
 /* to = from, or to += from, one of them with the steps of the parameter in its tensor. */
@@ -358,11 +352,10 @@ struct vc_ref vc_plan_grad_to(struct vc_engine *e, uint32_t node, unsigned k, bo
     *add = true;
     if (value->kind == VC_VALUE_PARAMETER && lies_as_it_is(&e->graph->params[value->param])) {
         const struct vc_graph_param *param = &e->graph->params[value->param];
-        uint32_t weight = e->weights->of_param[value->param];
 
-        e->reached[weight] = true;
-        return (struct vc_ref){
-            .kind = VC_REF_GRAD, .index = weight, .offset = slice_offset(param) * vc_real_bytes(e->weights->precision)};
+        return (struct vc_ref){.kind = VC_REF_GRAD,
+                               .index = e->weights->of_param[value->param],
+                               .offset = slice_offset(param) * vc_real_bytes(e->weights->precision)};
     }
     if (root->has_grad) {
         return root->grad;
@@ -382,7 +375,6 @@ void vc_plan_give_grads(struct vc_engine *e)
 
         if (x->has_grad) {
             copy_param(e, 0, param, true, (struct vc_ref){.kind = VC_REF_GRAD, .index = weight}, x->grad);
-            e->reached[weight] = true;
         }
     }
 }

@@ -111,9 +111,8 @@ struct vc_engine {
     size_t n_inputs, n_outputs;
     struct vc_engine_value *inputs, *outputs;
     struct vc_ref *input_refs, *output_refs; /* data and gradient of each */
-    bool *reached;                           /* by weight: an instruction adds to its gradient */
     struct vc_ref *working;                  /* by weight: its rounded copy (plan_round.c) */
-    const char *problems[VC_GRAPH_MAX_PROBLEMS];
+    const char *problem;                     /* the first: "ConvTranspose 'up1': ..." */
     size_t n_problems;
     enum vc_status status; /* VC_E_NOMEM, or VC_OK */
 

@@ -3,10 +3,8 @@
 #define VC_CORE_COMPILER_H
 
 #define VC_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define VC_UNUSED            __attribute__((unused))
 #define VC_NOINLINE          __attribute__((noinline))
 #define VC_TARGET(names)     __attribute__((target(names))) /* instructions of this function: the caller asks for them */
-#define VC_LIKELY(x)         __builtin_expect(!!(x), 1)
 #define VC_UNLIKELY(x)       __builtin_expect(!!(x), 0)
 
 #endif

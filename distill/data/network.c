@@ -307,8 +307,6 @@ static enum vc_status make_engine(struct vc_net *net, uint64_t rows, bool train,
     VC_TRY(net->batch != NULL ? check_first(net, rows) : VC_OK);
     status = vc_engine_make(net->ctx, net->network.graph, net->weights, &options, out);
     if (status != VC_OK) {
-        vc_engine_free(*out);
-        *out = NULL;
         status = vc_context(net->ctx, "%s", file_of(net));
         goto out;
     }

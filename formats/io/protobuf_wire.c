@@ -30,17 +30,6 @@ size_t vc_wire_decode(const unsigned char *p, size_t n, uint64_t *value)
     return 0;
 }
 
-size_t vc_wire_varint_bytes(uint64_t value)
-{
-    size_t n = 1;
-
-    while (value >= 0x80) {
-        value >>= 7;
-        n++;
-    }
-    return n;
-}
-
 /* ---- reading ---- */
 
 enum vc_status vc_wire_open(struct vc_ctx *ctx, const struct vc_infile *file, struct vc_wire *wire)

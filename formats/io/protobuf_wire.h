@@ -73,7 +73,6 @@ enum vc_status vc_wire_expect(const struct vc_wire *wire, const struct vc_field 
 size_t vc_wire_decode(const unsigned char *p, size_t n, uint64_t *value);
 
 /* Writing, to the end of `text`; failures stay in text->status. */
-size_t vc_wire_varint_bytes(uint64_t value);
 void vc_wire_put_varint(struct vc_text *text, uint64_t value);
 /* Number and type, as a varint: field 7 of type 2 is 3a. */
 void vc_wire_put_tag(struct vc_text *text, uint32_t number, enum vc_wire_type type);

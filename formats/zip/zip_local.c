@@ -10,7 +10,6 @@
 #include "core/base/findings.h"
 #include "formats/zip/zip_internal.h"
 
-#define MAX_LOCAL_BYTES     (VC_ZIP_LOCAL_BYTES + 2 * 65535)
 #define DESCRIPTOR_MAX      24
 #define FLAG_DESCRIPTOR     0x0008
 #define FLAGS_DEFLATE_LEVEL 0x0006 /* a hint of the compressor */

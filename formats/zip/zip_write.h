@@ -16,9 +16,8 @@
 #define VC_ZIP_METHOD_DEFLATE 8
 
 /* Sizes of records without the name. */
-#define VC_ZIP_LOCAL_MAX   ((size_t)30 + 20 + 6 + 64)
-#define VC_ZIP_CENTRAL_MAX ((size_t)46 + 28)
-#define VC_ZIP_END_MAX     ((size_t)56 + 20 + 22)
+#define VC_ZIP_LOCAL_MAX ((size_t)30 + 20 + 6 + 64)
+#define VC_ZIP_END_MAX   ((size_t)56 + 20 + 22)
 
 /* A member of an archive that is being written; filled by its writer (npz_write.c, torch_write.c). */
 struct vc_zip_member {

@@ -76,9 +76,6 @@ struct vc_net {
     uint32_t input_ids;
 };
 
-/* Row number `index`; NULL behind the last. */
-const struct vc_net_family *vc_net_family_at(size_t index);
-
 /* Builds with the configuration in net->config; for net_families.c and GGUF. */
 enum vc_status vc_net_build(struct vc_net *net);
 

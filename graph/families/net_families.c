@@ -18,11 +18,6 @@ static const struct vc_net_family *const families[] = {
 
 #define N_FAMILIES (sizeof families / sizeof *families)
 
-const struct vc_net_family *vc_net_family_at(size_t index)
-{
-    return index < N_FAMILIES ? families[index] : NULL;
-}
-
 /* What the names of classes end in, and of what head that is. */
 static const struct {
     const char *end;

@@ -14,7 +14,6 @@ struct t5 {
     double dropout; /* in training */
     bool gated, scaled, tied;
     const char *act;
-    uint32_t decoder_ids;
 };
 
 /* One of the two stacks while its layers are built. */

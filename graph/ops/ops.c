@@ -34,11 +34,6 @@ static const struct vc_op_row rows[] = {
 
 #define N_ROWS (sizeof rows / sizeof *rows)
 
-const struct vc_op_row *vc_op_at(size_t k)
-{
-    return k < N_ROWS ? &rows[k] : NULL;
-}
-
 const struct vc_op_row *vc_op_find(const char *name)
 {
     for (size_t k = 0; k < N_ROWS; k++) {

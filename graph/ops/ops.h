@@ -70,8 +70,6 @@ struct vc_op_row {
 const struct vc_op_row *vc_op_find(const char *name);
 /* The most similar name. */
 const char *vc_op_nearest(const char *name);
-/* Number k, NULL behind the last. */
-const struct vc_op_row *vc_op_at(size_t k);
 
 /* Called by vc_graph_add_node, for a node whose inputs are all known. */
 void vc_infer_node(struct vc_graph *graph, uint32_t node);

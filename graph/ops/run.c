@@ -81,21 +81,6 @@ void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *sh
     return out->data;
 }
 
-void *vc_run_out_stated(struct vc_run *run, unsigned k)
-{
-    const struct vc_graph_value *value;
-    int64_t shape[VC_GRAPH_MAX_DIMS];
-
-    if (k >= run->node->n_outputs || run->node->outputs[k] == VC_NO_VALUE) {
-        return NULL;
-    }
-    value = &run->graph->values[run->node->outputs[k]];
-    for (unsigned i = 0; i < value->n_dims; i++) {
-        shape[i] = vc_dim_value(&run->graph->dims, value->shape[i]);
-    }
-    return vc_run_out(run, k, value->dtype == VC_DTYPE_F32, shape, value->n_dims);
-}
-
 static const struct vc_graph_attr *attr_of(const struct vc_run *run, const char *name)
 {
     for (unsigned k = 0; k < run->node->n_attrs; k++) {
@@ -133,11 +118,6 @@ const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n
 
     *n = attr == NULL ? 0 : attr->n;
     return attr == NULL ? NULL : attr->ints;
-}
-
-bool vc_run_has(const struct vc_run *run, const char *name)
-{
-    return attr_of(run, name) != NULL;
 }
 
 bool vc_run_walk_begin(struct vc_run *run, struct vc_run_walk *walk, const struct vc_run_value *const *values,

@@ -31,8 +31,6 @@ struct vc_run {
 
 /* Output k with room for its elements: shape and type are set. NULL: failed. */
 void *vc_run_out(struct vc_run *run, unsigned k, bool is_real, const int64_t *shape, unsigned n_dims);
-/* The same, of the shape that the graph states for it. */
-void *vc_run_out_stated(struct vc_run *run, unsigned k);
 /* VC_E_FORMAT: "MatMul 'y': ..." */
 void vc_run_fail(struct vc_run *run, const char *format, ...) VC_PRINTF(2, 3);
 
@@ -40,7 +38,6 @@ int64_t vc_run_int(const struct vc_run *run, const char *name, int64_t otherwise
 double vc_run_float(const struct vc_run *run, const char *name, double otherwise);
 const char *vc_run_string(const struct vc_run *run, const char *name, const char *otherwise);
 const int64_t *vc_run_ints(const struct vc_run *run, const char *name, size_t *n);
-bool vc_run_has(const struct vc_run *run, const char *name);
 
 /* Axis -1 is the last. */
 static inline unsigned vc_run_axis(int64_t axis, unsigned n_dims)

@@ -70,7 +70,6 @@ struct measuring {
     pthread_mutex_t mutex;
     size_t next, failed; /* unit of work */
     uint64_t done, total;
-    double last_told;
     enum vc_status failure;
     char message[VC_MESSAGE_BYTES];
 };

@@ -18,8 +18,6 @@
 
 /* ---- storage.c: which values share memory ---- */
 
-#define VC_NO_STORAGE ((uint32_t)-1)
-
 /* What eager PyTorch holds in inference (frames.c); `until` NULL: it is not asked. */
 struct vc_frames {
     uint32_t *until;      /* by root: the last node that it lives at */

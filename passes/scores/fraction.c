@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define MAX_DIGITS 9 /* behind the point: d <= 10^9, and the products below stay under 2^64 */
+#define MAX_D 1000000000u /* nine digits behind the point: the products below stay under 2^64 */
 
 bool vc_fraction_parse(const char *text, struct vc_fraction *out)
 {
@@ -26,7 +26,7 @@ bool vc_fraction_parse(const char *text, struct vc_fraction *out)
             any = true;
             break; /* nothing but zeros follows */
         }
-        if (point && f.d >= 1000000000u) {
+        if (point && f.d >= MAX_D) {
             return false;
         }
         f.n = f.n * 10 + (uint64_t)(*text - '0');

@@ -67,7 +67,6 @@ static void check_gradients(const char *body, const struct vc_engine_options *op
         for (size_t i = 0; w->grad != NULL && i < w->n; i++) {
             compare(body, w->name, i, ((double *)w->grad)[i], difference(&net, pass, (double *)w->data + i));
         }
-        assert_true(w->grad == NULL || vc_engine_reaches(net.engine, k));
     }
     free(grads[0]);
     net_end(&net);
