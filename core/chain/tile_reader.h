@@ -1,6 +1,6 @@
 /* tile_reader.h - reads one item tile by tile, in order, through all of its steps, on the calling thread. For callers
- * that want the tiles themselves: vc_tensor_read_f32, vc_job_apply, statistics, and `diff`, which goes two models side
- * by side. Jobs use the executor, which does many tiles at once and hands them to a sink. */
+ * that want the tiles themselves: vc_tensor_read_f32, statistics, and `diff`, which goes two models side by side. Jobs
+ * use the executor, which does many tiles at once and hands them to a sink. */
 #ifndef VC_CORE_TILE_READER_H
 #define VC_CORE_TILE_READER_H
 

@@ -1,6 +1,5 @@
 /* job_state.h - inside of struct vc_job; shared by job.c (life, running), job_plan.c (passes), job_names.c (new
- * names), job_outs.c (output tensors), job_outputs.c (files), job_gates.c (limits), job_report.c (rows) and
- * job_apply.c (one tensor in memory).
+ * names), job_outs.c (output tensors), job_outputs.c (files), job_gates.c (limits) and job_report.c (rows).
  *
  * A job is used by one thread at a time; vc_exec_run makes threads of its own. Functions here set the error of ctx.
  * What they allocate belongs to the job, and vc_job_reset frees it, also after a failure halfway. */

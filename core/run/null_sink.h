@@ -1,5 +1,5 @@
 /* null_sink.h - a sink that stores nothing: the output of a job on a model in memory (memory_model.h) to which no path
- * was given. Callers ask for the results tensor by tensor, with vc_job_apply. */
+ * was given. The plan and the report of such a job are its result. */
 #ifndef VC_CORE_NULL_SINK_H
 #define VC_CORE_NULL_SINK_H
 

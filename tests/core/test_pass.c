@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "core/job/job_apply.h"
 #include "core/job/job_passes.h"
 #include "core/model/memory_model.h"
+#include "job_apply.h"
 #include "kernels/kernels.h"
 #include "support.h"
 #include "tasks.h"
@@ -699,9 +699,9 @@ static void from_memory_to_memory(void **state)
     assert_int_equal(add_slim(ctx, job, false), VC_OK);
     assert_int_equal(vc_job_add_quantize(ctx, job, &q), VC_OK);
     must(ctx, vc_job_plan(ctx, job, &write));
-    must(ctx, vc_job_apply(ctx, job, 4, VC_PART_MASK, mask, n));
-    must(ctx, vc_job_apply(ctx, job, 4, VC_PART_CODES, codes, n));
-    must(ctx, vc_job_apply(ctx, job, 4, VC_PART_SCALE, scale, s->out * sizeof *scale));
+    must(ctx, job_apply(ctx, job, 4, VC_PART_MASK, mask, n));
+    must(ctx, job_apply(ctx, job, 4, VC_PART_CODES, codes, n));
+    must(ctx, job_apply(ctx, job, 4, VC_PART_SCALE, scale, s->out * sizeof *scale));
     for (i = 0; i < n; i++) {
         float y = wanted(s, &e, 4, i);
 
@@ -710,11 +710,11 @@ static void from_memory_to_memory(void **state)
     }
     x[4][0] = 0.0f;
     x[4][1] = 100.0f;
-    must(ctx, vc_job_apply(ctx, job, 4, VC_PART_CODES, codes, n));
+    must(ctx, job_apply(ctx, job, 4, VC_PART_CODES, codes, n));
     assert_int_equal(codes[0], 0);
     assert_int_equal(codes[1], 127);
-    assert_int_equal(vc_job_apply(ctx, job, 4, VC_PART_CODES, codes, n - 1), VC_E_ARGUMENT);
-    assert_int_equal(vc_job_apply(ctx, job, 4, VC_PART_CODEBOOK, codes, n), VC_E_ARGUMENT);
+    assert_int_equal(job_apply(ctx, job, 4, VC_PART_CODES, codes, n - 1), VC_E_ARGUMENT);
+    assert_int_equal(job_apply(ctx, job, 4, VC_PART_CODEBOOK, codes, n), VC_E_ARGUMENT);
     vc_job_free(job);
     vc_model_close(model);
     for (i = 0; i < N_TENSORS; i++) {

@@ -5,8 +5,8 @@
 
 #include <unistd.h>
 
-#include "core/job/job_apply.h"
 #include "formats/torch/torch.h"
+#include "job_apply.h"
 #include "support_options.h"
 #include "zip_builder.h"
 
@@ -390,8 +390,8 @@ static void test_apply_tied(void **state)
     assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
     assert_int_equal(vc_job_add_quantize(ctx, job, &quantize), VC_OK);
     assert_int_equal(vc_job_plan(ctx, job, &write), VC_OK);
-    assert_int_equal(vc_job_apply(ctx, job, vc_model_find(model, "w"), VC_PART_CODES, codes[0], 512), VC_OK);
-    assert_int_equal(vc_job_apply(ctx, job, vc_model_find(model, "tied"), VC_PART_CODES, codes[1], 512), VC_OK);
+    assert_int_equal(job_apply(ctx, job, vc_model_find(model, "w"), VC_PART_CODES, codes[0], 512), VC_OK);
+    assert_int_equal(job_apply(ctx, job, vc_model_find(model, "tied"), VC_PART_CODES, codes[1], 512), VC_OK);
     assert_memory_equal(codes[0], codes[1], 512);
     vc_job_free(job);
     vc_model_close(model);

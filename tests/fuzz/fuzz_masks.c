@@ -8,9 +8,9 @@
 #include <vcompress/prune.h>
 
 #include "core/base/checked.h"
-#include "core/job/job_apply.h"
 #include "core/model/memory_model.h"
 #include "fuzz_target.h"
+#include "job_apply.h"
 #include "support_options.h"
 
 #define MAX_BYTES ((size_t)1 << 16)
@@ -27,7 +27,7 @@ static void check_pruned(struct vc_ctx *ctx, struct vc_job *job, size_t tensor)
     float out[N];
     size_t i;
 
-    if (vc_job_apply(ctx, job, tensor, VC_PART_CODES, out, sizeof out) != VC_OK) {
+    if (job_apply(ctx, job, tensor, VC_PART_CODES, out, sizeof out) != VC_OK) {
         fuzz_promise(ctx->status == VC_E_FORMAT || ctx->status == VC_E_UNSUPPORTED, "masks that cannot be read", ctx);
         return;
     }

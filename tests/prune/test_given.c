@@ -2,8 +2,8 @@
  * masks lie in memory; files with masks are in tests/judge/test_prune.py and tests/cli/cases/prune_mask.test. */
 #include "support.h"
 
-#include "core/job/job_apply.h"
 #include "core/model/memory_model.h"
+#include "job_apply.h"
 #include "support_options.h"
 
 #define N_ROWS 5
@@ -53,7 +53,7 @@ static enum vc_status prune(struct vc_ctx *ctx, const struct vc_memory_tensor *m
     options.mask = given;
     assert_int_equal(vc_job_add_prune(ctx, job, &options), VC_OK);
     status = vc_job_plan(ctx, job, &write);
-    status = status == VC_OK ? vc_job_apply(ctx, job, 0, VC_PART_CODES, out, N * sizeof *out) : status;
+    status = status == VC_OK ? job_apply(ctx, job, 0, VC_PART_CODES, out, N * sizeof *out) : status;
     vc_job_free(job);
     vc_model_close(given);
     vc_model_close(model);
