@@ -38,7 +38,7 @@ static void print_memory(const struct app *app, const struct vc_distillation *d)
         print_size(app, ", teacher", d->teacher_bytes);
     }
     fputc('\n', app->out.to);
-    fprintf(app->out.to, "peak      %s while it trains", fmt_size(buf, &app->out, d->planned_bytes));
+    fprintf(app->out.to, "peak      %s during training", fmt_size(buf, &app->out, d->planned_bytes));
     print_size(app, ", with data and models; evaluation alone", d->eval_bytes);
     if (d->macs_again != 0) {
         fprintf(app->out.to, "; %.0f %% of the forward pass is computed again",
@@ -64,7 +64,7 @@ static void print_pruning(const struct app *app, const struct vc_distill_options
     } else {
         fprintf(to, ", sparsity %.2f %% -> %.2f %%", 100 * (double)d->prune_begin / n, 100 * (double)d->prune_end / n);
     }
-    fprintf(to, ", behind steps %s", fmt_count(buf, d->prune_first));
+    fprintf(to, ", after steps %s", fmt_count(buf, d->prune_first));
     fprintf(to, " to %s", fmt_count(buf, d->prune_last));
     fprintf(to, ", every %s\n", fmt_count(buf, d->prune_every));
     if (4 * behind < d->n_planned) {
@@ -136,7 +136,7 @@ static void print_half(const struct app *app, const struct vc_distill_options *o
     if (o->precision.half == VC_HALF_NONE) {
         return;
     }
-    fprintf(to, "precision %s, with weights of f32 beside it", o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16");
+    fprintf(to, "precision %s, with f32 weights", o->precision.half == VC_HALF_BF16 ? "bf16" : "fp16");
     if (o->precision.half == VC_HALF_F16 && !o->dry_run) {
         fprintf(to, "; scale of the loss %.15g", d->loss_scale);
         fprintf(to, ", %s step%s left out", fmt_count(buf, d->n_skipped), d->n_skipped == 1 ? "" : "s");
@@ -161,10 +161,10 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
         fprintf(to, "; %zu tensors are frozen", d->n_frozen);
     }
     if (d->n_unread != 0) {
-        fprintf(to, "; %zu tensors stay as they are, since no logits depend on them", d->n_unread);
+        fprintf(to, "; %zu tensors are not trained: no logit depends on them", d->n_unread);
     }
     if (d->heads_kept != NULL) {
-        fputs("\n          heads stay as they are: ", to);
+        fputs("\n          all heads stay: ", to);
         print_clean(to, d->heads_kept);
     }
     fputs("\nteacher   ", to);
@@ -200,19 +200,19 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     if (d->unscaled != NULL) {
         fputs("          note: ", to);
         print_clean(to, d->unscaled);
-        fputs(" has whole numbers from 0 to 255; where the teacher was trained with pixels from 0 to 1, --scale "
-              "0.00392156862745098 makes them so\n",
+        fputs(" has whole numbers from 0 to 255; if the teacher was trained with pixels from 0 to 1, add --scale "
+              "0.00392156862745098\n",
               to);
     }
     print_memory(app, d);
     if (d->grid != NULL) {
         fprintf(to, "grid      %s: %s weights", d->grid, fmt_count(buf, d->n_grid_weights));
-        fprintf(to, " of %s tensor%s are what codes say, in every step", fmt_count(buf, d->n_grid_tensors),
+        fprintf(to, " of %s tensor%s are rounded to codes in every step", fmt_count(buf, d->n_grid_tensors),
                 d->n_grid_tensors == 1 ? "" : "s");
-        print_size(app, "; in floats and with scales", d->grid_bytes);
+        print_size(app, "; float copies with scales", d->grid_bytes);
         fputc('\n', to);
         if (o->precision.learn_scales && !isnan(d->grid_share)) {
-            fprintf(to, "scales    learned: %.4g of what the largest magnitudes give, in the mean\n", d->grid_share);
+            fprintf(to, "scales    learned: on average %.4g of the scale of the largest magnitude\n", d->grid_share);
         }
     }
     print_zeros(app, o, d);
@@ -226,7 +226,7 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
     } else if (!o->dry_run) {
         fprintf(to, "loss      %.4g -> %.4g", d->first_loss, d->last_loss);
         if (o->loss.alpha > 0 && o->loss.alpha < 1) {
-            fprintf(to, "; the first gradients of the logits: %.3g by the teacher, %.3g by labels", d->kd_gradient,
+            fprintf(to, "; first gradients of the logits: %.3g from the teacher, %.3g from labels", d->kd_gradient,
                     d->ce_gradient);
         }
         fputc('\n', to);
@@ -294,10 +294,10 @@ bool print_distillation(struct app *app, const struct vc_distill_options *o, con
         printed = print_qualities(app, d, o->loss.kind, o->teacher.graph != NULL || o->eval.n_logits != 0);
     }
     if (d->best_step != 0) {
-        fprintf(to, "the best of %s evaluations was behind", fmt_count(buf, d->n_evals));
+        fprintf(to, "the best of %s evaluations was after", fmt_count(buf, d->n_evals));
         fprintf(to, " step %s", fmt_count(buf, d->best_step));
         fprintf(to, "; %s%s\n", o->eval.keep == VC_KEEP_BEST ? "its weights are kept" : "the last weights are kept",
-                d->stopped ? ", and the run was stopped" : "");
+                d->stopped ? ", and the run ended early" : "");
     }
     if (d->has_control) {
         fprintf(to, "the teacher gains %+.2f +- %.2f points over the control, which learnt from labels alone\n",

@@ -280,7 +280,8 @@ static void print_head(const struct app *app, const struct vc_graph *graph, cons
     n_experts = vc_graph_experts(graph, &per_token);
     if (n_experts != 0) {
         fprintf(out->to,
-                "  each token uses %" PRIu32 " of %" PRIu32 " experts, %s parameters; multiply-adds are of those\n",
+                "  each token uses %" PRIu32 " of %" PRIu32
+                " experts, %s parameters; multiply-adds count these experts\n",
                 per_token, n_experts, fmt_count(a, all->n_active));
     }
     for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
@@ -352,7 +353,7 @@ bool print_graph_blocks(struct app *app, const struct vc_graph *graph, const str
         add_row(&view, "all", 0, false);
         done = table_print(&view.table, &app->out, app->out.limited);
         if (done && view.folded) {
-            fprintf(app->out.to, "  Figures of a line with %s, and of those under it, are of one of them.\n",
+            fprintf(app->out.to, "  A line with %s, and the lines under it, have the figures of one block.\n",
                     out_times(&app->out));
         }
     }

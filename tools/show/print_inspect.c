@@ -101,8 +101,8 @@ static bool print_parts(const struct app *app, const struct vc_inspection *in)
         table_add(&table, INK_DIM,
                   part->chosen                      ? "chosen"
                   : !baggage                        ? ""
-                  : part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer leaves it out"
-                                                    : "--drop other leaves it out");
+                  : part->role == VC_ROLE_OPTIMIZER ? "--drop optimizer omits this part"
+                                                    : "--drop other omits this part");
     }
     fputc('\n', app->out.to);
     if (!table_print(&table, &app->out, false)) {
@@ -587,7 +587,7 @@ bool print_inspection(struct app *app, const struct vc_inspection *in)
     }
     print_tied(app, in);
     if (in->n_quantized > 0) {
-        fprintf(out->to, "\n  %s of %zu tensors are quantized; vcompress dequantize turns them back\n",
+        fprintf(out->to, "\n  %s of %zu tensors are quantized; vcompress dequantize decodes them\n",
                 fmt_count(n, in->n_quantized), in->n_own);
     }
     if (vc_model_layout(in->model) != NULL) {

@@ -282,9 +282,9 @@ bool print_measured(struct app *app, const struct vc_sensitivity *s)
         return false;
     }
     fprintf(app->out.to,
-            "\nwith data, %s rows: error of the outputs when that tensor alone changes\n"
-            "answers: of a hundred rows those with another largest output, at 90 %%\n"
-            "order agrees by: Spearman's rank correlation of these figures and those above\n",
+            "\nwith data, %s rows: error of the outputs if one tensor alone changes\n"
+            "answers: rows in 100 with another largest output, at 90 %%\n"
+            "order agrees by: Spearman's rank correlation of these figures and the figures above\n",
             view.m->n_rows != 0 ? fmt_count(rows, view.m->n_rows) : "all");
     pruned = columns_of(&view, false);
     schemes = columns_of(&view, true);

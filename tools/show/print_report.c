@@ -529,8 +529,8 @@ static void add_file(struct table *table, const struct out *out, const struct vc
     const char *name = report->n_outputs > 1   ? output->path
                        : !zeros_stored(report) ? ""
                        : strcmp(output->format, "npz") == 0
-                           ? "zeros take their full size when stored; --deflate makes them small"
-                           : "zeros take their full size in this format";
+                           ? "zeros are stored at full size; --deflate makes them small"
+                           : "zeros are stored at full size in this format";
     char before[CELL_BYTES];
 
     if (output->file_bytes != 0) {
@@ -576,11 +576,11 @@ static bool print_totals(const struct out *out, const struct vc_report *report)
     }
     if (totals->optimizer_before > 0) {
         add_total(&table, out, "optimizer", totals->optimizer_before, totals->optimizer_after,
-                  totals->optimizer_after > 0 ? "part of host; --drop optimizer leaves it out" : "");
+                  totals->optimizer_after > 0 ? "part of host; --drop optimizer omits this part" : "");
     }
     if (totals->other_before > 0) {
         add_total(&table, out, "other", totals->other_before, totals->other_after,
-                  totals->other_after > 0 ? "part of host; --drop other leaves it out" : "");
+                  totals->other_after > 0 ? "part of host; --drop other omits this part" : "");
     }
     fputc('\n', out->to);
     return table_print(&table, out, false);
@@ -601,11 +601,9 @@ static void print_zeros(const struct out *out, const struct vc_report *report)
             fmt_count(all, pruning->n_weights), 100.0 * pruning->sparsity);
     fprintf(out->to, "; %s before), %.2f %% of all weights\n", fmt_count(n, pruning->zeros_before),
             100.0 * pruning->model_sparsity);
-    fprintf(out->to, "  mask and values: %s, of the mask its entropy, of the other values all bits%s\n",
+    fprintf(out->to, "  mask and values: %s: the entropy of the mask, all bits of the other values%s\n",
             fmt_size(n, out, pruning->mask_and_values),
-            zeros_stored(report) && strcmp(report->output_format, "npz") == 0
-                ? "; with --deflate about that, rather more"
-                : "");
+            zeros_stored(report) && strcmp(report->output_format, "npz") == 0 ? "; with --deflate somewhat more" : "");
     if (pruning->n_pattern != 0) {
         fprintf(out->to, "  pattern: %u:%u in all %s groups of ", pruning->pattern_keep, pruning->pattern_group,
                 fmt_count(n, pruning->n_groups));

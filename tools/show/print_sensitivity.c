@@ -335,7 +335,7 @@ static bool print_columns(const struct view *view, const struct columns *c)
         fprintf(out->to, "  and %zu more tensors, less sensitive (-v lists every one)\n", hidden);
     }
     if (lacks_some(view, c)) {
-        fputs("  -: does not fit that scheme; --json says why\n", out->to);
+        fputs("  -: the tensor does not fit the scheme; --json says why\n", out->to);
     }
     return ok;
 }
