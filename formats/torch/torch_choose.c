@@ -173,15 +173,15 @@ static enum vc_status find_usual(struct search *s, const struct vc_pickle_node *
 
     *value = NULL;
     for (i = 0; i < sizeof usual_keys / sizeof usual_keys[0]; i++) {
-        struct vc_pickle_node *candidate = vc_torch_dict_get(dict, usual_keys[i]);
+        struct vc_pickle_node *inner = vc_torch_dict_get(dict, usual_keys[i]);
         bool found = false;
 
-        if (candidate == NULL || !vc_torch_is_container(candidate) || vc_torch_is_tensor(candidate)) {
+        if (inner == NULL || !vc_torch_is_container(inner) || vc_torch_is_tensor(inner)) {
             continue;
         }
-        VC_TRY(has_tensor(s, candidate, &found));
+        VC_TRY(has_tensor(s, inner, &found));
         if (found) {
-            *value = candidate;
+            *value = inner;
             *key = usual_keys[i];
             return VC_OK;
         }

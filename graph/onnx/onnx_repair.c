@@ -14,7 +14,7 @@
 #include "core/base/checked.h"
 #include "graph/onnx/onnx_build.h"
 
-struct candidate {
+struct weight_sum {
     const struct vc_model *model;
     size_t index;
     uint64_t sum; /* of hashes of the elements' bits: the same for any order of them */
@@ -45,7 +45,7 @@ static enum vc_status read_tensor(struct vc_ctx *ctx, const struct vc_model *mod
     return status;
 }
 
-static enum vc_status sum_up(struct vc_ctx *ctx, struct candidate *c)
+static enum vc_status sum_up(struct vc_ctx *ctx, struct weight_sum *c)
 {
     float *values;
     enum vc_status status;
@@ -101,7 +101,7 @@ static bool same_values(const struct vc_tensor *a, const float *x, const float *
 
 /* Compares with the values of b: as they are, then transposed. */
 static enum vc_status compare(struct vc_ctx *ctx, const struct vc_tensor *t, const float *values,
-                              const struct candidate *other, bool *same, bool *transposed)
+                              const struct weight_sum *other, bool *same, bool *transposed)
 {
     const struct vc_tensor *o = vc_model_tensor(other->model, other->index);
     float *theirs = NULL;
@@ -125,8 +125,8 @@ out:
 
 static int by_sum(const void *a, const void *b)
 {
-    const struct candidate *x = a;
-    const struct candidate *y = b;
+    const struct weight_sum *x = a;
+    const struct weight_sum *y = b;
 
     return x->n_elems != y->n_elems ? (x->n_elems < y->n_elems ? -1 : 1)
            : x->sum != y->sum       ? (x->sum < y->sum ? -1 : 1)
@@ -134,8 +134,8 @@ static int by_sum(const void *a, const void *b)
                                     : 0;
 }
 
-/* The first of the sorted candidates that is not before `c` by elements and sum. */
-static size_t first_like(const struct candidate *list, size_t n, const struct candidate *c)
+/* The first of the sorted sums that is not before `c` by elements and sum. */
+static size_t first_like(const struct weight_sum *list, size_t n, const struct weight_sum *c)
 {
     size_t low = 0;
 
@@ -152,7 +152,8 @@ static size_t first_like(const struct candidate *list, size_t n, const struct ca
 }
 
 /* All that have the values of c; two of them are a problem. */
-static enum vc_status match(struct vc_onnx_build *b, const struct candidate *c, const struct candidate *list, size_t n)
+static enum vc_status match(struct vc_onnx_build *b, const struct weight_sum *c, const struct weight_sum *list,
+                            size_t n)
 {
     const struct vc_tensor *t = vc_model_tensor(c->model, c->index);
     struct vc_onnx_match *to = &b->matches[c->of];
@@ -197,7 +198,7 @@ static bool by_name(struct vc_onnx_build *b, const struct vc_tensor *t, size_t n
 }
 
 /* Reads each tensor of the checkpoint that no name has claimed, and sorts them by what they add up to. */
-static enum vc_status sum_weights(struct vc_onnx_build *b, struct candidate *list, size_t *n)
+static enum vc_status sum_weights(struct vc_onnx_build *b, struct weight_sum *list, size_t *n)
 {
     const struct vc_model *weights = b->source->weights;
     bool *claimed = vc_calloc_array(b->ctx, VC_TAG_NAMES, vc_model_tensor_count(weights) + 1, sizeof *claimed);
@@ -213,7 +214,7 @@ static enum vc_status sum_weights(struct vc_onnx_build *b, struct candidate *lis
         const struct vc_tensor *t = vc_model_tensor(weights, k);
 
         if (!claimed[k] && is_weight(t) && t->alias_of == VC_NO_TENSOR) {
-            list[*n] = (struct candidate){.model = weights, .index = k, .of = SIZE_MAX};
+            list[*n] = (struct weight_sum){.model = weights, .index = k, .of = SIZE_MAX};
             VC_TRY(sum_up(b->ctx, &list[*n]));
             (*n)++;
         }
@@ -274,7 +275,7 @@ static enum vc_status refuse_folded(struct vc_onnx_build *b)
     }
     variance = left_variance(b, claimed);
     for (size_t k = 0; variance != NULL && k < p->n_constants; k++) {
-        struct candidate other = {.model = b->source->weights, .index = b->matches[k].index};
+        struct weight_sum other = {.model = b->source->weights, .index = b->matches[k].index};
         float *values = NULL;
         bool transposed = b->matches[k].transposed;
         bool same = true;
@@ -346,7 +347,7 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 {
     const struct vc_program *p = b->program;
     const struct vc_model *weights = b->source->weights;
-    struct candidate *list = NULL;
+    struct weight_sum *list = NULL;
     size_t n = 0;
     size_t n_left = 0;
     enum vc_status status = VC_OK;
@@ -364,12 +365,12 @@ enum vc_status vc_onnx_match_weights(struct vc_onnx_build *b)
 
         if (t != NULL && is_weight(t) && t->n_elems > 1 && !by_name(b, t, k)) {
             list[vc_model_tensor_count(weights) + n_left++] =
-                (struct candidate){.model = b->source->model, .index = index, .of = k};
+                (struct weight_sum){.model = b->source->model, .index = index, .of = k};
         }
     }
     VC_TRY(n_left != 0 ? sum_weights(b, list, &n) : VC_OK);
     for (size_t k = 0; k < n_left; k++) {
-        struct candidate *c = &list[vc_model_tensor_count(weights) + k];
+        struct weight_sum *c = &list[vc_model_tensor_count(weights) + k];
 
         VC_TRY(vc_check_cancelled(b->ctx));
         VC_TRY(sum_up(b->ctx, c));

@@ -19,7 +19,7 @@ struct seen {
     uint64_t first_bad;
     float bad_value;
     uint64_t low_codes; /* -128 where the scheme has no such code */
-    /* To find candidates for the same bytes; valid for floats. */
+    /* To find tensors with the same bytes; valid for floats. */
     bool numeric;
     double sum, sum2, min, max;
 };
@@ -181,7 +181,7 @@ out:
 
 /* ---- the same weights twice ---- */
 
-struct candidate {
+struct keyed_tensor {
     const struct verify *v;
     const struct seen *seen;
     size_t tensor;
@@ -197,7 +197,7 @@ static int compare_bits(double a, double b)
     return memcmp(&a, &b, sizeof a);
 }
 
-static int alike(const struct candidate *x, const struct candidate *y)
+static int alike(const struct keyed_tensor *x, const struct keyed_tensor *y)
 {
     const struct vc_tensor *a = &x->v->model->tensors[x->tensor];
     const struct vc_tensor *b = &y->v->model->tensors[y->tensor];
@@ -210,16 +210,16 @@ static int alike(const struct candidate *x, const struct candidate *y)
     return order != 0 ? order : compare_bits(x->seen->max, y->seen->max);
 }
 
-static int compare_candidates(const void *a, const void *b)
+static int compare_keyed_tensors(const void *a, const void *b)
 {
-    const struct candidate *x = a;
-    const struct candidate *y = b;
+    const struct keyed_tensor *x = a;
+    const struct keyed_tensor *y = b;
     int order = alike(x, y);
 
     return order != 0 ? order : compare_u64(x->tensor, y->tensor);
 }
 
-static size_t list_candidates(const struct verify *v, const struct seen *seen, struct candidate *list)
+static size_t list_keyed_tensors(const struct verify *v, const struct seen *seen, struct keyed_tensor *list)
 {
     size_t n = 0;
     size_t i;
@@ -229,19 +229,19 @@ static size_t list_candidates(const struct verify *v, const struct seen *seen, s
 
         if (v->rows[i].read && seen[i].numeric && t->n_elems >= VC_TIED_MIN_ELEMS && seen[i].min < seen[i].max &&
             t->alias_of == VC_NO_TENSOR) {
-            list[n++] = (struct candidate){v, &seen[i], i};
+            list[n++] = (struct keyed_tensor){v, &seen[i], i};
         }
     }
     if (n > 1) {
-        qsort(list, n, sizeof *list, compare_candidates);
+        qsort(list, n, sizeof *list, compare_keyed_tensors);
     }
     return n;
 }
 
-/* Tensors with the same bytes: candidates are those whose sums are equal, then the bytes are compared. */
+/* Tensors with the same bytes: the bytes of tensors with equal sums are compared. */
 static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, const struct seen *seen)
 {
-    struct candidate *list = vc_alloc_array(ctx, VC_TAG_MISC, v->model->n_tensors, sizeof *list);
+    struct keyed_tensor *list = vc_alloc_array(ctx, VC_TAG_MISC, v->model->n_tensors, sizeof *list);
     struct vc_buffers buffers[2] = {{0}, {0}};
     struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
@@ -249,7 +249,7 @@ static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, cons
     size_t i;
 
     VC_TRY_ALLOC(list);
-    n = list_candidates(v, seen, list);
+    n = list_keyed_tensors(v, seen, list);
     vc_diff_sizes(v->model, v->model, &sizes);
     for (i = 1; i < n; i++) {
         struct vc_diff_pair pair = {list[i - 1].tensor, list[i].tensor};

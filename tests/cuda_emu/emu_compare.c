@@ -474,8 +474,8 @@ static int same_numbers(const struct outputs *a, const struct outputs *b)
 }
 
 /* One kernel of both tables on the same inputs; 0 with the reason in `why`. */
-static int compare_kernel(const struct vc_kernels *reference, const struct vc_kernels *candidate,
-                          const struct inputs *in, unsigned k, char *why, size_t why_bytes)
+static int compare_kernel(const struct vc_kernels *reference, const struct vc_kernels *variant, const struct inputs *in,
+                          unsigned k, char *why, size_t why_bytes)
 {
     struct outputs a;
     struct outputs b;
@@ -486,7 +486,7 @@ static int compare_kernel(const struct vc_kernels *reference, const struct vc_ke
     memset(&b, 0, sizeof b);
     a.in = b.in = in;
     (void)kernels[k].run(reference, in, &a);
-    result = kernels[k].run(candidate, in, &b);
+    result = kernels[k].run(variant, in, &b);
     why[0] = '\0';
     if (result != 0) {
         (void)snprintf(why, why_bytes, "%s: error %d", kernels[k].name, result);
@@ -503,7 +503,7 @@ static int compare_kernel(const struct vc_kernels *reference, const struct vc_ke
     return why[0] == '\0';
 }
 
-const char *emu_compare(const struct vc_kernels *reference, const struct vc_kernels *candidate,
+const char *emu_compare(const struct vc_kernels *reference, const struct vc_kernels *variant,
                         const struct emu_shape *shape)
 {
     static char why[256];
@@ -513,7 +513,7 @@ const char *emu_compare(const struct vc_kernels *reference, const struct vc_kern
     inputs_create(shape, &in);
     why[0] = '\0';
     for (unsigned k = 0; k < sizeof kernels / sizeof kernels[0] && why[0] == '\0'; k++) {
-        if (!compare_kernel(reference, candidate, &in, k, one, sizeof one)) {
+        if (!compare_kernel(reference, variant, &in, k, one, sizeof one)) {
             (void)snprintf(why, sizeof why, "%s (%zu x %zu, group %zu, axis %llu of %llu, values %d)", one,
                            shape->n_rows, shape->row_len, shape->group, (unsigned long long)shape->axis.inner,
                            (unsigned long long)shape->axis.n_channels, (int)shape->values);

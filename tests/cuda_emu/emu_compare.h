@@ -19,8 +19,8 @@ struct emu_shape {
 };
 
 /* Runs every kernel of both on that shape. Returns NULL, or which kernel and array differ ("int8_rows: codes at 12"),
- * or "NAME: error N" when the candidate returned one. Borrowed until the next call. */
-const char *emu_compare(const struct vc_kernels *reference, const struct vc_kernels *candidate,
+ * or "NAME: error N" when the variant returned one. Borrowed until the next call. */
+const char *emu_compare(const struct vc_kernels *reference, const struct vc_kernels *variant,
                         const struct emu_shape *shape);
 
 /* All reference loops. */

@@ -29,7 +29,7 @@ static unsigned long n_graphs = 300, first_seed = 1;
 static const char *folder;
 
 /* One graph for one size of batch. */
-struct attempt {
+struct graph_run {
     struct vc_graph *graph;
     struct vc_model *model;
     uint64_t batch, seed;
@@ -136,7 +136,7 @@ static int end(void **state)
 /* ---- the reference: plain loops over batches of rows ---- */
 
 struct taking {
-    struct attempt *a;
+    struct graph_run *a;
     uint64_t first, n;
     bool right;
 };
@@ -153,7 +153,7 @@ static enum vc_status take(void *user, const struct vc_graph_array *array)
     return VC_OK;
 }
 
-static bool compute_batch(struct attempt *a, uint64_t first, uint64_t n)
+static bool compute_batch(struct graph_run *a, uint64_t first, uint64_t n)
 {
     const uint64_t shape_x[2] = {n, 6}, shape_t[2] = {n, 3};
     const struct vc_graph_array inputs[] = {{"x", VC_DTYPE_F64, 2, shape_x, n * 6, all.x + first * 6},
@@ -173,7 +173,7 @@ static bool compute_batch(struct attempt *a, uint64_t first, uint64_t n)
     return vc_graph_run(all.ctx, a->graph, a->model, inputs, 3, &options) == VC_OK && taking.right;
 }
 
-static void compute(struct attempt *a)
+static void compute(struct graph_run *a)
 {
     a->right = true;
     for (uint64_t first = 0; a->right && first < ROWS; first += a->batch) {
@@ -204,7 +204,7 @@ static bool close_to(double a, double b)
 }
 
 /* -log softmax of the labels, as the mean of the rows. */
-static double entropy(const struct attempt *a)
+static double entropy(const struct graph_run *a)
 {
     double sum = 0;
 
@@ -217,7 +217,7 @@ static double entropy(const struct attempt *a)
     return sum / ROWS;
 }
 
-static void check_evaluate(const struct attempt *a)
+static void check_evaluate(const struct graph_run *a)
 {
     struct vc_data_options rows = data();
     struct vc_evaluate_options options;
@@ -237,7 +237,7 @@ static void check_evaluate(const struct attempt *a)
     all.could += a->right && status != VC_OK;
 }
 
-static void check_logits(const struct attempt *a)
+static void check_logits(const struct graph_run *a)
 {
     struct vc_data_options rows = data();
     double answers[ROWS * RANDOM_CLASSES];
@@ -285,7 +285,7 @@ static void tell(void *user, const struct vc_distill_step *step)
 }
 
 /* A network that is its own teacher has nothing to learn. */
-static void check_distill(const struct attempt *a, struct vc_graph *teacher)
+static void check_distill(const struct graph_run *a, struct vc_graph *teacher)
 {
     struct vc_data_options rows = data();
     struct vc_distillation *d = NULL;
@@ -317,7 +317,7 @@ static void check_distill(const struct attempt *a, struct vc_graph *teacher)
     vc_distillation_free(d);
 }
 
-static void check_sensitivity(const struct attempt *a)
+static void check_sensitivity(const struct graph_run *a)
 {
     struct vc_sensitivity_data_options options;
     struct vc_sensitivity *s = NULL;
@@ -364,7 +364,7 @@ static void try_graph(uint64_t seed)
     static const uint64_t batches[] = {1, 2, 3, 4, 7, 12};
     static struct random_graph r;
     struct vc_memory_tensor tensors[RANDOM_WIDEST];
-    struct attempt a = {.seed = seed, .text = r.text};
+    struct graph_run a = {.seed = seed, .text = r.text};
     struct vc_graph *teacher = NULL;
     enum vc_status status;
 

@@ -1,5 +1,5 @@
 /* check.c - the comparison itself. A trial is one call of a kernel with one shape, one pattern of values, one
- * placement of its arrays, with or without zero points and statistics. Reference and candidate get the same inputs
+ * placement of its arrays, with or without zero points and statistics. Reference and variant get the same inputs
  * and poisoned outputs; then everything that the contract defines is compared. What is called how: cases.c. */
 #define _GNU_SOURCE /* sigsetjmp and friends */
 
@@ -38,7 +38,7 @@ static const struct shape shapes[] = {
 struct runner {
     const struct kernelcheck_options *options;
     const char *label;
-    const struct vc_kernels *reference, *candidate;
+    const struct vc_kernels *reference, *variant;
     struct fence expected[MAX_ARGS], actual[MAX_ARGS];
     unsigned char *inputs[MAX_ARGS];
     uint64_t random;
@@ -281,7 +281,7 @@ static void describe(const struct runner *run, const struct kernel_case *c, cons
             t->with_stats ? "with" : "no", run->options->seed);
 }
 
-/* Whether the candidate did what the reference did, and nothing else: fences, inputs, outputs, numbers. Describes the
+/* Whether the variant did what the reference did, and nothing else: fences, inputs, outputs, numbers. Describes the
  * first difference. */
 static bool compare(const struct runner *run, const struct kernel_case *c, const struct trial *t,
                     enum placement placement, const struct results *expected, const struct results *actual)
@@ -324,7 +324,7 @@ static bool compare(const struct runner *run, const struct kernel_case *c, const
     return true;
 }
 
-/* One trial, reference first. False: the candidate differs, failed or crashed. */
+/* One trial, reference first. False: the variant differs, failed or crashed. */
 static bool run_trial(struct runner *run, const struct kernel_case *c, const struct trial *t, enum placement placement)
 {
     void *p[2][MAX_ARGS] = {{NULL}};
@@ -354,7 +354,7 @@ static bool run_trial(struct runner *run, const struct kernel_case *c, const str
         describe(run, c, t, placement, what);
         return false;
     }
-    if (c->call(run->candidate, t, p[1], &actual) != 0) {
+    if (c->call(run->variant, t, p[1], &actual) != 0) {
         describe(run, c, t, placement, "returned an error");
         return false;
     }
@@ -501,10 +501,10 @@ static unsigned count_without_case(FILE *out)
     return missing;
 }
 
-int kernelcheck_table(const struct vc_kernels *reference, const struct vc_kernels *candidate, const char *label,
+int kernelcheck_table(const struct vc_kernels *reference, const struct vc_kernels *variant, const char *label,
                       const struct kernelcheck_options *options, struct kernelcheck_totals *totals)
 {
-    struct runner run = {.options = options, .label = label, .reference = reference, .candidate = candidate};
+    struct runner run = {.options = options, .label = label, .reference = reference, .variant = variant};
     struct kernelcheck_totals sum = {.failed = count_without_case(options->out)};
 
     if (!runner_create(&run)) {
@@ -519,11 +519,11 @@ int kernelcheck_table(const struct vc_kernels *reference, const struct vc_kernel
         if (options->function != NULL && strcmp(options->function, c->name) != 0) {
             continue;
         }
-        if (options->below != NULL && same_pointer(candidate, options->below, c->offset)) {
+        if (options->below != NULL && same_pointer(variant, options->below, c->offset)) {
             sum.inherited++;
             continue;
         }
-        good = !is_null(candidate, c->offset) && check_kernel(&run, c);
+        good = !is_null(variant, c->offset) && check_kernel(&run, c);
         sum.passed += good;
         sum.failed += !good;
         if (options->verbose && options->out != NULL) {

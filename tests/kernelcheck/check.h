@@ -22,7 +22,7 @@ struct kernelcheck_options {
     uint64_t seed;                  /* of the random inputs */
     const char *function;           /* only this kernel; NULL: all */
     const struct vc_kernels *below; /* kernels that this table has too are skipped as inherited; may be NULL */
-    size_t max_elems;               /* leaves out shapes with more elements; 0: none. For slow candidates (emulation) */
+    size_t max_elems;               /* leaves out shapes with more elements; 0: none. For slow variants (emulation) */
     bool verbose;                   /* one line per kernel */
     FILE *out;                      /* where failures are described; NULL: nowhere */
 };
@@ -32,11 +32,11 @@ struct kernelcheck_totals {
     uint64_t trials;
 };
 
-/* Checks every kernel of candidate against reference. Adds to *totals (may be NULL); returns how many kernels failed,
- * or -1 where there is no memory. label names the candidate ("avx2", "cuda emulated"). A kernel fails at its first
+/* Checks every kernel of variant against reference. Adds to *totals (may be NULL); returns how many kernels failed,
+ * or -1 where there is no memory. label names the variant ("avx2", "cuda emulated"). A kernel fails at its first
  * trial that differs, which is described in options->out. A crash inside a kernel counts as its failure; so does a
  * kernel that cases.c does not know. */
-int kernelcheck_table(const struct vc_kernels *reference, const struct vc_kernels *candidate, const char *label,
+int kernelcheck_table(const struct vc_kernels *reference, const struct vc_kernels *variant, const char *label,
                       const struct kernelcheck_options *options, struct kernelcheck_totals *totals);
 
 /* Whether there is a kernel of that name; and all names, one per line, to `out`. */

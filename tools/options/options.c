@@ -58,14 +58,14 @@ static size_t edit_distance(const char *a, const char *b)
     return d[n % 3][m];
 }
 
-/* Keeps the better of *best and `candidate`. A third of the letters may differ; a name that was cut short is near. */
-static void consider(const char *name, const char *candidate, const char **best, size_t *best_distance)
+/* Keeps the better of *best and `other`. A third of the letters may differ; a name that was cut short is near. */
+static void consider(const char *name, const char *other, const char **best, size_t *best_distance)
 {
     size_t n = strlen(name);
-    size_t distance = n >= 3 && strncmp(name, candidate, n) == 0 ? 1 : edit_distance(name, candidate);
+    size_t distance = n >= 3 && strncmp(name, other, n) == 0 ? 1 : edit_distance(name, other);
 
     if (distance <= (n + 2) / 3 && distance < *best_distance) {
-        *best = candidate;
+        *best = other;
         *best_distance = distance;
     }
 }
