@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "facade/all_ways.h"
+#include "facade/all_candidates.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
@@ -226,11 +226,11 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
                                 bool dry_plan)
 {
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
-    struct vc_way way;
+    struct vc_candidate way;
     const struct vc_desc *desc;
     enum vc_status status;
 
-    VC_TRY(vc_way_of_codes(ctx, item->set->arena, item->desc, &way));
+    VC_TRY(vc_candidate_of_codes(ctx, item->set->arena, item->desc, &way));
     VC_TRY(vc_decode_add(ctx, item, true));
     VC_TRY(add_step(ctx, item, weight, f64, dry_plan));
     VC_TRY(way.add(ctx, item, &way, weights));

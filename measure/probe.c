@@ -6,13 +6,13 @@
 #include "core/base/checked.h"
 #include "passes/decode.h"
 
-/* A vc_attempt_fn. */
-static enum vc_status add_way(struct vc_ctx *ctx, struct vc_item *item, const void *user, unsigned number)
+/* A vc_candidate_add_fn. */
+static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_item *item, const void *user, unsigned number)
 {
     const struct vc_probe *p = user;
-    const struct vc_way *way = &p->ways->ways[number];
+    const struct vc_candidate *candidate = &p->candidates->candidates[number];
 
-    return way->add(ctx, item, way, p->weights);
+    return candidate->add(ctx, item, candidate, p->weights);
 }
 
 static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const struct vc_desc *desc)
@@ -39,7 +39,7 @@ static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     enum vc_status status;
 
     VC_TRY(p->curve == NULL ? begin_curve(ctx, p, &step->in) : VC_OK);
-    VC_TRY(vc_attempts_begin(ctx, &p->attempts, step, item));
+    VC_TRY(vc_candidate_runs_begin(ctx, &p->runs, step, item));
 out:
     return status;
 }
@@ -61,7 +61,7 @@ static void probe_end(struct vc_ctx *ctx, struct vc_step *step)
     struct vc_probe *p = step->state;
 
     end_curve(ctx, p);
-    vc_attempts_close(ctx, &p->attempts);
+    vc_candidate_runs_close(ctx, &p->runs);
 }
 
 /* ---- the survey ---- */
@@ -74,7 +74,7 @@ static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, cons
 
     (void)item;
     VC_TRY(vc_curve_count(ctx, p->curve, in->data, tile->n_elems, scratch));
-    VC_TRY(vc_attempts_scan(ctx, &p->attempts, tile, in, scratch));
+    VC_TRY(vc_candidate_runs_scan(ctx, &p->runs, tile, in, scratch));
 out:
     return status;
 }
@@ -86,7 +86,7 @@ static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
 
     (void)item;
     VC_TRY(vc_curve_cut(ctx, p->curve));
-    VC_TRY(vc_attempts_scan_end(ctx, &p->attempts));
+    VC_TRY(vc_candidate_runs_scan_end(ctx, &p->runs));
 out:
     return status;
 }
@@ -117,7 +117,7 @@ static enum vc_status probe_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
         return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
     vc_curve_sum(p->curve, in->data, tile->n_elems, scratch);
-    return vc_attempts_try(ctx, &p->attempts, tile, in, scratch);
+    return vc_candidate_runs_apply(ctx, &p->runs, tile, in, scratch);
 }
 
 static void probe_forget(struct vc_ctx *ctx, struct vc_step *step)
@@ -125,7 +125,7 @@ static void probe_forget(struct vc_ctx *ctx, struct vc_step *step)
     struct vc_probe *p = step->state;
 
     end_curve(ctx, p);
-    vc_attempts_release(ctx, &p->attempts);
+    vc_candidate_runs_release(ctx, &p->runs);
     vc_policy_forget(ctx, step);
 }
 
@@ -137,34 +137,35 @@ static const struct vc_step_ops probe_ops = {.calibrate = probe_calibrate,
 
 /* ---- planning ---- */
 
-static enum vc_status plan_attempts(struct vc_ctx *ctx, struct vc_probe *p, struct vc_step *step, struct vc_item *item)
+static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, struct vc_step *step,
+                                      struct vc_item *item)
 {
-    struct vc_attempts *a = &p->attempts;
+    struct vc_candidate_runs *r = &p->runs;
     enum vc_status status;
     size_t i;
 
-    a->add = add_way;
-    a->user = p;
-    a->results = vc_arena_alloc(ctx, item->set->arena, p->ways->n * sizeof *a->results);
-    if (a->results == NULL) {
+    r->add = add_candidate;
+    r->user = p;
+    r->results = vc_arena_alloc(ctx, item->set->arena, p->candidates->n * sizeof *r->results);
+    if (r->results == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < p->ways->n; i++) {
-        if (p->ways->ways[i].reason(&p->ways->ways[i], item) == NULL) {
-            a->results[a->n++] = (struct vc_attempt_result){.way = (unsigned)i};
+    for (i = 0; i < p->candidates->n; i++) {
+        if (p->candidates->candidates[i].reason(&p->candidates->candidates[i], item) == NULL) {
+            r->results[r->n++] = (struct vc_candidate_result){.candidate = (unsigned)i};
         }
     }
-    VC_TRY(vc_attempts_init(ctx, a));
-    VC_TRY(vc_attempts_open(ctx, a, step, item));
-    for (i = 0; i < a->n; i++) {
-        vc_attempts_count(a, step, i);
+    VC_TRY(vc_candidate_runs_init(ctx, r));
+    VC_TRY(vc_candidate_runs_open(ctx, r, step, item));
+    for (i = 0; i < r->n; i++) {
+        vc_candidate_runs_count(r, step, i);
     }
 out:
-    vc_attempts_close(ctx, a);
+    vc_candidate_runs_close(ctx, r);
     return status;
 }
 
-enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way_list *ways,
+enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate_list *candidates,
                             const unsigned *percents, size_t n_percents)
 {
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
@@ -186,15 +187,15 @@ enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     }
     p->percents = percents;
     p->n_percents = n_percents;
-    p->ways = ways;
+    p->candidates = candidates;
     p->weights = weights;
     p->policy = (struct vc_policy){.nonfinite = VC_NONFINITE_KEEP, .room = VC_DTYPE_F64, .advice = ""};
     VC_TRY(vc_policy_add_step(ctx, item, &probe_ops, &p->policy, &step)); /* calibrates under this policy */
-    VC_TRY(plan_attempts(ctx, p, step, item));
+    VC_TRY(plan_candidates(ctx, p, step, item));
     tile = vc_curve_scratch_bytes(step->in.dtype, (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS));
     step->scheme = "probe";
-    step->scratch_bytes = vc_attempts_scratch(&p->attempts) > tile ? vc_attempts_scratch(&p->attempts) : tile;
-    step->state_bytes = sizeof *p->curve + vc_curve_state_bytes(step->in.dtype, n_percents) + p->attempts.state_bytes;
+    step->scratch_bytes = vc_candidate_runs_scratch(&p->runs) > tile ? vc_candidate_runs_scratch(&p->runs) : tile;
+    step->state_bytes = sizeof *p->curve + vc_curve_state_bytes(step->in.dtype, n_percents) + p->runs.state_bytes;
     survey->state = p;
     survey->scheme = "survey";
     survey->scan = true;

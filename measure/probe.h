@@ -2,23 +2,23 @@
  *
  *     w --[ decode, if it is quantized ]--[ survey: scans ]--[ probe: looks ]
  *
- * The survey counts magnitudes and lets ways see the whole tensor that need it; the probe sums and tries. */
+ * The survey counts magnitudes, and candidates that need the whole tensor see it; the probe sums and tries them. */
 #ifndef VC_MEASURE_PROBE_H
 #define VC_MEASURE_PROBE_H
 
-#include "core/chain/ways.h"
+#include "core/chain/candidate.h"
 #include "measure/curve.h"
-#include "passes/attempts.h"
+#include "passes/candidate_runs.h"
 #include "passes/nonfinite.h"
 
 struct vc_probe {
     struct vc_policy policy; /* first: what a look finds that is not finite */
-    const struct vc_way_list *ways;
+    const struct vc_candidate_list *candidates;
     enum vc_dtype weights;
-    const unsigned *percents; /* sparsities; the caller's, as `ways` are */
+    const unsigned *percents; /* sparsities; the caller's, as `candidates` are */
     size_t n_percents;
-    struct vc_curve *curve;      /* from begin to end */
-    struct vc_attempts attempts; /* results in the item's arena */
+    struct vc_curve *curve;        /* from begin to end */
+    struct vc_candidate_runs runs; /* results in the item's arena */
 
     /* From end on: of the curve, in the item's arena. */
     uint64_t zeros;
@@ -28,7 +28,7 @@ struct vc_probe {
 
 /* Adds the steps to an item of a float or quantized tensor; `percents` are the sparsities, rising. What is
  * given outlives the item. */
-enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_way_list *ways,
+enum vc_status vc_probe_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate_list *candidates,
                             const unsigned *percents, size_t n_percents);
 
 /* After calibration: NULL where the item has no probe any more. */

@@ -1,4 +1,4 @@
-/* aim.c - options of an aim, and the ways that an output has a place for. See aim.h. */
+/* aim.c - options of an aim, and the candidates that an output has a place for. See aim.h. */
 #include "quantize/aim.h"
 
 #include <math.h>
@@ -34,9 +34,9 @@ enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *optio
     return VC_OK;
 }
 
-/* Adds the way, unless a dialect of the output has no place for it. */
-static enum vc_status add_way(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_scheme_row *row,
-                              const struct vc_quantize_options *options, const struct vc_plan *plan)
+/* Adds the candidate, unless a dialect of the output has no place for it. */
+static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_scheme_row *row,
+                                    const struct vc_quantize_options *options, const struct vc_plan *plan)
 {
     bool group = options->granularity == VC_GRANULARITY_GROUP && !row->own_granularity;
     enum vc_status status;
@@ -52,39 +52,39 @@ static enum vc_status add_way(struct vc_ctx *ctx, struct vc_aim *aim, const stru
         vc_clear_error(ctx);
         return VC_OK;
     }
-    if (status == VC_OK && aim->n_ways == VC_AIM_WAYS) {
-        return vc_fail(ctx, VC_E_INTERNAL, "more than %d ways to quantize", VC_AIM_WAYS);
+    if (status == VC_OK && aim->n_candidates == VC_AIM_CANDIDATES) {
+        return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates to quantize", VC_AIM_CANDIDATES);
     }
     if (status == VC_OK) {
-        aim->ways[aim->n_ways++] = (struct vc_aim_way){row, *options};
+        aim->candidates[aim->n_candidates++] = (struct vc_aim_candidate){row, *options};
     }
     return status;
 }
 
-enum vc_status vc_aim_list_ways(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_quantize_options *options,
-                                const struct vc_plan *plan)
+enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_quantize_options *options,
+                                      const struct vc_plan *plan)
 {
     const struct vc_scheme_row *row;
     enum vc_status status = VC_OK;
     size_t i;
     size_t k;
 
-    aim->n_ways = 0;
+    aim->n_candidates = 0;
     for (i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
         struct vc_quantize_options own = *options;
         bool choice = row->codes && !row->own_granularity;
 
         own.target = row->target;
-        own.overflow = VC_OVERFLOW_ERROR; /* a tensor that a cast has no room for gets another way */
+        own.overflow = VC_OVERFLOW_ERROR; /* a tensor that a cast has no room for gets another candidate */
         if (row->codes && vc_scheme_choose(&own, plan->dialect) != row) {
             continue;
         }
         own.granularity_given = choice;
-        for (k = 0; k < (choice ? row->n_variants : 1); k++) {
-            own.granularity = choice ? row->variants[k].granularity : VC_GRANULARITY_CHANNEL;
-            own.group_size = choice ? row->variants[k].group_size : 0;
+        for (k = 0; k < (choice ? row->n_granularities : 1); k++) {
+            own.granularity = choice ? row->granularities[k].granularity : VC_GRANULARITY_CHANNEL;
+            own.group_size = choice ? row->granularities[k].group_size : 0;
             if (own.granularity == VC_GRANULARITY_CHANNEL || own.axis == VC_AXIS_OUTPUT || own.axis == 0) {
-                VC_TRY(add_way(ctx, aim, row, &own, plan));
+                VC_TRY(add_candidate(ctx, aim, row, &own, plan));
             }
         }
     }

@@ -1,21 +1,22 @@
-/* aim_choose.c - from what the trials found to a way for every tensor.
+/* aim_choose.c - from what the probes found to a candidate for every tensor.
  *
- * An error: of the ways that reach it the one with the fewest bytes; a tensor that none reaches stays as it is.
+ * An error: of the candidates that reach the error, the candidate with the fewest bytes; a tensor without such a
+ * candidate stays as it is.
  *
  * A size: the sum of squared errors over all tensors is to be as small as the file allows. Every tensor begins as it
- * is. Then steps to smaller ways are taken, those first that add the least error per byte, until the file is small
- * enough. The last one may make it much smaller than it has to be, so it is also tried without that one; and where
- * aim_exact.c finds a better choice in time, that is taken:
+ * is. Then steps to smaller candidates are taken, those first that add the least error per byte, until the file is
+ * small enough. The last one may make it much smaller than it has to be, so it is also tried without that one; and
+ * where aim_exact.c finds a better choice in time, that is taken:
  *
- *     error |*  int8/tensor                 of the ways of a tensor those on the lower hull are steps;
+ *     error |*  int8/tensor                 of the candidates of a tensor those on the lower hull are steps;
  *           |  *  int8/channel              what lies above it (x) is only used to fill what is left at the end
  *           |     x   *  f16
  *           +---------------- * as it is
  *                        bytes
  *
  * The file's own overhead (headers, names of scales) is measured by laying the output out, and taken off the size;
- * where there are few tensors, what each way takes of it counts as its bytes. All comparisons have an order for equal
- * values, so the same input gives the same choice. */
+ * where there are few tensors, what each candidate takes of it counts as its bytes. All comparisons have an order for
+ * equal values, so the same input gives the same choice. */
 #include "quantize/aim.h"
 
 #include <math.h>
@@ -27,9 +28,9 @@
 #include "core/job/totals.h"
 #include "quantize/aim_exact.h"
 
-#define KEEP     UINT32_MAX /* in place of the number of a way */
+#define KEEP     UINT32_MAX /* in place of the number of a candidate */
 #define ROUNDS   8          /* of choosing, laying out and choosing again */
-#define LAID_OUT 64         /* tensors of which every way is laid out to see what it takes beside its bytes */
+#define LAID_OUT 64         /* tensors of which every candidate is laid out to see what it takes beside its bytes */
 
 struct tensor {
     size_t item;
@@ -61,7 +62,7 @@ struct choosing {
     const char *why;
 };
 
-/* ---- what the trials found ---- */
+/* ---- what the probes found ---- */
 
 static int by_bytes(const void *a, const void *b)
 {
@@ -74,7 +75,7 @@ static int by_bytes(const void *a, const void *b)
     if (x->error != y->error) {
         return x->error < y->error ? -1 : 1;
     }
-    return x->way < y->way ? -1 : x->way > y->way;
+    return x->candidate < y->candidate ? -1 : x->candidate > y->candidate;
 }
 
 /* The n points from t->first on are those of the tensor: sorts them, and drops those that are no smaller and no more
@@ -96,18 +97,18 @@ static void sort_points(struct choosing *c, struct tensor *t, size_t n)
 }
 
 /* The points of a tensor: sorted, without those that are no smaller and no more exact than another. */
-static void list_points(struct choosing *c, struct tensor *t, const struct vc_step *trial)
+static void list_points(struct choosing *c, struct tensor *t, const struct vc_step *probe)
 {
     struct vc_aim_point *points = c->points + c->n_points;
     uint64_t bytes_kept;
     size_t n_results;
-    const struct vc_attempt_result *results = vc_trial_results(trial, &n_results, &bytes_kept);
+    const struct vc_candidate_result *results = vc_aim_probe_results(probe, &n_results, &bytes_kept);
     size_t n = 0;
     size_t i;
 
     for (i = 0; i < n_results; i++) {
         if (!results[i].refused) {
-            points[n++] = (struct vc_aim_point){results[i].way, results[i].bytes, results[i].sum_e2,
+            points[n++] = (struct vc_aim_point){results[i].candidate, results[i].bytes, results[i].sum_e2,
                                                 vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
             t->sum_x2 = fmax(t->sum_x2, results[i].sum_x2); /* but for f64 they are the same */
         }
@@ -125,22 +126,22 @@ static enum vc_status list_tensors(struct choosing *c)
     size_t i;
 
     for (i = 0; i < c->plan->n_items; i++) {
-        n += vc_trial_of(&c->plan->items[i]) != NULL;
+        n += vc_aim_probe_of(&c->plan->items[i]) != NULL;
     }
     c->tensors = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->tensors);
     VC_TRY_ALLOC(c->tensors);
-    c->points = vc_calloc_array(c->ctx, VC_TAG_MISC, n * (c->aim->n_ways + 1), sizeof *c->points);
+    c->points = vc_calloc_array(c->ctx, VC_TAG_MISC, n * (c->aim->n_candidates + 1), sizeof *c->points);
     VC_TRY_ALLOC(c->points);
     c->best = vc_calloc_array(c->ctx, VC_TAG_MISC, 2 * n, sizeof *c->best);
     VC_TRY_ALLOC(c->best);
     c->lists = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->lists);
     VC_TRY_ALLOC(c->lists);
     for (i = 0; i < c->plan->n_items; i++) {
-        const struct vc_step *trial = vc_trial_of(&c->plan->items[i]);
+        const struct vc_step *probe = vc_aim_probe_of(&c->plan->items[i]);
 
-        if (trial != NULL) {
+        if (probe != NULL) {
             c->tensors[c->n].item = i;
-            list_points(c, &c->tensors[c->n++], trial);
+            list_points(c, &c->tensors[c->n++], probe);
         }
     }
 out:
@@ -152,13 +153,13 @@ static const struct vc_aim_point *chosen(const struct choosing *c, const struct 
     return &c->points[t->first + t->chosen];
 }
 
-/* ---- steps in place of trials ---- */
+/* ---- steps in place of probes ---- */
 
 static enum vc_status apply_one(struct choosing *c, struct tensor *t)
 {
     struct vc_item *item = &c->plan->items[t->item];
     const struct vc_aim_point *point = chosen(c, t);
-    const struct vc_aim_way *way;
+    const struct vc_aim_candidate *candidate;
     size_t k;
 
     if (t->applied == t->chosen) {
@@ -166,15 +167,15 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
     }
     t->applied = t->chosen;
     vc_item_undo(c->ctx, item);
-    if (point->way == KEEP) {
+    if (point->candidate == KEEP) {
         return vc_item_keep_as(c->ctx, item, c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
     }
-    way = &c->aim->ways[point->way];
-    if (vc_scheme_add(c->ctx, way->row, item, &way->options) != VC_OK) {
+    candidate = &c->aim->candidates[point->candidate];
+    if (vc_scheme_add(c->ctx, candidate->row, item, &candidate->options) != VC_OK) {
         return vc_context(c->ctx, "%s", c->plan->model->tensors[item->source].name);
     }
     for (k = item->chain->pass_first; k < item->chain->n_steps; k++) {
-        item->chain->steps[k]->calibrate = false; /* the trial looked already */
+        item->chain->steps[k]->calibrate = false; /* the probe looked already */
     }
     item->chain->steps[item->chain->n_steps - 1]->why = c->why;
     return VC_OK;
@@ -388,8 +389,9 @@ out:
     return status;
 }
 
-/* Counts what each way takes in the file beside its bytes (a scale is a member with headers of its own) as bytes of it,
- * so that ways are compared by what they really save. Members may be aligned, so these are not exact to the last. */
+/* Counts what each candidate takes in the file beside its bytes (a scale is a member with headers of its own) as bytes
+ * of it, so that candidates are compared by what they really save. Members may be aligned, so these are not exact to
+ * the last. */
 static enum vc_status add_overheads(struct choosing *c)
 {
     uint64_t whole = 0;
@@ -493,8 +495,8 @@ out:
 /* "the smallest that has 40 dB: int8/channel 30, f16 2, as they are 1; SQNR over these 42.1 dB" */
 static enum vc_status describe(const struct choosing *c, struct vc_arena *arena, const char **note)
 {
-    size_t counts[VC_AIM_WAYS] = {0};
-    const char *labels[VC_AIM_WAYS] = {NULL};
+    size_t counts[VC_AIM_CANDIDATES] = {0};
+    const char *labels[VC_AIM_CANDIDATES] = {NULL};
     const char *text = "";
     double x2 = 0.0;
     size_t kept = 0;
@@ -503,16 +505,16 @@ static enum vc_status describe(const struct choosing *c, struct vc_arena *arena,
     for (i = 0; i < c->n; i++) {
         const struct tensor *t = &c->tensors[i];
         const struct vc_item *item = &c->plan->items[t->item];
-        uint32_t way = chosen(c, t)->way;
+        uint32_t candidate = chosen(c, t)->candidate;
 
         x2 += t->sum_x2;
-        kept += way == KEEP;
-        if (way != KEEP) {
-            counts[way]++;
-            labels[way] = item->chain->steps[item->chain->n_steps - 1]->scheme;
+        kept += candidate == KEEP;
+        if (candidate != KEEP) {
+            counts[candidate]++;
+            labels[candidate] = item->chain->steps[item->chain->n_steps - 1]->scheme;
         }
     }
-    for (i = 0; i < c->aim->n_ways && text != NULL; i++) {
+    for (i = 0; i < c->aim->n_candidates && text != NULL; i++) {
         if (counts[i] != 0) {
             text =
                 vc_arena_printf(c->ctx, arena, "%s%s%s %zu", text, text[0] == '\0' ? "" : ", ", labels[i], counts[i]);

@@ -5,9 +5,9 @@
 
 #include "core/base/ctx.h"
 
-/* A way of one tensor, or the tensor as it is. */
+/* A candidate of one tensor, or the tensor as it is. */
 struct vc_aim_point {
-    uint32_t way;
+    uint32_t candidate;
     uint64_t bytes;
     double error; /* sum of squares */
     double sqnr_db;

@@ -503,17 +503,17 @@ out:
     return status;
 }
 
-static const struct vc_scheme_variant variants[] = {{VC_GRANULARITY_TENSOR, 0},
-                                                    {VC_GRANULARITY_CHANNEL, 0},
-                                                    {VC_GRANULARITY_GROUP, 128},
-                                                    {VC_GRANULARITY_GROUP, 64},
-                                                    {VC_GRANULARITY_GROUP, 32}};
+static const struct vc_scheme_granularity granularities[] = {{VC_GRANULARITY_TENSOR, 0},
+                                                             {VC_GRANULARITY_CHANNEL, 0},
+                                                             {VC_GRANULARITY_GROUP, 128},
+                                                             {VC_GRANULARITY_GROUP, 64},
+                                                             {VC_GRANULARITY_GROUP, 32}};
 
 const struct vc_scheme_row vc_scheme_int8 = {.target = VC_TARGET_INT8,
                                              .name = "int8",
                                              .flag = "--int8",
                                              .result = VC_DTYPE_I8,
                                              .codes = true,
-                                             .n_variants = sizeof variants / sizeof variants[0],
-                                             .variants = variants,
+                                             .n_granularities = sizeof granularities / sizeof granularities[0],
+                                             .granularities = granularities,
                                              .add = int8_add};

@@ -196,7 +196,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     if (q->scheme->codes && vc_scheme_check(ctx, q->scheme, &q->options, plan) != VC_OK) {
         return ctx->status;
     }
-    return q->aim.set ? vc_aim_list_ways(ctx, &q->aim, &q->options, plan) : VC_OK;
+    return q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK;
 }
 
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
@@ -235,16 +235,16 @@ static enum vc_status plan_rest(struct vc_ctx *ctx, struct quantize *q, struct v
     return vc_rest_add(ctx, item, q->rest, &q->options);
 }
 
-/* With an aim: what the item becomes is decided when all ways were tried on it. */
-static enum vc_status plan_trial(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool codes)
+/* With an aim: what the item becomes is decided when all candidates were tried on it. */
+static enum vc_status plan_probe(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool codes)
 {
     const char *glob = NULL;
     bool included = choice_of(q, item, &glob) == VC_CHOICE_INCLUDE;
     enum vc_status status;
 
     VC_TRY(vc_scheme_decode(ctx, q->scheme, item));
-    VC_TRY(vc_trial_add(ctx, item, &q->aim, codes, included));
-    VC_TRY(vc_trial_of(item) == NULL ? plan_rest(ctx, q, item) : VC_OK);
+    VC_TRY(vc_aim_probe_add(ctx, item, &q->aim, codes, included));
+    VC_TRY(vc_aim_probe_of(item) == NULL ? plan_rest(ctx, q, item) : VC_OK);
 out:
     return status;
 }
@@ -263,7 +263,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     if (vc_dtype_is_quantized(item->desc->dtype) && !q->options.requantize) { /* those that would be worked on */
         return refuse_again(ctx, vc_dtype_name(item->desc->dtype));
     }
-    VC_TRY(q->aim.set ? plan_trial(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
+    VC_TRY(q->aim.set ? plan_probe(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
 out:
     return status;
 }

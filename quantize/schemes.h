@@ -9,21 +9,21 @@
 
 #include "core/chain/pass.h"
 
-/* A way to share scales, of those that aims try. */
-struct vc_scheme_variant {
+/* A granularity with which the scheme is a candidate. */
+struct vc_scheme_granularity {
     enum vc_granularity granularity;
     uint64_t group_size; /* VC_GRANULARITY_GROUP */
 };
 
 struct vc_scheme_row {
-    enum vc_target target; /* the option that asks for it */
-    const char *name;      /* in recipes: "int8" */
-    const char *flag;      /* in the report's command: "--int8" */
-    enum vc_dtype result;  /* the type of the values or codes: a tensor of that type is "... already" */
-    bool codes;            /* with scales: granularity, axis and symmetry mean something */
-    bool own_granularity;  /* ... but it has one of its own, which is not an option */
-    size_t n_variants;     /* with codes and without a granularity of its own */
-    const struct vc_scheme_variant *variants;
+    enum vc_target target;  /* the option that asks for it */
+    const char *name;       /* in recipes: "int8" */
+    const char *flag;       /* in the report's command: "--int8" */
+    enum vc_dtype result;   /* the type of the values or codes: a tensor of that type is "... already" */
+    bool codes;             /* with scales: granularity, axis and symmetry mean something */
+    bool own_granularity;   /* ... but it has one of its own, which is not an option */
+    size_t n_granularities; /* with codes and without a granularity of its own */
+    const struct vc_scheme_granularity *granularities;
 
     /* Adds the step to an item of floats; `weights`: the type of the weights when the pass got them. The options live
      * as long as the step. */

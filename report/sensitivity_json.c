@@ -6,31 +6,31 @@
 
 #include "core/text/json_write.h"
 
-static void write_ways(struct vc_json *json, const struct vc_sensitivity *s)
+static void write_candidates(struct vc_json *json, const struct vc_sensitivity *s)
 {
     static const char *const kinds[] = {[VC_SENSITIVITY_MAGNITUDE] = "magnitude",
                                         [VC_SENSITIVITY_PATTERN] = "pattern",
                                         [VC_SENSITIVITY_SCHEME] = "scheme"};
 
     vc_json_begin(json, "ways", '[', false);
-    for (size_t i = 0; i < s->n_ways; i++) {
-        const struct vc_sensitivity_way *way = &s->ways[i];
-        bool magnitude = way->kind == VC_SENSITIVITY_MAGNITUDE;
+    for (size_t i = 0; i < s->n_candidates; i++) {
+        const struct vc_sensitivity_candidate *candidate = &s->candidates[i];
+        bool magnitude = candidate->kind == VC_SENSITIVITY_MAGNITUDE;
 
         vc_json_begin(json, NULL, '{', true);
-        vc_json_string(json, "name", way->name);
-        vc_json_string(json, "kind", kinds[way->kind]);
-        vc_json_real(json, "sparsity", magnitude ? (double)way->percent / 100.0 : (double)NAN);
+        vc_json_string(json, "name", candidate->name);
+        vc_json_string(json, "kind", kinds[candidate->kind]);
+        vc_json_real(json, "sparsity", magnitude ? (double)candidate->percent / 100.0 : (double)NAN);
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');
 }
 
-static void write_error(struct vc_json *json, const char *way, const struct vc_sensitivity_error *error)
+static void write_error(struct vc_json *json, const char *candidate, const struct vc_sensitivity_error *error)
 {
     bool known = error->reason == NULL;
 
-    vc_json_begin(json, way, '{', true);
+    vc_json_begin(json, candidate, '{', true);
     vc_json_real(json, "relative", known ? error->relative : (double)NAN);
     vc_json_real(json, "sqnr_db", known ? error->sqnr_db : (double)NAN);
     vc_json_bool(json, "exact", known && error->relative == 0.0);
@@ -39,11 +39,11 @@ static void write_error(struct vc_json *json, const char *way, const struct vc_s
     vc_json_end(json, '}');
 }
 
-static void write_change(struct vc_json *json, const char *way, const struct vc_output_change *change)
+static void write_change(struct vc_json *json, const char *candidate, const struct vc_output_change *change)
 {
     bool known = change->reason == NULL;
 
-    vc_json_begin(json, way, '{', true);
+    vc_json_begin(json, candidate, '{', true);
     vc_json_real(json, "relative", known && isfinite(change->relative) ? change->relative : (double)NAN);
     vc_json_real(json, "answers", known ? change->answers : (double)NAN);
     vc_json_string(json, "reason",
@@ -68,9 +68,9 @@ static void write_outputs(struct vc_json *json, const struct vc_sensitivity *s, 
         return;
     }
     vc_json_begin(json, "outputs", '{', true);
-    for (size_t i = 0; i < m->n_ways; i++) {
+    for (size_t i = 0; i < m->n_candidates; i++) {
         vc_json_line(json);
-        write_change(json, s->ways[m->ways[i]].name, &m->tensors[t].changes[i]);
+        write_change(json, s->candidates[m->candidates[i]].name, &m->tensors[t].changes[i]);
     }
     vc_json_end(json, '}');
 }
@@ -112,8 +112,8 @@ static void write_measured(struct vc_json *json, const struct vc_sensitivity *s)
     vc_json_uint(json, "rows", m->n_rows);
     vc_json_uint(json, "runs", m->n_runs);
     vc_json_begin(json, "agreement", '{', true);
-    for (size_t i = 0; i < m->n_ways; i++) {
-        vc_json_real(json, s->ways[m->ways[i]].name, m->agreement[i]);
+    for (size_t i = 0; i < m->n_candidates; i++) {
+        vc_json_real(json, s->candidates[m->candidates[i]].name, m->agreement[i]);
     }
     vc_json_end(json, '}');
     vc_json_begin(json, "group_agreement", '[', true);
@@ -146,9 +146,9 @@ static void write_row(struct vc_json *json, const struct vc_sensitivity *s, size
         vc_json_uint(json, "zeros", row->n_zeros);
         vc_json_real(json, "rms", row->rms);
         vc_json_begin(json, "errors", '{', true);
-        for (size_t i = 0; i < s->n_ways; i++) {
+        for (size_t i = 0; i < s->n_candidates; i++) {
             vc_json_line(json);
-            write_error(json, s->ways[i].name, &row->errors[i]);
+            write_error(json, s->candidates[i].name, &row->errors[i]);
         }
         vc_json_end(json, '}');
     } else {
@@ -163,10 +163,10 @@ static void write_row(struct vc_json *json, const struct vc_sensitivity *s, size
 static void write_advice(struct vc_json *json, const char *key, const struct vc_sensitivity *s,
                          const struct vc_sensitivity_advice *advice)
 {
-    bool known = advice->way != VC_NO_TENSOR;
+    bool known = advice->candidate != VC_NO_TENSOR;
 
     vc_json_begin(json, key, '{', true);
-    vc_json_string(json, "way", known ? s->ways[advice->way].name : NULL);
+    vc_json_string(json, "way", known ? s->candidates[advice->candidate].name : NULL);
     vc_json_real(json, "median", known ? advice->median : (double)NAN);
     vc_json_real(json, "limit", known ? advice->limit : (double)NAN);
     vc_json_begin(json, "picks", '[', false);
@@ -204,7 +204,7 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
     write_advice(&json, "prune", s, &s->prune);
     write_advice(&json, "quantize", s, &s->quantize);
     vc_json_end(&json, '}');
-    write_ways(&json, s);
+    write_candidates(&json, s);
     write_measured(&json, s);
     vc_json_begin(&json, "tensors", '[', false);
     for (size_t i = 0; i < s->n_rows; i++) {

@@ -19,7 +19,7 @@ enum vc_sensitivity_kind {
     VC_SENSITIVITY_SCHEME = 2     /* quantized, with the scheme's usual options */
 };
 
-struct vc_sensitivity_way {
+struct vc_sensitivity_candidate {
     enum vc_sensitivity_kind kind;
     const char *name; /* as in reports: "50%", "2:4", "int8/group:128", "f16" */
     unsigned percent; /* VC_SENSITIVITY_MAGNITUDE: percent of the weights that become zero; else 0 */
@@ -42,7 +42,7 @@ struct vc_sensitivity_row {
     bool nonfinite;          /* not measured, because some values are NaN or infinite */
     const char *reason;      /* why the tensor was not measured, as in reports of quantize; NULL: measured */
     const char *prune_keeps; /* why prune skips this tensor by default ("embedding"); NULL: not skipped */
-    const struct vc_sensitivity_error *errors; /* one per way; NULL if not measured */
+    const struct vc_sensitivity_error *errors; /* one per candidate; NULL if not measured */
 };
 
 /* A tensor with a high error. */
@@ -56,8 +56,8 @@ struct vc_sensitivity_pick {
 /* The tensors with an error far above the median. The error is from the weights alone or, after vc_sensitivity_measure,
  * the change of the outputs. */
 struct vc_sensitivity_advice {
-    size_t way;    /* number of the way; VC_NO_TENSOR: no tensor that the command chooses was measured */
-    double median; /* of the relative errors, over the tensors that the command chooses */
+    size_t candidate; /* number of the candidate; VC_NO_TENSOR: no tensor that the command chooses was measured */
+    double median;    /* of the relative errors, over the tensors that the command chooses */
     /* Tensors above this error are picked. 1.25 times the median for pruning from the weights alone, else twice the
      * median (6 dB). */
     double limit;
@@ -67,8 +67,8 @@ struct vc_sensitivity_advice {
 
 struct vc_sensitivity {
     const struct vc_model *model; /* the measured model */
-    size_t n_ways;                /* magnitudes by rising sparsity, then the pattern, then schemes */
-    const struct vc_sensitivity_way *ways;
+    size_t n_candidates;          /* magnitudes by rising sparsity, then the pattern, then schemes */
+    const struct vc_sensitivity_candidate *candidates;
     size_t n_rows; /* weights in the model's order, without scales and second names */
     const struct vc_sensitivity_row *rows;
     size_t n_measured;
@@ -117,7 +117,7 @@ struct vc_output_change {
 struct vc_measured_tensor {
     size_t row;                             /* of vc_sensitivity.rows */
     const char *reason;                     /* why not measured; NULL: measured */
-    const struct vc_output_change *changes; /* one per entry of vc_measured.ways; NULL: not measured */
+    const struct vc_output_change *changes; /* one per entry of vc_measured.candidates; NULL: not measured */
 };
 
 /* A group of units (couplings.h). For each sparsity the units with the smallest weights are removed. */
@@ -135,10 +135,10 @@ struct vc_measured_group {
 struct vc_measured {
     uint64_t n_rows; /* computed rows of the data; 0: the inputs have fixed sizes */
     size_t n_runs;
-    size_t n_ways;
-    const size_t *ways; /* numbers in vc_sensitivity.ways: 50, 70 and 90 %, patterns, schemes */
-    /* For each way: Spearman's rank correlation, -1 to 1, between the errors from the weights alone and the changes of
-     * the outputs. NaN if fewer than three tensors have both. */
+    size_t n_candidates;
+    const size_t *candidates; /* numbers in vc_sensitivity.candidates: 50, 70 and 90 %, patterns, schemes */
+    /* For each candidate: Spearman's rank correlation, -1 to 1, between the errors from the weights alone and the
+     * changes of the outputs. NaN if fewer than three tensors have both. */
     const double *agreement;
     size_t n_tensors;
     const struct vc_measured_tensor *tensors; /* tensors with figures in vc_sensitivity */
@@ -172,10 +172,10 @@ static inline void vc_sensitivity_data_defaults(struct vc_sensitivity_data_optio
     vc_sensitivity_data_defaults_sized(options, sizeof *options);
 }
 
-/* Computes the model in f32 once per tensor and way with this tensor changed, and once per coupled group and sparsity
- * with units removed. Fills vc_sensitivity.measured. Each run computes only the values that depend on the change;
- * values of the first run are kept, up to half of the memory limit. VC_E_ARGUMENT if the data do not fit the graph or
- * no output is float. */
+/* Computes the model in f32 once per tensor and candidate with this tensor changed, and once per coupled group and
+ * sparsity with units removed. Fills vc_sensitivity.measured. Each run computes only the values that depend on the
+ * change; values of the first run are kept, up to half of the memory limit. VC_E_ARGUMENT if the data do not fit the
+ * graph or no output is float. */
 VC_API enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensitivity *sensitivity,
                                              const struct vc_sensitivity_data_options *options);
 

@@ -7,7 +7,7 @@
 #include "core/job/totals.h"
 #include "core/model/names.h"
 #include "core/run/executor.h"
-#include "facade/all_ways.h"
+#include "facade/all_candidates.h"
 #include "kernels/kernels.h"
 #include "measure/probe.h"
 #include "measure/sensitivity/sensitivity_parts.h"
@@ -30,39 +30,39 @@ void vc_sensitivity_defaults_sized(struct vc_sensitivity_options *options, size_
 struct measuring {
     struct vc_sensitivity_owned *owned;
     const struct vc_sensitivity_options *options;
-    struct vc_way_list tried;
+    struct vc_candidate_list tried;
     struct vc_arena arena; /* of the items */
     struct vc_item_set set;
     size_t n_items;
     struct vc_item *items; /* one per row that is measured, in that order */
 };
 
-/* ---- the ways ---- */
+/* ---- the candidates ---- */
 
-static enum vc_status list_ways(struct vc_ctx *ctx, struct measuring *m)
+static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_arena *arena = &m->owned->arena;
-    struct vc_sensitivity_way *ways;
+    struct vc_sensitivity_candidate *candidates;
     size_t i;
     enum vc_status status;
 
-    VC_TRY(vc_ways_list(ctx, arena, &m->tried));
-    m->owned->result.n_ways = N_PERCENTS + m->tried.n;
-    ways = vc_arena_alloc(ctx, arena, m->owned->result.n_ways * sizeof *ways);
-    VC_TRY_ALLOC(ways);
+    VC_TRY(vc_candidates_list(ctx, arena, &m->tried));
+    m->owned->result.n_candidates = N_PERCENTS + m->tried.n;
+    candidates = vc_arena_alloc(ctx, arena, m->owned->result.n_candidates * sizeof *candidates);
+    VC_TRY_ALLOC(candidates);
     for (i = 0; i < N_PERCENTS; i++) {
-        ways[i] = (struct vc_sensitivity_way){.kind = VC_SENSITIVITY_MAGNITUDE,
-                                              .percent = percents[i],
-                                              .name = vc_arena_printf(ctx, arena, "%u%%", percents[i])};
-        VC_TRY_ALLOC(ways[i].name);
+        candidates[i] = (struct vc_sensitivity_candidate){.kind = VC_SENSITIVITY_MAGNITUDE,
+                                                          .percent = percents[i],
+                                                          .name = vc_arena_printf(ctx, arena, "%u%%", percents[i])};
+        VC_TRY_ALLOC(candidates[i].name);
     }
     for (i = 0; i < m->tried.n; i++) {
-        const struct vc_way *way = &m->tried.ways[i];
+        const struct vc_candidate *candidate = &m->tried.candidates[i];
 
-        ways[N_PERCENTS + i] = (struct vc_sensitivity_way){
-            .kind = way->makes_zeros ? VC_SENSITIVITY_PATTERN : VC_SENSITIVITY_SCHEME, .name = way->name};
+        candidates[N_PERCENTS + i] = (struct vc_sensitivity_candidate){
+            .kind = candidate->makes_zeros ? VC_SENSITIVITY_PATTERN : VC_SENSITIVITY_SCHEME, .name = candidate->name};
     }
-    m->owned->result.ways = ways;
+    m->owned->result.candidates = candidates;
 out:
     return status;
 }
@@ -190,7 +190,7 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const st
     const struct vc_desc *floats = &item->chain->steps[item->chain->n_steps - 1]->in;
     uint64_t bytes = vc_dtype_bytes(floats->dtype, floats->n_elems);
     struct vc_sensitivity_error *errors =
-        vc_arena_alloc(ctx, &m->owned->arena, m->owned->result.n_ways * sizeof *errors);
+        vc_arena_alloc(ctx, &m->owned->arena, m->owned->result.n_candidates * sizeof *errors);
     size_t i;
 
     if (errors == NULL) {
@@ -200,16 +200,16 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const st
         errors[i] = figures(p->sum_x2, p->sum_e2[i], bytes);
     }
     for (i = 0; i < m->tried.n; i++) {
-        const struct vc_way *way = &m->tried.ways[i];
+        const struct vc_candidate *candidate = &m->tried.candidates[i];
 
-        errors[N_PERCENTS + i] = (struct vc_sensitivity_error){.reason = way->reason(way, item)};
+        errors[N_PERCENTS + i] = (struct vc_sensitivity_error){.reason = candidate->reason(candidate, item)};
     }
-    for (i = 0; i < p->attempts.n; i++) {
-        const struct vc_attempt_result *r = &p->attempts.results[i];
+    for (i = 0; i < p->runs.n; i++) {
+        const struct vc_candidate_result *r = &p->runs.results[i];
 
-        errors[N_PERCENTS + r->way] = r->refused
-                                          ? (struct vc_sensitivity_error){.reason = "a value is too large for it"}
-                                          : figures(r->sum_x2, r->sum_e2, r->bytes);
+        errors[N_PERCENTS + r->candidate] = r->refused
+                                                ? (struct vc_sensitivity_error){.reason = "a value is too large for it"}
+                                                : figures(r->sum_x2, r->sum_e2, r->bytes);
     }
     row->n_zeros = p->zeros;
     row->rms = sqrt(p->sum_x2 / (double)row->n_elems);
@@ -254,7 +254,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
     enum vc_status status;
     size_t i;
 
-    VC_TRY(list_ways(ctx, m));
+    VC_TRY(list_candidates(ctx, m));
     VC_TRY(list_rows(ctx, m));
     VC_TRY(make_items(ctx, m));
     exec.items = m->items;

@@ -11,27 +11,27 @@
 #define QUANTIZE_FACTOR 2.0
 #define MEASURED_FACTOR 2.0 /* of what outputs lose, which differs more from tensor to tensor */
 
-/* The way of that name; VC_NO_TENSOR: there is none. */
-static size_t find_way(const struct vc_sensitivity *s, const char *name)
+/* The number of the candidate with this name; VC_NO_TENSOR if there is no such candidate. */
+static size_t find_candidate(const struct vc_sensitivity *s, const char *name)
 {
     size_t i = 0;
 
-    while (i < s->n_ways && strcmp(s->ways[i].name, name) != 0) {
+    while (i < s->n_candidates && strcmp(s->candidates[i].name, name) != 0) {
         i++;
     }
-    return i < s->n_ways ? i : VC_NO_TENSOR;
+    return i < s->n_candidates ? i : VC_NO_TENSOR;
 }
 
-/* With data: what the outputs lose by that way of changing the row, NaN where it was not measured. */
-static double change_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t way)
+/* With data: what the outputs lose if the row is changed by the candidate, NaN where it was not measured. */
+static double change_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t candidate)
 {
     const struct vc_measured *m = s->measured;
 
     for (size_t i = 0; i < m->n_tensors; i++) {
         const struct vc_measured_tensor *tensor = &m->tensors[i];
 
-        for (size_t k = 0; &s->rows[tensor->row] == row && tensor->changes != NULL && k < m->n_ways; k++) {
-            if (m->ways[k] == way) {
+        for (size_t k = 0; &s->rows[tensor->row] == row && tensor->changes != NULL && k < m->n_candidates; k++) {
+            if (m->candidates[k] == candidate) {
                 return tensor->changes[k].reason != NULL ? (double)NAN : tensor->changes[k].relative;
             }
         }
@@ -40,15 +40,15 @@ static double change_of(const struct vc_sensitivity *s, const struct vc_sensitiv
 }
 
 /* The error of the row, or NaN: it has none, or the command leaves the tensor alone. */
-static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t way)
+static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, size_t candidate)
 {
-    bool kept =
-        s->ways[way].kind == VC_SENSITIVITY_SCHEME ? row->n_elems < VC_DEFAULT_MIN_ELEMS : row->prune_keeps != NULL;
+    bool kept = s->candidates[candidate].kind == VC_SENSITIVITY_SCHEME ? row->n_elems < VC_DEFAULT_MIN_ELEMS
+                                                                       : row->prune_keeps != NULL;
 
-    if (row->errors == NULL || row->errors[way].reason != NULL || kept) {
+    if (row->errors == NULL || row->errors[candidate].reason != NULL || kept) {
         return (double)NAN;
     }
-    return s->measured != NULL ? change_of(s, row, way) : row->errors[way].relative;
+    return s->measured != NULL ? change_of(s, row, candidate) : row->errors[candidate].relative;
 }
 
 /* The highest sparsity at which the row's error is within the limit; with data, of those that were measured. */
@@ -57,13 +57,13 @@ static unsigned percent_within(const struct vc_sensitivity *s, const struct vc_s
     unsigned percent = 0;
     size_t i;
 
-    for (i = 0; i < s->n_ways && s->ways[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
+    for (i = 0; i < s->n_candidates && s->candidates[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
         double error = error_of(s, row, i);
 
         if (error > limit) {
             break; /* what is fine again beyond it is luck */
         }
-        percent = error <= limit ? s->ways[i].percent : percent; /* NaN: not measured */
+        percent = error <= limit ? s->candidates[i].percent : percent; /* NaN: not measured */
     }
     return percent;
 }
@@ -88,14 +88,14 @@ static int worst_first(const void *a, const void *b)
 }
 
 /* `errors` and `picks` have room for all rows. */
-static void advise(const struct vc_sensitivity *s, const char *way, double factor, double *errors,
+static void advise(const struct vc_sensitivity *s, const char *candidate, double factor, double *errors,
                    struct vc_sensitivity_pick *picks, struct vc_sensitivity_advice *advice)
 {
-    size_t number = find_way(s, way);
+    size_t number = find_candidate(s, candidate);
     size_t n = 0;
     size_t i;
 
-    *advice = (struct vc_sensitivity_advice){.way = VC_NO_TENSOR, .picks = picks};
+    *advice = (struct vc_sensitivity_advice){.candidate = VC_NO_TENSOR, .picks = picks};
     for (i = 0; number != VC_NO_TENSOR && i < s->n_rows; i++) {
         errors[n] = error_of(s, &s->rows[i], number);
         n += isfinite(errors[n]) ? 1 : 0;
@@ -104,7 +104,7 @@ static void advise(const struct vc_sensitivity *s, const char *way, double facto
         return;
     }
     qsort(errors, n, sizeof *errors, smaller_first);
-    advice->way = number;
+    advice->candidate = number;
     advice->median = n % 2 != 0 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2.0;
     advice->limit = (s->measured != NULL ? MEASURED_FACTOR : factor) * advice->median;
     for (i = 0; i < s->n_rows; i++) {
@@ -114,7 +114,7 @@ static void advise(const struct vc_sensitivity *s, const char *way, double facto
             picks[advice->n_picks++] =
                 (struct vc_sensitivity_pick){.row = i,
                                              .relative = error,
-                                             .percent = s->ways[number].kind == VC_SENSITIVITY_MAGNITUDE
+                                             .percent = s->candidates[number].kind == VC_SENSITIVITY_MAGNITUDE
                                                             ? percent_within(s, &s->rows[i], advice->limit)
                                                             : 0};
         }

@@ -70,24 +70,24 @@ enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint
     return VC_OK;
 }
 
-/* ---- ways ---- */
+/* ---- candidates ---- */
 
-/* The tensor as floats, the way's step, and floats again. */
-static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_way *way, struct vc_item *item)
+/* The tensor as floats, the candidate's step, and floats again. */
+static enum vc_status add_steps(struct vc_ctx *ctx, const struct vc_candidate *candidate, struct vc_item *item)
 {
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
     bool quantized = item->desc->quant != NULL || vc_dtype_is_quantized(item->desc->dtype);
     enum vc_status status;
 
     VC_TRY(quantized ? vc_decode_add(ctx, item, false) : VC_OK);
-    VC_TRY(way->add(ctx, item, way, weights));
+    VC_TRY(candidate->add(ctx, item, candidate, weights));
     VC_TRY(vc_decode_add(ctx, item, true));
 out:
     return status;
 }
 
-enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, const struct vc_way *way,
-                             float *values)
+enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                const struct vc_candidate *candidate, float *values)
 {
     struct vc_arena arena = {0};
     struct vc_item_set set = {.model = model, .arena = &arena};
@@ -101,7 +101,7 @@ enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, s
     enum vc_status status;
 
     VC_TRY(vc_item_make(ctx, &set, tensor, &item));
-    VC_TRY(add_steps(ctx, way, &item));
+    VC_TRY(add_steps(ctx, candidate, &item));
     vc_buffer_sizes_add(&sizes, &item);
     VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
     VC_TRY(vc_tile_reader_open(ctx, &item, &buffers, &reader));

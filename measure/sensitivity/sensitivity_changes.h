@@ -1,18 +1,18 @@
-/* sensitivity_changes.h - the weights of a tensor after one of the ways of vc_model_sensitivity, in memory, as f32:
- * what a model is computed with to see what its outputs lose. */
+/* sensitivity_changes.h - the weights of a tensor after one of the candidates of vc_model_sensitivity, in memory, as
+ * f32: what a model is computed with to see what its outputs lose. */
 #ifndef VC_MEASURE_SENSITIVITY_CHANGES_H
 #define VC_MEASURE_SENSITIVITY_CHANGES_H
 
 #include <vcompress/couplings.h>
 
-#include "core/chain/ways.h"
+#include "core/chain/candidate.h"
 
 /* The k smallest magnitudes become zero; of equal ones the first go, as in prune. */
 enum vc_status vc_change_prune(struct vc_ctx *ctx, float *values, size_t n, uint64_t k);
 
-/* What the way makes of a tensor of n elements. */
-enum vc_status vc_change_way(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, const struct vc_way *way,
-                             float *values);
+/* What the candidate makes of a tensor of n elements. */
+enum vc_status vc_change_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
+                                const struct vc_candidate *candidate, float *values);
 
 /* Adds, for each unit of the group, the squares of its elements in a member's tensor, which has those values. */
 void vc_change_add_norms(const struct vc_coupling *group, const struct vc_coupling_member *member,

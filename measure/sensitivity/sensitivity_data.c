@@ -1,6 +1,6 @@
 /* sensitivity_data.c - vc_sensitivity_measure: the outputs of the model with one tensor changed, or the units of one
- * group removed. A target is a tensor or a group; a unit of work is one target changed in one way, which is one run of
- * the graph (output_runs.h). Threads take units of work in their order. */
+ * group removed. A target is a tensor or a group; a unit of work is one target changed by one candidate, which is one
+ * run of the graph (output_runs.h). Threads take units of work in their order. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/base/thread_pool.h"
-#include "facade/all_ways.h"
+#include "facade/all_candidates.h"
 #include "measure/curve.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_runs.h"
@@ -40,20 +40,20 @@ struct target {
     uint32_t scores;                   /* of experts: the value that says which are chosen */
     bool removed;                      /* its units have to be removed really: no thread does that */
     uint64_t bytes;                    /* of the tensors, for progress */
-    size_t n_ways;
-    struct vc_output_change *changes; /* one for each way */
+    size_t n_candidates;
+    struct vc_output_change *changes; /* one for each candidate */
 };
 
 struct work {
-    size_t target, way;
+    size_t target, candidate;
 };
 
 struct measuring {
     struct vc_sensitivity_owned *owned;
     struct vc_measured *out;
     struct vc_sensitivity_data_options options;
-    struct vc_way_list tried;
-    const struct vc_way **way_of; /* by number in out->ways; NULL: a sparsity */
+    struct vc_candidate_list tried;
+    const struct vc_candidate **candidate_of; /* by number in out->candidates; NULL: a sparsity */
     struct vc_graph_inputs inputs;
     struct vc_output_runs runs; /* of the first batch; the others behind it */
     struct vc_couplings *couplings;
@@ -74,13 +74,13 @@ struct measuring {
     char message[VC_MESSAGE_BYTES];
 };
 
-/* ---- ways ---- */
+/* ---- candidates ---- */
 
-static const struct vc_way *find_way(const struct vc_way_list *list, const char *name)
+static const struct vc_candidate *find_candidate(const struct vc_candidate_list *list, const char *name)
 {
     for (size_t i = 0; i < list->n; i++) {
-        if (strcmp(list->ways[i].name, name) == 0) {
-            return &list->ways[i];
+        if (strcmp(list->candidates[i].name, name) == 0) {
+            return &list->candidates[i];
         }
     }
     return NULL;
@@ -96,25 +96,25 @@ static bool is_measured_percent(unsigned percent)
     return false;
 }
 
-static enum vc_status list_ways(struct vc_ctx *ctx, struct measuring *m)
+static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
 {
     const struct vc_sensitivity *s = &m->owned->result;
     struct vc_arena *arena = &m->owned->arena;
-    size_t *ways = vc_arena_alloc(ctx, arena, (s->n_ways + 1) * sizeof *ways);
+    size_t *candidates = vc_arena_alloc(ctx, arena, (s->n_candidates + 1) * sizeof *candidates);
     enum vc_status status = VC_OK;
 
-    m->way_of = vc_arena_alloc(ctx, arena, (s->n_ways + 1) * sizeof *m->way_of);
-    VC_TRY(ways == NULL || m->way_of == NULL ? VC_E_NOMEM : VC_OK);
-    VC_TRY(vc_ways_list(ctx, arena, &m->tried));
-    for (size_t i = 0; i < s->n_ways; i++) {
-        const struct vc_way *way = find_way(&m->tried, s->ways[i].name);
+    m->candidate_of = vc_arena_alloc(ctx, arena, (s->n_candidates + 1) * sizeof *m->candidate_of);
+    VC_TRY(candidates == NULL || m->candidate_of == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(vc_candidates_list(ctx, arena, &m->tried));
+    for (size_t i = 0; i < s->n_candidates; i++) {
+        const struct vc_candidate *candidate = find_candidate(&m->tried, s->candidates[i].name);
 
-        if (way != NULL || is_measured_percent(s->ways[i].percent)) {
-            ways[m->out->n_ways] = i;
-            m->way_of[m->out->n_ways++] = way;
+        if (candidate != NULL || is_measured_percent(s->candidates[i].percent)) {
+            candidates[m->out->n_candidates] = i;
+            m->candidate_of[m->out->n_candidates++] = candidate;
         }
     }
-    m->out->ways = ways;
+    m->out->candidates = candidates;
 out:
     return status;
 }
@@ -122,19 +122,19 @@ out:
 /* ---- targets ---- */
 
 /* A target with room for its figures, in the result's arena. */
-static enum vc_status add_target(struct vc_ctx *ctx, struct measuring *m, size_t n_changed, size_t n_ways,
+static enum vc_status add_target(struct vc_ctx *ctx, struct measuring *m, size_t n_changed, size_t n_candidates,
                                  struct target **out)
 {
     struct vc_arena *arena = &m->owned->arena;
     struct target *target = &m->targets[m->n_targets];
     enum vc_status status = VC_OK;
 
-    *target = (struct target){.n_ways = n_ways};
+    *target = (struct target){.n_candidates = n_candidates};
     target->changed = vc_arena_alloc(ctx, arena, (n_changed + 1) * sizeof *target->changed);
     VC_TRY_ALLOC(target->changed);
-    target->changes = vc_arena_alloc(ctx, arena, (n_ways + 1) * sizeof *target->changes);
+    target->changes = vc_arena_alloc(ctx, arena, (n_candidates + 1) * sizeof *target->changes);
     VC_TRY_ALLOC(target->changes);
-    memset(target->changes, 0, n_ways * sizeof *target->changes);
+    memset(target->changes, 0, n_candidates * sizeof *target->changes);
     m->n_targets++;
     *out = target;
 out:
@@ -173,11 +173,11 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, struct measuring *m)
             t->reason = "the graph does not use it";
             continue;
         }
-        VC_TRY(add_target(ctx, m, 1, m->out->n_ways, &target));
+        VC_TRY(add_target(ctx, m, 1, m->out->n_candidates, &target));
         add_tensor(m, target, row->tensor);
         t->changes = target->changes;
-        for (size_t k = 0; k < m->out->n_ways; k++) {
-            target->changes[k].reason = row->errors[m->out->ways[k]].reason;
+        for (size_t k = 0; k < m->out->n_candidates; k++) {
+            target->changes[k].reason = row->errors[m->out->candidates[k]].reason;
         }
     }
 out:
@@ -324,26 +324,26 @@ out:
     return status;
 }
 
-/* One for each target and way that has no reason not to be tried. */
+/* One for each target and candidate that has no reason not to be tried. */
 static enum vc_status list_works(struct vc_ctx *ctx, struct measuring *m)
 {
     size_t n = 0;
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < m->n_targets; i++) {
-        n += m->targets[i].n_ways;
+        n += m->targets[i].n_candidates;
     }
     m->works = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *m->works);
     VC_TRY_ALLOC(m->works);
     for (size_t i = 0; i < m->n_targets; i++) {
-        for (size_t k = 0; k < m->targets[i].n_ways; k++) {
+        for (size_t k = 0; k < m->targets[i].n_candidates; k++) {
             if (m->targets[i].changes[k].reason == NULL && !m->targets[i].removed) {
                 m->works[m->n_works++] = (struct work){i, k};
                 m->total += m->targets[i].bytes;
             }
         }
         m->largest = vc_max_u64(m->largest, m->targets[i].removed ? 0 : m->targets[i].bytes);
-        m->out->n_runs += m->targets[i].removed ? m->targets[i].n_ways : 0;
+        m->out->n_runs += m->targets[i].removed ? m->targets[i].n_candidates : 0;
     }
     m->out->n_runs += m->n_works;
 out:
@@ -380,13 +380,13 @@ static bool too_few_stay(const struct measuring *m, const struct vc_coupling *gr
     return vc_graph_experts(m->options.graph, &chosen) != 0 && group->n_units - n_go < chosen;
 }
 
-static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, const struct target *target, size_t way,
+static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, const struct target *target, size_t candidate,
                                 struct vc_changed_tensor *changed)
 {
     const struct vc_coupling *group = target->group;
-    uint64_t n = group->n_units * percents[way] / 100;
+    uint64_t n = group->n_units * percents[candidate] / 100;
     bool *goes = vc_alloc_array(ctx, VC_TAG_MISC, (size_t)group->n_units, sizeof *goes);
-    struct vc_output_change *change = &target->changes[way];
+    struct vc_output_change *change = &target->changes[candidate];
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(goes);
@@ -404,16 +404,16 @@ out:
     return status;
 }
 
-static enum vc_status change_tensor(struct vc_ctx *ctx, struct measuring *m, size_t way,
+static enum vc_status change_tensor(struct vc_ctx *ctx, struct measuring *m, size_t candidate,
                                     struct vc_changed_tensor *changed)
 {
     const struct vc_model *model = m->owned->result.model;
-    unsigned percent = m->owned->result.ways[m->out->ways[way]].percent;
+    unsigned percent = m->owned->result.candidates[m->out->candidates[candidate]].percent;
     enum vc_status status;
 
     VC_TRY(vc_units_read(ctx, model, changed->tensor, &changed->values));
-    if (m->way_of[way] != NULL) {
-        VC_TRY(vc_change_way(ctx, model, changed->tensor, m->way_of[way], changed->values));
+    if (m->candidate_of[candidate] != NULL) {
+        VC_TRY(vc_change_tensor(ctx, model, changed->tensor, m->candidate_of[candidate], changed->values));
     } else {
         VC_TRY(vc_change_prune(ctx, changed->values, changed->n, vc_curve_count_of(changed->n, percent)));
     }
@@ -431,10 +431,10 @@ static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, const str
     VC_TRY_ALLOC(changed);
     memcpy(changed, target->changed, target->n_changed * sizeof *changed);
     if (target->group != NULL) {
-        VC_TRY(run_group(ctx, m, target, work->way, changed));
+        VC_TRY(run_group(ctx, m, target, work->candidate, changed));
     } else {
-        VC_TRY(change_tensor(ctx, m, work->way, changed));
-        VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, &target->changes[work->way]));
+        VC_TRY(change_tensor(ctx, m, work->candidate, changed));
+        VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, &target->changes[work->candidate]));
     }
 out:
     for (size_t i = 0; changed != NULL && i < target->n_changed; i++) {
@@ -555,7 +555,7 @@ static enum vc_status run_removed(struct vc_ctx *ctx, struct measuring *m, struc
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(goes);
-    for (size_t k = 0; k < target->n_ways; k++) {
+    for (size_t k = 0; k < target->n_candidates; k++) {
         VC_TRY(vc_units_lowest(ctx, group, target->unit_scores, group->n_units * percents[k] / 100, goes));
         VC_TRY(vc_removed_run(ctx, &m->owned->arena, &m->runs, group, goes, &target->changes[k]));
         known |= target->changes[k].reason == NULL;
@@ -584,16 +584,17 @@ out:
 
 /* ---- how well one predicts the other ---- */
 
-static double agreement_of_way(const struct measuring *m, size_t way, struct vc_rank_pair *pairs)
+static double agreement_of_candidate(const struct measuring *m, size_t candidate, struct vc_rank_pair *pairs)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < m->out->n_tensors; i++) {
         const struct vc_measured_tensor *t = &m->tensors[i];
 
-        if (t->changes != NULL && t->changes[way].reason == NULL) {
-            pairs[n++] = (struct vc_rank_pair){m->owned->result.rows[t->row].errors[m->out->ways[way]].relative,
-                                               t->changes[way].relative};
+        if (t->changes != NULL && t->changes[candidate].reason == NULL) {
+            pairs[n++] =
+                (struct vc_rank_pair){m->owned->result.rows[t->row].errors[m->out->candidates[candidate]].relative,
+                                      t->changes[candidate].relative};
         }
     }
     return vc_rank_correlation(pairs, n);
@@ -618,13 +619,13 @@ static enum vc_status compare_orders(struct vc_ctx *ctx, struct measuring *m)
     struct vc_arena *arena = &m->owned->arena;
     struct vc_rank_pair *pairs =
         vc_alloc_array(ctx, VC_TAG_MISC, m->out->n_tensors + m->out->n_groups + 1, sizeof *pairs);
-    double *tensors = vc_arena_alloc(ctx, arena, (m->out->n_ways + 1) * sizeof *tensors);
+    double *tensors = vc_arena_alloc(ctx, arena, (m->out->n_candidates + 1) * sizeof *tensors);
     double *groups = vc_arena_alloc(ctx, arena, N_PERCENTS * sizeof *groups);
     enum vc_status status = VC_OK;
 
     VC_TRY(pairs == NULL || tensors == NULL || groups == NULL ? VC_E_NOMEM : VC_OK);
-    for (size_t k = 0; k < m->out->n_ways; k++) {
-        tensors[k] = agreement_of_way(m, k, pairs);
+    for (size_t k = 0; k < m->out->n_candidates; k++) {
+        tensors[k] = agreement_of_candidate(m, k, pairs);
     }
     for (size_t k = 0; k < N_PERCENTS; k++) {
         groups[k] = agreement_of_groups(m, k, pairs);
@@ -702,7 +703,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
     VC_TRY(vc_graph_inputs_read(ctx, m->options.graph, &from, &m->inputs));
     VC_TRY(begin_all_runs(ctx, m));
     m->out->n_rows = m->inputs.n_rows;
-    VC_TRY(list_ways(ctx, m));
+    VC_TRY(list_candidates(ctx, m));
     VC_TRY(list_targets(ctx, m));
     VC_TRY(list_works(ctx, m));
     VC_TRY(do_works(ctx, m));

@@ -47,9 +47,9 @@ static double measured_error(const struct vc_planning *p, const struct vc_report
         return -1;
     }
     *norm = seen->rms * seen->rms * (double)seen->n_elems;
-    for (size_t w = 0; w < p->scan->n_ways; w++) {
-        if (strcmp(p->scan->ways[w].name, row->scheme) == 0 && seen->errors[w].reason == NULL) {
-            return seen->errors[w].relative;
+    for (size_t k = 0; k < p->scan->n_candidates; k++) {
+        if (strcmp(p->scan->candidates[k].name, row->scheme) == 0 && seen->errors[k].reason == NULL) {
+            return seen->errors[k].relative;
         }
     }
     return -1;

@@ -8,8 +8,8 @@
 /* What a row loses where half of it is pruned: by that they are chosen. */
 static double loss_of(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row)
 {
-    for (size_t i = 0; i < s->n_ways && row->errors != NULL; i++) {
-        if (s->ways[i].percent == 50) {
+    for (size_t i = 0; i < s->n_candidates && row->errors != NULL; i++) {
+        if (s->candidates[i].percent == 50) {
             return isfinite(row->errors[i].relative) ? row->errors[i].relative : 0.0;
         }
     }
@@ -86,9 +86,9 @@ static void add_map(struct vc_page *page, const struct vc_sensitivity *s)
                     "alone. Pruned to a sparsity, to a pattern, or quantized.");
     vc_page_add(page, "<div class=\"scroll\" role=\"region\" aria-label=\"errors\" tabindex=\"0\">\n<table>\n"
                       "<thead><tr><th scope=\"col\">tensor</th>");
-    for (size_t i = 0; i < s->n_ways; i++) {
+    for (size_t i = 0; i < s->n_candidates; i++) {
         vc_page_add(page, "<th scope=\"col\" class=\"heat\">");
-        vc_page_words(page, s->ways[i].name);
+        vc_page_words(page, s->candidates[i].name);
         vc_page_add(page, "</th>");
     }
     vc_page_add(page, "</tr></thead>\n<tbody>\n");
@@ -98,7 +98,7 @@ static void add_map(struct vc_page *page, const struct vc_sensitivity *s)
         vc_page_add(page, "<tr><th scope=\"row\"><span class=\"name\">");
         vc_svg_add_text(&page->text, row->name, 48);
         vc_page_add(page, "</span></th>");
-        for (size_t i = 0; i < s->n_ways; i++) {
+        for (size_t i = 0; i < s->n_candidates; i++) {
             add_cell(page, &row->errors[i]);
         }
         vc_page_add(page, "</tr>\n");
@@ -121,9 +121,9 @@ static void add_outputs(struct vc_page *page, const struct vc_sensitivity *s)
                     "With data: the change of the outputs in percent of their norm when that tensor alone changes.");
     vc_page_add(page, "<div class=\"scroll\" role=\"region\" aria-label=\"outputs\" tabindex=\"0\">\n<table>\n"
                       "<thead><tr><th scope=\"col\">tensor</th>");
-    for (size_t k = 0; k < m->n_ways; k++) {
+    for (size_t k = 0; k < m->n_candidates; k++) {
         vc_page_add(page, "<th scope=\"col\" class=\"heat\">");
-        vc_page_words(page, s->ways[m->ways[k]].name);
+        vc_page_words(page, s->candidates[m->candidates[k]].name);
         vc_page_add(page, "</th>");
     }
     vc_page_add(page, "</tr></thead>\n<tbody>\n");
@@ -137,7 +137,7 @@ static void add_outputs(struct vc_page *page, const struct vc_sensitivity *s)
         vc_page_add(page, "<tr><th scope=\"row\"><span class=\"name\">");
         vc_svg_add_text(&page->text, s->rows[tensor->row].name, 48);
         vc_page_add(page, "</span></th>");
-        for (size_t k = 0; k < m->n_ways; k++) {
+        for (size_t k = 0; k < m->n_candidates; k++) {
             const struct vc_sensitivity_error cell = {.reason = tensor->changes[k].reason,
                                                       .relative = tensor->changes[k].relative};
 
@@ -157,7 +157,7 @@ static void add_picks(struct vc_page *page, const struct vc_sensitivity *s, cons
     size_t n = advice->n_picks < N_ROWS ? advice->n_picks : N_ROWS;
 
     vc_page_section(page, title, NULL);
-    if (advice->way == VC_NO_TENSOR) {
+    if (advice->candidate == VC_NO_TENSOR) {
         vc_page_add(page, "<p>No tensor was measured that the command would choose.</p>\n");
     } else if (n == 0) {
         vc_page_add(page, "<p>No tensor is far from the others: the median is %s, and none has more than %s.</p>\n",
@@ -190,7 +190,7 @@ enum vc_status vc_sensitivity_html(struct vc_ctx *ctx, const struct vc_sensitivi
     *text = NULL;
     if (status == VC_OK) {
         vc_page_add(&page, "<section>\n<p class=\"big\">%s</p><p>of %s weights measured, in %zu ways each</p>\n",
-                    vc_figure_count(s->n_measured).s, vc_figure_count(s->n_rows).s, s->n_ways);
+                    vc_figure_count(s->n_measured).s, vc_figure_count(s->n_rows).s, s->n_candidates);
         vc_page_section_end(&page);
         if (s->n_measured != 0) {
             add_map(&page, s);

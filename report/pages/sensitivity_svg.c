@@ -1,6 +1,6 @@
-/* sensitivity_svg.c - what each tensor would lose as one drawing: a heat map of tensors and ways, and the curves of the
- * tensors that pruning hurts most. It needs nothing beside it: no script, no font, no other file; colours follow the
- * reader's light or dark setting.
+/* sensitivity_svg.c - what each tensor would lose as one drawing: a heat map of tensors and candidates, and the curves
+ * of the tensors that pruning hurts most. It needs nothing beside it: no script, no font, no other file; colours follow
+ * the reader's light or dark setting.
  *
  *     10% 20% ... 95%   2:4   int8/tensor ... bf16
  *     [ ][ ]     [#]    [+]   [ ]             [ ]     fc1.weight
@@ -19,7 +19,7 @@
 #define WIDTH    1000
 #define LABELS   320 /* column of names */
 #define CELL     33  /* width of a cell */
-#define GAP      12  /* between the kinds of ways */
+#define GAP      12  /* between the kinds of candidates */
 #define HEAT_TOP 190 /* of the first row */
 #define PLOT_W   460
 #define PLOT_H   300
@@ -77,11 +77,11 @@ static size_t class_of(double relative)
 
 /* ---- which rows ---- */
 
-static size_t way_of_percent(const struct vc_sensitivity *s, unsigned percent)
+static size_t candidate_of_percent(const struct vc_sensitivity *s, unsigned percent)
 {
     size_t i = 0;
 
-    while (i < s->n_ways && s->ways[i].percent != percent) {
+    while (i < s->n_candidates && s->candidates[i].percent != percent) {
         i++;
     }
     return i;
@@ -89,7 +89,7 @@ static size_t way_of_percent(const struct vc_sensitivity *s, unsigned percent)
 
 static double error_at(const struct drawing *d, size_t row, unsigned percent)
 {
-    return d->s->rows[row].errors[way_of_percent(d->s, percent)].relative;
+    return d->s->rows[row].errors[candidate_of_percent(d->s, percent)].relative;
 }
 
 static int smaller_first(const void *a, const void *b)
@@ -196,10 +196,10 @@ static void add_head(struct drawing *d, unsigned height)
 
 /* ---- the heat map ---- */
 
-/* Left end of the cells of a way. */
-static unsigned way_x(const struct vc_sensitivity *s, size_t way)
+/* Left end of the cells of a candidate. */
+static unsigned candidate_x(const struct vc_sensitivity *s, size_t candidate)
 {
-    return LABELS + (unsigned)way * CELL + GAP * (unsigned)s->ways[way].kind;
+    return LABELS + (unsigned)candidate * CELL + GAP * (unsigned)s->candidates[candidate].kind;
 }
 
 static void add_columns(struct drawing *d)
@@ -209,31 +209,31 @@ static void add_columns(struct drawing *d)
     const struct vc_sensitivity *s = d->s;
     struct vc_text *text = &d->text;
 
-    for (size_t i = 0; i < s->n_ways; i++) {
-        bool first = i == 0 || s->ways[i - 1].kind != s->ways[i].kind;
-        unsigned x = way_x(s, i);
+    for (size_t i = 0; i < s->n_candidates; i++) {
+        bool first = i == 0 || s->candidates[i - 1].kind != s->candidates[i].kind;
+        unsigned x = candidate_x(s, i);
 
         if (first) {
             vc_text_add(text, "<text class=\"dim\" x=\"%u\" y=\"%d\">%s</text>\n", x,
-                        s->ways[i].kind == VC_SENSITIVITY_PATTERN ? 106 : 84, titles[s->ways[i].kind]);
+                        s->candidates[i].kind == VC_SENSITIVITY_PATTERN ? 106 : 84, titles[s->candidates[i].kind]);
         }
         vc_text_add(text, "<text transform=\"translate(%u %d) rotate(-50)\">", x + CELL / 2, HEAT_TOP - 6);
-        vc_svg_add_text(text, s->ways[i].name, 16);
+        vc_svg_add_text(text, s->candidates[i].name, 16);
         vc_text_add(text, "</text>\n");
     }
 }
 
-static void add_cell(struct drawing *d, size_t row, size_t way, double y10)
+static void add_cell(struct drawing *d, size_t row, size_t candidate, double y10)
 {
-    const struct vc_sensitivity_error *error = &d->s->rows[row].errors[way];
+    const struct vc_sensitivity_error *error = &d->s->rows[row].errors[candidate];
     struct vc_text *text = &d->text;
-    unsigned x = way_x(d->s, way);
+    unsigned x = candidate_x(d->s, candidate);
     size_t shade = class_of(error->relative);
     bool known = error->reason == NULL && !isnan(error->relative);
 
     vc_text_add(text, "<g><title>");
     vc_svg_add_text(text, d->s->rows[row].name, 200);
-    vc_text_add(text, ", %s: ", d->s->ways[way].name);
+    vc_text_add(text, ", %s: ", d->s->candidates[candidate].name);
     if (!known) {
         vc_text_add(text, "%s", error->reason != NULL ? error->reason : "no figure");
     } else if (error->relative == 0.0) {
@@ -279,8 +279,8 @@ static void add_map(struct drawing *d)
             vc_svg_add_text(text, d->s->rows[d->rows[i]].name, 42);
             vc_text_add(text, "</text>\n");
         }
-        for (size_t way = 0; way < d->s->n_ways; way++) {
-            add_cell(d, d->rows[i], way, y10);
+        for (size_t candidate = 0; candidate < d->s->n_candidates; candidate++) {
+            add_cell(d, d->rows[i], candidate, y10);
         }
     }
 }
@@ -353,8 +353,8 @@ static void add_curve(struct drawing *d, size_t row, size_t number, unsigned x, 
     bool median = row == VC_NO_TENSOR;
 
     vc_text_add(text, "<path d=\"M%u %u", x, y + PLOT_H);
-    for (size_t i = 0; i < s->n_ways && s->ways[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
-        unsigned percent = s->ways[i].percent;
+    for (size_t i = 0; i < s->n_candidates && s->candidates[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
+        unsigned percent = s->candidates[i].percent;
         double error = curve_at(d, row, percent);
 
         vc_text_add(text, "L");
@@ -434,8 +434,8 @@ static double change_at(const struct drawing *d, size_t tensor, unsigned percent
 {
     const struct vc_measured *m = d->s->measured;
 
-    for (size_t i = 0; m->tensors[tensor].changes != NULL && i < m->n_ways; i++) {
-        if (d->s->ways[m->ways[i]].percent == percent && m->tensors[tensor].changes[i].reason == NULL) {
+    for (size_t i = 0; m->tensors[tensor].changes != NULL && i < m->n_candidates; i++) {
+        if (d->s->candidates[m->candidates[i]].percent == percent && m->tensors[tensor].changes[i].reason == NULL) {
             return m->tensors[tensor].changes[i].relative;
         }
     }

@@ -1,6 +1,6 @@
 """test_aims.py - --aim-sqnr and --aim-bytes choose, per tensor, what the errors of the definitions say.
 
-NumPy makes every way of every tensor, with its bytes and its error. For --aim-sqnr the smallest that reaches the aim has to
+NumPy makes every candidate of every tensor, with its bytes and its error. For --aim-sqnr the smallest that reaches the aim has to
 be the one in the report; for --aim-bytes the file has to fit, and its error has to be near that of the best of all choices.
 """
 import itertools
@@ -20,7 +20,7 @@ def sums(x, y):
     return float((x * x).sum()), float(((x - y) ** 2).sum())
 
 
-def ways(x):
+def candidates(x):
     """{scheme: (bytes, sum x^2, sum e^2)} of an f32 array, and "kept"."""
     found = {"kept": (4 * x.size, sums(x, x)[0], 0.0)}
     for granularity, group in [("tensor", 0), ("channel", 0)] + [("group", g) for g in GROUPS]:
@@ -32,8 +32,8 @@ def ways(x):
     return found
 
 
-def sqnr(way):
-    return np.inf if way[2] == 0 else 10 * np.log10(way[1] / way[2])
+def sqnr(candidate):
+    return np.inf if candidate[2] == 0 else 10 * np.log10(candidate[1] / candidate[2])
 
 
 def model():
@@ -56,7 +56,7 @@ class Aims(Judge):
         super().setUp()
         self.x = model()
         np.savez(self.path("in.npz"), **self.x)
-        self.ways = {n: ways(a) for n, a in self.x.items() if a.ndim == 2}
+        self.candidates = {n: candidates(a) for n, a in self.x.items() if a.ndim == 2}
 
     def quantize(self, *options, out="out.npz"):
         return self.vc("quantize", *options, "--json", "--force", self.path("in.npz"), "-o", self.path(out)).json()
@@ -65,24 +65,24 @@ class Aims(Judge):
         for db in (20, 30, 33.5, 40, 43, 47, 52, 60, 75, 140):
             report = self.quantize("--aim-sqnr", str(db), "--min-sqnr", str(db))
             found = chosen(report)
-            for n, all_ways in self.ways.items():
-                able = [(w[0], w[2], label) for label, w in all_ways.items() if sqnr(w) >= db]
+            for n, all_candidates in self.candidates.items():
+                able = [(w[0], w[2], label) for label, w in all_candidates.items() if sqnr(w) >= db]
                 self.assertEqual(found[n], min(able)[2], "%s, %g dB: %s" % (n, db, able))
             self.assertEqual(found["norm.weight"], "kept")
             for t in report["tensors"]:
                 if t["measured"] is not None:
-                    way = self.ways[t["name"]][t["scheme"]]
-                    self.assertEqual(t["bytes_after"], way[0])
-                    self.close(t["measured"]["sum_e2"], way[2], t["name"], 1e-6)
+                    candidate = self.candidates[t["name"]][t["scheme"]]
+                    self.assertEqual(t["bytes_after"], candidate[0])
+                    self.close(t["measured"]["sum_e2"], candidate[2], t["name"], 1e-6)
                     self.assertEqual(t["reason"], "the smallest that has %g dB" % db)
-                elif t["name"] in self.ways:
+                elif t["name"] in self.candidates:
                     self.assertEqual(t["reason"], "nothing smaller reaches the aim")
             self.assertIn("the smallest that has %g dB: " % db, report["note"])
             dry = self.vc("quantize", "--aim-sqnr", str(db), "--json", "-n", self.path("in.npz")).json()
             self.assertEqual(chosen(dry), found)
 
     def test_bytes(self):
-        names = list(self.ways)
+        names = list(self.candidates)
         smallest = None
         kept = sum(a.nbytes for a in self.x.values())
         for size in (100000, 141000, 144000, 147000, 150000, 158000, 170000, 185000, 200000, 225000, 260000, 300000, 340000,
@@ -101,12 +101,12 @@ class Aims(Judge):
                 continue
             self.assertEqual((r.code, r.err), (0, ""))
             self.assertLessEqual(os.path.getsize(self.path("o.npz")), size)
-            error = sum(self.ways[n][found[n]][2] for n in names)
-            room = size - os.path.getsize(self.path("o.npz")) + sum(self.ways[n][found[n]][0] for n in names)
-            best = min((sum(self.ways[n][w][2] for n, w in zip(names, some)) for some in
-                        itertools.product(*self.ways.values())
-                        if sum(self.ways[n][w][0] for n, w in zip(names, some)) <= room), default=None)
-            total = sum(w["kept"][1] for w in self.ways.values())
+            error = sum(self.candidates[n][found[n]][2] for n in names)
+            room = size - os.path.getsize(self.path("o.npz")) + sum(self.candidates[n][found[n]][0] for n in names)
+            best = min((sum(self.candidates[n][w][2] for n, w in zip(names, some)) for some in
+                        itertools.product(*self.candidates.values())
+                        if sum(self.candidates[n][w][0] for n, w in zip(names, some)) <= room), default=None)
+            total = sum(w["kept"][1] for w in self.candidates.values())
             off = 0 if error == best else 10 * np.log10(error / best) if best else np.inf
             print("%d bytes: %s, %.2f dB, %.2f dB from the best" % (
                 size, found, 10 * np.log10(total / error) if error else np.inf, off))
@@ -143,7 +143,7 @@ class Aims(Judge):
         self.assertTrue(found["half"].startswith("int8"))
 
     def test_no_place(self):
-        """A cast that a value does not fit is no way; NaN is decided by its policy."""
+        """A cast that a value does not fit is no candidate; NaN is decided by its policy."""
         self.x["plain"] *= np.float32(30000)
         np.savez(self.path("in.npz"), **self.x)
         self.assertEqual(chosen(self.quantize("--aim-sqnr", "90"))["plain"], "kept")
@@ -203,7 +203,7 @@ ALL = ["--min-elements", "1", "--min-row", "1"]
 
 
 class SmallModels(Judge):
-    """Models of two to four small tensors, where what a way takes beside its codes (a member for the scale) decides, too."""
+    """Models of two to four small tensors, where what a candidate takes beside its codes (a member for the scale) decides, too."""
 
     def sizes(self, x):
         """{(tensor, scheme): how much smaller the file is}, by files of one tensor quantized, and the whole file's size."""
@@ -227,7 +227,7 @@ class SmallModels(Judge):
                 a = (rng.standard_normal(shapes[rng.integers(5)]) * 10 ** rng.uniform(-1, 1)).astype("f4")
                 x["t%d.weight" % i] = a * np.where(rng.random(a.shape) < rng.choice([0, 0.002]), 20, 1).astype("f4")
             np.savez(self.path("in.npz"), **x)
-            found = {n: ways(a) for n, a in x.items()}
+            found = {n: candidates(a) for n, a in x.items()}
             saved, whole = self.sizes(x)
             least = whole - sum(max(saved[n, s] for s in found[n] if (n, s) in saved) for n in x)
             for share in (0.1, 0.4, 0.8):

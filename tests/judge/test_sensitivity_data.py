@@ -96,12 +96,12 @@ class Digits(Judge):
 
     def test_tensors(self):
         found = {t["name"]: t["outputs"] for t in self.measure()["tensors"]}
-        ways = {"50%": lambda a: smallest_to_zero(a, 50), "70%": lambda a: smallest_to_zero(a, 70),
+        candidates = {"50%": lambda a: smallest_to_zero(a, 50), "70%": lambda a: smallest_to_zero(a, 70),
                 "90%": lambda a: smallest_to_zero(a, 90), "2:4": two_of_four, "int8/channel": int8_channel,
                 "f16": lambda a: a.astype("f2").astype("f4")}
         for name in ("conv1.weight", "conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"):
-            for way, make in ways.items():
-                self.same(found[name][way], self.change({name: make(self.weights[name])}), "%s, %s" % (name, way))
+            for candidate, make in candidates.items():
+                self.same(found[name][candidate], self.change({name: make(self.weights[name])}), "%s, %s" % (name, candidate))
         self.assertIsNone(found["fc1.bias"])
         self.assertEqual(found["conv1.weight"]["q8_0"]["relative"], None)
 
@@ -124,13 +124,13 @@ class Digits(Judge):
     def test_agreement(self):
         d = self.measure()
         rows = [t for t in d["tensors"] if t["outputs"]]
-        for way, found in d["data"]["agreement"].items():
-            pairs = [(t["errors"][way]["relative"], t["outputs"][way]["relative"]) for t in rows
-                     if t["errors"][way]["relative"] is not None]
+        for candidate, found in d["data"]["agreement"].items():
+            pairs = [(t["errors"][candidate]["relative"], t["outputs"][candidate]["relative"]) for t in rows
+                     if t["errors"][candidate]["relative"] is not None]
             if len(pairs) < 3:
                 self.assertIsNone(found)
             else:
-                self.assertAlmostEqual(found, spearman(*zip(*pairs)), places=9, msg=way)
+                self.assertAlmostEqual(found, spearman(*zip(*pairs)), places=9, msg=candidate)
 
     def test_threads(self):
         """The same figures with other numbers of threads."""

@@ -58,29 +58,29 @@ static void test_figures(void **unused)
     assert_int_equal(s->n_rows, 1);
     assert_int_equal(s->n_measured, 0);
     assert_string_equal(s->rows[0].reason, "fewer than 101 elements");
-    assert_true(s->prune.way == VC_NO_TENSOR && s->quantize.way == VC_NO_TENSOR);
+    assert_true(s->prune.candidate == VC_NO_TENSOR && s->quantize.candidate == VC_NO_TENSOR);
     vc_sensitivity_free(s);
     assert_int_equal(vc_model_sensitivity(ctx, model, NULL, &s), VC_OK);
     assert_int_equal(s->n_measured, 1);
     assert_true(s->rows[0].rms == sqrt(squares(100) / 100));
-    for (size_t i = 0; i < s->n_ways; i++) {
+    for (size_t i = 0; i < s->n_candidates; i++) {
         const struct vc_sensitivity_error *error = &s->rows[0].errors[i];
 
-        n_patterns += s->ways[i].kind == VC_SENSITIVITY_PATTERN;
-        if (s->ways[i].kind == VC_SENSITIVITY_MAGNITUDE) {
-            assert_true(fabs(error->relative - sqrt(squares(s->ways[i].percent) / squares(100))) < 1e-15);
+        n_patterns += s->candidates[i].kind == VC_SENSITIVITY_PATTERN;
+        if (s->candidates[i].kind == VC_SENSITIVITY_MAGNITUDE) {
+            assert_true(fabs(error->relative - sqrt(squares(s->candidates[i].percent) / squares(100))) < 1e-15);
             assert_int_equal(error->bytes, 400);
-        } else if (strcmp(s->ways[i].name, "q8_0") == 0) {
+        } else if (strcmp(s->candidates[i].name, "q8_0") == 0) {
             assert_non_null(error->reason); /* rows of 4 */
-        } else if (strcmp(s->ways[i].name, "f16") == 0) {
+        } else if (strcmp(s->candidates[i].name, "f16") == 0) {
             assert_true(error->reason == NULL && error->relative == 0.0 && isinf(error->sqnr_db));
             assert_int_equal(error->bytes, 200);
         }
     }
     assert_int_equal(n_patterns, 1);
     assert_int_equal(s->prune.n_picks, 0);
-    assert_true(s->quantize.way == VC_NO_TENSOR); /* quantize would leave it */
-    assert_true(s->prune.median == s->rows[0].errors[s->prune.way].relative);
+    assert_true(s->quantize.candidate == VC_NO_TENSOR); /* quantize would leave it */
+    assert_true(s->prune.median == s->rows[0].errors[s->prune.candidate].relative);
     vc_sensitivity_free(s);
     vc_sensitivity_free(NULL);
     vc_model_close(model);

@@ -104,11 +104,11 @@ static void expect_change(const struct vc_output_change *change, double relative
     assert_true(fabs(change->answers - answers) < 1e-12);
 }
 
-static size_t way_of(const struct vc_sensitivity *s, const char *name)
+static size_t candidate_of(const struct vc_sensitivity *s, const char *name)
 {
     size_t k = 0;
 
-    while (strcmp(s->ways[s->measured->ways[k]].name, name) != 0) {
+    while (strcmp(s->candidates[s->measured->candidates[k]].name, name) != 0) {
         k++;
     }
     return k;
@@ -130,11 +130,11 @@ static void test_figures(void **unused)
     for (size_t t = 0; t < 2; t++) {
         assert_string_equal(s->rows[m->tensors[t].row].name, t == 0 ? "fc1.weight" : "fc2.weight");
         for (size_t k = 0; k < 3; k++) {
-            assert_int_equal(s->ways[m->ways[k]].percent, 50 + 20 * k);
+            assert_int_equal(s->candidates[m->candidates[k]].percent, 50 + 20 * k);
             expect_change(&m->tensors[t].changes[k], pruned[t][k], answers[k]);
         }
-        expect_change(&m->tensors[t].changes[way_of(s, "f16")], 0.0, 0.0); /* small whole numbers */
-        assert_non_null(m->tensors[t].changes[way_of(s, "q8_0")].reason);
+        expect_change(&m->tensors[t].changes[candidate_of(s, "f16")], 0.0, 0.0); /* small whole numbers */
+        assert_non_null(m->tensors[t].changes[candidate_of(s, "q8_0")].reason);
     }
     assert_string_equal(m->tensors[2].reason, "the graph does not use it");
     assert_null(m->tensors[2].changes);
@@ -238,7 +238,7 @@ static void test_threads(void **unused)
     assert_int_equal(vc_ctx_set_threads(ctx, 4), VC_OK);
     assert_int_equal(measure(4, &four), VC_OK);
     for (size_t t = 0; t < 2; t++) {
-        for (size_t k = 0; k < one->measured->n_ways; k++) {
+        for (size_t k = 0; k < one->measured->n_candidates; k++) {
             const struct vc_output_change *a = &one->measured->tensors[t].changes[k];
             const struct vc_output_change *b = &four->measured->tensors[t].changes[k];
 

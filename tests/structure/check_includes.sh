@@ -141,12 +141,12 @@ list_edges | awk -v sq="'" '
         else if (is_pass(from)) {
             ok = to ~ /^(include|core|passes)$/ || to == from || passes_may(t) ||
                  (from ~ /^(prune|distill|measure)$/ && to == "graph") || (from ~ /^(distill|measure)$/ && to == "engine") ||
-                 (from ~ /^(distill|measure)$/ && t == "facade/all_ways.h")
+                 (from ~ /^(distill|measure)$/ && t == "facade/all_candidates.h")
         }
         # The engine knows nothing of losses, optimizers, data and the training loop; random numbers are shared.
         else if (from == "engine") { ok = to ~ /^(include|core|graph|engine)$/ || passes_may(t) || t ~ /^passes\/(graph_params|random)\.h$/ }
         else if (from == "graph") { ok = to ~ /^(include|core|graph)$/ || t ~ /^kernels\/(functions\.h|unary(_math)?\.inc)$/ }
-        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/comparer|prune\/prune_ways|quantize\/quantize_ways)\.h$/ }
+        else if (from == "facade") { ok = to ~ /^(include|core|facade)$/ || t ~ /^(formats\/(formats|huggingface\/hf_program)|graph\/build|passes\/comparer|prune\/prune_candidates|quantize\/quantize_candidates)\.h$/ }
         else if (from == "memory") { ok = to ~ /^(include|core|graph|engine|memory)$/ }
         else if (from == "report") { ok = to ~ /^(include|core|report)$/ }
         else if (from == "tools") { ok = to ~ /^(include|tools)$/ }

@@ -156,14 +156,14 @@ static void print_picks(const struct app *app, const struct vc_sensitivity *s,
                         const struct vc_sensitivity_advice *advice, const char *verb)
 {
     const struct out *out = &app->out;
-    bool pruning = s->ways[advice->way].kind == VC_SENSITIVITY_MAGNITUDE;
+    bool pruning = s->candidates[advice->candidate].kind == VC_SENSITIVITY_MAGNITUDE;
     size_t shown = app->common.verbose > 0 || advice->n_picks <= MAX_PICKS ? advice->n_picks : MAX_PICKS;
     char error[CELL_BYTES];
     char limit[CELL_BYTES];
 
-    fprintf(out->to, "\n%s%s %s:%s the median %s is %s %%", out_ink(out, INK_BOLD), verb, s->ways[advice->way].name,
-            out_ink(out, INK_NONE), s->measured != NULL ? "error of the outputs" : "error",
-            fmt_relative(error, advice->median));
+    fprintf(out->to, "\n%s%s %s:%s the median %s is %s %%", out_ink(out, INK_BOLD), verb,
+            s->candidates[advice->candidate].name, out_ink(out, INK_NONE),
+            s->measured != NULL ? "error of the outputs" : "error", fmt_relative(error, advice->median));
     fprintf(out->to, advice->n_picks == 0 ? ", and no tensor is above %s %%\n" : "; above %s %% are\n",
             fmt_relative(limit, advice->limit));
     for (size_t i = 0; i < shown; i++) {
@@ -299,7 +299,8 @@ static bool print_recipe(struct app *app, const struct vc_sensitivity *s, const 
 
 bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct sensitivity_request *request)
 {
-    return (s->prune.way == VC_NO_TENSOR || print_prune(app, s, request)) &&
-           (s->quantize.way == VC_NO_TENSOR || print_quantize(app, s, request)) &&
-           (s->prune.way == VC_NO_TENSOR || s->quantize.way == VC_NO_TENSOR || print_recipe(app, s, request));
+    return (s->prune.candidate == VC_NO_TENSOR || print_prune(app, s, request)) &&
+           (s->quantize.candidate == VC_NO_TENSOR || print_quantize(app, s, request)) &&
+           (s->prune.candidate == VC_NO_TENSOR || s->quantize.candidate == VC_NO_TENSOR ||
+            print_recipe(app, s, request));
 }

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LINES 40 /* without -v: the worst of more */
-#define MAX_WAYS  32
+#define MAX_LINES      40 /* without -v: the worst of more */
+#define MAX_CANDIDATES 32
 
 struct view {
     struct app *app;
@@ -61,13 +61,13 @@ static void add_agreement(struct table *table, double agreement)
 }
 
 /* "int8/group:128" is "g128", as in the tables from the weights alone. */
-static void add_way(struct table *table, const struct vc_sensitivity_way *way)
+static void add_candidate(struct table *table, const struct vc_sensitivity_candidate *candidate)
 {
-    const char *name = strncmp(way->name, "int8/", 5) == 0 ? way->name + 5 : way->name;
+    const char *name = strncmp(candidate->name, "int8/", 5) == 0 ? candidate->name + 5 : candidate->name;
     char buf[CELL_BYTES];
 
-    if (way->kind == VC_SENSITIVITY_MAGNITUDE) {
-        snprintf(buf, sizeof(buf), "%u %%", way->percent);
+    if (candidate->kind == VC_SENSITIVITY_MAGNITUDE) {
+        snprintf(buf, sizeof(buf), "%u %%", candidate->percent);
     } else if (strncmp(name, "group:", 6) == 0) {
         snprintf(buf, sizeof(buf), "g%s", name + 6);
     } else {
@@ -109,12 +109,12 @@ static bool end_table(const struct view *view, struct table *table, size_t hidde
 
 /* ---- tensors ---- */
 
-/* The columns of a table: numbers of measured ways. */
+/* The columns of a table: numbers of measured candidates. */
 struct columns {
     const char *title;
     bool schemes;
-    size_t n, answers, judged; /* answers: the way whose share of other answers is told; SIZE_MAX: none */
-    size_t ways[MAX_WAYS];
+    size_t n, answers, judged; /* answers: the candidate whose share of other answers is told; SIZE_MAX: none */
+    size_t candidates[MAX_CANDIDATES];
 };
 
 static struct columns columns_of(const struct view *view, bool schemes)
@@ -122,13 +122,13 @@ static struct columns columns_of(const struct view *view, bool schemes)
     struct columns c = {
         .title = schemes ? "quantized: outputs, %" : "pruned: outputs, %", .schemes = schemes, .answers = SIZE_MAX};
 
-    for (size_t i = 0; i < view->m->n_ways && c.n < MAX_WAYS; i++) {
-        const struct vc_sensitivity_way *way = &view->s->ways[view->m->ways[i]];
+    for (size_t i = 0; i < view->m->n_candidates && c.n < MAX_CANDIDATES; i++) {
+        const struct vc_sensitivity_candidate *candidate = &view->s->candidates[view->m->candidates[i]];
 
-        if ((way->kind == VC_SENSITIVITY_SCHEME) == schemes) {
-            c.judged = strcmp(way->name, "int8/channel") == 0 || c.n == 0 ? i : c.judged;
-            c.answers = way->percent == 90 ? i : c.answers;
-            c.ways[c.n++] = i;
+        if ((candidate->kind == VC_SENSITIVITY_SCHEME) == schemes) {
+            c.judged = strcmp(candidate->name, "int8/channel") == 0 || c.n == 0 ? i : c.judged;
+            c.answers = candidate->percent == 90 ? i : c.answers;
+            c.candidates[c.n++] = i;
         }
     }
     return c;
@@ -155,7 +155,7 @@ static bool print_tensors(const struct view *view, const struct columns *c)
     table.n_cols = c->n + 1 + (c->answers != SIZE_MAX ? 1 : 0);
     table_add(&table, INK_DIM, c->title);
     for (size_t k = 0; k < c->n; k++) {
-        add_way(&table, &view->s->ways[m->ways[c->ways[k]]]);
+        add_candidate(&table, &view->s->candidates[m->candidates[c->candidates[k]]]);
     }
     if (c->answers != SIZE_MAX) {
         table_add(&table, INK_DIM, "answers");
@@ -172,7 +172,7 @@ static bool print_tensors(const struct view *view, const struct columns *c)
         }
         table_add(&table, INK_NONE, view->s->rows[t->row].name);
         for (size_t k = 0; k < c->n; k++) {
-            add_change(&table, &t->changes[c->ways[k]]);
+            add_change(&table, &t->changes[c->candidates[k]]);
         }
         if (c->answers != SIZE_MAX) {
             add_answers(&table, &t->changes[c->answers]);
@@ -180,7 +180,7 @@ static bool print_tensors(const struct view *view, const struct columns *c)
     }
     table_add(&table, INK_DIM, "order agrees by");
     for (size_t k = 0; k < c->n; k++) {
-        add_agreement(&table, m->agreement[c->ways[k]]);
+        add_agreement(&table, m->agreement[c->candidates[k]]);
     }
     if (c->answers != SIZE_MAX) {
         table_add(&table, INK_DIM, "");

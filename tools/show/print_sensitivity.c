@@ -14,7 +14,7 @@
 #define MAX_LINES                                                                                         \
     40 /* without -v: tensors that differ in their number alone share two lines if there are more, and of \
           these lines the worst are shown */
-#define MAX_WAYS 32
+#define MAX_CANDIDATES 32
 
 /* A line: one tensor, or all that differ in their number alone. */
 struct line {
@@ -101,9 +101,9 @@ static void free_lines(struct view *view)
 }
 
 /* The error of one row, NaN where there is none. */
-static double error_of(const struct vc_sensitivity *s, size_t row, size_t way)
+static double error_of(const struct vc_sensitivity *s, size_t row, size_t candidate)
 {
-    const struct vc_sensitivity_error *error = &s->rows[row].errors[way];
+    const struct vc_sensitivity_error *error = &s->rows[row].errors[candidate];
 
     return error->reason == NULL ? error->relative : (double)NAN;
 }
@@ -117,12 +117,12 @@ static int smaller_first(const void *a, const void *b)
 }
 
 /* Over the members that have one. */
-static double median_of(const struct view *view, const struct line *line, size_t way)
+static double median_of(const struct view *view, const struct line *line, size_t candidate)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < line->n; i++) {
-        view->scratch[n] = error_of(view->s, line->members[i], way);
+        view->scratch[n] = error_of(view->s, line->members[i], candidate);
         n += isfinite(view->scratch[n]) ? 1 : 0;
     }
     if (n == 0) {
@@ -132,14 +132,14 @@ static double median_of(const struct view *view, const struct line *line, size_t
     return n % 2 != 0 ? view->scratch[n / 2] : (view->scratch[n / 2 - 1] + view->scratch[n / 2]) / 2;
 }
 
-static size_t worst_of(const struct vc_sensitivity *s, const struct line *line, size_t way)
+static size_t worst_of(const struct vc_sensitivity *s, const struct line *line, size_t candidate)
 {
     size_t worst = line->members[0];
 
     for (size_t i = 1; i < line->n; i++) {
-        double error = error_of(s, line->members[i], way);
+        double error = error_of(s, line->members[i], candidate);
 
-        if (!isnan(error) && !(error <= error_of(s, worst, way))) {
+        if (!isnan(error) && !(error <= error_of(s, worst, candidate))) {
             worst = line->members[i];
         }
     }
@@ -148,20 +148,20 @@ static size_t worst_of(const struct vc_sensitivity *s, const struct line *line, 
 
 /* ---- the tables ---- */
 
-/* The ways of one table, and how it shows them. */
+/* The candidates of one table, and how it shows them. */
 struct columns {
     const char *title;
     bool schemes;
-    size_t judged; /* the way that says what is worst */
+    size_t judged; /* the candidate that says what is worst */
     size_t n;
-    size_t ways[MAX_WAYS];
+    size_t candidates[MAX_CANDIDATES];
 };
 
-static size_t find_way(const struct vc_sensitivity *s, const char *name)
+static size_t find_candidate(const struct vc_sensitivity *s, const char *name)
 {
     size_t i = 0;
 
-    while (i + 1 < s->n_ways && strcmp(s->ways[i].name, name) != 0) {
+    while (i + 1 < s->n_candidates && strcmp(s->candidates[i].name, name) != 0) {
         i++;
     }
     return i;
@@ -177,7 +177,7 @@ static void fmt_curve(char *buf, const struct out *out, const struct vc_sensitiv
     static const char *const letters[] = {".", ":", "-", "=", "+", "*", "#", "@"};
 
     buf[0] = '\0';
-    for (size_t i = 0; i < s->n_ways && s->ways[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
+    for (size_t i = 0; i < s->n_candidates && s->candidates[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
         double eighths = isfinite(errors[i]) ? floor(8 * fmin(errors[i], 1.0)) : 7;
         size_t level = eighths > 7 ? 7 : (size_t)eighths;
 
@@ -197,7 +197,7 @@ static void add_cells(struct table *table, const struct view *view, const struct
         table_add(table, ink, buf);
     }
     for (size_t i = 0; i < c->n; i++) {
-        double error = errors[c->ways[i]];
+        double error = errors[c->candidates[i]];
 
         if (isnan(error)) {
             table_add(table, INK_DIM, "-");
@@ -215,11 +215,11 @@ static bool add_line(struct table *table, const struct view *view, const struct 
     const struct vc_sensitivity *s = view->s;
     const struct line *line = &view->lines[g];
     size_t worst = worst_of(s, line, c->judged);
-    double errors[MAX_WAYS];
+    double errors[MAX_CANDIDATES];
     char *label;
 
     if (line->n == 1) {
-        for (size_t i = 0; i < s->n_ways; i++) {
+        for (size_t i = 0; i < s->n_candidates; i++) {
             errors[i] = error_of(s, worst, i);
         }
         add_cells(table, view, c, s->rows[worst].name, errors, INK_NONE);
@@ -229,12 +229,12 @@ static bool add_line(struct table *table, const struct view *view, const struct 
     if (label == NULL) {
         return false;
     }
-    for (size_t i = 0; i < s->n_ways; i++) {
+    for (size_t i = 0; i < s->n_candidates; i++) {
         errors[i] = median_of(view, line, i);
     }
     add_cells(table, view, c, label, errors, INK_NONE);
     free(label);
-    for (size_t i = 0; i < s->n_ways; i++) {
+    for (size_t i = 0; i < s->n_candidates; i++) {
         errors[i] = error_of(s, worst, i);
     }
     label = malloc(strlen(s->rows[worst].name) + 16);
@@ -248,12 +248,12 @@ static bool add_line(struct table *table, const struct view *view, const struct 
 }
 
 /* "int8/group:128" is "group 128" under a title that says int8; other names stay. */
-static void fmt_way(char *buf, const struct vc_sensitivity_way *way)
+static void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
 {
-    const char *name = strncmp(way->name, "int8/", 5) == 0 ? way->name + 5 : way->name;
+    const char *name = strncmp(candidate->name, "int8/", 5) == 0 ? candidate->name + 5 : candidate->name;
 
-    if (way->kind == VC_SENSITIVITY_MAGNITUDE) {
-        snprintf(buf, CELL_BYTES, "%u %%", way->percent);
+    if (candidate->kind == VC_SENSITIVITY_MAGNITUDE) {
+        snprintf(buf, CELL_BYTES, "%u %%", candidate->percent);
     } else if (strncmp(name, "group:", 6) == 0) {
         snprintf(buf, CELL_BYTES, "g%s", name + 6);
     } else {
@@ -261,7 +261,7 @@ static void fmt_way(char *buf, const struct vc_sensitivity_way *way)
     }
 }
 
-/* The lines that are shown: all, or the worst by the judged way. *hidden: tensors that are not. */
+/* The lines that are shown: all, or the worst by the judged candidate. *hidden: tensors that are not. */
 static double shown_from(const struct view *view, const struct columns *c, size_t *hidden)
 {
     size_t n = view->groups.n;
@@ -292,7 +292,7 @@ static bool lacks_some(const struct view *view, const struct columns *c)
 {
     for (size_t i = 0; i < view->s->n_rows; i++) {
         for (size_t k = 0; view->s->rows[i].errors != NULL && k < c->n; k++) {
-            if (view->s->rows[i].errors[c->ways[k]].reason != NULL) {
+            if (view->s->rows[i].errors[c->candidates[k]].reason != NULL) {
                 return true;
             }
         }
@@ -319,7 +319,7 @@ static bool print_columns(const struct view *view, const struct columns *c)
         table_add(&table, INK_DIM, "10 to 95 %");
     }
     for (size_t i = 0; i < c->n; i++) {
-        fmt_way(buf, &view->s->ways[c->ways[i]]);
+        fmt_candidate(buf, &view->s->candidates[c->candidates[i]]);
         table_add(&table, INK_DIM, buf);
     }
     for (size_t g = 0; ok && g < view->groups.n; g++) {
@@ -340,26 +340,26 @@ static bool print_columns(const struct view *view, const struct columns *c)
     return ok;
 }
 
-static void add_way(struct columns *c, size_t way)
+static void add_candidate(struct columns *c, size_t candidate)
 {
-    if (c->n < MAX_WAYS) {
-        c->ways[c->n++] = way;
+    if (c->n < MAX_CANDIDATES) {
+        c->candidates[c->n++] = candidate;
     }
 }
 
 static bool print_tables(const struct view *view)
 {
     static const char *const sparsities[] = {"30%", "50%", "70%", "80%", "90%"};
-    struct columns pruned = {.title = "pruned: error in %", .judged = find_way(view->s, "50%")};
+    struct columns pruned = {.title = "pruned: error in %", .judged = find_candidate(view->s, "50%")};
     struct columns schemes = {
-        .title = "quantized: SQNR in dB", .schemes = true, .judged = find_way(view->s, "int8/channel")};
+        .title = "quantized: SQNR in dB", .schemes = true, .judged = find_candidate(view->s, "int8/channel")};
 
     for (size_t i = 0; i < sizeof(sparsities) / sizeof(sparsities[0]); i++) {
-        add_way(&pruned, find_way(view->s, sparsities[i]));
+        add_candidate(&pruned, find_candidate(view->s, sparsities[i]));
     }
-    for (size_t i = 0; i < view->s->n_ways; i++) {
-        if (view->s->ways[i].kind != VC_SENSITIVITY_MAGNITUDE) {
-            add_way(view->s->ways[i].kind == VC_SENSITIVITY_PATTERN ? &pruned : &schemes, i);
+    for (size_t i = 0; i < view->s->n_candidates; i++) {
+        if (view->s->candidates[i].kind != VC_SENSITIVITY_MAGNITUDE) {
+            add_candidate(view->s->candidates[i].kind == VC_SENSITIVITY_PATTERN ? &pruned : &schemes, i);
         }
     }
     return print_columns(view, &pruned) && print_columns(view, &schemes);

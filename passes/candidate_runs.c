@@ -1,0 +1,251 @@
+/* candidate_runs.c - see candidate_runs.h. */
+#include "passes/candidate_runs.h"
+
+#include <string.h>
+
+#include "core/chain/steps.h"
+#include "core/values/exact_sum.h"
+
+struct vc_candidate_run {
+    struct vc_item item;
+    struct vc_exact_sum x2, e2;
+};
+
+static struct vc_step *only_step(const struct vc_candidate_runs *r, size_t i)
+{
+    return r->runs[i].item.chain->steps[0];
+}
+
+static size_t align64(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+static size_t max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+uint64_t vc_desc_all_bytes(const struct vc_desc *desc)
+{
+    uint64_t bytes = vc_dtype_bytes(desc->dtype, desc->n_elems);
+    size_t k;
+
+    for (k = 0; k < desc->n_parts; k++) {
+        bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
+    }
+    return bytes;
+}
+
+/* ---- the items of the candidates ---- */
+
+enum vc_status vc_candidate_runs_init(struct vc_ctx *ctx, struct vc_candidate_runs *r)
+{
+    if (pthread_mutex_init(&r->mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    r->has_mutex = true;
+    return VC_OK;
+}
+
+void vc_candidate_runs_release(struct vc_ctx *ctx, struct vc_candidate_runs *r)
+{
+    vc_candidate_runs_close(ctx, r);
+    if (r->has_mutex) {
+        (void)pthread_mutex_destroy(&r->mutex);
+        r->has_mutex = false;
+    }
+}
+
+void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r)
+{
+    size_t i;
+
+    for (i = 0; r->runs != NULL && i < r->n; i++) {
+        struct vc_candidate_run *run = &r->runs[i];
+
+        r->results[i].sum_x2 = vc_exact_value(&run->x2);
+        r->results[i].sum_e2 = vc_exact_value(&run->e2);
+        if (run->item.set != NULL) {
+            vc_steps_end(ctx, &run->item);
+            vc_item_release(ctx, &run->item);
+        }
+    }
+    vc_free(ctx, r->runs);
+    r->runs = NULL;
+    vc_arena_release(ctx, &r->arena);
+    r->arena = (struct vc_arena){0};
+}
+
+enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_step *step,
+                                      const struct vc_item *item)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    r->runs = vc_calloc_array(ctx, VC_TAG_MISC, r->n, sizeof *r->runs);
+    VC_TRY_ALLOC(r->runs);
+    r->set = (struct vc_item_set){.model = item->set->model, .arena = &r->arena, .dialect = item->set->dialect};
+    for (i = 0; i < r->n; i++) {
+        struct vc_candidate_run *run = &r->runs[i];
+
+        vc_exact_clear(&run->x2);
+        vc_exact_clear(&run->e2);
+        vc_item_from(&r->set, item->source, &step->in, &run->item);
+        VC_TRY(r->add(ctx, &run->item, r->user, r->results[i].candidate));
+        only_step(r, i)->calibrate = false;
+    }
+out:
+    return status; /* close frees what is there */
+}
+
+uint64_t vc_candidate_runs_bytes(const struct vc_candidate_runs *r, size_t i)
+{
+    return vc_desc_all_bytes(&only_step(r, i)->out);
+}
+
+void vc_candidate_runs_count(struct vc_candidate_runs *r, const struct vc_step *step, size_t i)
+{
+    const struct vc_step *candidate = only_step(r, i);
+    struct vc_tile tile;
+    uint64_t n_rows;
+    uint64_t row_len;
+
+    vc_desc_grid(&step->in, &n_rows, &row_len);
+    vc_tile_get(n_rows, row_len, 0, &tile); /* the largest */
+    r->sums_bytes = align64(2 * sizeof(double) * vc_tile_chunks(&tile));
+    r->out_bytes = max_size(r->out_bytes, align64((size_t)vc_dtype_bytes(candidate->out.dtype, tile.n_elems)));
+    r->views_bytes = max_size(r->views_bytes, align64(candidate->n_made * sizeof(struct vc_part_view)));
+    r->own_bytes = max_size(r->own_bytes, candidate->scratch_bytes);
+    r->state_bytes += candidate->state_bytes + sizeof(struct vc_candidate_run);
+    r->scans = r->scans || candidate->scan;
+    r->results[i].bytes = vc_candidate_runs_bytes(r, i);
+}
+
+size_t vc_candidate_runs_scratch(const struct vc_candidate_runs *r)
+{
+    return r->out_bytes + r->sums_bytes + r->views_bytes + r->own_bytes;
+}
+
+enum vc_status vc_candidate_runs_begin(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_step *step,
+                                       const struct vc_item *item)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    if (r->runs != NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_candidate_runs_open(ctx, r, step, item));
+    for (i = 0; i < r->n; i++) {
+        VC_TRY(vc_steps_begin(ctx, &r->runs[i].item, 1));
+    }
+    return VC_OK;
+out:
+    vc_candidate_runs_close(ctx, r);
+    return status;
+}
+
+/* ---- tiles ---- */
+
+/* A candidate that has no place for a value is out; other failures are failures. */
+static enum vc_status note_refusal(struct vc_ctx *ctx, struct vc_candidate_runs *r, size_t i, enum vc_status status)
+{
+    if (status != VC_E_UNSUPPORTED) {
+        return status;
+    }
+    vc_clear_error(ctx);
+    (void)pthread_mutex_lock(&r->mutex);
+    r->results[i].refused = true;
+    (void)pthread_mutex_unlock(&r->mutex);
+    return VC_OK;
+}
+
+enum vc_status vc_candidate_runs_scan(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_tile *tile,
+                                      const struct vc_tile_in *in, void *scratch)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        struct vc_step *candidate = only_step(r, i);
+
+        if (candidate->scan) {
+            status = candidate->ops->scan(ctx, candidate, &r->runs[i].item, tile, in, scratch);
+            VC_TRY(note_refusal(ctx, r, i, status));
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_candidate_runs_scan_end(struct vc_ctx *ctx, struct vc_candidate_runs *r)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        struct vc_step *candidate = only_step(r, i);
+
+        if (candidate->scan) {
+            VC_TRY(candidate->ops->scan_end(ctx, candidate, &r->runs[i].item));
+        }
+    }
+out:
+    return status;
+}
+
+/* One candidate on one tile; the sums of its chunks join those of the tensor. */
+static enum vc_status try_tile(struct vc_ctx *ctx, struct vc_candidate_runs *r, size_t i, const struct vc_tile *tile,
+                               const struct vc_tile_in *in, char *scratch)
+{
+    struct vc_candidate_run *run = &r->runs[i];
+    struct vc_step *candidate = only_step(r, i);
+    struct vc_tile_stats stats = {.chunk_sums = (double *)(void *)(scratch + r->out_bytes)};
+    struct vc_tile_out out = {.data = scratch,
+                              .parts = (struct vc_part_view *)(void *)(scratch + r->out_bytes + r->sums_bytes),
+                              .stats = &stats};
+    size_t n_chunks = vc_tile_chunks(tile);
+    struct vc_exact_sum x2;
+    struct vc_exact_sum e2;
+    enum vc_status status;
+    size_t k;
+
+    memset(out.parts, 0, r->views_bytes);
+    status = candidate->ops->apply(ctx, candidate, &run->item, tile, in,
+                                   scratch + r->out_bytes + r->sums_bytes + r->views_bytes, &out);
+    if (status != VC_OK) {
+        return note_refusal(ctx, r, i, status);
+    }
+    vc_exact_clear(&x2);
+    vc_exact_clear(&e2);
+    for (k = 0; k < n_chunks; k++) {
+        vc_exact_add(&x2, stats.chunk_sums[2 * k]);
+        vc_exact_add(&e2, stats.chunk_sums[2 * k + 1]);
+    }
+    (void)pthread_mutex_lock(&r->mutex);
+    vc_exact_merge(&run->x2, &x2);
+    vc_exact_merge(&run->e2, &e2);
+    (void)pthread_mutex_unlock(&r->mutex);
+    return VC_OK;
+}
+
+enum vc_status vc_candidate_runs_apply(struct vc_ctx *ctx, struct vc_candidate_runs *r, const struct vc_tile *tile,
+                                       const struct vc_tile_in *in, void *scratch)
+{
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < r->n; i++) {
+        bool refused;
+
+        (void)pthread_mutex_lock(&r->mutex);
+        refused = r->results[i].refused;
+        (void)pthread_mutex_unlock(&r->mutex);
+        if (!refused) {
+            VC_TRY(try_tile(ctx, r, i, tile, in, scratch));
+        }
+    }
+out:
+    return status;
+}

@@ -1,0 +1,110 @@
+/* quantize_candidates.c - the schemes as candidates: core/chain/candidate.h. */
+#include "quantize/quantize_candidates.h"
+
+#include "quantize/schemes.h"
+
+#define Q8_0_BLOCK 32
+
+struct scheme_candidate {
+    const struct vc_scheme_row *row;
+    struct vc_quantize_options options;
+};
+
+/* Blocks lie along the last axis and are never short. */
+static const char *reason(const struct vc_candidate *candidate, const struct vc_item *item)
+{
+    const struct scheme_candidate *own = candidate->self;
+    const struct vc_desc *desc = item->desc;
+    bool whole = desc->n_dims != 0 && desc->shape[desc->n_dims - 1] % Q8_0_BLOCK == 0;
+
+    return own->row->result == VC_DTYPE_Q8_0 && !whole ? "the last axis is no multiple of 32" : NULL;
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate *candidate,
+                          enum vc_dtype weights)
+{
+    const struct scheme_candidate *own = candidate->self;
+
+    return own->row->add(ctx, item, &own->options, weights);
+}
+
+/* "int8/group:128", or the type where there is nothing to choose. */
+static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_scheme_row *row,
+                                    const struct vc_scheme_granularity *shared, struct vc_candidate_list *list)
+{
+    static const char *const words[] = {
+        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
+    struct scheme_candidate *own = vc_arena_alloc(ctx, arena, sizeof *own);
+    struct vc_candidate candidate = {.name = vc_dtype_name(row->result), .reason = reason, .add = add};
+    const char *how = "";
+
+    if (own == NULL) {
+        return VC_E_NOMEM;
+    }
+    own->row = row;
+    vc_quantize_defaults(&own->options);
+    own->options.target = row->target;
+    if (shared != NULL) {
+        own->options.granularity = shared->granularity;
+        own->options.group_size = shared->group_size;
+        own->options.granularity_given = true;
+        how = shared->granularity == VC_GRANULARITY_GROUP
+                  ? vc_arena_printf(ctx, arena, "group:%llu", (unsigned long long)shared->group_size)
+                  : words[shared->granularity];
+        candidate.name = how == NULL ? NULL : vc_arena_printf(ctx, arena, "%s/%s", row->name, how);
+    }
+    if (candidate.name == NULL) {
+        return VC_E_NOMEM;
+    }
+    candidate.self = own;
+    if (list->n == VC_MAX_CANDIDATES) {
+        return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
+    }
+    list->candidates[list->n++] = candidate;
+    return VC_OK;
+}
+
+enum vc_status vc_quantize_candidates(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_candidate_list *list)
+{
+    const struct vc_scheme_row *row;
+    enum vc_status status = VC_OK;
+    size_t i;
+    size_t k;
+
+    for (i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
+        bool choice = row->codes && !row->own_granularity;
+
+        for (k = 0; k < (choice ? row->n_granularities : 1); k++) {
+            VC_TRY(add_candidate(ctx, arena, row, choice ? &row->granularities[k] : NULL, list));
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
+                                        struct vc_candidate *candidate)
+{
+    const struct vc_quant *quant = desc->quant;
+    struct scheme_candidate *own = vc_arena_alloc(ctx, arena, sizeof *own);
+
+    if (own == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (desc->dtype != VC_DTYPE_Q8_0 && (quant == NULL || quant->scheme != VC_SCHEME_INT8)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes of the type %s", vc_dtype_name(desc->dtype));
+    }
+    own->row = desc->dtype == VC_DTYPE_Q8_0 ? &vc_scheme_q8_0 : &vc_scheme_int8;
+    vc_quantize_defaults(&own->options);
+    own->options.target = own->row->target;
+    if (quant != NULL) {
+        own->options.granularity = quant->granularity;
+        own->options.granularity_given = true;
+        own->options.axis = quant->granularity == VC_GRANULARITY_CHANNEL ? (int)quant->axis : VC_AXIS_OUTPUT;
+        own->options.group_size =
+            quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : own->options.group_size;
+        own->options.asymmetric = !quant->symmetric;
+    }
+    *candidate = (struct vc_candidate){.name = own->row->name, .self = own, .reason = reason, .add = add};
+    return VC_OK;
+}

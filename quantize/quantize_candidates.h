@@ -1,0 +1,14 @@
+/* quantize_candidates.h - the schemes as candidates. */
+#ifndef VC_QUANTIZE_CANDIDATES_H
+#define VC_QUANTIZE_CANDIDATES_H
+
+#include "core/chain/candidate.h"
+
+/* Every scheme that there is, with each granularity that aims try. What the candidates point to lives in the arena. */
+enum vc_status vc_quantize_candidates(struct vc_ctx *ctx, struct vc_arena *arena, struct vc_candidate_list *list);
+
+/* See vc_candidate_of_codes in facade/all_candidates.h. */
+enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
+                                        struct vc_candidate *candidate);
+
+#endif
