@@ -31,9 +31,9 @@ struct vc_weight {
         statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
     double norm_share; /* statistic: what a batch counts for in it; -1: several nodes move it */
     bool trained;      /* it has a gradient */
-    bool coded;        /* its file has codes for it, which are made anew of what was trained (distill/update/grid.h) */
-    bool unread;       /* no value that counts depends on it: not trained */
-    bool drawn;        /* in no file: numbers are drawn between middle - bound and middle + bound; `param` is none */
+    bool coded;  /* its file has codes for it, which are made anew of what was trained (distill/update/fake_quant.h) */
+    bool unread; /* no value that counts depends on it: not trained */
+    bool drawn;  /* in no file: numbers are drawn between middle - bound and middle + bound; `param` is none */
     double middle, bound;
     bool shares; /* drawn, of learned scales: they have no weight decay, and may have no gradient */
     void *data;  /* NULL before vc_weights_allocate */

@@ -200,14 +200,14 @@ static void write_run(struct vc_json *json, const struct vc_distill_options *o, 
         vc_json_real(json, "loss_scale", d->loss_scale);
     }
     vc_json_end(json, '}');
-    if (d->grid != NULL) {
+    if (d->fake_quant != NULL) {
         vc_json_begin(json, "grid", '{', true);
-        vc_json_string(json, "scheme", d->grid);
-        vc_json_uint(json, "tensors", d->n_grid_tensors);
-        vc_json_uint(json, "weights", d->n_grid_weights);
-        vc_json_uint(json, "bytes", d->grid_bytes);
+        vc_json_string(json, "scheme", d->fake_quant);
+        vc_json_uint(json, "tensors", d->n_fake_quant_tensors);
+        vc_json_uint(json, "weights", d->n_fake_quant_weights);
+        vc_json_uint(json, "bytes", d->fake_quant_bytes);
         if (o->precision.learn_scales) {
-            vc_json_real(json, "share", d->grid_share);
+            vc_json_real(json, "share", d->fake_quant_share);
         }
         vc_json_end(json, '}');
     }

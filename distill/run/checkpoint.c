@@ -16,7 +16,7 @@
 #include "distill/run/run_options.h"
 #include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
-#include "distill/update/grid.h"
+#include "distill/update/fake_quant.h"
 
 #define VERSION 2
 
@@ -359,7 +359,7 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
     VC_TRY(read_list(t, &list));
     vc_weights_changed(t->student.net.weights);
     vc_device_changed(&t->student);
-    VC_TRY(t->progress.counts.step != 0 ? vc_grid_apply(&t->student) : VC_OK);
+    VC_TRY(t->progress.counts.step != 0 ? vc_fake_quant_apply(&t->student) : VC_OK);
     VC_TRY(check_values(t));
     if (!t->progress.control) {
         t->report->first_loss = t->progress.figures.first_loss;

@@ -12,7 +12,7 @@
 #include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_ranks.h"
-#include "distill/update/grid.h"
+#include "distill/update/fake_quant.h"
 #include "distill/update/masks.h"
 #include "passes/graph_params.h"
 
@@ -505,7 +505,7 @@ enum vc_status vc_trainer_work(struct vc_trainer *t, struct vc_arena *arena)
     VC_TRY(t->options.task == VC_TASK_RECALIBRATE ? VC_OK : check_changed(t));
     VC_TRY(vc_masks_report(&t->student));
     VC_TRY(check_gates(t, arena));
-    vc_grid_finish(&t->student);
+    vc_fake_quant_finish(&t->student);
 out:
     status = status == VC_E_GATE ? vc_divergence_tell(t, arena) : status;
     vc_free(t->ctx, with.right);

@@ -6,8 +6,8 @@
 #include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_step.h"
+#include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
-#include "distill/update/grid.h"
 
 /* Of two evaluations with the same figure, the one with the smaller loss is better. */
 static double loss_of(const struct vc_quality *q)
@@ -55,7 +55,7 @@ static enum vc_status judge(struct vc_trainer *t, struct vc_quality *quality)
     struct vc_weights *w = t->student.net.weights;
     enum vc_status status;
 
-    status = t->student.grids != NULL ? vc_device_to_host(&t->student) : vc_weights_to_host(w); /* masters, too */
+    status = t->student.fake_quants != NULL ? vc_device_to_host(&t->student) : vc_weights_to_host(w); /* masters, too */
     if (status != VC_OK) {
         return status;
     }
@@ -125,7 +125,7 @@ enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop)
         t->progress.figures.best_figure = figure;
         t->progress.figures.best_loss = loss;
         memcpy(t->evals.best, t->evals.spare, (size_t)t->student.net.weights->data_bytes);
-        vc_grid_copy_masters(&t->student, t->evals.best);
+        vc_fake_quant_copy_masters(&t->student, t->evals.best);
     }
     VC_TRY(note(t, &quality));
     *stop = is_over(t);
@@ -140,8 +140,8 @@ enum vc_status vc_trainer_choose(struct vc_trainer *t)
     if (status == VC_OK && t->options.eval.every != 0 && t->options.eval.keep == VC_KEEP_BEST &&
         t->progress.counts.best_step != 0) {
         memcpy(t->student.net.weights->data_block, t->evals.best, (size_t)t->student.net.weights->data_bytes);
-        vc_grid_take_masters(&t->student);
-        status = vc_grid_apply(&t->student);
+        vc_fake_quant_take_masters(&t->student);
+        status = vc_fake_quant_apply(&t->student);
         vc_weights_changed(t->student.net.weights);
         vc_device_changed(&t->student);
     }

@@ -15,8 +15,8 @@
 #include "distill/loss/step_loss.h"
 #include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
+#include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
-#include "distill/update/grid.h"
 #include "distill/update/masks.h"
 #include "distill/update/update.h"
 #include "engine/state_bytes.h"
@@ -117,8 +117,8 @@ static size_t list_blocks(struct vc_trainer *t, struct block *blocks)
         blocks[n++] = (struct block){&t->evals.spare, VC_TAG_TILES, t->report->weight_bytes};
         blocks[n++] = (struct block){&t->evals.best, VC_TAG_TILES, t->report->weight_bytes};
     }
-    if (t->student.grids != NULL) {
-        blocks[n++] = (struct block){vc_grid_room(&t->student), VC_TAG_TILES, vc_grid_bytes(&t->student)};
+    if (t->student.fake_quants != NULL) {
+        blocks[n++] = (struct block){vc_fake_quant_room(&t->student), VC_TAG_TILES, vc_fake_quant_bytes(&t->student)};
     }
     if (t->student.gradual != NULL) {
         blocks[n++] = (struct block){vc_gradual_room(&t->student), VC_TAG_SCRATCH, vc_gradual_bytes(&t->student)};

@@ -5,8 +5,8 @@
 
 #include "distill/data/identity.h"
 #include "distill/loss/match.h"
+#include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
-#include "distill/update/grid.h"
 
 struct row {
     const char *key; /* in checkpoints */
@@ -159,7 +159,7 @@ enum vc_status vc_run_options_text(struct vc_trainer *t, struct vc_text *text)
         vc_text_add(text, "freeze %s\n", o->trained.freeze[k]);
     }
     vc_gradual_text(&t->student, text);
-    vc_grid_text(&t->student, text);
+    vc_fake_quant_text(&t->student, text);
     vc_match_text(t->match, text);
     VC_TRY(vc_identity_net(&t->student.net, hex));
     vc_text_add(text, "student %s\n", hex);

@@ -12,8 +12,8 @@
 #include "distill/run/trainer.h"
 #include "distill/trained.h"
 #include "distill/update/device_step.h"
+#include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
-#include "distill/update/grid.h"
 #include "distill/update/masks.h"
 #include "distill/update/update.h"
 #include "kernels/kernels.h"
@@ -174,7 +174,7 @@ static enum vc_status open_networks(struct vc_trainer *t, struct vc_taught_rows 
     vc_match_keep_values(t->match, &student, &teacher);
     VC_TRY(vc_net_open(t->ctx, &o->student, &student, &rows->rows, &rows->student, &t->student.net));
     VC_TRY(check_trained(t));
-    VC_TRY(t->judge_only ? VC_OK : vc_grid_open(&t->student));
+    VC_TRY(t->judge_only ? VC_OK : vc_fake_quant_open(&t->student));
     VC_TRY(t->judge_only ? VC_OK : vc_weights_check(t->ctx, t->student.net.weights, o->student.weights));
     if (t->runs_teacher) {
         VC_TRY(vc_net_open(t->ctx, &o->teacher, &teacher, &rows->rows, &rows->teacher, &t->teacher));
@@ -416,7 +416,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         VC_TRY(item->drawn ? VC_OK : vc_masks_make(&t->student, k));
     }
     VC_TRY(vc_gradual_begin(&t->student));
-    VC_TRY(vc_grid_begin(&t->student));
+    VC_TRY(vc_fake_quant_begin(&t->student));
     vc_device_changed(&t->student);
     vc_pool_trim(t->ctx->shared->pool);
 out:
@@ -431,7 +431,7 @@ void vc_trainer_close(struct vc_trainer *t)
     }
     vc_checkpoint_close(t);
     vc_gradual_close(&t->student);
-    vc_grid_close(&t->student);
+    vc_fake_quant_close(&t->student);
     vc_match_close(t->match);
     vc_net_close(&t->student.net);
     vc_net_close(&t->teacher);

@@ -10,8 +10,8 @@
 #include "distill/run/checkpoint.h"
 #include "distill/run/trainer.h"
 #include "distill/update/device_step.h"
+#include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
-#include "distill/update/grid.h"
 #include "distill/update/schedule.h"
 #include "distill/update/update.h"
 #include "passes/random.h"
@@ -355,7 +355,7 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
         VC_TRY(vc_trainer_dump(t, false));
     }
     VC_TRY(vc_learner_update(&t->student, engine, moved, w->grad_norm, lr));
-    VC_TRY(t->student.device == NULL ? vc_grid_apply(&t->student) : VC_OK); /* a device's update does it */
+    VC_TRY(t->student.device == NULL ? vc_fake_quant_apply(&t->student) : VC_OK); /* a device's update does it */
     vc_scale_good(t);
 out:
     return status;
@@ -383,7 +383,7 @@ static enum vc_status step(struct vc_trainer *t, const struct vc_lr_plan *rates,
     VC_TRY(vc_net_engine(&t->student.net, vc_min_u64(t->options.training.batch, w.n), true, &engine));
     VC_TRY(batches(t, &w, engine));
     loss = total_of(t, &w);
-    vc_grid_gradients(&t->student, engine);
+    vc_fake_quant_gradients(&t->student, engine);
     VC_TRY(vc_learner_measure(&t->student, engine, t->progress.scale.value, &w.grad_norm));
     w.skipped = !isfinite(w.grad_norm) && vc_scale_skip(t);
     VC_TRY(w.skipped ? VC_OK : use_gradients(t, &w, engine, lr));

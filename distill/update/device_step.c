@@ -6,8 +6,8 @@
 
 #include "core/base/checked.h"
 #include "distill/update/device_ranks.h"
+#include "distill/update/fake_quant.h"
 #include "distill/update/gradual.h"
-#include "distill/update/grid.h"
 #include "distill/update/masks.h"
 #include "distill/update/update.h"
 
@@ -27,7 +27,7 @@ struct vc_device_step {
     int64_t *labels;
     uint8_t *mask;
     struct vc_dynamic_maps *maps;
-    char *grids; /* of the block of vc_grid_room: masters and scales */
+    char *fake_quants; /* of the block of vc_fake_quant_room: masters and scales */
 };
 
 static enum vc_status refuse(struct vc_learner *l, const char *what)
@@ -118,7 +118,7 @@ static uint64_t lay_out(const struct vc_learner *l, struct vc_device_step *d, ch
     PART(mask, n_rows(l));
     PART(teacher, l->taught ? n_logits(l) * sizeof *d->teacher : 0);
     PART(maps, l->options->optimizer.kind == VC_OPTIMIZER_ADAM8BIT ? sizeof *d->maps : 0);
-    PART(grids, vc_grid_bytes(l));
+    PART(fake_quants, vc_fake_quant_bytes(l));
     PART(total, l->options->training.accum > 1 && vc_device_sums(l) ? l->net.weights->grad_bytes : 0);
 #undef PART
     return at;
@@ -206,8 +206,9 @@ enum vc_status vc_device_to_host(struct vc_learner *l)
     VC_TRY(vc_weights_to_host(l->net.weights));
     if (l->on_device->newer_on_device) {
         VC_TRY(vc_train_to_host(l->device, l->optimizer.block, l->on_device->states, l->report->state_bytes));
-        if (l->grids != NULL) {
-            VC_TRY(vc_train_to_host(l->device, *vc_grid_room(l), l->on_device->grids, vc_grid_bytes(l)));
+        if (l->fake_quants != NULL) {
+            VC_TRY(
+                vc_train_to_host(l->device, *vc_fake_quant_room(l), l->on_device->fake_quants, vc_fake_quant_bytes(l)));
         }
         l->on_device->newer_on_device = false;
     }
@@ -257,8 +258,8 @@ static enum vc_status send(struct vc_learner *l)
     VC_TRY(l->optimizer.maps != NULL
                ? vc_train_to_device(l->device, d->maps, l->optimizer.maps, sizeof *l->optimizer.maps)
                : VC_OK);
-    if (l->grids != NULL) {
-        VC_TRY(vc_train_to_device(l->device, d->grids, *vc_grid_room(l), vc_grid_bytes(l)));
+    if (l->fake_quants != NULL) {
+        VC_TRY(vc_train_to_device(l->device, d->fake_quants, *vc_fake_quant_room(l), vc_fake_quant_bytes(l)));
     }
     for (size_t k = 0; k < w->n; k++) {
         const struct vc_weight *item = &w->items[k];
@@ -268,7 +269,7 @@ static enum vc_status send(struct vc_learner *l)
         VC_TRY(masked ? vc_train_to_device(l->device, keep, s->keep, item->n) : VC_OK);
         for (; b < l->optimizer.n_blocks && l->optimizer.blocks[b].weight == k; b++) {
             size_t first = l->optimizer.blocks[b].first;
-            float *data = s->master != NULL ? copy_of(s->master, *vc_grid_room(l), d->grids)
+            float *data = s->master != NULL ? copy_of(s->master, *vc_fake_quant_room(l), d->fake_quants)
                                             : copy_of(item->data, w->data_block, w->device_data);
             float *grad = copy_of(item->grad, w->grad_block, w->device_grad);
 
@@ -424,7 +425,7 @@ enum vc_status vc_device_update(struct vc_learner *l, const struct vc_update *up
     VC_TRY(vc_weights_to_device(l->net.weights)); /* a rank without a batch in this step has run no program */
     VC_TRY(vc_train_result(
         l->device, l->device->table->update(l->device->session, l->on_device->blocks, l->optimizer.n_blocks, &u)));
-    VC_TRY(vc_grid_apply_device(l, l->on_device->grids));
+    VC_TRY(vc_fake_quant_apply_device(l, l->on_device->fake_quants));
     l->net.weights->newer_on_device = true;
     l->on_device->newer_on_device = true;
 out:

@@ -37,7 +37,7 @@ bool vc_device_has_loss(const struct vc_learner *l, const struct vc_teacher_rows
 bool vc_device_uses_nccl(const struct vc_learner *l);
 /* The sum of the gradients over the batches is made on the device; else on the host, as ranks do it. */
 bool vc_device_sums(const struct vc_learner *l);
-/* As vc_trainer_sum, vc_learner_measure and vc_learner_update; weights that lie on a grid do so again. */
+/* As vc_trainer_sum, vc_learner_measure and vc_learner_update; fake-quantized weights are rounded again. */
 enum vc_status vc_device_sum(struct vc_learner *l, uint64_t first, uint64_t n_batches);
 enum vc_status vc_device_measure(struct vc_learner *l, double scale, double *norm);
 enum vc_status vc_device_update(struct vc_learner *l, const struct vc_update *update, double by);

@@ -413,20 +413,21 @@ struct vc_distillation {
     uint64_t prune_weights, prune_begin, prune_end;
     uint64_t prune_first, prune_last, prune_every;
     size_t n_unread; /* tensors of the graph that are not trained, because no logit depends on them */
-    /* Weights on the grid of a quantization: number of tensors, number of weights, bytes of the float copies with their
+    /* Fake quantization: number of tensors, number of weights, bytes of the float copies with their
      * scales, scheme of the first tensor: "int8/channel". 0 and NULL: none. */
-    uint64_t n_grid_tensors, n_grid_weights, grid_bytes;
-    const char *grid;
+    uint64_t n_fake_quant_tensors, n_fake_quant_weights, fake_quant_bytes;
+    const char *fake_quant;
     /* Memory of the device that computes: as planned, and the largest figure that was seen; 0: no device. */
     uint64_t device_planned_bytes, device_peak_bytes;
     const struct vc_match_figures *matches; /* in the order of options.loss.matches */
     size_t n_matches;
-    uint64_t n_skipped; /* steps in which no weight was moved (vc_distill_step.skipped) */
-    double loss_scale;  /* scale of the loss in the next step; 1 unless VC_HALF_F16 */
-    double grid_share;  /* options.precision.learn_scales: mean of all shares at the end; NaN: scales are not learned */
-    const char *all_reduce; /* if each rank has a device: "NCCL 2.27.3" or "host" added up the gradients; else NULL */
-    const char *unscaled;   /* name of a float input that holds bytes, 0 to 255 without scaling; NULL: none */
-    const char *heads_kept; /* options.derive.width: why neurons and channels were cut and no heads; else NULL */
+    uint64_t n_skipped;      /* steps in which no weight was moved (vc_distill_step.skipped) */
+    double loss_scale;       /* scale of the loss in the next step; 1 unless VC_HALF_F16 */
+    double fake_quant_share; /* options.precision.learn_scales: mean of all shares at the end; NaN: scales are not
+                                learned */
+    const char *all_reduce;  /* if each rank has a device: "NCCL 2.27.3" or "host" added up the gradients; else NULL */
+    const char *unscaled;    /* name of a float input that holds bytes, 0 to 255 without scaling; NULL: none */
+    const char *heads_kept;  /* options.derive.width: why neurons and channels were cut and no heads; else NULL */
     /* Trained tensors of two or more dimensions with at least 20 % zeros, or with zeros that are kept. */
     const struct vc_distill_zeros *zeros;
     size_t n_zeros;

@@ -68,11 +68,11 @@ struct vc_train_update {
     const struct vc_dynamic_maps *maps; /* of coded states, in device memory */
 };
 
-enum { VC_TRAIN_GRID_I8, VC_TRAIN_GRID_Q8_0, VC_TRAIN_GRID_F16, VC_TRAIN_GRID_BF16 };
+enum { VC_TRAIN_FAKE_QUANT_I8, VC_TRAIN_FAKE_QUANT_Q8_0, VC_TRAIN_FAKE_QUANT_F16, VC_TRAIN_FAKE_QUANT_BF16 };
 
-/* Weights on the grid of a quantization: w becomes what the codes of `master` stand for. Of I8: element i has scale
+/* Fake quantization: w becomes what the codes of `master` stand for. Of I8: element i has scale
  * number  i / row_len * n_per_row + i % row_len / inner % n_per_row. */
-struct vc_train_grid {
+struct vc_train_fake_quant {
     int kind;
     bool asymmetric;
     uint64_t n, row_len, inner, n_per_row, n_scales;
@@ -131,7 +131,7 @@ struct vc_train_backend {
     int (*update)(void *session, const struct vc_train_block *blocks, uint64_t n, const struct vc_train_update *update);
 
     const char *(*products)(void *session); /* "cuBLAS 13.0", "own kernel" */
-    int (*grid)(void *session, const struct vc_train_grid *grid);
+    int (*fake_quant)(void *session, const struct vc_train_fake_quant *fake_quant);
     const struct vc_train_sums *sums;
 };
 

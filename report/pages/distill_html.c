@@ -134,8 +134,8 @@ static void add_hero(struct vc_page *page, const struct vc_distill_options *o, c
     if (d->prune_weights != 0 && !o->dry_run) {
         vc_page_tile(page, "sparsity at the end", share((double)d->prune_end / (double)d->prune_weights).s, NULL);
     }
-    if (d->grid != NULL) {
-        vc_page_tile(page, "weights that codes say", vc_figure_count(d->n_grid_weights).s, d->grid);
+    if (d->fake_quant != NULL) {
+        vc_page_tile(page, "weights that codes say", vc_figure_count(d->n_fake_quant_weights).s, d->fake_quant);
     }
     if (o->precision.half == VC_HALF_BF16) {
         vc_page_tile(page, "values while it trains", "bf16", NULL);

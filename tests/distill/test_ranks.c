@@ -236,26 +236,26 @@ static void as_fp16(struct vc_distill_options *o, unsigned rank)
     o->loss.alpha = 0.5;
 }
 
-/* Masks that grow, and weights on the grid of int8. */
+/* Masks that grow, and fake quantization to int8. */
 static void as_codes(struct vc_distill_options *o, unsigned rank)
 {
     static const struct vc_rule all = {"*", true};
     static struct vc_prune_options prune[MAX_RANKS];
-    static struct vc_quantize_options grid[MAX_RANKS];
+    static struct vc_quantize_options fake_quant[MAX_RANKS];
 
     vc_prune_defaults(&prune[rank]);
     prune[rank].sparsity = "0.4";
     prune[rank].scope = VC_PRUNE_GLOBAL;
-    vc_quantize_defaults(&grid[rank]);
-    grid[rank].granularity = VC_GRANULARITY_TENSOR;
-    grid[rank].rules = &all;
-    grid[rank].n_rules = 1;
+    vc_quantize_defaults(&fake_quant[rank]);
+    fake_quant[rank].granularity = VC_GRANULARITY_TENSOR;
+    fake_quant[rank].rules = &all;
+    fake_quant[rank].n_rules = 1;
     o->precision.kind = VC_GRAPH_F64;
     o->sparsity.prune = &prune[rank];
     o->sparsity.prune_first = 1;
     o->sparsity.prune_last = 7;
     o->sparsity.prune_every = 3;
-    o->precision.fake_quant = &grid[rank];
+    o->precision.fake_quant = &fake_quant[rank];
 }
 
 /* 1, 2, 3 and 4 ranks, of which three have a round that is not full, and all have steps of one batch. */

@@ -1,5 +1,5 @@
 /* test_step_device.c - what a device does of a step beside the program, against step_math.h and the kernels of
- * quantize: losses, norms, updates, weights on the grid of codes. None of it is a product, so both give the same bits.
+ * quantize: losses, norms, updates, fake quantization. None of it is a product, so both give the same bits.
  * EMU_PLUGIN is the plug-in; a real one can be named by VCOMPRESS_BACKEND_PATH. */
 #include "support.h"
 
@@ -419,7 +419,7 @@ static void coded_updates(void **state)
     check_update(u, 2, true, 0.3, 1e30f); /* its square is infinite: the factor of v is FLT_MAX */
 }
 
-/* ---- grids ---- */
+/* ---- fake quantization ---- */
 
 static enum vc_status kernel(struct vc_ctx *ctx, int result)
 {
@@ -442,7 +442,7 @@ static void check_int8(uint64_t n, uint64_t row_len, uint64_t inner, uint64_t n_
     int8_t *zero = array(&b, n_scales);
     int8_t *codes = malloc(n);
     const struct vc_axis_map map = {.inner = inner, .n_channels = n_per_row};
-    struct vc_train_grid grid;
+    struct vc_train_fake_quant fake_quant;
 
     for (uint64_t i = 0; i < inner && n_scales > 2; i++) {
         x[i] = 0; /* a scale of nothing */
@@ -450,20 +450,20 @@ static void check_int8(uint64_t n, uint64_t row_len, uint64_t inner, uint64_t n_
     memset(pos, 0xee, n_scales * sizeof *pos); /* of the step before */
     memset(neg, 0xee, n_scales * sizeof *neg);
     send(&b);
-    grid = (struct vc_train_grid){.kind = VC_TRAIN_GRID_I8,
-                                  .asymmetric = asymmetric,
-                                  .n = n,
-                                  .row_len = row_len,
-                                  .inner = inner,
-                                  .n_per_row = n_per_row,
-                                  .n_scales = n_scales,
-                                  .master = there(&b, x),
-                                  .w = there(&b, w),
-                                  .pos = there(&b, pos),
-                                  .neg = there(&b, neg),
-                                  .scale = there(&b, scale),
-                                  .zero = there(&b, zero)};
-    call(&b, b.device->table->grid(b.device->session, &grid));
+    fake_quant = (struct vc_train_fake_quant){.kind = VC_TRAIN_FAKE_QUANT_I8,
+                                              .asymmetric = asymmetric,
+                                              .n = n,
+                                              .row_len = row_len,
+                                              .inner = inner,
+                                              .n_per_row = n_per_row,
+                                              .n_scales = n_scales,
+                                              .master = there(&b, x),
+                                              .w = there(&b, w),
+                                              .pos = there(&b, pos),
+                                              .neg = there(&b, neg),
+                                              .scale = there(&b, scale),
+                                              .zero = there(&b, zero)};
+    call(&b, b.device->table->fake_quant(b.device->session, &fake_quant));
     memset(pos, 0, n_scales * sizeof *pos);
     memset(neg, 0, n_scales * sizeof *neg);
     for (uint64_t r = 0; r < n_rows; r++) {
@@ -486,7 +486,7 @@ static void check_int8(uint64_t n, uint64_t row_len, uint64_t inner, uint64_t n_
         assert_int_equal(kernel(cpu, k->int8_decode_axis(codes, row_len, &map, scale + at, zeros, w + r * row_len)),
                          VC_OK);
     }
-    same(&b, w, "weights on the grid of int8");
+    same(&b, w, "weights that are rounded to int8");
     same(&b, scale, "scales");
     same(&b, zero, "zero points");
     free(codes);
@@ -506,30 +506,30 @@ static void check_plain(int kind, uint64_t n)
     uint32_t *bits = malloc((n / 32 + 1) * sizeof *bits);
     double sums[64];
     struct vc_tile_stats stats = {.chunk_sums = sums};
-    struct vc_train_grid grid;
+    struct vc_train_fake_quant fake_quant;
     int result;
 
     x[5] = 1e-40F;
     memset(x + 32, 0, 32 * sizeof *x);
     send(&b);
-    grid = (struct vc_train_grid){.kind = kind, .n = n, .master = there(&b, x), .w = there(&b, w)};
-    call(&b, b.device->table->grid(b.device->session, &grid));
-    result = kind == VC_TRAIN_GRID_Q8_0  ? k->q8_0_rows(x, 1, n, bits, codes, &stats)
-             : kind == VC_TRAIN_GRID_F16 ? k->cast_f32_f16(x, 1, n, (uint16_t *)(void *)codes, &stats)
-                                         : k->cast_f32_bf16(x, 1, n, (uint16_t *)(void *)codes, &stats);
+    fake_quant = (struct vc_train_fake_quant){.kind = kind, .n = n, .master = there(&b, x), .w = there(&b, w)};
+    call(&b, b.device->table->fake_quant(b.device->session, &fake_quant));
+    result = kind == VC_TRAIN_FAKE_QUANT_Q8_0  ? k->q8_0_rows(x, 1, n, bits, codes, &stats)
+             : kind == VC_TRAIN_FAKE_QUANT_F16 ? k->cast_f32_f16(x, 1, n, (uint16_t *)(void *)codes, &stats)
+                                               : k->cast_f32_bf16(x, 1, n, (uint16_t *)(void *)codes, &stats);
     assert_int_equal(kernel(cpu, result), VC_OK);
-    result = kind == VC_TRAIN_GRID_Q8_0  ? k->q8_0_to_f32(codes, n, w)
-             : kind == VC_TRAIN_GRID_F16 ? k->f16_to_f32((const uint16_t *)(const void *)codes, n, w)
-                                         : k->bf16_to_f32((const uint16_t *)(const void *)codes, n, w);
+    result = kind == VC_TRAIN_FAKE_QUANT_Q8_0  ? k->q8_0_to_f32(codes, n, w)
+             : kind == VC_TRAIN_FAKE_QUANT_F16 ? k->f16_to_f32((const uint16_t *)(const void *)codes, n, w)
+                                               : k->bf16_to_f32((const uint16_t *)(const void *)codes, n, w);
     assert_int_equal(kernel(cpu, result), VC_OK);
-    same(&b, w, "weights on a grid");
+    same(&b, w, "weights that are rounded to a scheme");
     free(codes);
     free(bits);
     vc_ctx_free(cpu);
     end(&b);
 }
 
-static void grids(void **state)
+static void fake_quants(void **state)
 {
     (void)state;
     for (unsigned asymmetric = 0; asymmetric < 2; asymmetric++) {
@@ -539,16 +539,16 @@ static void grids(void **state)
         check_int8(9000, 300, 128, 3, asymmetric != 0);   /* groups that rows end within */
         check_int8(7, 7, 1, 7, asymmetric != 0);
     }
-    check_plain(VC_TRAIN_GRID_Q8_0, 4096 + 32);
-    check_plain(VC_TRAIN_GRID_F16, 4099);
-    check_plain(VC_TRAIN_GRID_BF16, 4099);
+    check_plain(VC_TRAIN_FAKE_QUANT_Q8_0, 4096 + 32);
+    check_plain(VC_TRAIN_FAKE_QUANT_F16, 4099);
+    check_plain(VC_TRAIN_FAKE_QUANT_BF16, 4099);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses),  cmocka_unit_test(norms),         cmocka_unit_test(norms_of_many),
-        cmocka_unit_test(updates), cmocka_unit_test(coded_updates), cmocka_unit_test(grids),
+        cmocka_unit_test(updates), cmocka_unit_test(coded_updates), cmocka_unit_test(fake_quants),
     };
 
 #if defined(EMU_PLUGIN)

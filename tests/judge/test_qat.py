@@ -1,4 +1,4 @@
-"""test_qat.py - training with weights on the grid of a quantization, and with masks that grow, step by step against PyTorch:
+"""test_qat.py - training with fake quantization, and with masks that grow, step by step against PyTorch:
 a straight-through function with NumPy's definition of the scheme, and torch.topk for what is pruned. In float64 all losses and weights
 agree to 1e-10, in float32 ten losses to 1e-5. Codes are NumPy's, one by one.
 """

@@ -35,9 +35,9 @@ struct distill_cli {
     struct vc_data_options eval_data;
     struct vc_distill_options distill;
     enum vc_ranks_kind ranks;
-    struct vc_prune_options prune;   /* of --sparsity */
-    struct vc_quantize_options grid; /* of --fake-quant */
-    bool has_grid;
+    struct vc_prune_options prune;         /* of --sparsity */
+    struct vc_quantize_options fake_quant; /* of --fake-quant */
+    bool has_fake_quant;
     const char *freeze[MAX_FREEZE];
     struct vc_match matches[MAX_MATCHES];
     char match_texts[MAX_MATCHES][MATCH_BYTES]; /* their names */
@@ -98,12 +98,12 @@ static bool take_betas(void *group, const char *value)
     return sscanf(value, "%lf,%lf%c", &o->optimizer.beta1, &o->optimizer.beta2, &end) == 2;
 }
 
-static bool take_grid(void *group, const char *value)
+static bool take_fake_quant(void *group, const char *value)
 {
     struct distill_cli *cli = group;
 
-    cli->has_grid = true;
-    return grid_word(value, &cli->grid);
+    cli->has_fake_quant = true;
+    return fake_quant_word(value, &cli->fake_quant);
 }
 
 static bool take_schedule(void *group, const char *value)
@@ -258,7 +258,7 @@ static const struct opt training_opts[] = {
      .help = "--scope global: at least this share of every tensor stays (default 0.01)"},
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
      .help = "--sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)"},
-    {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_grid, .option = "precision.fake_quant",
+    {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_fake_quant, .option = "precision.fake_quant",
      .wanted = "int8, int8/tensor, int8/channel, int8/group:N, fp16 or bf16",
      .help = "train with rounded weights, as quantize rounds the tensors that quantize selects: int8 (per output "
              "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. An int8 "
@@ -496,7 +496,7 @@ static int check_both(struct app *app, const struct distill_cli *cli, bool teach
          i++) {
         bool both = i >= N_OF_PRUNING;
 
-        if (options_seen(&app->parsed, of_pruning[i]) && !(both && cli->has_grid)) {
+        if (options_seen(&app->parsed, of_pruning[i]) && !(both && cli->has_fake_quant)) {
             return app_usage(app, "--%s belongs to --sparsity SHARE%s", of_pruning[i],
                              both ? " or --fake-quant SCHEME" : "");
         }
@@ -504,13 +504,14 @@ static int check_both(struct app *app, const struct distill_cli *cli, bool teach
     return rc;
 }
 
-/* Gradual pruning and a grid, where they are asked for. */
+/* Gradual pruning and fake quantization, where they are asked for. */
 static void set_passes(struct app *app, struct distill_cli *cli)
 {
-    cli->grid.rules = cli->nets.convert.rules;
-    cli->grid.n_rules = cli->nets.convert.n_rules;
-    cli->grid.min_elems = options_seen(&app->parsed, "min-elements") ? cli->prune.min_elems : cli->grid.min_elems;
-    cli->distill.precision.fake_quant = cli->has_grid ? &cli->grid : NULL;
+    cli->fake_quant.rules = cli->nets.convert.rules;
+    cli->fake_quant.n_rules = cli->nets.convert.n_rules;
+    cli->fake_quant.min_elems =
+        options_seen(&app->parsed, "min-elements") ? cli->prune.min_elems : cli->fake_quant.min_elems;
+    cli->distill.precision.fake_quant = cli->has_fake_quant ? &cli->fake_quant : NULL;
     cli->prune.rules = cli->nets.convert.rules;
     cli->prune.n_rules = cli->nets.convert.n_rules;
     cli->distill.sparsity.prune = cli->prune.sparsity != NULL ? &cli->prune : NULL;
@@ -527,8 +528,7 @@ static int check(struct app *app, const struct distill_cli *cli)
     }
     if ((cli->student == NULL && !is_derived(cli)) || cli->nets.data.path == NULL) {
         return app_usage(app, "distill needs --student (or --width, or --keep-layers), --data and, but for --alpha 0, "
-                              "--teacher; see vcompress "
-                              "distill --help");
+                              "--teacher; see vcompress distill --help");
     }
     if (is_derived(cli) && (cli->student != NULL || cli->nets.teacher == NULL)) {
         return app_usage(app, "--width and --keep-layers make the student of --teacher FILE%s",
@@ -617,7 +617,7 @@ static void begin(void *options)
 
     vc_distill_defaults(&cli->distill);
     vc_prune_defaults(&cli->prune);
-    vc_quantize_defaults(&cli->grid);
+    vc_quantize_defaults(&cli->fake_quant);
     vc_data_defaults(&cli->nets.data);
     curve_begin(&cli->curve);
 }

@@ -6,7 +6,7 @@
 
 #include "tools/options/options.h"
 
-bool grid_word(const char *value, struct vc_quantize_options *o)
+bool fake_quant_word(const char *value, struct vc_quantize_options *o)
 {
     unsigned long long size = 0;
     char end;

@@ -7,7 +7,7 @@
 #include <vcompress/experimental.h>
 
 /* --fake-quant: "int8", "int8/tensor", "int8/channel", "int8/group:64", "fp16", "bf16" */
-bool grid_word(const char *value, struct vc_quantize_options *o);
+bool fake_quant_word(const char *value, struct vc_quantize_options *o);
 
 #define PRECISION_WORDS "f32|f64|bf16|fp16"
 bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half);

@@ -205,14 +205,15 @@ static void print_head(const struct app *app, const struct vc_distill_options *o
               to);
     }
     print_memory(app, d);
-    if (d->grid != NULL) {
-        fprintf(to, "grid      %s: %s weights", d->grid, fmt_count(buf, d->n_grid_weights));
-        fprintf(to, " of %s tensor%s are rounded to codes in every step", fmt_count(buf, d->n_grid_tensors),
-                d->n_grid_tensors == 1 ? "" : "s");
-        print_size(app, "; float copies with scales", d->grid_bytes);
+    if (d->fake_quant != NULL) {
+        fprintf(to, "grid      %s: %s weights", d->fake_quant, fmt_count(buf, d->n_fake_quant_weights));
+        fprintf(to, " of %s tensor%s are rounded to codes in every step", fmt_count(buf, d->n_fake_quant_tensors),
+                d->n_fake_quant_tensors == 1 ? "" : "s");
+        print_size(app, "; float copies with scales", d->fake_quant_bytes);
         fputc('\n', to);
-        if (o->precision.learn_scales && !isnan(d->grid_share)) {
-            fprintf(to, "scales    learned: on average %.4g of the scale of the largest magnitude\n", d->grid_share);
+        if (o->precision.learn_scales && !isnan(d->fake_quant_share)) {
+            fprintf(to, "scales    learned: on average %.4g of the scale of the largest magnitude\n",
+                    d->fake_quant_share);
         }
     }
     print_zeros(app, o, d);

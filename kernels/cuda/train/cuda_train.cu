@@ -186,6 +186,6 @@ const struct vc_train_backend vc_cuda_train_table = {
     vc_cuda_train_measure,
     vc_cuda_train_update,
     train_products,
-    vc_cuda_train_grid_apply,
+    vc_cuda_train_fake_quant,
     &vc_cuda_train_sums,
 };

@@ -39,8 +39,8 @@ int vc_cuda_train_measure(void *session, const struct vc_train_block *blocks, ui
                           double *squares);
 int vc_cuda_train_update(void *session, const struct vc_train_block *blocks, uint64_t n,
                          const struct vc_train_update *update);
-/* cuda_train_grid.cu */
-int vc_cuda_train_grid_apply(void *session, const struct vc_train_grid *grid);
+/* cuda_train_fake_quant.cu */
+int vc_cuda_train_fake_quant(void *session, const struct vc_train_fake_quant *fake_quant);
 
 extern const struct vc_train_sums vc_cuda_train_sums; /* cuda_train_nccl.cu */
 

@@ -1,4 +1,4 @@
-/* grid_scales.h - what grid.c keeps of a tensor, and scales that are learned.
+/* fake_quant_scales.h - what fake_quant.c keeps of a tensor, and scales that are learned.
  *
  * A scale that is not learned comes from the largest magnitude of its weights. One that is learned comes from a share
  * of it, and what is larger is cut off:
@@ -15,14 +15,14 @@
  *     d w / d s = (w - m) / s where |m| <= limit, else w / s          d L / d share = sum (d L / d w)(d w / d s) /
  *                                                                                     (s1 sqrt(127 n))
  *     d L / d m = d L / d w   where |m| <= limit, else 0 */
-#ifndef VC_DISTILL_GRID_SCALES_H
-#define VC_DISTILL_GRID_SCALES_H
+#ifndef VC_DISTILL_FAKE_QUANT_SCALES_H
+#define VC_DISTILL_FAKE_QUANT_SCALES_H
 
 #include "distill/update/learner.h"
 
 #define VC_NO_SHARES SIZE_MAX
 
-struct vc_grid {
+struct vc_fake_quant {
     size_t entry;        /* of the student's weights */
     enum vc_dtype codes; /* I8, Q8_0, F16, BF16 */
     bool asymmetric;
@@ -30,30 +30,30 @@ struct vc_grid {
      * do not fill it, else the whole tensor. */
     uint64_t row_len, inner, n_scales, n_per_row;
     size_t shares; /* entry of the student's weights, one number for each scale; VC_NO_SHARES: scales are not learned */
-    void *master;  /* in the room, as all arrays below; NULL before vc_grid_begin */
+    void *master;  /* in the room, as all arrays below; NULL before vc_fake_quant_begin */
     uint32_t *pos, *neg; /* limits: bits of floats */
     float *scale;
     int8_t *zero;
     double *sum; /* for gradients of shares */
 };
 
-struct vc_grids {
+struct vc_fake_quants {
     size_t n;
-    struct vc_grid *items;
+    struct vc_fake_quant *items;
     char *label; /* of the first one: "int8/channel" */
     void *room;
 };
 
 /* Scales of this tensor are learned: an entry for their shares. Before memory is counted. */
-enum vc_status vc_grid_learn(struct vc_learner *l, struct vc_grid *g);
-/* g->pos and g->neg have the largest magnitudes: they become limits. Shares that were moved out of their range are put
+enum vc_status vc_fake_quant_learn(struct vc_learner *l, struct vc_fake_quant *f);
+/* f->pos and f->neg have the largest magnitudes: they become limits. Shares that were moved out of their range are put
  * at its end. */
-void vc_grid_clip(struct vc_learner *l, struct vc_grid *g);
+void vc_fake_quant_clip(struct vc_learner *l, struct vc_fake_quant *f);
 /* n masters from number `first` on, as floats, within their limits; in place. */
-void vc_grid_clamp(const struct vc_grid *g, uint64_t first, size_t n, float *x);
+void vc_fake_quant_clamp(const struct vc_fake_quant *f, uint64_t first, size_t n, float *x);
 /* The weights of the network, which are the masters, within their limits: what codes are made of that are written. */
-void vc_grid_cut(struct vc_learner *l, const struct vc_grid *g);
+void vc_fake_quant_cut(struct vc_learner *l, const struct vc_fake_quant *f);
 /* The mean of all shares; NaN: no scales are learned. */
-double vc_grid_mean_share(const struct vc_learner *l);
+double vc_fake_quant_mean_share(const struct vc_learner *l);
 
 #endif

@@ -1,6 +1,6 @@
-/* test_grid.c - weights that lie on the grid of a quantization while they are trained: quantizing what was written
- * changes no value, what is judged is what the written file answers, a student with codes stays one with codes; masks
- * and grids together, interrupted runs, memory, refusals. */
+/* test_fake_quant.c - fake quantization in training: quantizing what was written changes no value, what is judged
+ * is what the written file answers, a student with codes stays one with codes; with masks, interrupted runs, memory,
+ * refusals. */
 #include "distill_test.h"
 
 #include <math.h>
@@ -117,7 +117,7 @@ static void write_f32(const char *name, uint32_t seed, enum vc_dtype dtype)
     write_file(name, tensors, 4);
 }
 
-static void open_grid(struct run *run, const struct scheme *scheme, struct vc_quantize_options *grid)
+static void open_fake_quant(struct run *run, const struct scheme *scheme, struct vc_quantize_options *fake_quant)
 {
     double x[ROWS * 5];
     const struct vc_memory_tensor data[] = {{"x", VC_DTYPE_F64, 2, shape_x, x}};
@@ -125,8 +125,8 @@ static void open_grid(struct run *run, const struct scheme *scheme, struct vc_qu
     numbers(7, (size_t)ROWS * 5, x);
     write_file("rows.npz", data, 1); /* without labels */
     open_run(run);
-    set_quantize(scheme, grid);
-    run->options.precision.fake_quant = grid;
+    set_quantize(scheme, fake_quant);
+    run->options.precision.fake_quant = fake_quant;
     run->options.precision.learn_scales = learned && scheme->target == VC_TARGET_INT8;
     run->options.eval.rows = &run->data;
     run->options.optimizer.lr = 0.02;
@@ -165,7 +165,7 @@ static void test_float_student(void **unused)
 {
     (void)unused;
     for (size_t k = 0; k < 2 * N_SYMMETRIC; k++) {
-        struct vc_quantize_options grid;
+        struct vc_quantize_options fake_quant;
         struct vc_distillation *d = NULL;
         struct run run;
 
@@ -173,15 +173,15 @@ static void test_float_student(void **unused)
             continue; /* it has no scales */
         }
         write_f32("student.npz", 200, VC_DTYPE_F32);
-        open_grid(&run, &schemes[k / 2], &grid);
+        open_fake_quant(&run, &schemes[k / 2], &fake_quant);
         run.options.precision.kind = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
-        quantize("student.npz", "begun.npz", &grid);
+        quantize("student.npz", "begun.npz", &fake_quant);
         distill(&run, &d);
-        assert_true(d->n_grid_tensors == 2 && d->n_grid_weights == N_A + N_B && d->grid != NULL);
-        assert_true(run.options.precision.learn_scales ? d->grid_share < 1 && d->grid_share > 0.5
-                                                       : isnan(d->grid_share));
+        assert_true(d->n_fake_quant_tensors == 2 && d->n_fake_quant_weights == N_A + N_B && d->fake_quant != NULL);
+        assert_true(run.options.precision.learn_scales ? d->fake_quant_share < 1 && d->fake_quant_share > 0.5
+                                                       : isnan(d->fake_quant_share));
         assert_int_equal(d->peak_bytes, d->planned_bytes);
-        quantize("out.npz", "codes.npz", &grid);
+        quantize("out.npz", "codes.npz", &fake_quant);
         expect_same_values("out.npz", "codes.npz");
         expect_judged(&run, "out.npz", &d->after);
         expect_judged(&run, "codes.npz", &d->after);
@@ -213,7 +213,7 @@ static void test_coded_student(void **unused)
     (void)unused;
     for (size_t k = 0; k < 2 * N_SCHEMES; k++) {
         const struct scheme *scheme = &schemes[k / 2];
-        struct vc_quantize_options grid;
+        struct vc_quantize_options fake_quant;
         struct vc_distillation *d = NULL;
         struct run run;
 
@@ -221,14 +221,14 @@ static void test_coded_student(void **unused)
             continue;
         }
         write_f32("plain.npz", 200, VC_DTYPE_F32);
-        set_quantize(scheme, &grid);
-        quantize("plain.npz", "student.npz", &grid);
-        open_grid(&run, scheme, &grid);
+        set_quantize(scheme, &fake_quant);
+        quantize("plain.npz", "student.npz", &fake_quant);
+        open_fake_quant(&run, scheme, &fake_quant);
         run.options.precision.fake_quant = NULL; /* its file says it */
         run.options.precision.kind = k % 2 == 0 ? VC_GRAPH_F32 : VC_GRAPH_F64;
         run.options.eval.every = k % 4 < 2 ? 3 : 0;
         distill(&run, &d);
-        assert_true(d->n_grid_tensors == 2 && d->last_loss < d->first_loss);
+        assert_true(d->n_fake_quant_tensors == 2 && d->last_loss < d->first_loss);
         assert_int_equal(d->peak_bytes, d->planned_bytes);
         expect_judged(&run, "student.npz", &d->before);
         expect_judged(&run, "out.npz", &d->after);
@@ -278,8 +278,8 @@ static void test_blocks(void **unused)
     run.options.precision.learn_scales = learned;
     (void)snprintf(run.out, sizeof run.out, "%s", in_folder("out.gguf"));
     distill(&run, &d);
-    assert_true(d->n_grid_tensors == 1 && strcmp(d->grid, "q8_0") == 0);
-    assert_true(learned ? d->grid_share < 1 : isnan(d->grid_share));
+    assert_true(d->n_fake_quant_tensors == 1 && strcmp(d->fake_quant, "q8_0") == 0);
+    assert_true(learned ? d->fake_quant_share < 1 : isnan(d->fake_quant_share));
     assert_int_equal(d->peak_bytes, d->planned_bytes);
     expect_judged(&run, "student.gguf", &d->before);
     expect_judged(&run, "out.gguf", &d->after);
@@ -296,11 +296,11 @@ static void test_blocks(void **unused)
 
 /* ---- chains and masks ---- */
 
-/* prune, distill on the grid, quantize as one job: zeros stay, and the codes say what was judged. */
+/* prune, distill with fake quantization, quantize as one job: zeros stay, and the codes say what was judged. */
 static void test_chain(void **unused)
 {
     struct vc_prune_options prune;
-    struct vc_quantize_options grid;
+    struct vc_quantize_options fake_quant;
     struct vc_write_options write;
     struct vc_job *job = NULL;
     const struct vc_report *report;
@@ -309,7 +309,7 @@ static void test_chain(void **unused)
 
     (void)unused;
     write_f32("student.npz", 200, VC_DTYPE_F32);
-    open_grid(&run, &schemes[0], &grid);
+    open_fake_quant(&run, &schemes[0], &fake_quant);
     run.options.precision.kind = VC_GRAPH_F32;
     run.options.sparsity.keep = true;
     run.options.write = NULL;
@@ -323,7 +323,7 @@ static void test_chain(void **unused)
     assert_int_equal(vc_job_create(ctx, run.student.weights, &job), VC_OK);
     assert_int_equal(vc_job_add_prune(ctx, job, &prune), VC_OK);
     assert_int_equal(vc_job_add_distill(ctx, job, &run.options), VC_OK);
-    assert_int_equal(vc_job_add_quantize(ctx, job, &grid), VC_OK);
+    assert_int_equal(vc_job_add_quantize(ctx, job, &fake_quant), VC_OK);
     if (vc_job_plan(ctx, job, &write) != VC_OK || vc_job_run(ctx, job) != VC_OK) {
         fail_msg("%s", vc_ctx_message(ctx));
     }
@@ -372,7 +372,7 @@ static void test_coded_chain(void **unused)
 
     (void)unused;
     write_f32("student.npz", 200, VC_DTYPE_F32);
-    open_grid(&run, &schemes[8], &codes);
+    open_fake_quant(&run, &schemes[8], &codes);
     run.options.precision.fake_quant = NULL;
     run.options.eval.rows = NULL;
     run.options.precision.kind = VC_GRAPH_F32;
@@ -380,7 +380,7 @@ static void test_coded_chain(void **unused)
     run.options.graph_path = run.layers;
     run.options.student = (struct vc_network){.graph = NULL};
     assert_int_equal(run_coded(&run, &codes, &job), VC_OK);
-    assert_true(vc_job_report(job)->distillations[0]->n_grid_tensors == 2);
+    assert_true(vc_job_report(job)->distillations[0]->n_fake_quant_tensors == 2);
     vc_job_free(job);
     expect_quant("chain.npz", &schemes[8]);
     remove_path("chain.npz");
@@ -410,7 +410,7 @@ static void test_gradual(void **unused)
     (void)unused;
     for (size_t k = 0; k < N_SCHEMES; k++) {
         struct vc_prune_options prune;
-        struct vc_quantize_options grid;
+        struct vc_quantize_options fake_quant;
         struct vc_distillation *d = NULL;
         struct run run;
         float a[N_A];
@@ -420,9 +420,9 @@ static void test_gradual(void **unused)
             continue;
         }
         write_f32("plain.npz", 200, VC_DTYPE_F32);
-        set_quantize(&schemes[k], &grid);
-        quantize("plain.npz", "student.npz", &grid);
-        open_grid(&run, &schemes[k], &grid);
+        set_quantize(&schemes[k], &fake_quant);
+        quantize("plain.npz", "student.npz", &fake_quant);
+        open_fake_quant(&run, &schemes[k], &fake_quant);
         run.options.precision.fake_quant = NULL;
         run.options.precision.kind = VC_GRAPH_F32;
         vc_prune_defaults(&prune);
@@ -465,7 +465,7 @@ static void test_resumed(void **unused)
     (void)snprintf(file, sizeof file, "%s", in_folder("run.npz"));
     for (size_t k = 0; k < N_SCHEMES; k++) {
         bool coded = schemes[k].target == VC_TARGET_INT8;
-        struct vc_quantize_options grid;
+        struct vc_quantize_options fake_quant;
         struct vc_distillation *d = NULL;
         struct run run;
 
@@ -473,12 +473,12 @@ static void test_resumed(void **unused)
             continue;
         }
         write_f32(coded ? "plain.npz" : "student.npz", 200, VC_DTYPE_F32);
-        set_quantize(&schemes[k], &grid);
+        set_quantize(&schemes[k], &fake_quant);
         if (coded) {
-            quantize("plain.npz", "student.npz", &grid);
+            quantize("plain.npz", "student.npz", &fake_quant);
         }
-        open_grid(&run, &schemes[k], &grid);
-        run.options.precision.fake_quant = coded ? NULL : &grid;
+        open_fake_quant(&run, &schemes[k], &fake_quant);
+        run.options.precision.fake_quant = coded ? NULL : &fake_quant;
         run.options.precision.kind = VC_GRAPH_F32;
         run.options.eval.every = k % 2 == 0 ? 2 : 0;
         run.options.tell = NULL;
@@ -503,7 +503,7 @@ static void test_resumed(void **unused)
 
 static void test_no_memory(void **unused)
 {
-    struct vc_quantize_options grid;
+    struct vc_quantize_options fake_quant;
     struct vc_distillation *d = NULL;
     struct run run;
     uint64_t n;
@@ -511,12 +511,12 @@ static void test_no_memory(void **unused)
     (void)unused;
     write_f32("student.npz", 200, VC_DTYPE_F32);
     for (unsigned k = learned; k < 2; k++) { /* a float student if no scales are learned; one with codes */
-        set_quantize(&schemes[k], &grid);
+        set_quantize(&schemes[k], &fake_quant);
         if (k == 1) {
-            quantize("student.npz", "codes.npz", &grid);
+            quantize("student.npz", "codes.npz", &fake_quant);
             write_f32("student.npz", 200, VC_DTYPE_F32);
         }
-        open_grid(&run, &schemes[k], &grid);
+        open_fake_quant(&run, &schemes[k], &fake_quant);
         if (k == 1) {
             close_net(&run.student);
             open_net("codes.npz", &run.student);
@@ -569,12 +569,12 @@ static void test_learned_threads(void **unused)
 {
     (void)unused;
     for (unsigned n = 1; n < 4; n += 2) {
-        struct vc_quantize_options grid;
+        struct vc_quantize_options fake_quant;
         struct vc_distillation *d = NULL;
         struct run run;
 
         write_f32("student.npz", 200, VC_DTYPE_F32);
-        open_grid(&run, &schemes[3], &grid);
+        open_fake_quant(&run, &schemes[3], &fake_quant);
         run.options.precision.learn_scales = true;
         (void)snprintf(run.out, sizeof run.out, "%s", in_folder(n == 1 ? "one.npz" : "three.npz"));
         assert_int_equal(vc_ctx_set_threads(ctx, n), VC_OK);
@@ -591,22 +591,22 @@ static void test_learned_threads(void **unused)
 
 static void test_refused(void **unused)
 {
-    struct vc_quantize_options grid;
+    struct vc_quantize_options fake_quant;
     struct run run;
 
     (void)unused;
     write_f32("student.npz", 200, VC_DTYPE_F32);
-    open_grid(&run, &schemes[0], &grid);
-    grid.n_rules = 0; /* all are small */
+    open_fake_quant(&run, &schemes[0], &fake_quant);
+    fake_quant.n_rules = 0; /* all are small */
     expect_refused(&run, VC_E_ARGUMENT, "precision.fake_quant: quantize would work on no tensor that is trained");
-    grid.n_rules = 2;
-    grid.asymmetric = true;
+    fake_quant.n_rules = 2;
+    fake_quant.asymmetric = true;
     expect_refused(&run, VC_E_UNSUPPORTED, "precision.fake_quant: values on an asymmetric grid");
-    grid.asymmetric = false;
-    grid.rest = "fp16";
+    fake_quant.asymmetric = false;
+    fake_quant.rest = "fp16";
     expect_refused(&run, VC_E_UNSUPPORTED, "precision.fake_quant: what is trained lies on the grid of one scheme");
     close_run(&run);
-    open_grid(&run, &schemes[5], &grid); /* f16 */
+    open_fake_quant(&run, &schemes[5], &fake_quant); /* f16 */
     run.options.precision.learn_scales = true;
     expect_refused(&run, VC_E_ARGUMENT,
                    "learn_scales: no tensor that is trained has codes with scales: int8 and Q8_0 do");
@@ -615,7 +615,7 @@ static void test_refused(void **unused)
                    "learn_scales: no tensor that is trained has codes with scales: int8 and Q8_0 do");
     close_run(&run);
     write_f32("student.npz", 200, VC_DTYPE_F16);
-    open_grid(&run, &schemes[0], &grid);
+    open_fake_quant(&run, &schemes[0], &fake_quant);
     expect_refused(&run, VC_E_UNSUPPORTED, "a.weight: is f16 in the student's file");
     close_run(&run);
     write_net("student.npz", 200);

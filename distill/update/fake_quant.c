@@ -1,13 +1,13 @@
-/* grid.c - see grid.h. Which tensors `quantize` would work on, and how, is asked of a job of it that is planned and
- * thrown away. */
-#include "distill/update/grid.h"
+/* fake_quant.c - see fake_quant.h. Which tensors `quantize` would work on, and how, is asked of a job of it that is
+ * planned and thrown away. */
+#include "distill/update/fake_quant.h"
 
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_state.h"
-#include "distill/update/grid_scales.h"
+#include "distill/update/fake_quant_scales.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 
@@ -32,54 +32,54 @@ static enum vc_status describe(struct vc_learner *l, const struct vc_quant *quan
     }
     vc_text_add(&text, "%s", quant != NULL && !quant->symmetric ? "/asym" : "");
     status = text.status;
-    l->grids->label = vc_text_detach(&text);
-    return l->grids->label != NULL ? VC_OK : status;
+    l->fake_quants->label = vc_text_detach(&text);
+    return l->fake_quants->label != NULL ? VC_OK : status;
 }
 
 /* Blocks of Q8_0 as groups, where their scales are learned. */
 #define Q8_0_BLOCK 32
 
-/* The grid of entry k: codes of that type, with `quant` where they are int8. */
+/* The fake quantization of entry k: codes of that type, with `quant` where they are int8. */
 static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant *quant, enum vc_dtype dtype)
 {
     const struct vc_weight *item = &l->net.weights->items[k];
-    struct vc_grid *g = &l->grids->items[l->grids->n++];
+    struct vc_fake_quant *f = &l->fake_quants->items[l->fake_quants->n++];
     uint64_t n_rows;
     uint64_t row_len;
 
-    *g = (struct vc_grid){
+    *f = (struct vc_fake_quant){
         .entry = k, .codes = quant != NULL ? VC_DTYPE_I8 : dtype, .row_len = item->n, .shares = VC_NO_SHARES};
-    l->report->n_grid_tensors++;
-    l->report->n_grid_weights += item->n;
+    l->report->n_fake_quant_tensors++;
+    l->report->n_fake_quant_weights += item->n;
     if (quant != NULL) {
-        g->asymmetric = !quant->symmetric;
+        f->asymmetric = !quant->symmetric;
         vc_rows_of(item->shape, item->n_dims, &n_rows, &row_len);
         switch (quant->granularity) {
         case VC_GRANULARITY_TENSOR:
-            g->inner = item->n;
-            g->n_scales = 1;
+            f->inner = item->n;
+            f->n_scales = 1;
             break;
         case VC_GRANULARITY_CHANNEL:
-            g->n_scales = item->shape[quant->axis];
-            g->inner = 1;
+            f->n_scales = item->shape[quant->axis];
+            f->inner = 1;
             for (unsigned d = quant->axis + 1; d < item->n_dims; d++) {
-                g->inner *= item->shape[d];
+                f->inner *= item->shape[d];
             }
             break;
         case VC_GRANULARITY_GROUP:
-            g->inner = quant->group_size;
-            g->n_scales = n_rows * vc_ceil_div_u64(row_len, quant->group_size);
-            g->row_len = row_len % quant->group_size != 0 ? row_len : item->n;
+            f->inner = quant->group_size;
+            f->n_scales = n_rows * vc_ceil_div_u64(row_len, quant->group_size);
+            f->row_len = row_len % quant->group_size != 0 ? row_len : item->n;
             break;
         }
-        g->n_per_row = g->row_len == item->n ? g->n_scales : g->n_scales / n_rows;
+        f->n_per_row = f->row_len == item->n ? f->n_scales : f->n_scales / n_rows;
     }
     if (dtype == VC_DTYPE_Q8_0 && quant == NULL && l->options->precision.learn_scales) {
-        g->inner = Q8_0_BLOCK;
-        g->n_scales = item->n / Q8_0_BLOCK;
-        g->n_per_row = g->n_scales;
+        f->inner = Q8_0_BLOCK;
+        f->n_scales = item->n / Q8_0_BLOCK;
+        f->n_per_row = f->n_scales;
     }
-    return l->grids->label == NULL ? describe(l, quant, dtype) : VC_OK;
+    return l->fake_quants->label == NULL ? describe(l, quant, dtype) : VC_OK;
 }
 
 /* A tensor of the student's file that has codes. Others are for vc_weights_check to refuse. */
@@ -103,9 +103,9 @@ static enum vc_status learn_scales(struct vc_learner *l)
     bool any = false;
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; i < l->grids->n; i++) {
-        VC_TRY(vc_grid_learn(l, &l->grids->items[i]));
-        any = any || l->grids->items[i].shares != VC_NO_SHARES;
+    for (size_t i = 0; i < l->fake_quants->n; i++) {
+        VC_TRY(vc_fake_quant_learn(l, &l->fake_quants->items[i]));
+        any = any || l->fake_quants->items[i].shares != VC_NO_SHARES;
     }
     if (!any) {
         status = vc_fail(l->ctx, VC_E_ARGUMENT, "%s: no tensor that is trained has codes with scales: int8 and Q8_0 do",
@@ -164,11 +164,11 @@ static enum vc_status add_asked(struct vc_learner *l)
     struct vc_quantize_options options;
     struct vc_write_options write;
     struct vc_job *job = NULL;
-    size_t n = l->grids->n;
+    size_t n = l->fake_quants->n;
     enum vc_status status;
 
     VC_TRY(read_options(l, &options));
-    options.requantize = true; /* a tensor that is quantized keeps the grid that it has */
+    options.requantize = true; /* a tensor that is quantized keeps the scheme that it has */
     vc_write_defaults(&write);
     write.dry_run = true;
     VC_TRY(vc_job_create(l->ctx, model, &job));
@@ -182,7 +182,7 @@ static enum vc_status add_asked(struct vc_learner *l)
             VC_TRY(add_planned(l, k, job->plan.items[tensor].desc, job->plan.items[tensor].first));
         }
     }
-    if (l->grids->n == n) {
+    if (l->fake_quants->n == n) {
         status = vc_fail(l->ctx, VC_E_ARGUMENT,
                          "%s: quantize would work on no tensor that is trained; %s chooses small ones, too",
                          vc_option(l->ctx, "precision.fake_quant"), vc_option(l->ctx, "include=true"));
@@ -192,17 +192,17 @@ out:
     return status;
 }
 
-enum vc_status vc_grid_open(struct vc_learner *l)
+enum vc_status vc_fake_quant_open(struct vc_learner *l)
 {
     const struct vc_model *model = l->options->student.weights;
     struct vc_weights *w = l->net.weights;
     enum vc_status status = VC_OK;
 
-    l->report->grid_share = (double)NAN;
-    l->grids = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->grids);
-    VC_TRY_ALLOC(l->grids);
-    l->grids->items = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->grids->items);
-    VC_TRY_ALLOC(l->grids->items);
+    l->report->fake_quant_share = (double)NAN;
+    l->fake_quants = vc_calloc_array(l->ctx, VC_TAG_MISC, 1, sizeof *l->fake_quants);
+    VC_TRY_ALLOC(l->fake_quants);
+    l->fake_quants->items = vc_calloc_array(l->ctx, VC_TAG_MISC, w->n + 1, sizeof *l->fake_quants->items);
+    VC_TRY_ALLOC(l->fake_quants->items);
     for (size_t k = 0; k < w->n; k++) {
         size_t tensor = vc_model_find(model, w->items[k].name);
 
@@ -212,25 +212,25 @@ enum vc_status vc_grid_open(struct vc_learner *l)
     }
     VC_TRY(l->options->precision.fake_quant != NULL ? add_asked(l) : VC_OK);
     VC_TRY(l->options->precision.learn_scales ? learn_scales(l) : VC_OK);
-    if (l->grids->n == 0) {
-        vc_grid_close(l);
+    if (l->fake_quants->n == 0) {
+        vc_fake_quant_close(l);
         return VC_OK;
     }
-    l->report->grid_bytes = vc_grid_bytes(l);
-    l->report->grid = vc_arena_printf(l->ctx, l->texts, "%s", l->grids->label);
-    VC_TRY_ALLOC(l->report->grid);
+    l->report->fake_quant_bytes = vc_fake_quant_bytes(l);
+    l->report->fake_quant = vc_arena_printf(l->ctx, l->texts, "%s", l->fake_quants->label);
+    VC_TRY_ALLOC(l->report->fake_quant);
 out:
     return status;
 }
 
-void vc_grid_close(struct vc_learner *l)
+void vc_fake_quant_close(struct vc_learner *l)
 {
-    if (l->grids != NULL) {
-        vc_text_free(l->grids->label);
-        vc_free(l->ctx, l->grids->items);
-        vc_free(l->ctx, l->grids->room);
-        vc_free(l->ctx, l->grids);
-        l->grids = NULL;
+    if (l->fake_quants != NULL) {
+        vc_text_free(l->fake_quants->label);
+        vc_free(l->ctx, l->fake_quants->items);
+        vc_free(l->ctx, l->fake_quants->room);
+        vc_free(l->ctx, l->fake_quants);
+        l->fake_quants = NULL;
     }
 }
 
@@ -246,38 +246,38 @@ static uint64_t aligned(uint64_t bytes)
     return (bytes + VC_POOL_ALIGN - 1) / VC_POOL_ALIGN * VC_POOL_ALIGN;
 }
 
-uint64_t vc_grid_bytes(const struct vc_learner *l)
+uint64_t vc_fake_quant_bytes(const struct vc_learner *l)
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
-        const struct vc_grid *g = &l->grids->items[i];
+    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+        const struct vc_fake_quant *f = &l->fake_quants->items[i];
 
-        sum += aligned(l->net.weights->items[g->entry].n * real_bytes(l));
-        sum += 3 * aligned(g->n_scales * sizeof(float)) + aligned(g->n_scales);
-        sum += g->shares != VC_NO_SHARES ? aligned(g->n_scales * sizeof(double)) : 0;
+        sum += aligned(l->net.weights->items[f->entry].n * real_bytes(l));
+        sum += 3 * aligned(f->n_scales * sizeof(float)) + aligned(f->n_scales);
+        sum += f->shares != VC_NO_SHARES ? aligned(f->n_scales * sizeof(double)) : 0;
     }
     return sum;
 }
 
-void **vc_grid_room(struct vc_learner *l)
+void **vc_fake_quant_room(struct vc_learner *l)
 {
-    return &l->grids->room;
+    return &l->fake_quants->room;
 }
 
-/* ---- the grid ---- */
+/* ---- rounding ---- */
 
 /* n masters from number `first` on as floats, as quantize takes them: `room` where they are doubles. */
-static enum vc_status floats(struct vc_learner *l, const struct vc_grid *g, uint64_t first, size_t n, float *room,
+static enum vc_status floats(struct vc_learner *l, const struct vc_fake_quant *f, uint64_t first, size_t n, float *room,
                              const float **out)
 {
     struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     enum vc_status status = VC_OK;
 
-    *out = (const float *)g->master + first;
+    *out = (const float *)f->master + first;
     if (l->f64) {
-        VC_KERNEL_TRY(k->f64_to_f32((const double *)g->master + first, n, room));
+        VC_KERNEL_TRY(k->f64_to_f32((const double *)f->master + first, n, room));
         *out = room;
     }
 out:
@@ -285,62 +285,62 @@ out:
 }
 
 /* Which scales elements from number `first` on have; *n is cut where a row ends. *at: of the scales. */
-static struct vc_axis_map map_of(const struct vc_grid *g, uint64_t first, size_t *n, uint64_t *at)
+static struct vc_axis_map map_of(const struct vc_fake_quant *f, uint64_t first, size_t *n, uint64_t *at)
 {
-    uint64_t in_row = first % g->row_len;
+    uint64_t in_row = first % f->row_len;
 
-    *n = (size_t)vc_min_u64(*n, g->row_len - in_row);
-    *at = first / g->row_len * g->n_per_row;
-    return (struct vc_axis_map){.first = in_row, .inner = g->inner, .n_channels = (size_t)g->n_per_row};
+    *n = (size_t)vc_min_u64(*n, f->row_len - in_row);
+    *at = first / f->row_len * f->n_per_row;
+    return (struct vc_axis_map){.first = in_row, .inner = f->inner, .n_channels = (size_t)f->n_per_row};
 }
 
 /* ... in arrays of their own. */
-static bool has_scales(const struct vc_grid *g)
+static bool has_scales(const struct vc_fake_quant *f)
 {
-    return g->codes == VC_DTYPE_I8 || g->shares != VC_NO_SHARES;
+    return f->codes == VC_DTYPE_I8 || f->shares != VC_NO_SHARES;
 }
 
-static enum vc_status make_scales(struct vc_learner *l, struct vc_grid *g)
+static enum vc_status make_scales(struct vc_learner *l, struct vc_fake_quant *f)
 {
     struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    uint64_t n_elems = l->net.weights->items[g->entry].n;
+    uint64_t n_elems = l->net.weights->items[f->entry].n;
     float room[PER_CALL];
     enum vc_status status = VC_OK;
 
-    memset(g->pos, 0, (size_t)g->n_scales * sizeof *g->pos);
-    memset(g->neg, 0, (size_t)g->n_scales * sizeof *g->neg);
+    memset(f->pos, 0, (size_t)f->n_scales * sizeof *f->pos);
+    memset(f->neg, 0, (size_t)f->n_scales * sizeof *f->neg);
     for (uint64_t first = 0; first < n_elems;) {
         size_t n = (size_t)vc_min_u64(PER_CALL, n_elems - first);
         uint64_t at;
-        struct vc_axis_map map = map_of(g, first, &n, &at);
+        struct vc_axis_map map = map_of(f, first, &n, &at);
         const float *x;
 
-        VC_TRY(floats(l, g, first, n, room, &x));
-        if (g->asymmetric) {
-            VC_KERNEL_TRY(k->range_axis(x, n, &map, g->pos + at, g->neg + at));
+        VC_TRY(floats(l, f, first, n, room, &x));
+        if (f->asymmetric) {
+            VC_KERNEL_TRY(k->range_axis(x, n, &map, f->pos + at, f->neg + at));
         } else {
-            VC_KERNEL_TRY(k->absmax_axis(x, n, &map, g->pos + at));
+            VC_KERNEL_TRY(k->absmax_axis(x, n, &map, f->pos + at));
         }
         first += n;
     }
-    vc_grid_clip(l, g);
-    for (uint64_t i = 0; i < g->n_scales; i++) {
-        g->scale[i] = g->asymmetric ? vc_int8_asym_scale(g->pos[i], g->neg[i]) : vc_int8_scale(g->pos[i]);
-        g->zero[i] = g->asymmetric ? vc_int8_zero_point(g->neg[i], g->scale[i]) : 0;
+    vc_fake_quant_clip(l, f);
+    for (uint64_t i = 0; i < f->n_scales; i++) {
+        f->scale[i] = f->asymmetric ? vc_int8_asym_scale(f->pos[i], f->neg[i]) : vc_int8_scale(f->pos[i]);
+        f->zero[i] = f->asymmetric ? vc_int8_zero_point(f->neg[i], f->scale[i]) : 0;
     }
 out:
     return status;
 }
 
 /* n masters from number `first` on, rounded to 16 bits once, as floats. */
-static enum vc_status cast_some(struct vc_learner *l, const struct vc_grid *g, uint64_t first, size_t n, float *y)
+static enum vc_status cast_some(struct vc_learner *l, const struct vc_fake_quant *f, uint64_t first, size_t n, float *y)
 {
     struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    bool f16 = g->codes == VC_DTYPE_F16;
-    const double *wide = (const double *)g->master + first;
-    const float *x = (const float *)g->master + first;
+    bool f16 = f->codes == VC_DTYPE_F16;
+    const double *wide = (const double *)f->master + first;
+    const float *x = (const float *)f->master + first;
     uint16_t halves[PER_CALL];
     _Alignas(64) double sums[4];
     struct vc_tile_stats stats = {.chunk_sums = sums};
@@ -357,7 +357,8 @@ out:
 }
 
 /* The same through codes. *n is cut where scales end. */
-static enum vc_status code_some(struct vc_learner *l, const struct vc_grid *g, uint64_t first, size_t *n, float *y)
+static enum vc_status code_some(struct vc_learner *l, const struct vc_fake_quant *f, uint64_t first, size_t *n,
+                                float *y)
 {
     struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
@@ -372,38 +373,38 @@ static enum vc_status code_some(struct vc_learner *l, const struct vc_grid *g, u
     const float *x;
     enum vc_status status = VC_OK;
 
-    VC_TRY(floats(l, g, first, *n, room, &x));
-    if (g->shares != VC_NO_SHARES) {
+    VC_TRY(floats(l, f, first, *n, room, &x));
+    if (f->shares != VC_NO_SHARES) {
         memmove(room, x, *n * sizeof *room);
-        vc_grid_clamp(g, first, *n, room);
+        vc_fake_quant_clamp(f, first, *n, room);
         x = room;
     }
-    if (g->codes == VC_DTYPE_Q8_0) {
+    if (f->codes == VC_DTYPE_Q8_0) {
         VC_KERNEL_TRY(k->q8_0_rows(x, 1, *n, bits, codes, &stats));
         VC_KERNEL_TRY(k->q8_0_to_f32(codes, *n, y));
         return VC_OK;
     }
-    map = map_of(g, first, n, &at);
-    zero = g->asymmetric ? g->zero + at : NULL;
-    VC_KERNEL_TRY(k->int8_axis_given(x, 1, *n, &map, g->scale + at, zero, (int8_t *)codes, &stats));
-    VC_KERNEL_TRY(k->int8_decode_axis((const int8_t *)codes, *n, &map, g->scale + at, zero, y));
+    map = map_of(f, first, n, &at);
+    zero = f->asymmetric ? f->zero + at : NULL;
+    VC_KERNEL_TRY(k->int8_axis_given(x, 1, *n, &map, f->scale + at, zero, (int8_t *)codes, &stats));
+    VC_KERNEL_TRY(k->int8_decode_axis((const int8_t *)codes, *n, &map, f->scale + at, zero, y));
 out:
     return status;
 }
 
-static enum vc_status apply(struct vc_learner *l, struct vc_grid *g)
+static enum vc_status apply(struct vc_learner *l, struct vc_fake_quant *f)
 {
-    const struct vc_weight *item = &l->net.weights->items[g->entry];
-    bool cast = g->codes == VC_DTYPE_F16 || g->codes == VC_DTYPE_BF16;
+    const struct vc_weight *item = &l->net.weights->items[f->entry];
+    bool cast = f->codes == VC_DTYPE_F16 || f->codes == VC_DTYPE_BF16;
     float wide[PER_CALL];
     enum vc_status status = VC_OK;
 
-    VC_TRY(has_scales(g) ? make_scales(l, g) : VC_OK);
+    VC_TRY(has_scales(f) ? make_scales(l, f) : VC_OK);
     for (uint64_t first = 0; first < item->n;) {
         size_t n = (size_t)vc_min_u64(PER_CALL, item->n - first);
         float *y = l->f64 ? wide : (float *)item->data + first;
 
-        VC_TRY(cast ? cast_some(l, g, first, n, y) : code_some(l, g, first, &n, y));
+        VC_TRY(cast ? cast_some(l, f, first, n, y) : code_some(l, f, first, &n, y));
         for (size_t i = 0; l->f64 && i < n; i++) {
             ((double *)item->data)[first + i] = (double)y[i];
         }
@@ -413,45 +414,45 @@ out:
     return status;
 }
 
-enum vc_status vc_grid_apply(struct vc_learner *l)
+enum vc_status vc_fake_quant_apply(struct vc_learner *l)
 {
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; l->grids != NULL && status == VC_OK && i < l->grids->n; i++) {
-        status = apply(l, &l->grids->items[i]);
+    for (size_t i = 0; l->fake_quants != NULL && status == VC_OK && i < l->fake_quants->n; i++) {
+        status = apply(l, &l->fake_quants->items[i]);
     }
     return status;
 }
 
-enum vc_status vc_grid_apply_device(struct vc_learner *l, void *room)
+enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room)
 {
     const struct vc_weights *w = l->net.weights;
-    const char *here = l->grids != NULL ? l->grids->room : NULL;
+    const char *here = l->fake_quants != NULL ? l->fake_quants->room : NULL;
     enum vc_status status = VC_OK;
 
 #define THERE(p) (void *)((char *)room + ((const char *)(const void *)(p)-here))
-    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
-        const struct vc_grid *g = &l->grids->items[i];
-        const struct vc_weight *item = &w->items[g->entry];
-        const struct vc_train_grid grid = {
-            .kind = g->codes == VC_DTYPE_I8     ? VC_TRAIN_GRID_I8
-                    : g->codes == VC_DTYPE_Q8_0 ? VC_TRAIN_GRID_Q8_0
-                    : g->codes == VC_DTYPE_F16  ? VC_TRAIN_GRID_F16
-                                                : VC_TRAIN_GRID_BF16,
-            .asymmetric = g->asymmetric,
+    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+        const struct vc_fake_quant *f = &l->fake_quants->items[i];
+        const struct vc_weight *item = &w->items[f->entry];
+        const struct vc_train_fake_quant there = {
+            .kind = f->codes == VC_DTYPE_I8     ? VC_TRAIN_FAKE_QUANT_I8
+                    : f->codes == VC_DTYPE_Q8_0 ? VC_TRAIN_FAKE_QUANT_Q8_0
+                    : f->codes == VC_DTYPE_F16  ? VC_TRAIN_FAKE_QUANT_F16
+                                                : VC_TRAIN_FAKE_QUANT_BF16,
+            .asymmetric = f->asymmetric,
             .n = item->n,
-            .row_len = g->row_len,
-            .inner = g->inner,
-            .n_per_row = g->n_per_row,
-            .n_scales = g->n_scales,
-            .master = THERE(g->master),
+            .row_len = f->row_len,
+            .inner = f->inner,
+            .n_per_row = f->n_per_row,
+            .n_scales = f->n_scales,
+            .master = THERE(f->master),
             .w = (void *)((char *)w->device_data + ((const char *)item->data - (const char *)w->data_block)),
-            .pos = THERE(g->pos),
-            .neg = THERE(g->neg),
-            .scale = THERE(g->scale),
-            .zero = THERE(g->zero)};
+            .pos = THERE(f->pos),
+            .neg = THERE(f->neg),
+            .scale = THERE(f->scale),
+            .zero = THERE(f->zero)};
 
-        VC_TRY(vc_train_result(l->device, l->device->table->grid(l->device->session, &grid)));
+        VC_TRY(vc_train_result(l->device, l->device->table->fake_quant(l->device->session, &there)));
     }
 #undef THERE
 out:
@@ -466,26 +467,26 @@ static void *take(char **at, uint64_t bytes)
     return p;
 }
 
-enum vc_status vc_grid_begin(struct vc_learner *l)
+enum vc_status vc_fake_quant_begin(struct vc_learner *l)
 {
-    char *at = l->grids != NULL ? l->grids->room : NULL;
+    char *at = l->fake_quants != NULL ? l->fake_quants->room : NULL;
     enum vc_status status = VC_OK;
 
-    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
-        struct vc_grid *g = &l->grids->items[i];
-        const struct vc_weight *item = &l->net.weights->items[g->entry];
+    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+        struct vc_fake_quant *f = &l->fake_quants->items[i];
+        const struct vc_weight *item = &l->net.weights->items[f->entry];
 
-        g->master = take(&at, item->n * real_bytes(l));
-        g->pos = take(&at, g->n_scales * sizeof *g->pos);
-        g->neg = take(&at, g->n_scales * sizeof *g->neg);
-        g->scale = take(&at, g->n_scales * sizeof *g->scale);
-        g->zero = take(&at, g->n_scales);
-        g->sum = g->shares != VC_NO_SHARES ? take(&at, g->n_scales * sizeof *g->sum) : NULL;
-        l->optimizer.states[g->entry].master = g->master;
-        memcpy(g->master, item->data, (size_t)item->n * real_bytes(l));
+        f->master = take(&at, item->n * real_bytes(l));
+        f->pos = take(&at, f->n_scales * sizeof *f->pos);
+        f->neg = take(&at, f->n_scales * sizeof *f->neg);
+        f->scale = take(&at, f->n_scales * sizeof *f->scale);
+        f->zero = take(&at, f->n_scales);
+        f->sum = f->shares != VC_NO_SHARES ? take(&at, f->n_scales * sizeof *f->sum) : NULL;
+        l->optimizer.states[f->entry].master = f->master;
+        memcpy(f->master, item->data, (size_t)item->n * real_bytes(l));
         /* Codes say their values already, which asymmetric scales would not give again. */
-        VC_TRY(item->coded ? VC_OK : apply(l, g));
-        VC_TRY(item->coded && has_scales(g) ? make_scales(l, g) : VC_OK);
+        VC_TRY(item->coded ? VC_OK : apply(l, f));
+        VC_TRY(item->coded && has_scales(f) ? make_scales(l, f) : VC_OK);
     }
 out:
     return status;
@@ -493,51 +494,51 @@ out:
 
 /* ---- masters ---- */
 
-void vc_grid_copy_masters(const struct vc_learner *l, void *copy)
+void vc_fake_quant_copy_masters(const struct vc_learner *l, void *copy)
 {
-    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
-        const struct vc_grid *g = &l->grids->items[i];
-        const struct vc_weight *item = &l->net.weights->items[g->entry];
+    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+        const struct vc_fake_quant *f = &l->fake_quants->items[i];
+        const struct vc_weight *item = &l->net.weights->items[f->entry];
         size_t at = (size_t)((const char *)item->data - (const char *)l->net.weights->data_block);
 
-        memcpy((char *)copy + at, g->master, (size_t)item->n * real_bytes(l));
+        memcpy((char *)copy + at, f->master, (size_t)item->n * real_bytes(l));
     }
 }
 
-void vc_grid_take_masters(struct vc_learner *l)
+void vc_fake_quant_take_masters(struct vc_learner *l)
 {
-    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
-        struct vc_grid *g = &l->grids->items[i];
-        const struct vc_weight *item = &l->net.weights->items[g->entry];
+    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+        struct vc_fake_quant *f = &l->fake_quants->items[i];
+        const struct vc_weight *item = &l->net.weights->items[f->entry];
 
-        memcpy(g->master, item->data, (size_t)item->n * real_bytes(l));
+        memcpy(f->master, item->data, (size_t)item->n * real_bytes(l));
     }
 }
 
-void vc_grid_finish(struct vc_learner *l)
+void vc_fake_quant_finish(struct vc_learner *l)
 {
-    l->report->grid_share = vc_grid_mean_share(l);
-    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
-        const struct vc_grid *g = &l->grids->items[i];
-        const struct vc_weight *item = &l->net.weights->items[g->entry];
+    l->report->fake_quant_share = vc_fake_quant_mean_share(l);
+    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+        const struct vc_fake_quant *f = &l->fake_quants->items[i];
+        const struct vc_weight *item = &l->net.weights->items[f->entry];
 
         if (item->coded) {
-            memcpy(item->data, g->master, (size_t)item->n * real_bytes(l));
+            memcpy(item->data, f->master, (size_t)item->n * real_bytes(l));
         }
-        if (item->coded && g->shares != VC_NO_SHARES) {
-            vc_grid_cut(l, g);
+        if (item->coded && f->shares != VC_NO_SHARES) {
+            vc_fake_quant_cut(l, f);
         }
     }
 }
 
 /* ---- checkpoints ---- */
 
-void vc_grid_text(const struct vc_learner *l, struct vc_text *text)
+void vc_fake_quant_text(const struct vc_learner *l, struct vc_text *text)
 {
-    for (size_t i = 0; l->grids != NULL && i < l->grids->n; i++) {
-        const struct vc_grid *g = &l->grids->items[i];
+    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+        const struct vc_fake_quant *f = &l->fake_quants->items[i];
 
-        vc_text_add(text, "grid %zu %s %llu %llu%s\n", g->entry, vc_dtype_name(g->codes), (unsigned long long)g->inner,
-                    (unsigned long long)g->n_scales, g->shares != VC_NO_SHARES ? " learned" : "");
+        vc_text_add(text, "grid %zu %s %llu %llu%s\n", f->entry, vc_dtype_name(f->codes), (unsigned long long)f->inner,
+                    (unsigned long long)f->n_scales, f->shares != VC_NO_SHARES ? " learned" : "");
     }
 }

@@ -1,0 +1,46 @@
+/* fake_quant.h - fake quantization: in training, the network computes with weights that are rounded to the values of a
+ * scheme. For the weights of a quantized student, and for weights that options.precision.fake_quant (--fake-quant)
+ * names.
+ *
+ *     master weights, plain floats --- quantize, dequantize ---> the weights that the network computes with
+ *            ^                                                        |
+ *            +------------- optimizer's step --- gradient ------------+      straight through: the same array
+ *
+ * Scales are made of the masters before every step, by the kernels and formulas of the quantize pass; so what it makes
+ * of these weights are exactly these values. They may be learned, too (fake_quant_scales.h). Every scheme has a code
+ * for 0, so masks hold. */
+#ifndef VC_DISTILL_FAKE_QUANT_H
+#define VC_DISTILL_FAKE_QUANT_H
+
+#include "core/text/text.h"
+#include "distill/update/learner.h"
+
+/* Finds the tensors: l->fake_quants; NULL: there are none. Sets vc_weight.coded of those whose file has codes. After
+ * the student is open. */
+enum vc_status vc_fake_quant_open(struct vc_learner *l);
+/* The block of a run that masters and scales lie in. */
+uint64_t vc_fake_quant_bytes(const struct vc_learner *l);
+void **vc_fake_quant_room(struct vc_learner *l);
+
+/* A run begins: the weights, as they were read and masked, become masters. */
+enum vc_status vc_fake_quant_begin(struct vc_learner *l);
+/* The gradients of the step are whole: of weights that are cut off they become 0, and shares of learned scales get
+ * theirs (fake_quant_scales.h). On all threads. */
+void vc_fake_quant_gradients(struct vc_learner *l, struct vc_engine *engine);
+/* The weights of the network become those of the masters as they are now. */
+enum vc_status vc_fake_quant_apply(struct vc_learner *l);
+/* The same on a device: its weights are made of its masters there. `room`: its copy of the block of vc_fake_quant_room.
+ */
+enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room);
+/* Of `copy`, one of all weights as they lie in weights->data_block: the masters in place of what was made of them; and
+ * back, from the weights themselves. */
+void vc_fake_quant_copy_masters(const struct vc_learner *l, void *copy);
+void vc_fake_quant_take_masters(struct vc_learner *l);
+/* After the last evaluation: where codes are written, the weights become the masters, of which the codes are made. */
+void vc_fake_quant_finish(struct vc_learner *l);
+void vc_fake_quant_close(struct vc_learner *l);
+
+/* What of it changes the result, for checkpoints. */
+void vc_fake_quant_text(const struct vc_learner *l, struct vc_text *text);
+
+#endif
