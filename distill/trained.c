@@ -53,7 +53,8 @@ enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *wei
         size_t tensor = vc_model_find(model, item->name);
         const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &model->tensors[tensor] : NULL;
 
-        if (item->trained && !item->coded && !item->drawn && (t == NULL || t->quant != NULL || !is_plain(t->dtype))) {
+        if (item->trained && !item->coded && !item->initialized &&
+            (t == NULL || t->quant != NULL || !is_plain(t->dtype))) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            t == NULL ? "%s: there is no tensor %s, which the graph computes with"
                                      : "%s: %s is quantized; only plain floats, int8 with f32 scales and Q8_0 are "

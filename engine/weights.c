@@ -10,8 +10,8 @@
 #include "passes/graph_params.h"
 #include "passes/random.h"
 
-#define NO_PARAM ((uint32_t)-1)
-#define DRAWN    ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */
+#define NO_PARAM    ((uint32_t)-1)
+#define INIT_STREAM ((uint64_t)1 << 32) /* streams of random numbers for entries that are in no file */
 
 static struct vc_name_list names_of(const struct vc_weights *w)
 {
@@ -219,8 +219,8 @@ out:
 }
 
 /* One more entry. bound: of its numbers. */
-static enum vc_status add_drawn(struct vc_weights *w, const char *name, unsigned n_dims, const uint64_t *shape,
-                                double bound)
+static enum vc_status add_initialized(struct vc_weights *w, const char *name, unsigned n_dims, const uint64_t *shape,
+                                      double bound)
 {
     uint64_t *own = vc_arena_alloc(w->ctx, &w->added, n_dims * sizeof *own);
     struct vc_weight *item = &w->items[w->n];
@@ -235,7 +235,7 @@ static enum vc_status add_drawn(struct vc_weights *w, const char *name, unsigned
                                .shape = own,
                                .n = shape[0],
                                .trained = true,
-                               .drawn = true,
+                               .initialized = true,
                                .bound = bound};
     if (n_dims == 2 && !vc_mul_u64(item->n, shape[1], &item->n)) {
         return vc_fail(w->ctx, VC_E_ARGUMENT, "%s: the size overflows", name);
@@ -266,7 +266,7 @@ enum vc_status vc_weights_add_shares(struct vc_weights *w, const char *name, uin
 
     VC_TRY(make_room(w, 1));
     *entry = w->n;
-    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "grid.%s", name), 1, &n, 0));
+    VC_TRY(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "grid.%s", name), 1, &n, 0));
     w->items[*entry].middle = 1;
     w->items[*entry].shares = true;
     count_gradients(w);
@@ -284,20 +284,20 @@ enum vc_status vc_weights_add_map(struct vc_weights *w, const char *name, uint64
     VC_TRY(make_room(w, 2));
     w->seed = seed;
     *first = w->n;
-    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "%s.weight", name), 2, shape, bound));
-    VC_TRY(add_drawn(w, vc_arena_printf(w->ctx, &w->added, "%s.bias", name), 1, shape, bound));
+    VC_TRY(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "%s.weight", name), 2, shape, bound));
+    VC_TRY(add_initialized(w, vc_arena_printf(w->ctx, &w->added, "%s.bias", name), 1, shape, bound));
     count_gradients(w);
 out:
     return status;
 }
 
 /* Even numbers between -bound and bound; a stream for each entry, which other entries do not move. */
-static void draw(const struct vc_weights *w, size_t entry)
+static void init_entry(const struct vc_weights *w, size_t entry)
 {
     const struct vc_weight *item = &w->items[entry];
 
     for (uint64_t i = 0; i < item->n; i++) { /* 53 bits: a number of [0, 1) */
-        double u = (double)(vc_random_bits(w->seed, DRAWN + entry, i) >> 11) * 0x1p-53;
+        double u = (double)(vc_random_bits(w->seed, INIT_STREAM + entry, i) >> 11) * 0x1p-53;
         double x = item->middle + item->bound * (2 * u - 1);
 
         if (w->precision == VC_GRAPH_F64) {
@@ -347,8 +347,8 @@ enum vc_status vc_weights_load(struct vc_weights *w, const struct vc_model *mode
         const struct vc_model *from = item->from_weights ? other : model;
         size_t tensor = VC_NO_TENSOR;
 
-        if (item->drawn) {
-            draw(w, i);
+        if (item->initialized) {
+            init_entry(w, i);
             continue;
         }
         VC_TRY(vc_param_find(w->ctx, from, vc_graph_param(w->graph, item->param), &tensor));

@@ -33,9 +33,10 @@ struct vc_weight {
     bool trained;      /* it has a gradient */
     bool coded;  /* its file has codes for it, which are made anew of what was trained (distill/update/fake_quant.h) */
     bool unread; /* no value that counts depends on it: not trained */
-    bool drawn;  /* in no file: numbers are drawn between middle - bound and middle + bound; `param` is none */
+    bool initialized; /* in no file: random numbers of the seed between middle - bound and middle + bound; `param` is
+                         none */
     double middle, bound;
-    bool shares; /* drawn, of learned scales: they have no weight decay, and may have no gradient */
+    bool shares; /* initialized, of learned scales: they have no weight decay, and may have no gradient */
     void *data;  /* NULL before vc_weights_allocate */
     void *grad;  /* the sum of all backward passes since vc_weights_clear; NULL: not trained */
 };
@@ -48,7 +49,7 @@ struct vc_weights {
     struct vc_weight *items;       /* in the order of their first parameters */
     uint32_t *of_param;            /* by parameter of the graph: its entry */
     struct vc_name_table names[2]; /* of the entries that are made of parameters, by from_weights */
-    uint64_t seed;                 /* of entries that are drawn */
+    uint64_t seed;                 /* of entries that are initialized */
     struct vc_arena added;         /* names and shapes of these */
     uint64_t data_bytes;           /* of all values, each rounded up to 64 */
     uint64_t grad_bytes;           /* the same for gradients */
@@ -70,7 +71,7 @@ const struct vc_weight *vc_weights_find(const struct vc_weights *weights, const 
 enum vc_status vc_weights_leave_unread(struct vc_weights *weights, const uint32_t *values, size_t n);
 /* Two more entries that are trained, in no file and used by no graph: a map of `inputs` to `outputs` numbers, weight
  * [outputs, inputs] and bias [outputs]. *first: the weight, behind which the bias is. Before vc_weights_allocate and
- * before engines are made. Loading draws their numbers from `seed`. */
+ * before engines are made. Loading initializes them from `seed`. */
 enum vc_status vc_weights_add_map(struct vc_weights *weights, const char *name, uint64_t inputs, uint64_t outputs,
                                   uint64_t seed, size_t *first);
 /* The same for n numbers that begin as 1, "grid.<name>". */

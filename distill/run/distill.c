@@ -390,7 +390,7 @@ static enum vc_status check_changed(struct vc_trainer *t)
         size_t n_bytes = (size_t)item->n * vc_real_bytes(t->options.precision.kind);
         void *before;
 
-        if (!item->trained || item->drawn) {
+        if (!item->trained || item->initialized) {
             continue;
         }
         before = vc_alloc(t->ctx, VC_TAG_TILES, n_bytes + 1);

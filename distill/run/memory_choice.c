@@ -173,8 +173,8 @@ static void count(struct vc_trainer *t)
     for (size_t k = 0; k < t->student.net.weights->n; k++) {
         const struct vc_weight *item = &t->student.net.weights->items[k];
 
-        r->n_tensors += item->trained && !item->drawn;
-        r->n_weights += item->trained && !item->drawn ? item->n : 0;
+        r->n_tensors += item->trained && !item->initialized;
+        r->n_weights += item->trained && !item->initialized ? item->n : 0;
         r->n_frozen += !item->trained && !item->statistic && !item->unread;
         r->n_unread += item->unread && !item->statistic;
     }

@@ -413,7 +413,7 @@ enum vc_status vc_trainer_begin(struct vc_trainer *t)
         }
         VC_TRY(check_finite(t, item));
         t->student.optimizer.states[k].master = NULL;
-        VC_TRY(item->drawn ? VC_OK : vc_masks_make(&t->student, k));
+        VC_TRY(item->initialized ? VC_OK : vc_masks_make(&t->student, k));
     }
     VC_TRY(vc_gradual_begin(&t->student));
     VC_TRY(vc_fake_quant_begin(&t->student));

@@ -190,7 +190,7 @@ enum vc_status vc_masks_open(struct vc_learner *l)
         const struct vc_weight *item = &w->items[k];
         struct vc_weight_zeros *z = &l->zeros[k];
 
-        if (!item->trained || item->drawn) {
+        if (!item->trained || item->initialized) {
             continue;
         }
         VC_TRY(item->n_dims > 1 ? count_zeros(l, item, &z->n) : VC_OK);

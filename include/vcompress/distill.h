@@ -453,12 +453,13 @@ VC_API enum vc_status vc_distill(struct vc_ctx *ctx, const struct vc_distill_opt
                                  struct vc_distillation **out);
 VC_API void vc_distillation_free(struct vc_distillation *distillation); /* accepts NULL */
 
-/* A network without training: the tensors of a text (vc_graph_is_text), with the shapes that follow from the text, as
- * f32. Weights with two or more dimensions, and their biases, are uniform between -b and b, b = 1 / sqrt(inputs of one
- * output); norms begin as the identity. The same seed gives the same numbers everywhere. The caller closes the model
- * with vc_model_close. As a student the model needs the graph of vc_graph_read_text with vc_graph_options.weights =
- * *out. */
-VC_API enum vc_status vc_network_draw(struct vc_ctx *ctx, const char *path, uint64_t seed, struct vc_model **out);
+/* Weight initialization of a new network: the tensors of a text (vc_graph_is_text), with the shapes that follow from
+ * the text, as f32. Weights with two or more dimensions, and their biases, are uniform between -b and b, b = 1 /
+ * sqrt(inputs of one output); norms begin as the identity. The same seed gives the same numbers everywhere. The caller
+ * closes the model with vc_model_close. As a student the model needs the graph of vc_graph_read_text with
+ * vc_graph_options.weights = *out. */
+VC_API enum vc_status vc_network_init_weights(struct vc_ctx *ctx, const char *path, uint64_t seed,
+                                              struct vc_model **out);
 
 /* ---- evaluation ---- */
 

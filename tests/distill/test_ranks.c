@@ -82,7 +82,8 @@ static enum vc_status open_on(struct vc_ctx *c, const char *file, const char *te
 {
     struct vc_model *model = NULL;
     struct vc_graph_options options;
-    enum vc_status status = file != NULL ? vc_model_open(c, file, NULL, &model) : vc_network_draw(c, text, 5, &model);
+    enum vc_status status =
+        file != NULL ? vc_model_open(c, file, NULL, &model) : vc_network_init_weights(c, text, 5, &model);
 
     vc_graph_defaults(&options);
     options.weights = model;

@@ -581,10 +581,10 @@ static int open_teacher(struct app *app, struct distill_cli *cli)
 }
 
 /* The student of a list of layers, which has no weights yet. */
-static int draw_student(struct app *app, struct distill_cli *cli)
+static int init_student(struct app *app, struct distill_cli *cli)
 {
     struct net *net = &cli->opened.student;
-    enum vc_status status = vc_network_draw(app->ctx, cli->student, cli->distill.training.seed, &net->weights);
+    enum vc_status status = vc_network_init_weights(app->ctx, cli->student, cli->distill.training.seed, &net->weights);
 
     app->subject = cli->student;
     status = status == VC_OK ? net_build(app->ctx, cli->student, NULL, net) : status;
@@ -596,7 +596,7 @@ static int open_all(struct app *app, struct distill_cli *cli)
     struct opened *o = &cli->opened;
     int rc = is_derived(cli) ? GO_ON
              : vc_graph_is_text(cli->student)
-                 ? draw_student(app, cli)
+                 ? init_student(app, cli)
                  : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
 
     cli->distill.graph_path = is_derived(cli) ? cli->nets.graph : NULL;

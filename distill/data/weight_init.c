@@ -1,11 +1,11 @@
-/* draw.c - a network that nobody has trained: the weights of a list of layers, drawn from a seed.
+/* weight_init.c - weight initialization: the first weights of a list of layers, random numbers of a seed.
  *
  *     conv1.weight [32, 1, 3, 3]   between -b and b, b = 1 / sqrt(1 * 3 * 3): the inputs of one output
  *     conv1.bias   [32]            the same b
  *     bn1.weight, bn1.running_var  1
  *     bn1.bias, bn1.running_mean   0
  *
- * which is how torch.nn begins its layers (other numbers, since it has other random ones). */
+ * as torch.nn initializes its layers, with other random numbers. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #include "passes/random.h"
 
 /* The tensors of a graph, and where their parts lie in one block: floats, then shapes, then names. */
-struct drawn {
+struct initial_tensors {
     struct vc_memory_tensor *tensors;
     size_t n;
     char *block;
@@ -70,10 +70,11 @@ static double bound_of(const struct vc_graph *graph, const struct vc_graph_param
 }
 
 /* Counts the bytes of the block, or, where there is one, sets the tensors to their places in it. */
-static enum vc_status lay_out(struct vc_ctx *ctx, const struct vc_graph *graph, struct drawn *d, uint64_t *bytes)
+static enum vc_status lay_out(struct vc_ctx *ctx, const struct vc_graph *graph, struct initial_tensors *t,
+                              uint64_t *bytes)
 {
     *bytes = 0;
-    d->n = 0;
+    t->n = 0;
     for (uint32_t k = 0; k < vc_graph_param_count(graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(graph, k);
         uint64_t shape_bytes = param->n_dims * sizeof *param->shape;
@@ -93,18 +94,18 @@ static enum vc_status lay_out(struct vc_ctx *ctx, const struct vc_graph *graph, 
             !vc_round_up_u64(shape_bytes + name_bytes, sizeof(uint64_t), &all) || !vc_add_u64(all, n, &all)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: its size overflows", param->tensor);
         }
-        if (d->block != NULL) {
-            char *at = d->block + *bytes;
+        if (t->block != NULL) {
+            char *at = t->block + *bytes;
 
             memcpy(at + n, param->shape, (size_t)shape_bytes);
             memcpy(at + n + shape_bytes, param->tensor, (size_t)name_bytes);
-            d->tensors[d->n] = (struct vc_memory_tensor){.name = at + n + shape_bytes,
+            t->tensors[t->n] = (struct vc_memory_tensor){.name = at + n + shape_bytes,
                                                          .dtype = VC_DTYPE_F32,
                                                          .n_dims = param->n_dims,
                                                          .shape = (const uint64_t *)(const void *)(at + n),
                                                          .data = at};
         }
-        d->n++;
+        t->n++;
         if (!vc_add_u64(*bytes, all, bytes)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: the size overflows", param->tensor);
         }
@@ -112,7 +113,7 @@ static enum vc_status lay_out(struct vc_ctx *ctx, const struct vc_graph *graph, 
     return VC_OK;
 }
 
-static void draw(const struct vc_graph *graph, uint64_t seed, struct drawn *d)
+static void init_all(const struct vc_graph *graph, uint64_t seed, struct initial_tensors *t)
 {
     size_t k = 0;
 
@@ -129,7 +130,7 @@ static void draw(const struct vc_graph *graph, uint64_t seed, struct drawn *d)
         for (unsigned i = 0; i < param->n_dims; i++) {
             n *= param->shape[i];
         }
-        x = (float *)(uintptr_t)d->tensors[k].data;
+        x = (float *)(uintptr_t)t->tensors[k].data;
         for (uint64_t i = 0; i < n; i++) { /* 53 bits: a number of [0, 1) */
             double u = (double)(vc_random_bits(seed, k, i) >> 11) * 0x1p-53;
 
@@ -139,34 +140,34 @@ static void draw(const struct vc_graph *graph, uint64_t seed, struct drawn *d)
     }
 }
 
-enum vc_status vc_network_draw(struct vc_ctx *ctx, const char *path, uint64_t seed, struct vc_model **out)
+enum vc_status vc_network_init_weights(struct vc_ctx *ctx, const char *path, uint64_t seed, struct vc_model **out)
 {
     struct vc_graph *graph = NULL;
-    struct drawn d = {.block = NULL};
+    struct initial_tensors t = {.block = NULL};
     uint64_t bytes = 0;
     enum vc_status status;
 
     *out = NULL;
     vc_call_begin(ctx);
     VC_TRY(vc_graph_read_text(ctx, path, NULL, &graph));
-    VC_TRY(lay_out(ctx, graph, &d, &bytes));
-    if (d.n == 0) {
+    VC_TRY(lay_out(ctx, graph, &t, &bytes));
+    if (t.n == 0) {
         status = vc_fail(ctx, VC_E_ARGUMENT, "%s: the network has no weights", path);
         goto out;
     }
-    d.tensors = vc_calloc_array(ctx, VC_TAG_MISC, d.n, sizeof *d.tensors);
-    VC_TRY_ALLOC(d.tensors);
+    t.tensors = vc_calloc_array(ctx, VC_TAG_MISC, t.n, sizeof *t.tensors);
+    VC_TRY_ALLOC(t.tensors);
     if (bytes > SIZE_MAX) {
         status = VC_E_NOMEM;
         goto out;
     }
-    d.block = vc_alloc(ctx, VC_TAG_TILES, (size_t)bytes);
-    VC_TRY_ALLOC(d.block);
-    VC_TRY(lay_out(ctx, graph, &d, &bytes));
-    draw(graph, seed, &d);
-    VC_TRY(vc_memory_model_create(ctx, d.tensors, d.n, out));
-    vc_memory_model_give(*out, d.block);
-    d.block = NULL;
+    t.block = vc_alloc(ctx, VC_TAG_TILES, (size_t)bytes);
+    VC_TRY_ALLOC(t.block);
+    VC_TRY(lay_out(ctx, graph, &t, &bytes));
+    init_all(graph, seed, &t);
+    VC_TRY(vc_memory_model_create(ctx, t.tensors, t.n, out));
+    vc_memory_model_give(*out, t.block);
+    t.block = NULL;
     vc_free(ctx, (*out)->path);
     (*out)->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC((*out)->path);
@@ -175,8 +176,8 @@ out:
         vc_model_close(*out);
         *out = NULL;
     }
-    vc_free(ctx, d.block);
-    vc_free(ctx, d.tensors);
+    vc_free(ctx, t.block);
+    vc_free(ctx, t.tensors);
     vc_graph_close(graph);
     return vc_call_end(ctx, status);
 }

@@ -1,4 +1,4 @@
-/* test_draw.c - networks that nobody has trained: what their first weights are. */
+/* test_weight_init.c - weight initialization of networks from lists of layers. */
 #include "distill_test.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ static void test_numbers(void **unused)
 
     (void)unused;
     (void)save_text("net.txt", net);
-    assert_int_equal(vc_network_draw(ctx, in_folder("net.txt"), 7, &model), VC_OK);
+    assert_int_equal(vc_network_init_weights(ctx, in_folder("net.txt"), 7, &model), VC_OK);
     assert_true(model->n_tensors == 8);
     read_floats(model, "f.weight", w, 432);
     for (size_t i = 0; i < 432; i++) {
@@ -48,11 +48,11 @@ static void test_numbers(void **unused)
     assert_true(b[0] == 0 && b[3] == 0);
     read_floats(model, "n.running_var", b, 4);
     assert_true(b[0] == 1 && b[3] == 1);
-    assert_int_equal(vc_network_draw(ctx, in_folder("net.txt"), 7, &other), VC_OK);
+    assert_int_equal(vc_network_init_weights(ctx, in_folder("net.txt"), 7, &other), VC_OK);
     read_floats(other, "f.weight", again, 432);
     assert_memory_equal(w, again, sizeof w);
     vc_model_close(other);
-    assert_int_equal(vc_network_draw(ctx, in_folder("net.txt"), 8, &other), VC_OK);
+    assert_int_equal(vc_network_init_weights(ctx, in_folder("net.txt"), 8, &other), VC_OK);
     read_floats(other, "f.weight", again, 432);
     assert_true(memcmp(w, again, sizeof w) != 0);
     vc_model_close(other);
@@ -65,18 +65,18 @@ static void test_refused(void **unused)
 
     (void)unused;
     (void)save_text("none.txt", "input x [batch, 8]\nrelu\n");
-    assert_int_equal(vc_network_draw(ctx, in_folder("none.txt"), 0, &model), VC_E_ARGUMENT);
+    assert_int_equal(vc_network_init_weights(ctx, in_folder("none.txt"), 0, &model), VC_E_ARGUMENT);
     assert_null(model);
     expect_says(ctx, "the network has no weights");
     (void)save_text("bad.txt", "input x [batch, 8]\nlinear\n");
-    assert_int_equal(vc_network_draw(ctx, in_folder("bad.txt"), 0, &model), VC_E_FORMAT);
+    assert_int_equal(vc_network_init_weights(ctx, in_folder("bad.txt"), 0, &model), VC_E_FORMAT);
     assert_null(model);
     (void)save_text("net.txt", net);
     for (uint64_t k = 1;; k++) {
         enum vc_status status;
 
         vc_pool_fail_at(ctx->shared->pool, k, 0);
-        status = vc_network_draw(ctx, in_folder("net.txt"), 0, &model);
+        status = vc_network_init_weights(ctx, in_folder("net.txt"), 0, &model);
         vc_pool_fail_at(ctx->shared->pool, 0, 0);
         if (status == VC_OK) {
             assert_true(k > 10);
