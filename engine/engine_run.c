@@ -136,7 +136,7 @@ static void run_block(const struct pass *pass, size_t k, unsigned worker, size_t
 }
 
 /* Blocks are taken, not given: which worker runs one does not matter to what it computes. Instructions of one block
- * that follow each other are run by the worker that takes the first one, so that no meeting is between them. */
+ * that follow each other are run by the worker that takes the first one, so that no barrier is between them. */
 static void run_pass(void *user, unsigned worker)
 {
     const struct pass *pass = user;
@@ -263,7 +263,7 @@ void vc_engine_each(struct vc_engine *engine, size_t n, void (*fn)(void *user, u
     struct each each = {.fn = fn, .user = user, .n = n};
 
     atomic_init(&each.next, 0);
-    if (n <= 1) { /* a meeting would take longer */
+    if (n <= 1) { /* a barrier would take longer */
         run_each(&each, 0);
     } else {
         vc_thread_pool_run(engine->pool, run_each, &each);

@@ -7,7 +7,8 @@
 #include "engine/plan_ops.h"
 
 #define TILES_PER_THREAD 2
-#define LEAST_WORK       (UINT64_C(1) << 20) /* multiply-adds of a tile: 10 microseconds; threads take one to meet */
+#define LEAST_WORK \
+    (UINT64_C(1) << 20) /* multiply-adds of a tile: 10 microseconds; a barrier of the threads takes one */
 
 /* A stack of matrices: that of one operand, with broadcasting. */
 struct stack {

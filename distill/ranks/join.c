@@ -9,11 +9,11 @@
 
 #include "core/base/cpu.h"
 #include "core/base/plugin.h"
-#include "distill/ranks/meeting.h"
+#include "distill/ranks/collectives.h"
 
 #define PACKAGE "it is built with an MPI (Debian: libopenmpi-dev, openmpi-bin) and installed as component mpi"
 
-static const struct vc_plugin_kind mpi_plugin = {"VCOMPRESS_MPI_PATH", VC_CARRIER_FILE, VC_CARRIER_SYMBOL, true};
+static const struct vc_plugin_kind mpi_plugin = {"VCOMPRESS_MPI_PATH", VC_TRANSPORT_FILE, VC_TRANSPORT_SYMBOL, true};
 
 /* ---- what the environment says ---- */
 
@@ -79,10 +79,10 @@ bool vc_ranks_launched(unsigned *rank, unsigned *size, const char **launcher)
 
 /* ---- the plug-in ---- */
 
-static const struct vc_carrier *try_place(const char *path, char outcome[VC_PLUGIN_OUTCOME])
+static const struct vc_transport *try_place(const char *path, char outcome[VC_PLUGIN_OUTCOME])
 {
-    const struct vc_carrier *carrier;
-    vc_carrier_entry_fn *entry;
+    const struct vc_transport *transport;
+    vc_transport_entry_fn *entry;
     void *symbol;
     void *library = vc_plugin_load(&mpi_plugin, path, &symbol, outcome);
 
@@ -90,29 +90,29 @@ static const struct vc_carrier *try_place(const char *path, char outcome[VC_PLUG
         return NULL;
     }
     memcpy(&entry, &symbol, sizeof entry); /* POSIX: a function pointer fits into void *, ISO C has no cast for it */
-    carrier = entry();
-    if (carrier == NULL || carrier->abi != VC_CARRIER_ABI || carrier->struct_size < sizeof *carrier) {
+    transport = entry();
+    if (transport == NULL || transport->abi != VC_TRANSPORT_ABI || transport->struct_size < sizeof *transport) {
         (void)snprintf(outcome, VC_PLUGIN_OUTCOME, "it was made for another version (ABI %u, this program needs %u)",
-                       carrier != NULL ? (unsigned)carrier->abi : 0, VC_CARRIER_ABI);
+                       transport != NULL ? (unsigned)transport->abi : 0, VC_TRANSPORT_ABI);
         vc_plugin_unload(library);
         return NULL;
     }
-    return carrier;
+    return transport;
 }
 
-static enum vc_status find_carrier(struct vc_ctx *ctx, const struct vc_carrier **carrier)
+static enum vc_status find_transport(struct vc_ctx *ctx, const struct vc_transport **transport)
 {
     struct vc_plugin_search *s = vc_alloc(ctx, VC_TAG_MISC, sizeof *s);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(s);
     vc_plugin_list(&mpi_plugin, s);
-    *carrier = NULL;
-    for (unsigned k = 0; k < s->n_places && *carrier == NULL; k++) {
-        *carrier = try_place(s->places[k].path, s->places[k].outcome);
+    *transport = NULL;
+    for (unsigned k = 0; k < s->n_places && *transport == NULL; k++) {
+        *transport = try_place(s->places[k].path, s->places[k].outcome);
     }
-    if (*carrier == NULL) {
-        status = vc_fail(ctx, VC_E_DEVICE, "the plug-in " VC_CARRIER_FILE " could not be loaded: %s (%s)%s%s%s%s%s",
+    if (*transport == NULL) {
+        status = vc_fail(ctx, VC_E_DEVICE, "the plug-in " VC_TRANSPORT_FILE " could not be loaded: %s (%s)%s%s%s%s%s",
                          s->n_places > 0 ? s->places[0].path : mpi_plugin.variable,
                          s->n_places > 0 ? s->places[0].outcome : "too long", s->n_places > 1 ? ", " : "",
                          s->n_places > 1 ? s->places[1].path : "", s->n_places > 1 ? " (" : "",
@@ -125,13 +125,13 @@ out:
 
 enum vc_status vc_ranks_find(struct vc_ctx *ctx, const char **name)
 {
-    const struct vc_carrier *carrier = NULL;
+    const struct vc_transport *transport = NULL;
     enum vc_status status;
 
     *name = NULL;
     vc_clear_error(ctx);
-    VC_TRY(find_carrier(ctx, &carrier));
-    *name = carrier->name;
+    VC_TRY(find_transport(ctx, &transport));
+    *name = transport->name;
 out:
     return status;
 }
@@ -161,7 +161,7 @@ static double host_number(void)
 /* Ranks of one machine that may use the same processors share them; a launcher may also have given each its own. */
 static enum vc_status share_processors(struct vc_ctx *ctx, struct vc_ranks *ranks)
 {
-    double(*all)[VC_MEETING_NUMBERS] = vc_ranks_numbers(ranks);
+    double(*all)[VC_COLLECTIVE_NUMBERS] = vc_ranks_numbers(ranks);
     unsigned first;
     unsigned n = vc_cpu_allowed(&first);
     const double own[3] = {host_number(), first, n};
@@ -169,7 +169,7 @@ static enum vc_status share_processors(struct vc_ctx *ctx, struct vc_ranks *rank
     unsigned before = 0;
     enum vc_status status;
 
-    VC_TRY(vc_ranks_meet(ctx, ranks, VC_OK, own, 3, all));
+    VC_TRY(vc_ranks_all_gather(ctx, ranks, VC_OK, own, 3, all));
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         sharing += memcmp(all[k], own, sizeof own) == 0;
         before += k < vc_ranks_rank(ranks) && all[k][0] == own[0];
@@ -182,14 +182,14 @@ out:
 
 /* ---- joining ---- */
 
-/* The carrier is open; behind a failure it is closed. */
-static enum vc_status join_over(struct vc_ctx *ctx, const struct vc_carrier *carrier, void *handle, unsigned rank,
+/* The transport is open; behind a failure it is closed. */
+static enum vc_status join_over(struct vc_ctx *ctx, const struct vc_transport *transport, void *handle, unsigned rank,
                                 unsigned size, struct vc_ranks **out)
 {
-    enum vc_status status = vc_ranks_create(ctx, carrier, handle, rank, size, out);
+    enum vc_status status = vc_ranks_create(ctx, transport, handle, rank, size, out);
 
     if (status != VC_OK) {
-        carrier->close(handle, false);
+        transport->close(handle, false);
         return status;
     }
     status = share_processors(ctx, *out);
@@ -203,32 +203,32 @@ static enum vc_status join_over(struct vc_ctx *ctx, const struct vc_carrier *car
 static enum vc_status join_mpi(struct vc_ctx *ctx, const struct launcher *launcher, unsigned launched,
                                struct vc_ranks **out)
 {
-    const struct vc_carrier *carrier;
-    char why[VC_CARRIER_WHY] = "unknown reason";
+    const struct vc_transport *transport;
+    char why[VC_TRANSPORT_WHY] = "unknown reason";
     void *handle = NULL;
     unsigned rank = 0;
     unsigned size = 1;
     enum vc_status status;
 
-    VC_TRY(find_carrier(ctx, &carrier));
-    if (!carrier->open(&rank, &size, why, &handle)) {
-        return vc_fail(ctx, VC_E_DEVICE, "%s could not begin: %s", carrier->name, why);
+    VC_TRY(find_transport(ctx, &transport));
+    if (!transport->open(&rank, &size, why, &handle)) {
+        return vc_fail(ctx, VC_E_DEVICE, "%s could not begin: %s", transport->name, why);
     }
     if (launcher != NULL && size != launched) {
-        carrier->close(handle, true);
+        transport->close(handle, true);
         return vc_fail(ctx, VC_E_DEVICE,
-                       "%s started %u processes, and %s knows of %u: it is not the one that " VC_CARRIER_FILE
+                       "%s started %u processes, and %s knows of %u: it is not the one that " VC_TRANSPORT_FILE
                        " was built with%s",
-                       launcher->name, launched, carrier->name, size,
+                       launcher->name, launched, transport->name, size,
                        strcmp(launcher->name, "srun") == 0
                            ? ", or the option mpi of srun has to be pmix (Open MPI) or pmi2 (MPICH)"
                            : "");
     }
     if (size == 1 || size > VC_RANKS_MOST) {
-        carrier->close(handle, true);
+        transport->close(handle, true);
         return size == 1 ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "there are %u ranks; at most %u", size, VC_RANKS_MOST);
     }
-    status = join_over(ctx, carrier, handle, rank, size, out);
+    status = join_over(ctx, transport, handle, rank, size, out);
 out:
     return status;
 }

@@ -197,7 +197,7 @@ out:
     return status;
 }
 
-/* The answers to each rank's batch, behind the meeting of a round, to all ranks. */
+/* The answers to each rank's batch, behind the all-gather of a round, to all ranks. */
 static enum vc_status share_answers(struct vc_trainer *t, uint64_t first, uint8_t *right)
 {
     struct vc_ranks *ranks = t->options.parallel.ranks;
@@ -226,8 +226,8 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
     uint64_t at = first + vc_ranks_rank(ranks) * t->options.training.batch;
     uint64_t n = at < t->eval.rows.n ? vc_min_u64(t->options.training.batch, t->eval.rows.n - at) : 0;
     struct tally own = {0};
-    double alone[1][VC_MEETING_NUMBERS];
-    double(*all)[VC_MEETING_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
+    double alone[1][VC_COLLECTIVE_NUMBERS];
+    double(*all)[VC_COLLECTIVE_NUMBERS] = ranks != NULL ? vc_ranks_numbers(ranks) : alone;
     enum vc_status status = VC_OK;
 
     for (uint64_t i = 0; i < n; i++) {
@@ -239,7 +239,7 @@ static enum vc_status judge_round(struct vc_trainer *t, bool the_teacher, uint64
         const double told[6] = {(double)own.n, (double)own.n_labels, (double)own.right, (double)own.agree, own.ce,
                                 own.kd};
 
-        VC_TRY(vc_ranks_meet(t->ctx, ranks, status, told, 6, all));
+        VC_TRY(vc_ranks_all_gather(t->ctx, ranks, status, told, 6, all));
     }
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         tally->n += (uint64_t)all[k][0];

@@ -18,7 +18,7 @@
 
 #include "distill/data/batch.h"
 #include "distill/data/teacher_file.h"
-#include "distill/ranks/meeting.h"
+#include "distill/ranks/collectives.h"
 #include "distill/run/progress.h"
 #include "distill/update/learner.h"
 
@@ -101,9 +101,9 @@ uint64_t vc_trainer_received_bytes(const struct vc_trainer *t);
 uint64_t vc_trainer_norm_bytes(const struct vc_trainer *t);
 /* Before the forward pass of a batch that is trained with. */
 enum vc_status vc_trainer_before_batch(struct vc_trainer *t, struct vc_engine_pass *pass);
-/* Behind the batches from `first` on, one of each rank, and the meeting behind them: adds their gradients to those of
- * the step, and moves running statistics. Behind the last batch of the step the gradients of the weights are those of
- * the step, on all ranks. */
+/* Behind the batches from `first` on, one of each rank, and the all-gather behind them: adds their gradients to those
+ * of the step, and moves running statistics. Behind the last batch of the step the gradients of the weights are those
+ * of the step, on all ranks. */
 enum vc_status vc_trainer_sum(struct vc_trainer *t, struct vc_engine *engine, uint64_t first, uint64_t n_batches);
 /* What the ranks have to have in common, before anything is trained. */
 enum vc_status vc_trainer_ranks_check(struct vc_trainer *t);

@@ -2,7 +2,7 @@
 #include "distill/update/device_ranks.h"
 
 #include "core/base/clock.h"
-#include "distill/ranks/meeting.h"
+#include "distill/ranks/collectives.h"
 #include "distill/update/device_step.h"
 
 #define PATIENCE 300 /* seconds until a call of NCCL is given up, which all ranks have asked for */
@@ -41,7 +41,7 @@ enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
     bool on_device = l->device != NULL;
     bool here = on_device && l->options->parallel.all_reduce != VC_ALL_REDUCE_HOST && sums_of(l)->name() != NULL;
     const double own[2] = {on_device, here};
-    double(*all)[VC_MEETING_NUMBERS];
+    double(*all)[VC_COLLECTIVE_NUMBERS];
     enum vc_status status = VC_OK;
 
     *nccl = false;
@@ -49,8 +49,8 @@ enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
         return !wanted || on_device ? VC_OK : no_device(l);
     }
     all = vc_ranks_numbers(ranks);
-    VC_TRY(
-        vc_ranks_meet(l->ctx, ranks, wanted && on_device && !here ? fail(l, sums_of(l)->why()) : VC_OK, own, 2, all));
+    VC_TRY(vc_ranks_all_gather(l->ctx, ranks, wanted && on_device && !here ? fail(l, sums_of(l)->why()) : VC_OK, own, 2,
+                               all));
     *nccl = true;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         VC_TRY(all[k][0] != all[0][0] ? mixed(l, k, all[k][0] != 0) : VC_OK);
@@ -96,18 +96,18 @@ static enum vc_status wait_slice(struct vc_learner *l, double since, double *don
     return vc_check_cancelled(l->ctx);
 }
 
-/* status: of this rank's asking. Ranks meet between slices of the waiting, so that none waits for one that has failed
- * or gone. */
+/* status: of this rank's asking. Ranks gather their statuses between slices of the waiting, so that no rank waits for
+ * a rank that has failed or gone. */
 static enum vc_status wait_for_all(struct vc_learner *l, enum vc_status status)
 {
     struct vc_ranks *ranks = l->options->parallel.ranks;
-    double(*all)[VC_MEETING_NUMBERS] = vc_ranks_numbers(ranks);
+    double(*all)[VC_COLLECTIVE_NUMBERS] = vc_ranks_numbers(ranks);
     double since = vc_seconds();
     double own = 0;
     bool all_done;
 
     for (;;) {
-        status = vc_ranks_meet(l->ctx, ranks, status, &own, 1, all);
+        status = vc_ranks_all_gather(l->ctx, ranks, status, &own, 1, all);
         if (status != VC_OK) {
             sums_of(l)->end(l->device->session, false); /* before anything waits for the device */
             return status;
@@ -135,8 +135,8 @@ enum vc_status vc_device_ranks_begin(struct vc_learner *l)
     if (!vc_device_uses_nccl(l)) {
         return VC_OK;
     }
-    VC_TRY(vc_ranks_meet(l->ctx, ranks, rank == 0 && sums_of(l)->id(id) != 0 ? fail(l, sums_of(l)->why()) : VC_OK, NULL,
-                         0, NULL));
+    VC_TRY(vc_ranks_all_gather(l->ctx, ranks, rank == 0 && sums_of(l)->id(id) != 0 ? fail(l, sums_of(l)->why()) : VC_OK,
+                               NULL, 0, NULL));
     pieces = vc_ranks_pieces(ranks);
     for (unsigned k = 0; k < size; k++) {
         pieces[k] = (struct vc_piece){id, rank == 0 ? sizeof id : 0};

@@ -68,7 +68,8 @@ static void measure(void *user, unsigned worker, size_t block)
     b->squares = task->l->math->square_sum(grad, b->n);
 }
 
-/* All blocks of weights; those of a small network by the calling thread, since threads take longer to meet. */
+/* All blocks of weights; those of a small network by the calling thread, since a barrier of the threads takes longer.
+ */
 static void each_block(struct vc_learner *l, struct vc_engine *engine,
                        void (*fn)(void *user, unsigned worker, size_t block), struct task *task)
 {

@@ -1,4 +1,4 @@
-/* test_thread_pool.c - threads that stay: every worker runs once a run, and meetings are in step. */
+/* test_thread_pool.c - threads that stay: every worker runs once a run, and barriers are in step. */
 #include "support.h"
 
 #include "core/base/thread_pool.h"
@@ -10,7 +10,7 @@ struct world {
     struct vc_thread_pool *pool;
     atomic_uint calls[MOST];
     atomic_uint arrived;
-    atomic_uint early; /* a worker passed a meeting before all had come */
+    atomic_uint early; /* a worker passed a barrier before all had come */
 };
 
 static void work(void *user, unsigned worker)

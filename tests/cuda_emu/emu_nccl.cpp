@@ -31,7 +31,7 @@ struct unique_id {
     char path[ID_BYTES];
 };
 
-struct meeting {
+struct shared_state {
     std::atomic<unsigned> here, turn;
     float parts[MAX_RANKS][PART];
 };
@@ -54,7 +54,7 @@ struct communicator {
         size_t n;
         cudaStream_t stream;
     } asked; /* is put into the stream later */
-    meeting *shared;
+    shared_state *shared;
     int rank, size;
     std::atomic<bool> aborted;
     std::atomic<int> error;
@@ -72,7 +72,7 @@ bool is(const char *what)
 bool meet(communicator *c)
 {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(SECONDS);
-    meeting *m = c->shared;
+    shared_state *m = c->shared;
     unsigned turn = m->turn;
 
     if (++m->here == static_cast<unsigned>(c->size)) {
@@ -128,7 +128,7 @@ int make_id(unique_id *id)
 
     (void)snprintf(id->path, sizeof id->path, "%s/vcompress-nccl.XXXXXX", folder != nullptr ? folder : "/tmp");
     fd = mkstemp(id->path);
-    if (fd < 0 || ftruncate(fd, sizeof(meeting)) != 0) {
+    if (fd < 0 || ftruncate(fd, sizeof(shared_state)) != 0) {
         return FAILED;
     }
     (void)close(fd);
@@ -138,7 +138,7 @@ int make_id(unique_id *id)
 communicator *join(int size, const unique_id &id, int rank)
 {
     int fd = open(id.path, O_RDWR);
-    void *shared = fd >= 0 ? mmap(nullptr, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    void *shared = fd >= 0 ? mmap(nullptr, sizeof(shared_state), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
     communicator *c;
 
     if (fd >= 0) {
@@ -151,7 +151,7 @@ communicator *join(int size, const unique_id &id, int rank)
     c->id = id;
     c->rank = rank;
     c->size = size;
-    c->shared = static_cast<meeting *>(shared);
+    c->shared = static_cast<shared_state *>(shared);
     return c;
 }
 
@@ -240,7 +240,7 @@ int leave(void *comm)
 {
     communicator *c = static_cast<communicator *>(comm);
 
-    (void)munmap(c->shared, sizeof(meeting));
+    (void)munmap(c->shared, sizeof(shared_state));
     delete c;
     return 0;
 }

@@ -1,4 +1,4 @@
-/* thread_ranks.h - ranks that are threads of the test: a carrier whose exchanges are copies. Included once by a test.
+/* thread_ranks.h - ranks that are threads of the test: a transport whose exchanges are copies. Included once by a test.
  */
 #ifndef VC_TESTS_THREAD_RANKS_H
 #define VC_TESTS_THREAD_RANKS_H
@@ -8,12 +8,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "distill/ranks/meeting.h"
+#include "distill/ranks/collectives.h"
 
 #define MAX_RANKS 5
 
 /* What the ranks of one run share. An exchange has two halves: all show their pieces, then all have copied. */
-struct meeting_place {
+struct exchange_place {
     pthread_mutex_t mutex;
     pthread_cond_t moved;
     unsigned size, here, gone; /* waiting; threads that are lost */
@@ -23,16 +23,16 @@ struct meeting_place {
 };
 
 struct thread_rank {
-    struct meeting_place *place;
+    struct exchange_place *place;
     unsigned rank;
     unsigned long dies_at; /* the number of the exchange before which it goes without a word; 0: never */
 };
 
-/* Until all are here; false: one never will be, or the wait is given up. */
-static bool meet_threads(struct meeting_place *p, vc_carrier_stop_fn *stop, void *user)
+/* Waits until all are here; returns false if a thread is gone or the wait is given up. */
+static bool pass_barrier(struct exchange_place *p, vc_transport_stop_fn *stop, void *user)
 {
     unsigned long turn;
-    bool met;
+    bool passed;
 
     (void)pthread_mutex_lock(&p->mutex);
     turn = p->turn;
@@ -50,29 +50,29 @@ static bool meet_threads(struct meeting_place *p, vc_carrier_stop_fn *stop, void
         until.tv_nsec %= 1000000000;
         (void)pthread_cond_timedwait(&p->moved, &p->mutex, &until);
     }
-    met = p->turn != turn;
+    passed = p->turn != turn;
     (void)pthread_mutex_unlock(&p->mutex);
-    return met;
+    return passed;
 }
 
 static bool thread_exchange(void *handle, const struct vc_piece *out, const struct vc_piece *in,
-                            vc_carrier_stop_fn *stop, void *user, char why[VC_CARRIER_WHY])
+                            vc_transport_stop_fn *stop, void *user, char why[VC_TRANSPORT_WHY])
 {
     struct thread_rank *r = handle;
-    struct meeting_place *p = r->place;
-    bool met;
+    struct exchange_place *p = r->place;
+    bool passed;
 
     if (++p->exchanges[r->rank] == r->dies_at) {
         (void)pthread_mutex_lock(&p->mutex);
         p->gone++;
         (void)pthread_cond_broadcast(&p->moved);
         (void)pthread_mutex_unlock(&p->mutex);
-        (void)snprintf(why, VC_CARRIER_WHY, "it is the one that died");
+        (void)snprintf(why, VC_TRANSPORT_WHY, "it is the one that died");
         return false;
     }
     p->out[r->rank] = out;
-    met = meet_threads(p, stop, user);
-    for (unsigned k = 0; met && k < p->size; k++) {
+    passed = pass_barrier(p, stop, user);
+    for (unsigned k = 0; passed && k < p->size; k++) {
         const struct vc_piece *from = &p->out[k][r->rank];
 
         if (k != r->rank) {
@@ -82,11 +82,11 @@ static bool thread_exchange(void *handle, const struct vc_piece *out, const stru
             }
         }
     }
-    met = met && meet_threads(p, stop, user);
-    if (!met) {
-        (void)snprintf(why, VC_CARRIER_WHY, "a thread is gone");
+    passed = passed && pass_barrier(p, stop, user);
+    if (!passed) {
+        (void)snprintf(why, VC_TRANSPORT_WHY, "a thread is gone");
     }
-    return met;
+    return passed;
 }
 
 static void thread_close(void *handle, bool whole)
@@ -95,11 +95,11 @@ static void thread_close(void *handle, bool whole)
     (void)whole;
 }
 
-static const struct vc_carrier threads = {.abi = VC_CARRIER_ABI,
-                                          .struct_size = sizeof threads,
-                                          .name = "threads",
-                                          .exchange = thread_exchange,
-                                          .close = thread_close};
+static const struct vc_transport threads = {.abi = VC_TRANSPORT_ABI,
+                                            .struct_size = sizeof threads,
+                                            .name = "threads",
+                                            .exchange = thread_exchange,
+                                            .close = thread_close};
 
 /* ---- all ranks at once ---- */
 
@@ -125,7 +125,7 @@ static void on_ranks(unsigned size, unsigned who_dies, unsigned long dies_at,
                      void (*work)(struct vc_ctx *ctx, struct vc_ranks *ranks, unsigned rank, void *user), void *user,
                      size_t n_bytes)
 {
-    struct meeting_place place = {.mutex = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER, .size = size};
+    struct exchange_place place = {.mutex = PTHREAD_MUTEX_INITIALIZER, .moved = PTHREAD_COND_INITIALIZER, .size = size};
     struct rank_call calls[MAX_RANKS];
     pthread_t ids[MAX_RANKS];
 

@@ -1,5 +1,5 @@
-/* meeting.c - see meeting.h. */
-#include "distill/ranks/meeting.h"
+/* collectives.c - see collectives.h. */
+#include "distill/ranks/collectives.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,22 +8,22 @@
 
 #define PATIENCE 0.1 /* seconds that an interrupted rank still waits for the others: mpirun kills after one */
 
-/* What a rank tells in a meeting. */
+/* What a rank tells in an all-gather. */
 struct note {
-    uint32_t number; /* of the meeting: the same on all ranks */
+    uint32_t number; /* of the collective: the same on all ranks */
     int32_t status;
-    double numbers[VC_MEETING_NUMBERS];
+    double numbers[VC_COLLECTIVE_NUMBERS];
     char text[VC_MESSAGE_BYTES]; /* of a failure */
 };
 
 struct vc_ranks {
     struct vc_ctx *ctx; /* of the memory */
-    const struct vc_carrier *carrier;
+    const struct vc_transport *transport;
     void *handle;
     unsigned rank, size;
     unsigned threads;
     unsigned place; /* among the ranks of this machine */
-    uint32_t n_meetings;
+    uint32_t n_collectives;
     bool over;              /* a failure is known to all ranks, or one is lost */
     bool lost;              /* one does not answer */
     enum vc_status failure; /* that ended it, with its sentence */
@@ -31,10 +31,10 @@ struct vc_ranks {
     struct note *notes; /* by rank */
     struct vc_piece *pieces;
     struct vc_piece *note_pieces;
-    double (*numbers)[VC_MEETING_NUMBERS];
+    double (*numbers)[VC_COLLECTIVE_NUMBERS];
 };
 
-enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_carrier *carrier, void *handle, unsigned rank,
+enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_transport *transport, void *handle, unsigned rank,
                                unsigned size, struct vc_ranks **out)
 {
     struct vc_ranks *r = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *r);
@@ -42,7 +42,8 @@ enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_carrier *carr
 
     *out = NULL;
     VC_TRY_ALLOC(r);
-    *r = (struct vc_ranks){.ctx = ctx, .carrier = carrier, .handle = handle, .rank = rank, .size = size, .threads = 1};
+    *r = (struct vc_ranks){
+        .ctx = ctx, .transport = transport, .handle = handle, .rank = rank, .size = size, .threads = 1};
     r->notes = vc_calloc_array(ctx, VC_TAG_MISC, size, sizeof *r->notes);
     VC_TRY_ALLOC(r->notes);
     r->pieces = vc_calloc_array(ctx, VC_TAG_MISC, (size_t)2 * size, sizeof *r->pieces);
@@ -55,7 +56,7 @@ enum vc_status vc_ranks_create(struct vc_ctx *ctx, const struct vc_carrier *carr
     r = NULL;
 out:
     if (r != NULL) {
-        r->carrier = NULL; /* it stays the caller's */
+        r->transport = NULL; /* it stays the caller's */
         vc_ranks_leave(r);
     }
     return status;
@@ -66,8 +67,8 @@ void vc_ranks_leave(struct vc_ranks *r)
     if (r == NULL) {
         return;
     }
-    if (r->carrier != NULL) {
-        r->carrier->close(r->handle, !r->lost);
+    if (r->transport != NULL) {
+        r->transport->close(r->handle, !r->lost);
     }
     vc_free(r->ctx, r->notes);
     vc_free(r->ctx, r->pieces);
@@ -104,7 +105,7 @@ unsigned vc_ranks_place(const struct vc_ranks *r)
 
 const char *vc_ranks_name(const struct vc_ranks *r)
 {
-    return r != NULL ? r->carrier->name : NULL;
+    return r != NULL ? r->transport->name : NULL;
 }
 
 bool vc_ranks_lost(const struct vc_ranks *r)
@@ -117,14 +118,14 @@ struct vc_piece *vc_ranks_pieces(struct vc_ranks *r)
     return r->pieces;
 }
 
-double (*vc_ranks_numbers(struct vc_ranks *r))[VC_MEETING_NUMBERS]
+double (*vc_ranks_numbers(struct vc_ranks *r))[VC_COLLECTIVE_NUMBERS]
 {
     return r->numbers;
 }
 
 /* ---- an exchange ---- */
 
-/* Who is interrupted while it waits: the others are on their way to this meeting, unless they are gone. */
+/* A rank that is interrupted while it waits: the others will call this collective, unless they are gone. */
 struct wait {
     struct vc_ctx *ctx;
     double since; /* 0: not interrupted yet */
@@ -154,10 +155,10 @@ static enum vc_status exchange(struct vc_ctx *ctx, struct vc_ranks *r, const str
                                const struct vc_piece *in)
 {
     struct wait wait = {ctx, 0};
-    char why[VC_CARRIER_WHY] = "unknown reason";
-    char text[VC_CARRIER_WHY + 64];
+    char why[VC_TRANSPORT_WHY] = "unknown reason";
+    char text[VC_TRANSPORT_WHY + 64];
 
-    if (r->carrier->exchange(r->handle, out, in, gives_up, &wait, why)) {
+    if (r->transport->exchange(r->handle, out, in, gives_up, &wait, why)) {
         return VC_OK;
     }
     r->lost = true;
@@ -175,7 +176,7 @@ enum vc_status vc_ranks_exchange(struct vc_ctx *ctx, struct vc_ranks *r, const s
     return r == NULL ? VC_OK : r->over ? vc_fail(ctx, r->failure, "%s", r->text) : exchange(ctx, r, out, in);
 }
 
-/* ---- a meeting ---- */
+/* ---- an all-gather ---- */
 
 /* Where all ranks say the same it is said once, as by one process: an option that none of them can have. */
 static bool all_say(const struct vc_ranks *r)
@@ -188,7 +189,7 @@ static bool all_say(const struct vc_ranks *r)
     return true;
 }
 
-/* What the meeting came to. Somebody's failure is more than an interruption: that may be what the failure caused. */
+/* The status of all ranks. A failure of a rank counts more than an interruption, which the failure may have caused. */
 static enum vc_status judge(struct vc_ctx *ctx, struct vc_ranks *r)
 {
     char text[VC_MESSAGE_BYTES];
@@ -202,9 +203,9 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_ranks *r)
         }
     }
     for (unsigned k = 0; worst == r->size && k < r->size; k++) {
-        if (r->notes[k].number != r->n_meetings) {
-            (void)snprintf(text, sizeof text, "rank %u is at meeting %u, rank %u at %u: they do not do the same",
-                           r->rank, (unsigned)r->n_meetings, k, (unsigned)r->notes[k].number);
+        if (r->notes[k].number != r->n_collectives) {
+            (void)snprintf(text, sizeof text, "rank %u is at collective %u, rank %u at %u: they do not do the same",
+                           r->rank, (unsigned)r->n_collectives, k, (unsigned)r->notes[k].number);
             return end_with(ctx, r, VC_E_INTERNAL, text);
         }
     }
@@ -218,8 +219,8 @@ static enum vc_status judge(struct vc_ctx *ctx, struct vc_ranks *r)
     return end_with(ctx, r, (enum vc_status)r->notes[worst].status, text);
 }
 
-enum vc_status vc_ranks_meet(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status, const double *own, size_t n,
-                             double (*numbers)[VC_MEETING_NUMBERS])
+enum vc_status vc_ranks_all_gather(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_status status, const double *own,
+                                   size_t n, double (*numbers)[VC_COLLECTIVE_NUMBERS])
 {
     struct note *mine;
 
@@ -234,7 +235,7 @@ enum vc_status vc_ranks_meet(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_sta
     }
     mine = &r->notes[r->rank];
     memset(mine, 0, sizeof *mine);
-    mine->number = ++r->n_meetings;
+    mine->number = ++r->n_collectives;
     mine->status = (int32_t)status;
     if (n != 0) {
         memcpy(mine->numbers, own, n * sizeof *own);
@@ -260,7 +261,7 @@ enum vc_status vc_ranks_agree(struct vc_ctx *ctx, struct vc_ranks *r, enum vc_st
     if (status != VC_OK && sentence != NULL) {
         (void)vc_fail(ctx, status, "%s", sentence);
     }
-    return vc_ranks_meet(ctx, r, status, NULL, 0, NULL);
+    return vc_ranks_all_gather(ctx, r, status, NULL, 0, NULL);
 }
 
 /* ---- the same text ---- */
@@ -276,10 +277,10 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
     if (r == NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_ranks_meet(ctx, r, VC_OK, &own, 1, r->numbers));
+    VC_TRY(vc_ranks_all_gather(ctx, r, VC_OK, &own, 1, r->numbers));
     n = (size_t)r->numbers[0][0];
     theirs = vc_alloc(ctx, VC_TAG_MISC, n + 1);
-    VC_TRY(vc_ranks_meet(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM, NULL, 0, NULL));
+    VC_TRY(vc_ranks_all_gather(ctx, r, theirs != NULL ? VC_OK : VC_E_NOMEM, NULL, 0, NULL));
     theirs[n] = '\0';
     memset(r->pieces, 0, (size_t)2 * r->size * sizeof *r->pieces);
     for (unsigned k = 1; r->rank == 0 && k < r->size; k++) {
@@ -289,8 +290,8 @@ enum vc_status vc_ranks_same(struct vc_ctx *ctx, struct vc_ranks *r, const char 
         r->pieces[r->size] = (struct vc_piece){theirs, n};
     }
     VC_TRY(vc_ranks_exchange(ctx, r, r->pieces, r->pieces + r->size));
-    VC_TRY(vc_ranks_meet(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK, NULL,
-                         0, NULL));
+    VC_TRY(vc_ranks_all_gather(ctx, r, r->rank != 0 && strcmp(text, theirs) != 0 ? differs(ctx, theirs, text) : VC_OK,
+                               NULL, 0, NULL));
 out:
     vc_free(ctx, theirs);
     return status;

@@ -1,5 +1,6 @@
-/* mpi_carrier.c - the plug-in vcompress_mpi.so: bytes between ranks by MPI (carrier.h). Compiled with the headers of
- * one MPI, whose numbers differ from those of another one, so it is a file of its own that is loaded where ranks are.
+/* mpi_transport.c - the plug-in vcompress_mpi.so: bytes between ranks by MPI (transport.h). Compiled with the headers
+ * of one MPI, whose numbers differ from those of another one, so it is a file of its own that is loaded where ranks
+ * are.
  */
 #include <mpi.h>
 
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "distill/ranks/carrier.h"
+#include "distill/ranks/transport.h"
 
 #define MOST   ((size_t)1 << 30) /* bytes of one message: MPI counts in int */
 #define TAG    7
@@ -47,7 +48,7 @@ static void read_name(void)
 }
 
 /* false: the sentence of MPI is in why. */
-static bool worked(int result, char why[VC_CARRIER_WHY])
+static bool worked(int result, char why[VC_TRANSPORT_WHY])
 {
     char text[MPI_MAX_ERROR_STRING];
     int length = 0;
@@ -58,11 +59,11 @@ static bool worked(int result, char why[VC_CARRIER_WHY])
     if (MPI_Error_string(result, text, &length) != MPI_SUCCESS) {
         (void)snprintf(text, sizeof text, "MPI error %d", result);
     }
-    (void)snprintf(why, VC_CARRIER_WHY, "%.*s", VC_CARRIER_WHY - 1, text);
+    (void)snprintf(why, VC_TRANSPORT_WHY, "%.*s", VC_TRANSPORT_WHY - 1, text);
     return false;
 }
 
-static bool mpi_open(unsigned *rank, unsigned *size, char why[VC_CARRIER_WHY], void **handle)
+static bool mpi_open(unsigned *rank, unsigned *size, char why[VC_TRANSPORT_WHY], void **handle)
 {
     int is = 0;
     int level;
@@ -82,7 +83,7 @@ static bool mpi_open(unsigned *rank, unsigned *size, char why[VC_CARRIER_WHY], v
     state.requests = malloc(2 * (size_t)state.size * sizeof(MPI_Request));
     state.statuses = malloc(2 * (size_t)state.size * sizeof(MPI_Status));
     if (state.requests == NULL || state.statuses == NULL) {
-        (void)snprintf(why, VC_CARRIER_WHY, "not enough memory");
+        (void)snprintf(why, VC_TRANSPORT_WHY, "not enough memory");
         return false;
     }
     read_name();
@@ -93,7 +94,7 @@ static bool mpi_open(unsigned *rank, unsigned *size, char why[VC_CARRIER_WHY], v
 }
 
 /* Until all requests are done. The processor is left to others while nothing comes: ranks may be more than cores. */
-static bool wait_for(int n, vc_carrier_stop_fn *stop, void *user, char why[VC_CARRIER_WHY])
+static bool wait_for(int n, vc_transport_stop_fn *stop, void *user, char why[VC_TRANSPORT_WHY])
 {
     const struct timespec nap = {0, NAP_NS};
     int done = 0;
@@ -106,7 +107,7 @@ static bool wait_for(int n, vc_carrier_stop_fn *stop, void *user, char why[VC_CA
             return true;
         }
         if (stop(user)) {
-            (void)snprintf(why, VC_CARRIER_WHY, "the wait was given up");
+            (void)snprintf(why, VC_TRANSPORT_WHY, "the wait was given up");
             return false;
         }
         if (k >= EAGER) {
@@ -125,8 +126,8 @@ static bool part_of(const struct vc_piece *piece, size_t offset, char **at, int 
     return rest != 0;
 }
 
-static bool mpi_exchange(void *handle, const struct vc_piece *out, const struct vc_piece *in, vc_carrier_stop_fn *stop,
-                         void *user, char why[VC_CARRIER_WHY])
+static bool mpi_exchange(void *handle, const struct vc_piece *out, const struct vc_piece *in,
+                         vc_transport_stop_fn *stop, void *user, char why[VC_TRANSPORT_WHY])
 {
     bool more = true;
 
@@ -176,19 +177,19 @@ static void mpi_close(void *handle, bool whole)
     }
 }
 
-static const struct vc_carrier carrier = {.abi = VC_CARRIER_ABI,
-                                          .struct_size = sizeof carrier,
-                                          .name = name,
-                                          .open = mpi_open,
-                                          .exchange = mpi_exchange,
-                                          .close = mpi_close};
+static const struct vc_transport transport = {.abi = VC_TRANSPORT_ABI,
+                                              .struct_size = sizeof transport,
+                                              .name = name,
+                                              .open = mpi_open,
+                                              .exchange = mpi_exchange,
+                                              .close = mpi_close};
 
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-vc_carrier_entry_fn vc_carrier_entry;
+vc_transport_entry_fn vc_transport_entry;
 
-const struct vc_carrier *vc_carrier_entry(void)
+const struct vc_transport *vc_transport_entry(void)
 {
-    return &carrier;
+    return &transport;
 }
