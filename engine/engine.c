@@ -27,7 +27,7 @@ static void find_needed(struct vc_engine *e)
         for (unsigned k = 0; k < node->n_outputs; k++) {
             const struct vc_plan_value *y = vc_plan_out(e, n, k);
 
-            e->needed[n] = e->needed[n] || (y != NULL && y->made && !y->known && !y->given);
+            e->needed[n] = e->needed[n] || (y != NULL && y->made && !y->known && !y->fed);
         }
         for (unsigned k = 0; e->needed[n] && k < node->n_inputs; k++) {
             bool read = node->row == NULL || vc_plan_makes_integers(e, n) || vc_plan_asks_definition(e, n) ||
@@ -201,7 +201,7 @@ static void hold_values(struct vc_engine *e)
     const struct vc_graph *g = e->graph;
 
     for (uint32_t v = 0; v < g->n_values; v++) {
-        e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known || e->values[v].given;
+        e->values[v].held = g->values[v].kind != VC_VALUE_RESULT || e->values[v].known || e->values[v].fed;
     }
     for (uint32_t v = 0; e->options.answers != NULL && v < g->n_values; v++) {
         e->values[e->values[v].root].held |= e->options.answers->wanted[v];
@@ -437,7 +437,7 @@ static enum vc_status make_program(struct vc_engine *e)
     vc_plan_find_kept(e);
     VC_TRY(load_constants(e));
     VC_TRY(make_inputs(e));
-    vc_plan_give(e);
+    vc_plan_feed(e);
     add_forward(e);
     VC_TRY(e->status);
     if (e->n_problems == 0) {
@@ -503,7 +503,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_graph *graph, str
     e->graph = graph;
     e->weights = weights;
     e->options = *options;
-    e->given = options->answers != NULL ? options->answers->given : NULL;
+    e->feeds = options->answers != NULL ? options->answers->feeds : NULL;
     vc_ctx_fork(ctx, &e->define_ctx);
     atomic_flag_clear(&e->fault.lock);
     VC_TRY(allocate(e));

@@ -30,7 +30,7 @@ struct vc_run_value;
  * stops where a parameter comes in and where a value that is asked for is there, and calls these on the thread that
  * called it. answers/answers.h is what others call. */
 struct vc_engine_answers {
-    const struct vc_run_value *given; /* by value of the graph: known where it has data; shapes are not read */
+    const struct vc_run_value *feeds; /* by value of the graph: known where it has data; shapes are not read */
     const bool *wanted;               /* by value */
     bool every; /* take gets every result that the program makes, not views and what is known without inputs */
     /* By node: it runs its definition of graph/, though its operator has loops. vc_engine_make sets it where these
@@ -109,7 +109,7 @@ bool vc_engine_has_grad(const struct vc_engine *engine, size_t k);
 void vc_engine_attach(struct vc_engine *engine, void *memory);
 
 /* With options.answers: the same values with other elements, before memory is attached. */
-void vc_engine_give(struct vc_engine *engine, const struct vc_run_value *given);
+void vc_engine_feed(struct vc_engine *engine, const struct vc_run_value *feeds);
 /* Bytes of constants, which the engine takes when it is made. */
 uint64_t vc_engine_constant_bytes(const struct vc_engine *engine);
 

@@ -29,9 +29,9 @@ uint64_t vc_engine_constant_bytes(const struct vc_engine *engine)
     return engine->constant_bytes;
 }
 
-void vc_engine_give(struct vc_engine *engine, const struct vc_run_value *given)
+void vc_engine_feed(struct vc_engine *engine, const struct vc_run_value *feeds)
 {
-    engine->given = given;
+    engine->feeds = feeds;
 }
 
 uint64_t vc_engine_naive_bytes(const struct vc_engine *engine)
@@ -61,8 +61,8 @@ static void *resolve(const struct vc_engine *e, struct vc_ref ref, char *memory)
         return (char *)e->weights->items[ref.index].grad + ref.offset;
     case VC_REF_CONSTANT:
         return (char *)e->constants + ref.offset;
-    case VC_REF_GIVEN:
-        return (char *)e->given[ref.index].data + ref.offset;
+    case VC_REF_FEED:
+        return (char *)e->feeds[ref.index].data + ref.offset;
     default:
         return NULL;
     }

@@ -1,7 +1,7 @@
 /* plan_answers.c - programs that begin at values which the caller has and hand over others (options.answers). Where a
  * parameter comes in and where a value goes out the program stops, and the calling thread does that:
  *
- *     given image     0  stop: conv1.weight comes in, into the arena
+ *     fed image       0  stop: conv1.weight comes in, into the arena
  *                     1  conv        2  relu
  *                     3  stop: relu is wanted, and is taken
  *                     4  stop: fc.weight comes in, over conv1.weight ...
@@ -19,18 +19,18 @@ void vc_plan_want(struct vc_engine *e)
     for (uint32_t v = 0; a != NULL && v < e->graph->n_values; v++) {
         struct vc_plan_value *x = &e->values[v];
 
-        x->given = a->given[v].data != NULL && !x->known;
+        x->fed = a->feeds[v].data != NULL && !x->known;
         x->made = x->made || a->wanted[v];
     }
 }
 
-void vc_plan_give(struct vc_engine *e)
+void vc_plan_feed(struct vc_engine *e)
 {
     for (uint32_t v = 0; e->options.answers != NULL && v < e->graph->n_values; v++) {
         struct vc_plan_value *x = &e->values[v];
 
-        if (x->given) {
-            x->data = (struct vc_ref){.kind = VC_REF_GIVEN, .index = v};
+        if (x->fed) {
+            x->data = (struct vc_ref){.kind = VC_REF_FEED, .index = v};
         } else if (x->made && e->graph->values[v].kind == VC_VALUE_INPUT && e->status == VC_OK) {
             e->status = vc_fail(e->ctx, VC_E_INTERNAL, "the input '%s' is not given", e->graph->values[v].name);
         }
@@ -78,7 +78,7 @@ void vc_plan_take_results(struct vc_engine *e, uint32_t node)
     for (unsigned k = 0; a != NULL && k < n->n_outputs; k++) {
         uint32_t v = n->outputs[k];
 
-        if (v != VC_NO_VALUE && e->values[v].made && !e->values[v].given &&
+        if (v != VC_NO_VALUE && e->values[v].made && !e->values[v].fed &&
             (a->wanted[v] || (a->every && e->values[v].root == v))) {
             take(e, node, v);
         }

@@ -49,7 +49,7 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
 }
 
 /* What Shape reads: a shape, and a place for elements that is not read. */
-static void give_shapes(const struct vc_engine *e, struct vc_run_value *given)
+static void feed_shapes(const struct vc_engine *e, struct vc_run_value *feeds)
 {
     static int64_t nothing;
 
@@ -58,10 +58,10 @@ static void give_shapes(const struct vc_engine *e, struct vc_run_value *given)
         uint32_t v = node->n_inputs != 0 ? node->inputs[0] : VC_NO_VALUE;
 
         if (v != VC_NO_VALUE && node->row != NULL && node->row->reads == 0 && !e->values[v].known) {
-            given[v] = (struct vc_run_value){.n_dims = e->values[v].n_dims, .n = 1, .data = &nothing};
-            memcpy(given[v].shape, e->values[v].shape, sizeof given[v].shape);
-            for (unsigned k = 0; k < given[v].n_dims; k++) {
-                given[v].n *= (size_t)given[v].shape[k];
+            feeds[v] = (struct vc_run_value){.n_dims = e->values[v].n_dims, .n = 1, .data = &nothing};
+            memcpy(feeds[v].shape, e->values[v].shape, sizeof feeds[v].shape);
+            for (unsigned k = 0; k < feeds[v].n_dims; k++) {
+                feeds[v].n *= (size_t)feeds[v].shape[k];
             }
         }
     }
@@ -70,15 +70,15 @@ static void give_shapes(const struct vc_engine *e, struct vc_run_value *given)
 enum vc_status vc_plan_compute_known(struct vc_engine *e)
 {
     const struct vc_graph *g = e->graph;
-    const struct vc_run_feed feed = {.user = e, .param = no_param, .take = take};
-    struct vc_run_value *given = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *given);
+    const struct vc_run_calls calls = {.user = e, .param = no_param, .take = take};
+    struct vc_run_value *feeds = vc_calloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *feeds);
     uint32_t *wanted = vc_alloc_array(e->ctx, VC_TAG_MISC, g->n_values + (size_t)1, sizeof *wanted);
     enum vc_status status = VC_OK;
     size_t n = 0;
 
-    VC_TRY_ALLOC(given);
+    VC_TRY_ALLOC(feeds);
     VC_TRY_ALLOC(wanted);
-    give_shapes(e, given);
+    feed_shapes(e, feeds);
     for (uint32_t v = 0; v < g->n_values; v++) {
         if (e->values[v].known && e->values[v].made && g->values[v].kind == VC_VALUE_RESULT) {
             wanted[n++] = v;
@@ -86,11 +86,11 @@ enum vc_status vc_plan_compute_known(struct vc_engine *e)
     }
     if (n != 0) { /* it changes nothing in the graph */
         VC_TRY(vc_graph_forward_from(e->ctx, (struct vc_graph *)(uintptr_t)g,
-                                     e->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32, &feed,
-                                     given, wanted, n));
+                                     e->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32,
+                                     &calls, feeds, wanted, n));
     }
 out:
-    vc_free(e->ctx, given);
+    vc_free(e->ctx, feeds);
     vc_free(e->ctx, wanted);
     return status;
 }

@@ -23,11 +23,11 @@
 
 #define VC_REFS VC_LOOP_PTRS
 
-enum vc_ref_kind { VC_REF_NONE = 0, VC_REF_ARENA, VC_REF_WEIGHT, VC_REF_GRAD, VC_REF_CONSTANT, VC_REF_GIVEN };
+enum vc_ref_kind { VC_REF_NONE = 0, VC_REF_ARENA, VC_REF_WEIGHT, VC_REF_GRAD, VC_REF_CONSTANT, VC_REF_FEED };
 
 struct vc_ref {
     enum vc_ref_kind kind;
-    uint32_t index;  /* of the buffer, the weight or the value that is given */
+    uint32_t index;  /* of the buffer, the weight or the fed value */
     uint64_t offset; /* bytes */
 };
 
@@ -64,7 +64,7 @@ struct vc_plan_value {
     bool known;    /* it follows from sizes and constants: a constant of the program */
     bool real;     /* floats; else int64_t */
     bool trained;  /* its gradient is needed */
-    bool given;    /* the caller has it (options.answers) */
+    bool fed;      /* the caller has it (options.answers) */
     bool taken;    /* an instruction hands it over */
     uint32_t root; /* the value whose elements it shows with another shape; itself */
     unsigned n_dims;
@@ -107,7 +107,7 @@ struct vc_engine {
     uint64_t macs, macs_again; /* of the forward pass; of what is computed again */
     void *constants;           /* elements of the graph's constants */
     uint64_t constant_bytes;
-    const struct vc_run_value *given; /* with options.answers */
+    const struct vc_run_value *feeds; /* with options.answers: values of the caller */
     size_t n_inputs, n_outputs;
     struct vc_engine_value *inputs, *outputs;
     struct vc_ref *input_refs, *output_refs; /* data and gradient of each */
@@ -256,7 +256,7 @@ static inline bool vc_plan_asks_definition(const struct vc_engine *e, uint32_t n
 
 /* Sets which values are wanted, and which the caller has. */
 void vc_plan_want(struct vc_engine *e);
-void vc_plan_give(struct vc_engine *e);
+void vc_plan_feed(struct vc_engine *e);
 /* The elements of a parameter, which come in before the next instruction. */
 struct vc_ref vc_plan_param(struct vc_engine *e, uint32_t node, uint32_t value);
 /* Behind the instructions of a node: its results that go out. */

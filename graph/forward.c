@@ -13,9 +13,9 @@ struct forward {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
     enum vc_precision precision;
-    const struct vc_run_feed *feed;
+    const struct vc_run_calls *calls;
     struct vc_run_value *values;      /* one per value of the graph */
-    const struct vc_run_value *given; /* the same: those that are known already; NULL: none is */
+    const struct vc_run_value *feeds; /* the same: values that are known already; may be NULL */
     uint32_t *uses;                   /* that are still to come */
     bool *needed;                     /* nodes */
     bool *wanted;                     /* values */
@@ -41,14 +41,14 @@ static enum vc_status load_constant(struct forward *f, const struct vc_graph_val
     return VC_OK;
 }
 
-static bool is_given(const struct forward *f, uint32_t v)
+static bool is_fed(const struct forward *f, uint32_t v)
 {
-    return f->given != NULL && f->given[v].data != NULL;
+    return f->feeds != NULL && f->feeds[v].data != NULL;
 }
 
 static const struct vc_run_value *value_of(const struct forward *f, uint32_t v)
 {
-    return is_given(f, v) ? &f->given[v] : &f->values[v];
+    return is_fed(f, v) ? &f->feeds[v] : &f->values[v];
 }
 
 /* Room for a parameter or a constant, and its elements. */
@@ -58,7 +58,7 @@ static enum vc_status load(struct forward *f, uint32_t v)
     struct vc_run_value *to = &f->values[v];
     enum vc_status status = VC_OK;
 
-    if (to->data != NULL || is_given(f, v) || value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
+    if (to->data != NULL || is_fed(f, v) || value->kind == VC_VALUE_RESULT || value->kind == VC_VALUE_INPUT) {
         return VC_OK;
     }
     to->n_dims = value->n_dims;
@@ -74,7 +74,7 @@ static enum vc_status load(struct forward *f, uint32_t v)
     VC_TRY_ALLOC(to->data);
     VC_TRY(value->kind == VC_VALUE_CONSTANT
                ? load_constant(f, value, to)
-               : f->feed->param(f->ctx, f->feed->user, &f->graph->params[value->param], to->data));
+               : f->calls->param(f->ctx, f->calls->user, &f->graph->params[value->param], to->data));
 out:
     return status;
 }
@@ -100,7 +100,7 @@ static enum vc_status take_if_wanted(struct forward *f, uint32_t v)
 
     if (f->wanted[v]) {
         VC_TRY(load(f, v));
-        VC_TRY(f->feed->take(f->ctx, f->feed->user, v, value_of(f, v)));
+        VC_TRY(f->calls->take(f->ctx, f->calls->user, v, value_of(f, v)));
         f->wanted[v] = false;
     }
 out:
@@ -180,23 +180,23 @@ out:
 static enum vc_status bind_input(struct forward *f, uint32_t v)
 {
     const struct vc_graph_value *value = &f->graph->values[v];
-    const struct vc_run_value *given = &f->values[v];
+    const struct vc_run_value *input = &f->values[v];
 
-    if (given->n_dims != value->n_dims) {
+    if (input->n_dims != value->n_dims) {
         return vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' has %u dimensions; the model takes %u", value->name,
-                       given->n_dims, value->n_dims);
+                       input->n_dims, value->n_dims);
     }
     for (unsigned k = 0; k < value->n_dims; k++) {
         char text[128];
         int64_t size = vc_dim_value(&f->graph->dims, value->shape[k]);
 
         vc_dim_text(&f->graph->dims, value->shape[k], text, sizeof text);
-        if (size < 0 && vc_dim_bind(&f->graph->dims, text, given->shape[k])) {
+        if (size < 0 && vc_dim_bind(&f->graph->dims, text, input->shape[k])) {
             continue;
         }
-        if (size != given->shape[k]) {
+        if (size != input->shape[k]) {
             return vc_fail(f->ctx, VC_E_ARGUMENT, "the input '%s' has size %lld in dimension %u; the model takes %s",
-                           value->name, (long long)given->shape[k], k, text);
+                           value->name, (long long)input->shape[k], k, text);
         }
     }
     return VC_OK;
@@ -244,12 +244,12 @@ out:
     return status;
 }
 
-/* Where values are given, inputs that are needed are among them, and symbols have their sizes. */
+/* With feeds, inputs that are needed are among them, and symbols have their sizes. */
 static enum vc_status read_inputs(struct forward *f)
 {
     enum vc_status status = VC_OK;
 
-    if (f->given != NULL) {
+    if (f->feeds != NULL) {
         return VC_OK;
     }
     forget_bindings(&f->graph->dims);
@@ -259,7 +259,7 @@ static enum vc_status read_inputs(struct forward *f)
         if (f->uses[v] == 0 && !f->wanted[v]) {
             continue; /* nothing that is wanted needs it */
         }
-        VC_TRY(f->feed->input(f->ctx, f->feed->user, k, &f->values[v]));
+        VC_TRY(f->calls->input(f->ctx, f->calls->user, k, &f->values[v]));
         if (f->values[v].data != NULL) {
             VC_TRY(bind_input(f, v));
         }
@@ -286,7 +286,7 @@ static void mark(struct forward *f)
         for (unsigned i = 0; i < node->n_outputs; i++) {
             uint32_t v = node->outputs[i];
 
-            f->needed[k] |= v != VC_NO_VALUE && !is_given(f, v) && (f->uses[v] != 0 || f->wanted[v]);
+            f->needed[k] |= v != VC_NO_VALUE && !is_fed(f, v) && (f->uses[v] != 0 || f->wanted[v]);
         }
         for (unsigned i = 0; f->needed[k] && i < node->n_inputs; i++) {
             if (node->inputs[i] != VC_NO_VALUE) {
@@ -314,7 +314,7 @@ static enum vc_status begin(struct forward *f, const uint32_t *wanted, size_t n_
     }
     mark(f);
     VC_TRY(read_inputs(f));
-    VC_TRY(f->given == NULL ? vc_graph_check_sizes(f->ctx, f->graph, wanted, n_wanted) : VC_OK);
+    VC_TRY(f->feeds == NULL ? vc_graph_check_sizes(f->ctx, f->graph, wanted, n_wanted) : VC_OK);
 out:
     return status;
 }
@@ -331,16 +331,16 @@ static void end(struct forward *f)
 }
 
 enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
-                                const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted)
+                                const struct vc_run_calls *calls, const uint32_t *wanted, size_t n_wanted)
 {
-    return vc_graph_forward_from(ctx, graph, precision, feed, NULL, wanted, n_wanted);
+    return vc_graph_forward_from(ctx, graph, precision, calls, NULL, wanted, n_wanted);
 }
 
 enum vc_status vc_graph_read_inputs(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
-                                    const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted,
+                                    const struct vc_run_calls *calls, const uint32_t *wanted, size_t n_wanted,
                                     struct vc_run_value *values)
 {
-    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .feed = feed};
+    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .calls = calls};
     enum vc_status status = begin(&f, wanted, n_wanted);
 
     for (uint32_t k = 0; f.values != NULL && k < graph->n_inputs; k++) {
@@ -356,10 +356,10 @@ enum vc_status vc_graph_read_inputs(struct vc_ctx *ctx, struct vc_graph *graph, 
 }
 
 enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
-                                     const struct vc_run_feed *feed, const struct vc_run_value *given,
+                                     const struct vc_run_calls *calls, const struct vc_run_value *feeds,
                                      const uint32_t *wanted, size_t n_wanted)
 {
-    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .feed = feed, .given = given};
+    struct forward f = {.ctx = ctx, .graph = graph, .precision = precision, .calls = calls, .feeds = feeds};
     enum vc_status status = VC_OK;
 
     VC_TRY(begin(&f, wanted, n_wanted));

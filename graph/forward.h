@@ -7,7 +7,7 @@
 enum vc_precision { VC_PRECISION_F32, VC_PRECISION_F64 };
 
 /* What a run needs from outside. The functions return VC_OK or set a failure. */
-struct vc_run_feed {
+struct vc_run_calls {
     void *user;
     /* The elements of a parameter as the graph uses it (sliced and transposed), as REAL. */
     enum vc_status (*param)(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements);
@@ -20,21 +20,21 @@ struct vc_run_feed {
 /* Computes the wanted values and no more; each value is freed after its last use. Symbols get the sizes that the inputs
  * have. */
 enum vc_status vc_graph_forward(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
-                                const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted);
+                                const struct vc_run_calls *calls, const uint32_t *wanted, size_t n_wanted);
 
 /* What such a run begins with: symbols get the sizes that the inputs have, all nodes that are needed are checked with
  * them, and the inputs that are needed are in values[v], one for each value of the graph. These begin without data; the
  * caller frees it, also after a failure. vc_graph_forward_from then computes what vc_graph_forward would. */
 enum vc_status vc_graph_read_inputs(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
-                                    const struct vc_run_feed *feed, const uint32_t *wanted, size_t n_wanted,
+                                    const struct vc_run_calls *calls, const uint32_t *wanted, size_t n_wanted,
                                     struct vc_run_value *values);
 
-/* The same after such a run with the same inputs, from what is left of it: given[v], one for each value of the graph,
+/* The same after such a run with the same inputs, from what is left of it: feeds[v], one for each value of the graph,
  * is known where it has data, and only what is wanted and not known is computed from it. All inputs have to be known
- * that are needed. Changes nothing in the graph, so runs on several threads may go on at the same time. given NULL:
+ * that are needed. Changes nothing in the graph, so runs on several threads may go on at the same time. feeds NULL:
  * vc_graph_forward. */
 enum vc_status vc_graph_forward_from(struct vc_ctx *ctx, struct vc_graph *graph, enum vc_precision precision,
-                                     const struct vc_run_feed *feed, const struct vc_run_value *given,
+                                     const struct vc_run_calls *calls, const struct vc_run_value *feeds,
                                      const uint32_t *wanted, size_t n_wanted);
 
 #endif

@@ -30,7 +30,7 @@ void vc_graph_run_defaults_sized(struct vc_graph_run_options *options, size_t st
 
 /* ---- what the forward pass asks for ---- */
 
-/* vc_run_feed.param */
+/* vc_run_calls.param */
 static enum vc_status feed_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     const struct graph_run *run = user;
@@ -50,7 +50,7 @@ out:
     return status;
 }
 
-/* vc_run_feed.input */
+/* vc_run_calls.input */
 static enum vc_status feed_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
     const struct graph_run *run = user;
@@ -59,7 +59,7 @@ static enum vc_status feed_input(struct vc_ctx *ctx, void *user, uint32_t k, str
                                 value);
 }
 
-/* vc_run_feed.take */
+/* vc_run_calls.take */
 static enum vc_status feed_take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
 {
     const struct graph_run *run = user;
@@ -113,7 +113,7 @@ static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
 {
     size_t n = run->options.n_values == 0 ? vc_graph_output_count(run->graph) : run->options.n_values;
     uint32_t *wanted = vc_alloc_array(ctx, VC_TAG_MISC, n + 1, sizeof *wanted);
-    struct vc_run_feed feed = {.user = run, .param = feed_param, .input = feed_input, .take = feed_take};
+    struct vc_run_calls calls = {.user = run, .param = feed_param, .input = feed_input, .take = feed_take};
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(wanted);
@@ -122,8 +122,8 @@ static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
     }
     VC_TRY(find_values(ctx, run, wanted, n));
     status = run->options.precision == VC_GRAPH_F64
-                 ? vc_graph_forward(ctx, run->graph, VC_PRECISION_F64, &feed, wanted, n)
-                 : vc_answers_forward(ctx, run->graph, &feed, wanted, n);
+                 ? vc_graph_forward(ctx, run->graph, VC_PRECISION_F64, &calls, wanted, n)
+                 : vc_answers_forward(ctx, run->graph, &calls, wanted, n);
     if (run->model != NULL) {
         status = vc_model_unchanged(ctx, run->model, status);
     }

@@ -34,7 +34,7 @@ out:
     return status;
 }
 
-/* vc_run_feed.input of the first run; others know their inputs. */
+/* vc_run_calls.input of the first run; others know their inputs. */
 static enum vc_status first_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
     const struct vc_output_runs *runs = user;
@@ -92,7 +92,7 @@ out:
     return status;
 }
 
-/* vc_run_feed.take of the first run: times of all results, and elements of those that fit. */
+/* vc_run_calls.take of the first run: times of all results, and elements of those that fit. */
 static enum vc_status first_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
     struct vc_output_runs *runs = user;
@@ -107,7 +107,7 @@ out:
     return status;
 }
 
-/* vc_run_feed.param of the first run */
+/* vc_run_calls.param of the first run */
 static enum vc_status first_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     struct vc_output_runs *runs = user;
@@ -257,11 +257,11 @@ static uint64_t most_bytes(const struct vc_output_runs *runs, uint32_t *left)
 }
 
 /* A program for the first run, if the memory limit has room for it. *out is NULL where the plain loops have to run. */
-static enum vc_status make_first(struct vc_ctx *ctx, struct vc_output_runs *runs, const struct vc_run_value *given,
+static enum vc_status make_first(struct vc_ctx *ctx, struct vc_output_runs *runs, const struct vc_run_value *feeds,
                                  struct vc_answers **out)
 {
     const struct vc_answers_options options = {
-        .given = given, .wanted = runs->outputs, .n_wanted = runs->n_outputs, .every = true, .threads = 1};
+        .feeds = feeds, .wanted = runs->outputs, .n_wanted = runs->n_outputs, .every = true, .threads = 1};
     uint64_t limit = vc_ctx_max_memory(ctx);
     uint64_t left;
     enum vc_status status = VC_E_UNSUPPORTED;
@@ -302,8 +302,8 @@ static void begin_known(struct vc_output_runs *runs)
 static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *runs)
 {
     uint32_t n_values = vc_graph_value_count(runs->graph);
-    struct vc_run_feed feed = {.user = runs, .param = first_param, .input = first_input, .take = first_take};
-    struct vc_run_value *given = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
+    struct vc_run_calls calls = {.user = runs, .param = first_param, .input = first_input, .take = first_take};
+    struct vc_run_value *feeds = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *feeds);
     bool *used = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *used);
     uint32_t *wanted = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *wanted);
     uint32_t *left = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *left);
@@ -311,24 +311,24 @@ static enum vc_status compute_first(struct vc_ctx *ctx, struct vc_output_runs *r
     size_t n;
     enum vc_status status = VC_OK;
 
-    VC_TRY(given == NULL || used == NULL || wanted == NULL || left == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(feeds == NULL || used == NULL || wanted == NULL || left == NULL ? VC_E_NOMEM : VC_OK);
     VC_TRY(
-        vc_graph_read_inputs(ctx, runs->graph, VC_PRECISION_F32, &feed, runs->outputs, runs->n_outputs, runs->known));
+        vc_graph_read_inputs(ctx, runs->graph, VC_PRECISION_F32, &calls, runs->outputs, runs->n_outputs, runs->known));
     begin_known(runs);
     set_shapes(runs);
     n = list_wanted(runs, used, wanted);
-    memcpy(given, runs->known, n_values * sizeof *given);
-    VC_TRY(make_first(ctx, runs, given, &program));
+    memcpy(feeds, runs->known, n_values * sizeof *feeds);
+    VC_TRY(make_first(ctx, runs, feeds, &program));
     runs->last = vc_seconds();
     if (runs->plain) {
-        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &feed, given, wanted, n));
+        VC_TRY(vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, &calls, feeds, wanted, n));
         runs->run_bytes = most_bytes(runs, left);
     } else {
-        VC_TRY(vc_answers_run(program, &feed, NULL));
+        VC_TRY(vc_answers_run(program, &calls, NULL));
     }
 out:
     vc_answers_free(program);
-    vc_free(ctx, given);
+    vc_free(ctx, feeds);
     vc_free(ctx, used);
     vc_free(ctx, wanted);
     vc_free(ctx, left);

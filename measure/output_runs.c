@@ -22,7 +22,7 @@ struct run {
 
 /* ---- what runs ask for ---- */
 
-/* vc_run_feed.param of the others */
+/* vc_run_calls.param of the others */
 static enum vc_status next_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
     const struct run *run = user;
@@ -39,7 +39,7 @@ static enum vc_status next_param(struct vc_ctx *ctx, void *user, const struct vc
     return vc_output_read_param(ctx, run->runs, param, elements);
 }
 
-/* vc_run_feed.input of the others: the first run has filled in what may be left out. */
+/* vc_run_calls.input of the others: the first run has filled in what may be left out. */
 static enum vc_status no_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
     (void)user;
@@ -77,7 +77,7 @@ static void compare(struct run *run, uint32_t v, const struct vc_run_value *valu
     }
 }
 
-/* vc_run_feed.take of the others: an output, against that of the first run. */
+/* vc_run_calls.take of the others: an output, against that of the first run. */
 static enum vc_status next_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
     (void)ctx;
@@ -189,28 +189,28 @@ static void mark_unknown(const struct vc_output_runs *runs, bool *reached)
 }
 
 /* What is known of the first run, without what is reached. */
-static void give_known(const struct vc_output_runs *runs, const bool *reached, struct vc_run_value *given)
+static void feed_known(const struct vc_output_runs *runs, const bool *reached, struct vc_run_value *feeds)
 {
     for (uint32_t v = 0; v < vc_graph_value_count(runs->graph); v++) {
-        given[v] = runs->known[v];
-        given[v].data = reached[v] ? NULL : given[v].data;
+        feeds[v] = runs->known[v];
+        feeds[v].data = reached[v] ? NULL : feeds[v].data;
     }
 }
 
-/* Computes values of one part from those that are given. *program is made at the first call, of the values that are
- * given then, and is the caller's to free. */
-static enum vc_status compute(struct vc_ctx *ctx, const struct vc_output_runs *runs, const struct vc_run_feed *feed,
-                              const struct vc_run_value *given, const uint32_t *wanted, size_t n,
+/* Computes values of one part from the feeds. *program is made at the first call, of its feeds, and
+ * is the caller's to free. */
+static enum vc_status compute(struct vc_ctx *ctx, const struct vc_output_runs *runs, const struct vc_run_calls *calls,
+                              const struct vc_run_value *feeds, const uint32_t *wanted, size_t n,
                               struct vc_answers **program)
 {
-    const struct vc_answers_options options = {.given = given, .wanted = wanted, .n_wanted = n, .threads = 1};
+    const struct vc_answers_options options = {.feeds = feeds, .wanted = wanted, .n_wanted = n, .threads = 1};
     enum vc_status status = VC_OK;
 
     if (!runs->plain && *program == NULL) {
         VC_TRY(vc_answers_make(ctx, runs->graph, &options, program));
     }
-    status = runs->plain ? vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, feed, given, wanted, n)
-                         : vc_answers_run(*program, feed, given);
+    status = runs->plain ? vc_graph_forward_from(ctx, runs->graph, VC_PRECISION_F32, calls, feeds, wanted, n)
+                         : vc_answers_run(*program, calls, feeds);
 out:
     return status;
 }
@@ -220,24 +220,24 @@ enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_run
 {
     uint32_t n_values = vc_graph_value_count(runs->graph);
     struct run run = {.changed = changed, .n_changed = n};
-    struct vc_run_feed feed = {.user = &run, .param = next_param, .input = no_input, .take = next_take};
-    struct vc_run_value *given = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *given);
+    struct vc_run_calls calls = {.user = &run, .param = next_param, .input = no_input, .take = next_take};
+    struct vc_run_value *feeds = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *feeds);
     bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
     struct vc_answers *program = NULL;
     enum vc_status status = VC_OK;
 
-    VC_TRY(given == NULL || reached == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(feeds == NULL || reached == NULL ? VC_E_NOMEM : VC_OK);
     mark_changed(runs, changed, n, reached);
     mark_behind(runs, reached);
     mark_unknown(runs, reached);
     for (run.runs = runs; run.runs != NULL; run.runs = run.runs->next) {
-        give_known(run.runs, reached, given);
-        VC_TRY(compute(ctx, run.runs, &feed, given, runs->outputs, runs->n_outputs, &program));
+        feed_known(run.runs, reached, feeds);
+        VC_TRY(compute(ctx, run.runs, &calls, feeds, runs->outputs, runs->n_outputs, &program));
     }
     *out = judge(runs, &run);
 out:
     vc_answers_free(program);
-    vc_free(ctx, given);
+    vc_free(ctx, feeds);
     vc_free(ctx, reached);
     return status;
 }
@@ -280,7 +280,7 @@ uint32_t vc_output_runs_scores(struct vc_ctx *ctx, const struct vc_output_runs *
     return scores;
 }
 
-/* vc_run_feed.take: the elements of one value. */
+/* vc_run_calls.take: the elements of one value. */
 static enum vc_status copy_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
     (void)ctx;
@@ -295,7 +295,7 @@ struct bar {
     const bool *goes; /* n units */
     uint64_t n;
     bool *unknown, *reached; /* values: for some rows; those and what is behind the scores */
-    struct vc_run_value *given;
+    struct vc_run_value *feeds;
     struct vc_answers *before, *behind;
 };
 
@@ -303,23 +303,23 @@ struct bar {
 static enum vc_status bar_part(struct vc_ctx *ctx, struct run *run, struct bar *bar)
 {
     const struct vc_output_runs *runs = run->runs;
-    struct vc_run_feed feed = {.user = run, .param = next_param, .input = no_input, .take = copy_take};
+    struct vc_run_calls calls = {.user = run, .param = next_param, .input = no_input, .take = copy_take};
     const struct vc_run_value *known = &runs->known[bar->scores];
     enum vc_status status = VC_OK;
 
     if (!bar->unknown[bar->scores]) {
         memcpy(run->copy, known->data, (size_t)vc_output_bytes(known));
     } else {
-        give_known(runs, bar->unknown, bar->given);
-        VC_TRY(compute(ctx, runs, &feed, bar->given, &bar->scores, 1, &bar->before));
+        feed_known(runs, bar->unknown, bar->feeds);
+        VC_TRY(compute(ctx, runs, &calls, bar->feeds, &bar->scores, 1, &bar->before));
     }
     for (size_t i = 0; i < known->n; i++) {
         run->copy[i] = bar->goes[i % bar->n] ? -INFINITY : run->copy[i];
     }
-    give_known(runs, bar->reached, bar->given);
-    bar->given[bar->scores].data = run->copy;
-    feed.take = next_take;
-    VC_TRY(compute(ctx, runs, &feed, bar->given, runs->outputs, runs->n_outputs, &bar->behind));
+    feed_known(runs, bar->reached, bar->feeds);
+    bar->feeds[bar->scores].data = run->copy;
+    calls.take = next_take;
+    VC_TRY(compute(ctx, runs, &calls, bar->feeds, runs->outputs, runs->n_outputs, &bar->behind));
 out:
     return status;
 }
@@ -332,11 +332,11 @@ enum vc_status vc_output_runs_bar(struct vc_ctx *ctx, const struct vc_output_run
     struct bar bar = {.scores = scores, .goes = goes, .n = n};
     enum vc_status status = VC_OK;
 
-    bar.given = vc_alloc_array(ctx, VC_TAG_MISC, n_values, sizeof *bar.given);
+    bar.feeds = vc_alloc_array(ctx, VC_TAG_MISC, n_values, sizeof *bar.feeds);
     bar.unknown = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *bar.unknown);
     bar.reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values, sizeof *bar.reached);
     run.copy = vc_alloc_array(ctx, VC_TAG_TILES, runs->known[scores].n + 1, sizeof *run.copy);
-    VC_TRY(bar.given == NULL || bar.unknown == NULL || bar.reached == NULL || run.copy == NULL ? VC_E_NOMEM : VC_OK);
+    VC_TRY(bar.feeds == NULL || bar.unknown == NULL || bar.reached == NULL || run.copy == NULL ? VC_E_NOMEM : VC_OK);
     mark_unknown(runs, bar.unknown);
     bar.reached[scores] = true;
     mark_behind(runs, bar.reached);
@@ -349,7 +349,7 @@ out:
     vc_answers_free(bar.before);
     vc_answers_free(bar.behind);
     vc_free(ctx, run.copy);
-    vc_free(ctx, bar.given);
+    vc_free(ctx, bar.feeds);
     vc_free(ctx, bar.unknown);
     vc_free(ctx, bar.reached);
     return status;
@@ -413,7 +413,7 @@ enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_r
                                     const struct vc_model *weights, struct vc_output_change *out)
 {
     struct other_run other = {.run = {.runs = runs}, .graph = graph, .weights = weights};
-    struct vc_run_feed feed = {.user = &other, .param = other_param, .input = other_input, .take = other_take};
+    struct vc_run_calls calls = {.user = &other, .param = other_param, .input = other_input, .take = other_take};
     enum vc_status status = VC_OK;
 
     other.outputs = vc_alloc_array(ctx, VC_TAG_MISC, runs->n_outputs + 1, sizeof *other.outputs);
@@ -426,7 +426,7 @@ enum vc_status vc_output_runs_other(struct vc_ctx *ctx, const struct vc_output_r
         }
     }
     for (; other.run.runs != NULL; other.run.runs = other.run.runs->next) {
-        VC_TRY(vc_answers_forward(ctx, graph, &feed, other.outputs, runs->n_outputs));
+        VC_TRY(vc_answers_forward(ctx, graph, &calls, other.outputs, runs->n_outputs));
     }
     *out = judge(runs, &other.run);
     if (other.reshaped) {

@@ -8,10 +8,10 @@ struct vc_answers {
     struct vc_ctx *ctx;
     const struct vc_graph *graph;
     struct vc_engine_answers asks;
-    const struct vc_run_feed *feed; /* of the run that goes on */
-    bool *wanted;                   /* values */
-    bool *defined;                  /* nodes: see struct vc_engine_answers */
-    struct vc_weights *weights;     /* names and sizes; the program has its parameters from the feed */
+    const struct vc_run_calls *calls; /* of the run that goes on */
+    bool *wanted;                     /* values */
+    bool *defined;                    /* nodes: see struct vc_engine_answers */
+    struct vc_weights *weights;       /* names and sizes; the program has its parameters from the callbacks */
     struct vc_engine *engine;
     void *memory; /* of values, from the first run on */
 };
@@ -21,7 +21,7 @@ static enum vc_status bring_param(void *user, uint32_t param, void *elements)
 {
     const struct vc_answers *a = user;
 
-    return a->feed->param(a->ctx, a->feed->user, vc_graph_param(a->graph, param), elements);
+    return a->calls->param(a->ctx, a->calls->user, vc_graph_param(a->graph, param), elements);
 }
 
 /* vc_engine_answers.take */
@@ -29,7 +29,7 @@ static enum vc_status take(void *user, uint32_t value, const struct vc_run_value
 {
     const struct vc_answers *a = user;
 
-    return a->feed->take(a->ctx, a->feed->user, value, elements);
+    return a->calls->take(a->ctx, a->calls->user, value, elements);
 }
 
 /* Everything but too little memory is left to the plain loops, which know better what to say. */
@@ -81,7 +81,7 @@ enum vc_status vc_answers_make(struct vc_ctx *ctx, struct vc_graph *graph, const
     for (size_t k = 0; k < options->n_wanted; k++) {
         a->wanted[options->wanted[k]] = true;
     }
-    a->asks = (struct vc_engine_answers){.given = options->given,
+    a->asks = (struct vc_engine_answers){.feeds = options->feeds,
                                          .wanted = a->wanted,
                                          .every = options->every,
                                          .defined = a->defined,
@@ -118,7 +118,7 @@ uint64_t vc_answers_bytes(const struct vc_answers *a)
     return vc_engine_bytes(a->engine) + vc_engine_constant_bytes(a->engine);
 }
 
-enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_feed *feed, const struct vc_run_value *given)
+enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_calls *calls, const struct vc_run_value *feeds)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
     enum vc_status status = VC_OK;
@@ -127,8 +127,8 @@ enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_feed *fe
         a->memory = vc_alloc(a->ctx, VC_TAG_TILES, (size_t)vc_engine_bytes(a->engine) + 1);
         VC_TRY_ALLOC(a->memory);
     }
-    a->feed = feed;
-    vc_engine_give(a->engine, given != NULL ? given : a->asks.given);
+    a->calls = calls;
+    vc_engine_feed(a->engine, feeds != NULL ? feeds : a->asks.feeds);
     vc_engine_attach(a->engine, a->memory);
     status = vc_engine_forward(a->engine, &pass);
 out:
@@ -164,22 +164,22 @@ static enum vc_status make_fitting(struct vc_ctx *ctx, struct vc_graph *graph, s
     return status;
 }
 
-enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_feed *feed,
+enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_calls *calls,
                                   const uint32_t *wanted, size_t n_wanted)
 {
     uint32_t n_values = vc_graph_value_count(graph);
     struct vc_run_value *values = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *values);
-    const struct vc_answers_options options = {.given = values, .wanted = wanted, .n_wanted = n_wanted};
+    const struct vc_answers_options options = {.feeds = values, .wanted = wanted, .n_wanted = n_wanted};
     struct vc_answers *answers = NULL;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(values);
-    VC_TRY(vc_graph_read_inputs(ctx, graph, VC_PRECISION_F32, feed, wanted, n_wanted, values));
+    VC_TRY(vc_graph_read_inputs(ctx, graph, VC_PRECISION_F32, calls, wanted, n_wanted, values));
     status = make_fitting(ctx, graph, options, &answers);
     if (status == VC_E_UNSUPPORTED) {
-        status = vc_graph_forward_from(ctx, graph, VC_PRECISION_F32, feed, values, wanted, n_wanted);
+        status = vc_graph_forward_from(ctx, graph, VC_PRECISION_F32, calls, values, wanted, n_wanted);
     } else if (status == VC_OK) {
-        status = vc_answers_run(answers, feed, NULL);
+        status = vc_answers_run(answers, calls, NULL);
     }
 out:
     vc_answers_free(answers);

@@ -12,7 +12,7 @@
 struct vc_answers;
 
 struct vc_answers_options {
-    const struct vc_run_value *given; /* by value of the graph: known where it has data; inputs that are needed are */
+    const struct vc_run_value *feeds; /* by value of the graph: known where it has data; inputs that are needed are */
     const uint32_t *wanted;
     size_t n_wanted;
     bool every;       /* results that are computed on the way are handed over, too, but for those that show others */
@@ -24,17 +24,17 @@ struct vc_answers_options {
 enum vc_status vc_answers_make(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_answers_options *options,
                                struct vc_answers **out);
 void vc_answers_free(struct vc_answers *answers); /* accepts NULL */
-/* What one run takes at most, beside what is given: as many runs as there are threads of a caller may go on, with a
+/* What one run takes at most, beside the feeds: as many runs as there are threads of a caller may go on, with a
  * program each. */
 uint64_t vc_answers_bytes(const struct vc_answers *answers);
-/* A run. given: the values that were known when it was made, of the same shapes; NULL: those themselves. feed->input is
- * not called; param and take are, on the calling thread. */
-enum vc_status vc_answers_run(struct vc_answers *answers, const struct vc_run_feed *feed,
-                              const struct vc_run_value *given);
+/* A run. feeds: the values that were fed when it was made, with the same shapes; NULL: these values themselves.
+ * calls->input is not called; param and take are, on the calling thread. */
+enum vc_status vc_answers_run(struct vc_answers *answers, const struct vc_run_calls *calls,
+                              const struct vc_run_value *feeds);
 
 /* vc_graph_forward in f32, by a program where one can be made and the memory limit has room for it; on one thread where
  * it has none for all. Else by the plain loops. */
-enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_feed *feed,
+enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_calls *calls,
                                   const uint32_t *wanted, size_t n_wanted);
 
 #endif

@@ -247,12 +247,12 @@ static inline enum vc_status net_plain_take(struct vc_ctx *c, void *user, uint32
 static inline void net_plain(const struct net *net, double *out)
 {
     struct net_plain plain = {.net = net, .out = out};
-    const struct vc_run_feed feed = {
+    const struct vc_run_calls calls = {
         .user = &plain, .param = net_plain_param, .input = net_plain_input, .take = net_plain_take};
 
     for (uint32_t k = 0; k < net->graph->n_outputs; k++) { /* in their order */
         if (vc_graph_forward(net->ctx, net->graph,
-                             net->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32, &feed,
+                             net->weights->precision == VC_GRAPH_F64 ? VC_PRECISION_F64 : VC_PRECISION_F32, &calls,
                              &net->graph->outputs[k], 1) != VC_OK) {
             fail_msg("%s", vc_ctx_message(net->ctx));
         }

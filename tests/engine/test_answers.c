@@ -147,21 +147,21 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t v, const str
     return VC_OK;
 }
 
-static struct vc_run_feed feed_of(struct world *w)
+static struct vc_run_calls feed_of(struct world *w)
 {
-    return (struct vc_run_feed){.user = w, .param = param, .input = input, .take = take};
+    return (struct vc_run_calls){.user = w, .param = param, .input = input, .take = take};
 }
 
 /* The outputs of the graph, or one value. */
 static enum vc_status run(struct world *w, bool plain, const uint32_t *wanted)
 {
-    const struct vc_run_feed feed = feed_of(w);
+    const struct vc_run_calls calls = feed_of(w);
     struct vc_graph *graph = w->net.graph;
     size_t n = wanted != NULL ? 1 : vc_graph_output_count(graph);
 
     wanted = wanted != NULL ? wanted : graph->outputs;
-    return plain ? vc_graph_forward(w->net.ctx, graph, VC_PRECISION_F32, &feed, wanted, n)
-                 : vc_answers_forward(w->net.ctx, graph, &feed, wanted, n);
+    return plain ? vc_graph_forward(w->net.ctx, graph, VC_PRECISION_F32, &calls, wanted, n)
+                 : vc_answers_forward(w->net.ctx, graph, &calls, wanted, n);
 }
 
 static void must(struct world *w, enum vc_status status, const char *body)
@@ -247,55 +247,55 @@ static void like_the_plain_loops(void **state)
     }
 }
 
-/* ---- values that are given ---- */
+/* ---- feeds ---- */
 
 /* Computes the outputs from what nodes up to k have made: the bits of the whole run. */
 static void begin_behind(struct world *w, uint32_t k, const struct vc_run_value *all, const char *body)
 {
-    const struct vc_run_feed feed = feed_of(w);
+    const struct vc_run_calls calls = feed_of(w);
     struct vc_graph *graph = w->net.graph;
-    struct vc_run_value *given = calloc(w->n_values, sizeof *given);
+    struct vc_run_value *feeds = calloc(w->n_values, sizeof *feeds);
     const struct vc_answers_options options = {
-        .given = given, .wanted = graph->outputs, .n_wanted = graph->n_outputs, .threads = 2};
+        .feeds = feeds, .wanted = graph->outputs, .n_wanted = graph->n_outputs, .threads = 2};
     struct vc_answers *answers = NULL;
 
     for (uint32_t v = 0; v < w->n_values; v++) {
         uint32_t node = vc_graph_value(graph, v)->node;
 
-        given[v] = w->inputs[v].data != NULL ? w->inputs[v] : all[v];
+        feeds[v] = w->inputs[v].data != NULL ? w->inputs[v] : all[v];
         if (node != VC_NO_NODE && node > k) {
-            given[v].data = NULL;
+            feeds[v].data = NULL;
         }
     }
     must(w, vc_answers_make(w->net.ctx, graph, &options, &answers), body);
-    must(w, vc_answers_run(answers, &feed, NULL), body);
+    must(w, vc_answers_run(answers, &calls, NULL), body);
     expect_near(w, all, true, body);
     forget_taken(w);
-    must(w, vc_answers_run(answers, &feed, given), body); /* once more, in the same memory */
+    must(w, vc_answers_run(answers, &calls, feeds), body); /* once more, in the same memory */
     expect_near(w, all, true, body);
     forget_taken(w);
     vc_answers_free(answers);
-    free(given);
+    free(feeds);
 }
 
 static void check_given(const char *body)
 {
     struct world w = world_begin(body);
-    const struct vc_run_feed feed = feed_of(&w);
+    const struct vc_run_calls calls = feed_of(&w);
     struct vc_graph *graph = w.net.graph;
-    struct vc_run_value *given = calloc(w.n_values, sizeof *given);
+    struct vc_run_value *feeds = calloc(w.n_values, sizeof *feeds);
     const struct vc_answers_options options = {
-        .given = given, .wanted = graph->outputs, .n_wanted = graph->n_outputs, .every = true, .threads = 1};
+        .feeds = feeds, .wanted = graph->outputs, .n_wanted = graph->n_outputs, .every = true, .threads = 1};
     struct vc_answers *answers = NULL;
     struct vc_run_value *all;
     enum vc_status status;
 
-    must(&w, vc_graph_read_inputs(w.net.ctx, graph, VC_PRECISION_F32, &feed, graph->outputs, graph->n_outputs, given),
+    must(&w, vc_graph_read_inputs(w.net.ctx, graph, VC_PRECISION_F32, &calls, graph->outputs, graph->n_outputs, feeds),
          body);
     status = vc_answers_make(w.net.ctx, graph, &options, &answers);
     if (status != VC_E_UNSUPPORTED) {
         must(&w, status, body);
-        must(&w, vc_answers_run(answers, &feed, NULL), body);
+        must(&w, vc_answers_run(answers, &calls, NULL), body);
         all = move_taken(&w);
         for (uint32_t k = 0; k < graph->n_nodes; k++) {
             begin_behind(&w, k, all, body);
@@ -304,9 +304,9 @@ static void check_given(const char *body)
     }
     vc_answers_free(answers);
     for (size_t v = 0; v < w.n_values; v++) {
-        vc_free(w.net.ctx, given[v].data);
+        vc_free(w.net.ctx, feeds[v].data);
     }
-    free(given);
+    free(feeds);
     world_end(&w);
 }
 
@@ -379,20 +379,21 @@ static void the_plain_loops_compute(void **state)
 
     w = world_begin(wide);
     {
-        const struct vc_run_feed feed = feed_of(&w);
-        struct vc_run_value *given = calloc(w.n_values, sizeof *given);
+        const struct vc_run_calls calls = feed_of(&w);
+        struct vc_run_value *feeds = calloc(w.n_values, sizeof *feeds);
         const struct vc_answers_options options = {
-            .given = given, .wanted = w.net.graph->outputs, .n_wanted = 1, .threads = 1};
+            .feeds = feeds, .wanted = w.net.graph->outputs, .n_wanted = 1, .threads = 1};
         uint64_t was = vc_ctx_max_memory(w.net.ctx);
 
-        must(&w, vc_graph_read_inputs(w.net.ctx, w.net.graph, VC_PRECISION_F32, &feed, options.wanted, 1, given), wide);
+        must(&w, vc_graph_read_inputs(w.net.ctx, w.net.graph, VC_PRECISION_F32, &calls, options.wanted, 1, feeds),
+             wide);
         must(&w, vc_answers_make(w.net.ctx, w.net.graph, &options, &answers), wide);
         assert_int_equal(
             vc_ctx_set_max_memory(w.net.ctx, vc_pool_in_use(w.net.ctx->shared->pool) + vc_answers_bytes(answers) - 1),
             VC_OK);
         vc_answers_free(answers);
-        vc_free(w.net.ctx, given[vc_graph_input(w.net.graph, 0)].data);
-        free(given);
+        vc_free(w.net.ctx, feeds[vc_graph_input(w.net.graph, 0)].data);
+        free(feeds);
         same_as_plain(&w, wide);
         assert_int_equal(vc_ctx_set_max_memory(w.net.ctx, was), VC_OK);
     }

@@ -271,7 +271,7 @@ static void run_case(struct vc_ctx *ctx)
 {
     struct vc_graph *graph;
     struct feed feed = {.n = 0};
-    struct vc_run_feed calls = {.user = &feed, .input = feed_input, .take = take};
+    struct vc_run_calls calls = {.user = &feed, .input = feed_input, .take = take};
     char op[64];
     unsigned n_outputs;
     uint32_t first;

@@ -82,11 +82,11 @@ static void build(void)
 
 static enum vc_status run(struct world *w, const char *name)
 {
-    struct vc_run_feed feed = {.user = w, .param = feed_param, .input = feed_input, .take = take};
+    struct vc_run_calls calls = {.user = w, .param = feed_param, .input = feed_input, .take = take};
     uint32_t wanted = vc_graph_find(graph, name);
 
     assert_int_not_equal(wanted, VC_NO_VALUE);
-    return vc_graph_forward(ctx, graph, w->precision, &feed, &wanted, 1);
+    return vc_graph_forward(ctx, graph, w->precision, &calls, &wanted, 1);
 }
 
 /* A context that has run a model with inputs of its own keeps the kernels. */
@@ -146,9 +146,9 @@ static void long_sums(void **state)
 
         for (int k = 0; k < 2; k++) {
             struct world w = {.precision = k == 0 ? VC_PRECISION_F32 : VC_PRECISION_F64};
-            struct vc_run_feed feed = {.user = &w, .param = feed_param, .input = feed_long, .take = take_first};
+            struct vc_run_calls calls = {.user = &w, .param = feed_param, .input = feed_long, .take = take_first};
 
-            if (vc_graph_forward(ctx, graph, w.precision, &feed, &wanted, 1) != VC_OK) {
+            if (vc_graph_forward(ctx, graph, w.precision, &calls, &wanted, 1) != VC_OK) {
                 fail_msg("%s", vc_ctx_message(ctx));
             }
             y[k] = w.out[0];

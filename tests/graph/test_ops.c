@@ -373,7 +373,7 @@ static enum vc_status take(struct vc_ctx *c, void *user, uint32_t value, const s
 static enum vc_status run(const struct refused *c, const struct feed *feed)
 {
     struct feed copy = *feed;
-    struct vc_run_feed calls = {.user = &copy, .input = feed_input, .take = take};
+    struct vc_run_calls calls = {.user = &copy, .input = feed_input, .take = take};
 
     vc_graph_add_output(graph, add(c));
     assert_int_equal(vc_graph_finish(graph, &graph), VC_OK);
