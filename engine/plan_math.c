@@ -185,7 +185,7 @@ void vc_train_backward_dropout(struct vc_engine *e, uint32_t node)
 /* ---- x sigmoid(x), which graphs have as two nodes ---- */
 
 /* Whether anything but `node` reads the value, or wants it as it is. */
-static bool read_elsewhere(const struct vc_engine *e, uint32_t v, uint32_t node)
+static bool has_other_readers(const struct vc_engine *e, uint32_t v, uint32_t node)
 {
     const struct vc_graph *g = e->graph;
 
@@ -223,7 +223,7 @@ bool vc_plan_is_swish(const struct vc_engine *e, uint32_t node)
     }
     sigmoid = &g->nodes[g->values[mul->inputs[1]].node];
     return vc_node_is(sigmoid, VC_OP_sigmoid) && sigmoid->inputs[0] == mul->inputs[0] &&
-           !read_elsewhere(e, mul->inputs[1], node);
+           !has_other_readers(e, mul->inputs[1], node);
 }
 
 /* ---- two inputs that broadcast ---- */

@@ -1,6 +1,6 @@
-/* probe.h - the steps that measure one tensor for vc_model_sensitivity: they look and change nothing.
+/* probe.h - the steps that measure one tensor for vc_model_sensitivity: they calibrate and change nothing.
  *
- *     w --[ decode, if it is quantized ]--[ survey: scans ]--[ probe: looks ]
+ *     w --[ decode, if it is quantized ]--[ survey: scans ]--[ probe: calibrates ]
  *
  * The survey counts magnitudes, and candidates that need the whole tensor see it; the probe sums and tries them. */
 #ifndef VC_MEASURE_PROBE_H
@@ -12,7 +12,7 @@
 #include "passes/nonfinite.h"
 
 struct vc_probe {
-    struct vc_policy policy; /* first: what a look finds that is not finite */
+    struct vc_policy policy; /* first: the values found that are not finite */
     const struct vc_candidate_list *candidates;
     enum vc_dtype weights;
     const unsigned *percents; /* sparsities; the caller's, as `candidates` are */

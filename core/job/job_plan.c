@@ -125,7 +125,7 @@ static bool wants_calibration(const struct vc_plan *plan)
 
 /* The pass is calibrated. Items of other processes keep `calibrate`: what the data would decide is not known here,
  * and the outputs are told so (other_shards_unsure). */
-static void clear_looks(struct vc_item *item)
+static void clear_calibration(struct vc_item *item)
 {
     size_t k;
 
@@ -152,7 +152,7 @@ static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct v
         VC_TRY(pass->ops->decide(ctx, pass, plan, round));
     }
     for (i = 0; i < plan->n_items; i++) {
-        clear_looks(&plan->items[i]);
+        clear_calibration(&plan->items[i]);
     }
 out:
     return status;

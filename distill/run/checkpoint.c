@@ -116,7 +116,7 @@ static enum vc_status list_state(struct vc_trainer *t, struct list *list)
     }
     add(list, "states", VC_DTYPE_U8, t->student.optimizer.block, t->report->state_bytes);
     if (!t->progress.control && t->progress.counts.n_evals != 0) {
-        VC_TRY(vc_trainer_room_for_looks(t, t->progress.counts.n_evals));
+        VC_TRY(vc_trainer_room_for_evals(t, t->progress.counts.n_evals));
         add(list, "evals", VC_DTYPE_U8, t->evals.items, t->progress.counts.n_evals * sizeof *t->evals.items);
     }
     if (t->progress.counts.control_done != 0) {

@@ -415,12 +415,12 @@ enum vc_status vc_trainer_run(struct vc_trainer *t)
     t->steps.epoch = UINT64_MAX;
     vc_optimizer_cut(&t->student);
     VC_TRY(vc_checkpoint_mark(t));
-    VC_TRY(vc_trainer_look(t, &stop)); /* of a run that was interrupted in it */
+    VC_TRY(vc_trainer_evaluate(t, &stop)); /* of a run that was interrupted in it */
     while (!stop && t->progress.counts.step < t->steps.n) {
         VC_TRY(vc_gradual_grow(&t->student, t->progress.counts.step));
         VC_TRY(step(t, &rates, t->progress.counts.step));
         VC_TRY(vc_checkpoint_mark(t));
-        VC_TRY(vc_trainer_look(t, &stop));
+        VC_TRY(vc_trainer_evaluate(t, &stop));
         VC_TRY(vc_checkpoint_step(t));
         VC_TRY(vc_check_cancelled(t->ctx));
     }

@@ -10,7 +10,7 @@
  *     scale.c     what the loss is multiplied by, so that gradients of 16 bits do not vanish
  *     divergence.c  losses that grow
  *     judge.c     answers on rows that are not trained with
- *     looks.c     the same while it trains: the best weights, and when to stop
+ *     evaluations.c     the same while it trains: the best weights, and when to stop
  *     recalibrate.c  statistics without training
  *     logits.c    answers into a file, which data/teacher_file.c reads */
 #ifndef VC_DISTILL_TRAINER_H
@@ -42,7 +42,7 @@ struct vc_step_sum {
     void *norms;    /* running statistics, then those of the batch of each rank; NULL: one process, or none move */
 };
 
-/* Evaluations on the way: looks.c. */
+/* Evaluations on the way: evaluations.c. */
 struct vc_run_evals {
     struct vc_distill_eval *items; /* report->evals */
     uint64_t room;
@@ -140,9 +140,9 @@ enum vc_status vc_trainer_recalibrate(struct vc_trainer *t);
 
 /* After a step: evaluates the student where it is time to, as options.eval.every says. *stop: there was no better one
  * for so long that the run is over. */
-enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop);
+enum vc_status vc_trainer_evaluate(struct vc_trainer *t, bool *stop);
 /* Room for n evaluations in the report. */
-enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n);
+enum vc_status vc_trainer_room_for_evals(struct vc_trainer *t, uint64_t n);
 /* After the last step: the weights become those that options.eval.keep asks for. */
 enum vc_status vc_trainer_choose(struct vc_trainer *t);
 

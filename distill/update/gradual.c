@@ -306,8 +306,8 @@ static uint64_t goal_of(const struct vc_gradual *g, uint64_t step, uint64_t n, u
     return end - (uint64_t)ceil((double)(end - begun) * left * left * left);
 }
 
-/* One look at a tensor. Weights that are 0 by their mask are not counted: their keys are 0, in the first bin. */
-static enum vc_status look(struct vc_learner *l, const struct part *p, struct vc_keys *keys, uint32_t *counts)
+/* Counts the keys of a tensor. Weights that are 0 by their mask are not counted: their keys are 0, in the first bin. */
+static enum vc_status count_keys(struct vc_learner *l, const struct part *p, struct vc_keys *keys, uint32_t *counts)
 {
     struct vc_ctx *ctx = l->ctx;
     const struct vc_kernels *k = vc_kernels_get(ctx);
@@ -349,7 +349,7 @@ static enum vc_status find_one(struct vc_learner *l, struct part *p, uint64_t mo
 
     init_keys(l, p, more);
     while (!p->keys.done) {
-        VC_TRY(look(l, p, &p->keys, counts));
+        VC_TRY(count_keys(l, p, &p->keys, counts));
         vc_keys_narrow(l->ctx, &p->keys);
     }
 out:
@@ -372,7 +372,7 @@ static enum vc_status find_together(struct vc_learner *l, uint64_t more, uint32_
     while (!done) {
         done = true;
         for (size_t i = 0; i < g->n; i++) {
-            VC_TRY(g->parts[i].keys.done ? VC_OK : look(l, &g->parts[i], &g->parts[i].keys, counts));
+            VC_TRY(g->parts[i].keys.done ? VC_OK : count_keys(l, &g->parts[i], &g->parts[i].keys, counts));
         }
         VC_TRY(vc_keys_narrow_together(l->ctx, g->together, g->n, &more));
         for (size_t i = 0; i < g->n; i++) {

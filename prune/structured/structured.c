@@ -164,7 +164,7 @@ out:
     return status;
 }
 
-static bool looks(const struct vc_structured *s, const struct vc_plan *plan)
+static bool calibrates(const struct vc_structured *s, const struct vc_plan *plan)
 {
     size_t i;
 
@@ -204,7 +204,7 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     VC_TRY(vc_structured_edit(ctx, s, plan));
     VC_TRY(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
     VC_TRY(vc_structured_note_experts(ctx, s, plan));
-    if (!looks(s, plan)) {
+    if (!calibrates(s, plan)) {
         VC_TRY(finish(ctx, s, plan));
     }
 out:

@@ -1,4 +1,4 @@
-/* looks.c - evaluations while a run is under way: which weights were the best, and when to stop. */
+/* evaluations.c - evaluations during a run: which weights were the best, and when to stop. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static bool is_due(const struct vc_trainer *t)
     return every != 0 && step != 0 && step != t->progress.counts.looked && (step % every == 0 || step == t->steps.n);
 }
 
-enum vc_status vc_trainer_room_for_looks(struct vc_trainer *t, uint64_t n)
+enum vc_status vc_trainer_room_for_evals(struct vc_trainer *t, uint64_t n)
 {
     struct vc_distillation *r = t->report;
     struct vc_distill_eval *more;
@@ -87,7 +87,7 @@ static enum vc_status note(struct vc_trainer *t, const struct vc_quality *qualit
     enum vc_status status = VC_OK;
 
     if (!t->progress.control) {
-        VC_TRY(vc_trainer_room_for_looks(t, t->report->n_evals + 1));
+        VC_TRY(vc_trainer_room_for_evals(t, t->report->n_evals + 1));
         t->evals.items[t->report->n_evals] =
             (struct vc_distill_eval){.step = t->progress.counts.step, .quality = *quality};
         t->progress.counts.n_evals = ++t->report->n_evals;
@@ -99,7 +99,7 @@ out:
     return status;
 }
 
-enum vc_status vc_trainer_look(struct vc_trainer *t, bool *stop)
+enum vc_status vc_trainer_evaluate(struct vc_trainer *t, bool *stop)
 {
     struct vc_quality quality;
     double figure, loss;
