@@ -20,58 +20,59 @@ extern "C" {
 
 /* ---- distributions of the values of single tensors ---- */
 
-#define VC_LOOK_BINS       96
-#define VC_LOOK_ERROR_BINS 48
-#define VC_LOOK_LEVELS     256
-#define VC_LOOK_MOST       8 /* most tensors on one page */
+#define VC_VALUE_HISTOGRAM_BINS       96
+#define VC_VALUE_HISTOGRAM_ERROR_BINS 48
+#define VC_VALUE_HISTOGRAM_LEVELS     256
+#define VC_VALUE_HISTOGRAM_MOST       8 /* most tensors on one page */
 
 /* Histograms of the values of a tensor, before and after. */
-struct vc_look {
+struct vc_value_histogram {
     const char *name;
     const char *scheme;       /* "int8/channel"; "": not changed */
     double sqnr_db;           /* of the tensor, from the report */
     uint64_t n_elems, n_seen; /* of large tensors only the first n_seen values are counted */
     /* The first model: counts of finite values in bins of equal width from -reach to reach, and count of zeros. */
     double reach;
-    uint64_t bins[VC_LOOK_BINS];
+    uint64_t bins[VC_VALUE_HISTOGRAM_BINS];
     uint64_t n_zeros, n_nonfinite;
     /* Both models, if `compared`: counts of errors in bins of equal width from -error_reach to error_reach. */
     bool compared;
     double error_reach;
-    uint64_t error_bins[VC_LOOK_ERROR_BINS];
+    uint64_t error_bins[VC_VALUE_HISTOGRAM_ERROR_BINS];
     uint64_t n_zeros_after;
     /* The distinct values of one row of the second model (one group, if groups have scales): the row with the largest
-     * error. n_levels is 0 if there are more than VC_LOOK_LEVELS distinct values. */
+     * error. n_levels is 0 if there are more than VC_VALUE_HISTOGRAM_LEVELS distinct values. */
     size_t n_levels;
     uint64_t level_row, n_level_elems;
-    double levels[VC_LOOK_LEVELS];
-    uint64_t level_counts[VC_LOOK_LEVELS];
+    double levels[VC_VALUE_HISTOGRAM_LEVELS];
+    uint64_t level_counts[VC_VALUE_HISTOGRAM_LEVELS];
 };
 
-struct vc_looks {
+struct vc_value_histograms {
     size_t n;
-    const struct vc_look *looks;
+    const struct vc_value_histogram *histograms;
 };
 
 /* Makes histograms of the named tensors of `before`, compared with the tensors of the same names in `after` (may be
- * NULL). names: at most VC_LOOK_MOST. Reads at most 2^24 values of each tensor, twice; memory does not grow with the
- * tensors. Tensors that are neither floats nor quantized are omitted. A tensor that `after` lacks or has with another
- * shape is not compared. Free *out with vc_looks_free, before the models. */
-VC_API enum vc_status vc_models_look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
-                                     const char *const *names, size_t n, struct vc_looks **out);
+ * NULL). names: at most VC_VALUE_HISTOGRAM_MOST. Reads at most 2^24 values of each tensor, twice; memory does not grow
+ * with the tensors. Tensors that are neither floats nor quantized are omitted. A tensor that `after` lacks or has with
+ * another shape is not compared. Free *out with vc_value_histograms_free, before the models. */
+VC_API enum vc_status vc_value_histograms_of_models(struct vc_ctx *ctx, const struct vc_model *before,
+                                                    const struct vc_model *after, const char *const *names, size_t n,
+                                                    struct vc_value_histograms **out);
 /* The same for the tensors of a report with the lowest SQNR. before: the source of the job. The output of the job is
  * opened and compared; if there is no readable output, the source alone is used. */
-VC_API enum vc_status vc_report_look(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
-                                     struct vc_looks **out);
-VC_API void vc_looks_free(struct vc_looks *looks); /* accepts NULL */
+VC_API enum vc_status vc_value_histograms_of_report(struct vc_ctx *ctx, const struct vc_report *report,
+                                                    const struct vc_model *before, struct vc_value_histograms **out);
+VC_API void vc_value_histograms_free(struct vc_value_histograms *histograms); /* accepts NULL */
 
 /* ---- pages ---- */
 
 struct vc_page_options {
-    size_t struct_size;                 /* set by vc_page_defaults */
-    const char *command;                /* command line to show: "vcompress quantize --int8 a.npz"; NULL: not shown */
-    const struct vc_looks *looks;       /* NULL: none */
-    const struct vc_fit_matrix *matrix; /* NULL: none */
+    size_t struct_size;  /* set by vc_page_defaults */
+    const char *command; /* command line to show: "vcompress quantize --int8 a.npz"; NULL: not shown */
+    const struct vc_value_histograms *histograms; /* NULL: none */
+    const struct vc_fit_matrix *matrix;           /* NULL: none */
     const char *baseline;    /* vc_fit_html: name of an earlier document to compare with; NULL: no comparison */
     uint64_t baseline_bytes; /* vc_fit_html: peak of the earlier document */
 };

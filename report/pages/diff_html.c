@@ -135,7 +135,7 @@ enum vc_status vc_diff_html(struct vc_ctx *ctx, const struct vc_model *a, const 
     if (status == VC_OK) {
         add_hero(&page, a, b, diff, limits);
         add_table(&page, diff, limits);
-        if (page.options.looks != NULL) {
+        if (page.options.histograms != NULL) {
             vc_page_values(&page);
         }
         status = vc_page_end(&page, text);

@@ -49,14 +49,15 @@ void vc_page_bars(struct vc_page *page, const char *label, const uint64_t *count
     vc_page_add(page, "<path class=\"axis\" d=\"M0 63.5h%zu\"/></svg>\n", n);
 }
 
-static void add_levels(struct vc_page *page, const struct vc_look *look)
+static void add_levels(struct vc_page *page, const struct vc_value_histogram *h)
 {
-    double most = log1p((double)most_of(look->level_counts, look->n_levels));
+    double most = log1p((double)most_of(h->level_counts, h->n_levels));
 
     vc_page_add(page, "<path class=\"level\" fill=\"none\" d=\"");
-    for (size_t i = 0; i < look->n_levels; i++) {
-        double x = look->reach > 0 ? (look->levels[i] / look->reach + 1.0) / 2.0 * VC_LOOK_BINS : VC_LOOK_BINS / 2.0;
-        double length = LEVELS_MAX * log1p((double)look->level_counts[i]) / most;
+    for (size_t i = 0; i < h->n_levels; i++) {
+        double x = h->reach > 0 ? (h->levels[i] / h->reach + 1.0) / 2.0 * VC_VALUE_HISTOGRAM_BINS
+                                : VC_VALUE_HISTOGRAM_BINS / 2.0;
+        double length = LEVELS_MAX * log1p((double)h->level_counts[i]) / most;
 
         vc_page_add(page, "M%s %sv%s", vc_figure_fixed(x, 2).s, vc_figure_fixed(LEVELS_AT, 0).s,
                     vc_figure_fixed(fmax(length, 3.0), 1).s);
@@ -70,86 +71,85 @@ static void add_ticks(struct vc_page *page, double reach)
                 vc_figure_real(reach).s, vc_figure_real(reach).s);
 }
 
-static void add_plot(struct vc_page *page, const struct vc_look *look)
+static void add_plot(struct vc_page *page, const struct vc_value_histogram *h)
 {
-    bool levels = look->n_levels != 0;
+    bool levels = h->n_levels != 0;
 
     vc_page_add(page,
                 "<svg class=\"plot\" role=\"img\" viewBox=\"0 0 %d %d\" preserveAspectRatio=\"none\" "
                 "aria-label=\"histogram of the values",
-                VC_LOOK_BINS, levels ? 100 : 64);
+                VC_VALUE_HISTOGRAM_BINS, levels ? 100 : 64);
     vc_page_add(page, levels ? " and the grid that they were put on\">" : "\">");
-    add_bars(page, "hist", look->bins, VC_LOOK_BINS, 62.0, HIST_TOP);
-    vc_page_add(page, "<path class=\"axis\" d=\"M0 62.5h%d\"/>", VC_LOOK_BINS);
+    add_bars(page, "hist", h->bins, VC_VALUE_HISTOGRAM_BINS, 62.0, HIST_TOP);
+    vc_page_add(page, "<path class=\"axis\" d=\"M0 62.5h%d\"/>", VC_VALUE_HISTOGRAM_BINS);
     if (levels) {
-        add_levels(page, look);
+        add_levels(page, h);
     }
     vc_page_add(page, "</svg>\n");
-    add_ticks(page, look->reach);
+    add_ticks(page, h->reach);
 }
 
-static void add_caption(struct vc_page *page, const struct vc_look *look)
+static void add_caption(struct vc_page *page, const struct vc_value_histogram *h)
 {
-    vc_page_add(page, "<figcaption>%s values", vc_figure_count(look->n_seen).s);
-    if (look->n_seen < look->n_elems) {
-        vc_page_add(page, ", the first of %s", vc_figure_count(look->n_elems).s);
+    vc_page_add(page, "<figcaption>%s values", vc_figure_count(h->n_seen).s);
+    if (h->n_seen < h->n_elems) {
+        vc_page_add(page, ", the first of %s", vc_figure_count(h->n_elems).s);
     }
-    if (look->n_levels != 0) {
-        vc_page_add(page, "; below, the %zu different ones that %s of row %s afterwards", look->n_levels,
-                    look->n_level_elems < look->n_elems ? "the part with the largest error has, " : "are left,",
-                    vc_figure_count(look->level_row).s);
+    if (h->n_levels != 0) {
+        vc_page_add(page, "; below, the %zu different ones that %s of row %s afterwards", h->n_levels,
+                    h->n_level_elems < h->n_elems ? "the part with the largest error has, " : "are left,",
+                    vc_figure_count(h->level_row).s);
     }
     vc_page_add(page, ".");
-    if (look->n_zeros != 0 || look->n_zeros_after != 0) {
-        vc_page_add(page, " Zeros: %s", vc_figure_percent((double)look->n_zeros, (double)look->n_seen).s);
-        if (look->compared) {
-            vc_page_add(page, " before, %s after",
-                        vc_figure_percent((double)look->n_zeros_after, (double)look->n_seen).s);
+    if (h->n_zeros != 0 || h->n_zeros_after != 0) {
+        vc_page_add(page, " Zeros: %s", vc_figure_percent((double)h->n_zeros, (double)h->n_seen).s);
+        if (h->compared) {
+            vc_page_add(page, " before, %s after", vc_figure_percent((double)h->n_zeros_after, (double)h->n_seen).s);
         }
         vc_page_add(page, ".");
     }
-    if (look->n_nonfinite != 0) {
-        vc_page_add(page, " Not finite: %s.", vc_figure_count(look->n_nonfinite).s);
+    if (h->n_nonfinite != 0) {
+        vc_page_add(page, " Not finite: %s.", vc_figure_count(h->n_nonfinite).s);
     }
     vc_page_add(page, "</figcaption>\n");
 }
 
-static void add_look(struct vc_page *page, const struct vc_look *look)
+static void add_histogram(struct vc_page *page, const struct vc_value_histogram *h)
 {
     vc_page_add(page, "<figure>\n<h3 class=\"name\">");
-    vc_page_name(page, look->name);
+    vc_page_name(page, h->name);
     vc_page_add(page, "</h3>\n<span class=\"sub small\">");
-    vc_page_words(page, look->scheme);
-    if (!isnan(look->sqnr_db)) {
-        vc_page_add(page, "%s%s", look->scheme[0] != '\0' ? " &#183; " : "", vc_figure_db(look->sqnr_db).s);
+    vc_page_words(page, h->scheme);
+    if (!isnan(h->sqnr_db)) {
+        vc_page_add(page, "%s%s", h->scheme[0] != '\0' ? " &#183; " : "", vc_figure_db(h->sqnr_db).s);
     }
     vc_page_add(page, "</span>\n");
-    add_plot(page, look);
-    if (look->compared && look->error_reach > 0) {
+    add_plot(page, h);
+    if (h->compared && h->error_reach > 0) {
         vc_page_add(page,
                     "<svg class=\"plot low\" role=\"img\" viewBox=\"0 0 %d 24\" preserveAspectRatio=\"none\" "
                     "aria-label=\"histogram of the errors\">",
-                    VC_LOOK_ERROR_BINS);
-        add_bars(page, "err", look->error_bins, VC_LOOK_ERROR_BINS, 23.5, 22.0);
+                    VC_VALUE_HISTOGRAM_ERROR_BINS);
+        add_bars(page, "err", h->error_bins, VC_VALUE_HISTOGRAM_ERROR_BINS, 23.5, 22.0);
         vc_page_add(page,
                     "<path class=\"axis\" d=\"M0 23.7h%d\"/></svg>\n<div class=\"ticks\"><span>&#8722;%s</span>"
                     "<span>errors</span><span>%s</span></div>\n",
-                    VC_LOOK_ERROR_BINS, vc_figure_real(look->error_reach).s, vc_figure_real(look->error_reach).s);
+                    VC_VALUE_HISTOGRAM_ERROR_BINS, vc_figure_real(h->error_reach).s, vc_figure_real(h->error_reach).s);
     }
-    add_caption(page, look);
+    add_caption(page, h);
     vc_page_add(page, "</figure>\n");
 }
 
 void vc_page_values(struct vc_page *page)
 {
-    const struct vc_looks *looks = page->options.looks;
+    const struct vc_value_histograms *histograms = page->options.histograms;
     bool grids = false;
 
-    if (looks->n == 0) {
+    if (histograms->n == 0) {
         return;
     }
-    for (size_t i = 0; i < looks->n; i++) {
-        grids = grids || looks->looks[i].n_levels != 0;
+    for (size_t i = 0; i < histograms->n; i++) {
+        grids = grids || histograms->histograms[i].n_levels != 0;
     }
     vc_page_section(page, "The tensors that lost most",
                     grids
@@ -159,8 +159,8 @@ void vc_page_values(struct vc_page *page)
                         : "How the values lie, from the lowest to the highest; heights go by the logarithm of how many "
                           "there are.");
     vc_page_add(page, "<div class=\"looks\">\n");
-    for (size_t i = 0; i < looks->n; i++) {
-        add_look(page, &looks->looks[i]);
+    for (size_t i = 0; i < histograms->n; i++) {
+        add_histogram(page, &histograms->histograms[i]);
     }
     vc_page_add(page, "</div>\n");
     vc_page_section_end(page);

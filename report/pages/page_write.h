@@ -118,7 +118,7 @@ struct vc_page_group; /* page_groups.h */
 /* "layers.*.w x24" */
 void vc_page_group_name(struct vc_page *page, const struct vc_page_group *group);
 
-void vc_page_values(struct vc_page *page);                                  /* options.looks: page_values.c */
+void vc_page_values(struct vc_page *page);                                  /* options.histograms: page_values.c */
 void vc_page_matrix(struct vc_page *page);                                  /* options.matrix: page_fit.c */
 void vc_page_targets(struct vc_page *page, const struct vc_report *report); /* report.fits: page_fit.c */
 void vc_page_verdict(struct vc_page *page, enum vc_verdict verdict, bool weights_only);

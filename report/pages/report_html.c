@@ -619,7 +619,7 @@ static void add_all(struct report_page *p)
     add_components(p);
     add_groups(p);
     add_maps(p);
-    if (p->page.options.looks != NULL) {
+    if (p->page.options.histograms != NULL) {
         vc_page_values(&p->page);
     }
     if (p->report->removal != NULL) {

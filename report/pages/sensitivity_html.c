@@ -200,7 +200,7 @@ enum vc_status vc_sensitivity_html(struct vc_ctx *ctx, const struct vc_sensitivi
         }
         add_picks(&page, s, &s->prune, "To be pruned with care");
         add_picks(&page, s, &s->quantize, "To be quantized with care");
-        if (page.options.looks != NULL) {
+        if (page.options.histograms != NULL) {
             vc_page_values(&page);
         }
         status = vc_page_end(&page, text);

@@ -18,7 +18,7 @@ int page_report(struct app *app, const struct vc_report *report, const struct vc
     struct vc_fit_column columns[3] = {{"before", totals->host_before}, {"after", totals->device_native}};
     struct vc_page_options options = options_of(app);
     struct vc_fit_matrix *matrix = NULL;
-    struct vc_looks *looks = NULL;
+    struct vc_value_histograms *histograms = NULL;
     struct vc_gpus *gpus = NULL;
     size_t n_columns = 2;
     char *text = NULL;
@@ -35,14 +35,14 @@ int page_report(struct app *app, const struct vc_report *report, const struct vc
         status = vc_fit_matrix_of_bytes(app->ctx, columns, n_columns, gpus, &matrix);
     }
     if (status == VC_OK) {
-        status = vc_report_look(app->ctx, report, model, &looks);
+        status = vc_value_histograms_of_report(app->ctx, report, model, &histograms);
     }
-    options.looks = looks;
+    options.histograms = histograms;
     options.matrix = matrix;
     if (status == VC_OK) {
         status = vc_report_html(app->ctx, report, &options, &text);
     }
-    vc_looks_free(looks);
+    vc_value_histograms_free(histograms);
     vc_fit_matrix_free(matrix);
     vc_gpus_close(gpus);
     return html_write(app, status, text);
@@ -82,19 +82,19 @@ int page_inspect(struct app *app, const struct vc_inspection *in)
     return html_write(app, status, text);
 }
 
-#define N_LOOKS 6
+#define N_HISTOGRAMS 6
 
 /* The tensors of a difference that have the lowest SQNR. */
 static size_t worst_names(const struct vc_diff *diff, const char **names)
 {
-    double errors[N_LOOKS];
+    double errors[N_HISTOGRAMS];
     size_t n = 0;
 
     for (size_t i = 0; i < diff->n_rows; i++) {
         const struct vc_diff_row *row = &diff->rows[i];
-        size_t at = n < N_LOOKS ? n : N_LOOKS - 1;
+        size_t at = n < N_HISTOGRAMS ? n : N_HISTOGRAMS - 1;
 
-        if (row->kind != VC_DIFF_VALUES || !row->numeric || (n == N_LOOKS && !(row->sqnr_db < errors[at]))) {
+        if (row->kind != VC_DIFF_VALUES || !row->numeric || (n == N_HISTOGRAMS && !(row->sqnr_db < errors[at]))) {
             continue;
         }
         while (at > 0 && row->sqnr_db < errors[at - 1]) {
@@ -104,7 +104,7 @@ static size_t worst_names(const struct vc_diff *diff, const char **names)
         }
         errors[at] = row->sqnr_db;
         names[at] = row->name;
-        n += n < N_LOOKS;
+        n += n < N_HISTOGRAMS;
     }
     return n;
 }
@@ -113,28 +113,28 @@ int page_diff(struct app *app, const struct vc_model *a, const struct vc_model *
               const struct vc_diff_limits *limits)
 {
     struct vc_page_options options = options_of(app);
-    struct vc_looks *looks = NULL;
-    const char *names[N_LOOKS];
+    struct vc_value_histograms *histograms = NULL;
+    const char *names[N_HISTOGRAMS];
     char *text = NULL;
     enum vc_status status;
 
     if (app->json.html == NULL) {
         return GO_ON;
     }
-    status = vc_models_look(app->ctx, a, b, names, worst_names(diff, names), &looks);
-    options.looks = looks;
+    status = vc_value_histograms_of_models(app->ctx, a, b, names, worst_names(diff, names), &histograms);
+    options.histograms = histograms;
     if (status == VC_OK) {
         status = vc_diff_html(app->ctx, a, b, diff, limits, &options, &text);
     }
-    vc_looks_free(looks);
+    vc_value_histograms_free(histograms);
     return html_write(app, status, text);
 }
 
 int page_sensitivity(struct app *app, const struct vc_sensitivity *s)
 {
     struct vc_page_options options = options_of(app);
-    struct vc_looks *looks = NULL;
-    const char *names[N_LOOKS];
+    struct vc_value_histograms *histograms = NULL;
+    const char *names[N_HISTOGRAMS];
     char *text = NULL;
     size_t n = 0;
     enum vc_status status;
@@ -142,15 +142,15 @@ int page_sensitivity(struct app *app, const struct vc_sensitivity *s)
     if (app->json.html == NULL) {
         return GO_ON;
     }
-    for (; n < N_LOOKS && n < s->quantize.n_picks; n++) {
+    for (; n < N_HISTOGRAMS && n < s->quantize.n_picks; n++) {
         names[n] = s->rows[s->quantize.picks[n].row].name;
     }
-    status = vc_models_look(app->ctx, s->model, NULL, names, n, &looks);
-    options.looks = looks;
+    status = vc_value_histograms_of_models(app->ctx, s->model, NULL, names, n, &histograms);
+    options.histograms = histograms;
     if (status == VC_OK) {
         status = vc_sensitivity_html(app->ctx, s, &options, &text);
     }
-    vc_looks_free(looks);
+    vc_value_histograms_free(histograms);
     return html_write(app, status, text);
 }
 

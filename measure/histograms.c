@@ -1,7 +1,7 @@
-/* look.c - a closer look at single tensors, for pages (vcompress/page.h): how the values lie before, how the errors
- * lie, and which values are left in the row with the largest error, the grid that it was quantized to.
+/* histograms.c - histograms of the values of single tensors, for pages (vcompress/page.h): the values before, the
+ * errors, and the distinct values after quantization of the row with the largest error.
  *
- * Two walks: the first finds how far values and errors reach, the second counts them in bins. */
+ * Two scans: the first finds how far values and errors reach, the second counts them in bins. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +13,11 @@
 #define MOST_ELEMS     ((uint64_t)1 << 24)
 #define SEGMENT_VALUES ((size_t)1 << 16) /* of a row that are kept for its grid */
 
-struct vc_looks_owned {
-    struct vc_looks looks; /* first: what the caller sees */
+struct vc_value_histograms_owned {
+    struct vc_value_histograms histograms; /* first: what the caller sees */
     struct vc_ctx *ctx;
     struct vc_arena arena;
-    struct vc_look list[VC_LOOK_MOST];
+    struct vc_value_histogram list[VC_VALUE_HISTOGRAM_MOST];
 };
 
 /* One tensor in one model. */
@@ -27,11 +27,11 @@ struct side {
     struct vc_buffers *buffers;
 };
 
-struct looker {
+struct counting {
     struct vc_ctx *ctx;
     const struct vc_model *before, *after; /* after may be NULL */
     size_t a, b;                           /* tensors */
-    struct vc_look *look;
+    struct vc_value_histogram *histogram;
     struct vc_buffers buffers[2];
     size_t segment; /* elements that share a scale; 0: those of a row */
     double worst;   /* squared error of the kept segment */
@@ -57,32 +57,32 @@ static void close_side(struct vc_ctx *ctx, struct side *side)
     vc_values_release(ctx, &side->values);
 }
 
-/* ---- the first walk ---- */
+/* ---- the first scan ---- */
 
-static void reach_for(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y,
+static void reach_for(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
                       size_t n)
 {
-    struct vc_look *look = l->look;
+    struct vc_value_histogram *h = l->histogram;
 
     for (size_t i = 0; i < n; i++) {
         double v = value_at(a, x, i);
 
         if (!isfinite(v)) {
-            look->n_nonfinite++;
+            h->n_nonfinite++;
             continue;
         }
-        look->reach = fmax(look->reach, fabs(v));
-        look->n_zeros += v == 0.0;
+        h->reach = fmax(h->reach, fabs(v));
+        h->n_zeros += v == 0.0;
         if (y != NULL) {
             double w = value_at(b, y, i);
 
-            look->n_zeros_after += w == 0.0;
-            look->error_reach = isfinite(w) ? fmax(look->error_reach, fabs(w - v)) : look->error_reach;
+            h->n_zeros_after += w == 0.0;
+            h->error_reach = isfinite(w) ? fmax(h->error_reach, fabs(w - v)) : h->error_reach;
         }
     }
 }
 
-/* ---- the second walk ---- */
+/* ---- the second scan ---- */
 
 static size_t bin_of(double v, double reach, size_t n_bins)
 {
@@ -92,25 +92,26 @@ static size_t bin_of(double v, double reach, size_t n_bins)
     return bin < n_bins ? bin : n_bins - 1;
 }
 
-static void count(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y, size_t n)
+static void count(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
+                  size_t n)
 {
-    struct vc_look *look = l->look;
+    struct vc_value_histogram *h = l->histogram;
 
     for (size_t i = 0; i < n; i++) {
         double v = value_at(a, x, i);
 
         if (isfinite(v)) {
-            look->bins[bin_of(v, look->reach, VC_LOOK_BINS)]++;
+            h->bins[bin_of(v, h->reach, VC_VALUE_HISTOGRAM_BINS)]++;
         }
         if (isfinite(v) && y != NULL && isfinite(value_at(b, y, i))) {
-            look->error_bins[bin_of(value_at(b, y, i) - v, look->error_reach, VC_LOOK_ERROR_BINS)]++;
+            h->error_bins[bin_of(value_at(b, y, i) - v, h->error_reach, VC_VALUE_HISTOGRAM_ERROR_BINS)]++;
         }
     }
 }
 
 /* Keeps the segment's values afterwards if its error is the largest so far. */
-static void weigh(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y, size_t at,
-                  size_t n, uint64_t row)
+static void weigh(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
+                  size_t at, size_t n, uint64_t row)
 {
     double sum = 0.0;
 
@@ -123,14 +124,14 @@ static void weigh(struct looker *l, const struct side *a, const void *x, const s
         return;
     }
     l->worst = sum;
-    l->look->level_row = row;
+    l->histogram->level_row = row;
     l->n_kept = n;
     for (size_t i = 0; i < n; i++) {
         l->kept[i] = value_at(b, y, at + i);
     }
 }
 
-static void weigh_rows(struct looker *l, const struct side *a, const void *x, const struct side *b, const void *y,
+static void weigh_rows(struct counting *l, const struct side *a, const void *x, const struct side *b, const void *y,
                        const struct vc_tile *tile)
 {
     for (size_t r = 0; r < tile->n_rows; r++) {
@@ -146,7 +147,7 @@ static void weigh_rows(struct looker *l, const struct side *a, const void *x, co
 
 /* ---- both ---- */
 
-static enum vc_status walk(struct looker *l, bool second)
+static enum vc_status scan(struct counting *l, bool second)
 {
     struct side a = {.buffers = &l->buffers[0]};
     struct side b = {.buffers = &l->buffers[1]};
@@ -154,7 +155,7 @@ static enum vc_status walk(struct looker *l, bool second)
     enum vc_status status = VC_OK;
 
     VC_TRY(open_side(l->ctx, l->before, l->a, &a));
-    if (l->look->compared) {
+    if (l->histogram->compared) {
         VC_TRY(open_side(l->ctx, l->after, l->b, &b));
     }
     while (seen < MOST_ELEMS) {
@@ -164,7 +165,7 @@ static enum vc_status walk(struct looker *l, bool second)
         bool more = false;
 
         VC_TRY(vc_tile_reader_next(l->ctx, &a.reader, &tile, &x, &more));
-        if (more && l->look->compared) {
+        if (more && l->histogram->compared) {
             VC_TRY(vc_tile_reader_next(l->ctx, &b.reader, &tile, &y, &more));
         }
         if (!more) {
@@ -176,7 +177,7 @@ static enum vc_status walk(struct looker *l, bool second)
         }
         seen += tile.n_elems;
     }
-    l->look->n_seen = seen;
+    l->histogram->n_seen = seen;
 out:
     close_side(l->ctx, &a);
     close_side(l->ctx, &b);
@@ -192,9 +193,9 @@ static int smaller_first(const void *a, const void *b)
 }
 
 /* The different values among those that were kept. */
-static void find_levels(struct looker *l)
+static void find_levels(struct counting *l)
 {
-    struct vc_look *look = l->look;
+    struct vc_value_histogram *h = l->histogram;
     size_t n = 0;
 
     for (size_t i = 0; i < l->n_kept; i++) {
@@ -206,24 +207,24 @@ static void find_levels(struct looker *l)
         qsort(l->kept, l->n_kept, sizeof *l->kept, smaller_first);
     }
     for (size_t i = 0; i < l->n_kept; i++) {
-        if (n != 0 && l->kept[i] == look->levels[n - 1]) {
-            look->level_counts[n - 1]++;
+        if (n != 0 && l->kept[i] == h->levels[n - 1]) {
+            h->level_counts[n - 1]++;
             continue;
         }
-        if (n == VC_LOOK_LEVELS) {
-            memset(look->levels, 0, sizeof look->levels);
-            memset(look->level_counts, 0, sizeof look->level_counts);
+        if (n == VC_VALUE_HISTOGRAM_LEVELS) {
+            memset(h->levels, 0, sizeof h->levels);
+            memset(h->level_counts, 0, sizeof h->level_counts);
             return;
         }
-        look->levels[n] = l->kept[i];
-        look->level_counts[n++] = 1;
+        h->levels[n] = l->kept[i];
+        h->level_counts[n++] = 1;
     }
-    look->n_levels = n;
-    look->n_level_elems = l->n_kept;
+    h->n_levels = n;
+    h->n_level_elems = l->n_kept;
 }
 
-/* Its values are on a grid, and not any floats. */
-static bool has_grid(const struct vc_tensor *t)
+/* Its values are codes with scales, not plain floats. */
+static bool is_coded(const struct vc_tensor *t)
 {
     return t->quant != NULL || vc_dtype_is_quantized(t->dtype);
 }
@@ -246,37 +247,38 @@ static bool same_shape(const struct vc_tensor *a, const struct vc_tensor *b)
 }
 
 /* name_after: in the other model. */
-static enum vc_status look_at(struct looker *l, const char *name, const char *name_after)
+static enum vc_status make_histogram(struct counting *l, const char *name, const char *name_after)
 {
     const struct vc_tensor *t = vc_model_tensor(l->before, l->a);
     const struct vc_tensor *u;
     enum vc_status status;
 
-    memset(l->look, 0, sizeof *l->look);
-    l->look->name = name;
-    l->look->scheme = "";
-    l->look->n_elems = t->n_elems;
+    memset(l->histogram, 0, sizeof *l->histogram);
+    l->histogram->name = name;
+    l->histogram->scheme = "";
+    l->histogram->n_elems = t->n_elems;
     l->b = l->after != NULL ? vc_model_find(l->after, name_after) : VC_NO_TENSOR;
     u = l->b != VC_NO_TENSOR ? vc_model_tensor(l->after, l->b) : NULL;
-    l->look->compared = u != NULL && vc_values_numeric(u) && u->part_of == VC_NO_TENSOR && same_shape(t, u);
-    l->segment = l->look->compared ? segment_of(u) : 0;
+    l->histogram->compared = u != NULL && vc_values_numeric(u) && u->part_of == VC_NO_TENSOR && same_shape(t, u);
+    l->segment = l->histogram->compared ? segment_of(u) : 0;
     l->worst = 0.0;
     l->n_kept = 0;
-    status = walk(l, false);
-    status = status == VC_OK ? walk(l, true) : status;
-    if (status == VC_OK && l->look->compared && has_grid(u)) {
+    status = scan(l, false);
+    status = status == VC_OK ? scan(l, true) : status;
+    if (status == VC_OK && l->histogram->compared && is_coded(u)) {
         find_levels(l);
     }
     return status;
 }
 
-/* What is looked at: a name before and after, and what its report says. */
+/* One request: a name before and after, and what its report says. */
 struct wanted {
     const char *name, *name_after, *scheme;
     double sqnr_db;
 };
 
-static enum vc_status look_at_all(struct looker *l, const struct wanted *wanted, size_t n, struct vc_looks_owned *owned)
+static enum vc_status make_all(struct counting *l, const struct wanted *wanted, size_t n,
+                               struct vc_value_histograms_owned *owned)
 {
     struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
@@ -291,17 +293,17 @@ static enum vc_status look_at_all(struct looker *l, const struct wanted *wanted,
     if (l->kept == NULL) {
         VC_TRY(VC_E_NOMEM);
     }
-    for (size_t i = 0; i < n && i < VC_LOOK_MOST; i++) {
+    for (size_t i = 0; i < n && i < VC_VALUE_HISTOGRAM_MOST; i++) {
         l->a = vc_model_find(l->before, wanted[i].name);
         if (l->a == VC_NO_TENSOR || !vc_values_numeric(vc_model_tensor(l->before, l->a))) {
             continue;
         }
-        l->look = &owned->list[owned->looks.n];
-        VC_TRY(look_at(l, vc_model_tensor(l->before, l->a)->name, wanted[i].name_after));
-        l->look->sqnr_db = wanted[i].sqnr_db;
-        l->look->scheme = vc_arena_copy(l->ctx, &owned->arena, wanted[i].scheme, strlen(wanted[i].scheme));
-        VC_TRY(l->look->scheme == NULL ? VC_E_NOMEM : VC_OK);
-        owned->looks.n++;
+        l->histogram = &owned->list[owned->histograms.n];
+        VC_TRY(make_histogram(l, vc_model_tensor(l->before, l->a)->name, wanted[i].name_after));
+        l->histogram->sqnr_db = wanted[i].sqnr_db;
+        l->histogram->scheme = vc_arena_copy(l->ctx, &owned->arena, wanted[i].scheme, strlen(wanted[i].scheme));
+        VC_TRY(l->histogram->scheme == NULL ? VC_E_NOMEM : VC_OK);
+        owned->histograms.n++;
     }
 out:
     vc_free(l->ctx, l->kept);
@@ -310,11 +312,11 @@ out:
     return status;
 }
 
-static enum vc_status look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
-                           const struct wanted *wanted, size_t n, struct vc_looks **out)
+static enum vc_status make(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
+                           const struct wanted *wanted, size_t n, struct vc_value_histograms **out)
 {
-    struct looker l = {.ctx = ctx, .before = before, .after = after};
-    struct vc_looks_owned *owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
+    struct counting l = {.ctx = ctx, .before = before, .after = after};
+    struct vc_value_histograms_owned *owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
     enum vc_status status;
 
     *out = NULL;
@@ -322,41 +324,42 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_model *before, co
         return VC_E_NOMEM;
     }
     owned->ctx = ctx;
-    owned->looks.looks = owned->list;
-    status = look_at_all(&l, wanted, n, owned);
+    owned->histograms.histograms = owned->list;
+    status = make_all(&l, wanted, n, owned);
     if (status != VC_OK) {
-        vc_looks_free(&owned->looks);
+        vc_value_histograms_free(&owned->histograms);
         return vc_context(ctx, "%s", vc_model_path(before));
     }
-    *out = &owned->looks;
+    *out = &owned->histograms;
     return VC_OK;
 }
 
-static enum vc_status models_look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
-                                  const char *const *names, size_t n, struct vc_looks **out)
+static enum vc_status of_models(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
+                                const char *const *names, size_t n, struct vc_value_histograms **out)
 {
-    struct wanted wanted[VC_LOOK_MOST];
+    struct wanted wanted[VC_VALUE_HISTOGRAM_MOST];
 
     *out = NULL;
-    if (n > VC_LOOK_MOST) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%zu tensors to look at: at most %d", n, VC_LOOK_MOST);
+    if (n > VC_VALUE_HISTOGRAM_MOST) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%zu tensors to look at: at most %d", n, VC_VALUE_HISTOGRAM_MOST);
     }
     for (size_t i = 0; i < n; i++) {
         wanted[i] = (struct wanted){names[i], names[i], "", (double)NAN};
     }
-    return look(ctx, before, after, wanted, n, out);
+    return make(ctx, before, after, wanted, n, out);
 }
 
-enum vc_status vc_models_look(struct vc_ctx *ctx, const struct vc_model *before, const struct vc_model *after,
-                              const char *const *names, size_t n, struct vc_looks **out)
+enum vc_status vc_value_histograms_of_models(struct vc_ctx *ctx, const struct vc_model *before,
+                                             const struct vc_model *after, const char *const *names, size_t n,
+                                             struct vc_value_histograms **out)
 {
     vc_call_begin(ctx);
-    return vc_call_end(ctx, models_look(ctx, before, after, names, n, out));
+    return vc_call_end(ctx, of_models(ctx, before, after, names, n, out));
 }
 
-void vc_looks_free(struct vc_looks *looks)
+void vc_value_histograms_free(struct vc_value_histograms *histograms)
 {
-    struct vc_looks_owned *owned = (struct vc_looks_owned *)looks;
+    struct vc_value_histograms_owned *owned = (struct vc_value_histograms_owned *)histograms;
 
     if (owned != NULL) {
         vc_arena_release(owned->ctx, &owned->arena);
@@ -392,8 +395,8 @@ static size_t find_worst(const struct vc_report *report, struct wanted *wanted)
     return n;
 }
 
-static enum vc_status report_look(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
-                                  struct vc_looks **out)
+static enum vc_status of_report(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
+                                struct vc_value_histograms **out)
 {
     struct wanted wanted[N_WORST];
     size_t n = find_worst(report, wanted);
@@ -404,14 +407,14 @@ static enum vc_status report_look(struct vc_ctx *ctx, const struct vc_report *re
         (void)vc_model_open(ctx, report->outputs[0].path, NULL, &after); /* else there is no grid to show */
         vc_clear_error(ctx);
     }
-    status = look(ctx, before, after, wanted, n, out);
+    status = make(ctx, before, after, wanted, n, out);
     vc_model_close(after);
     return status;
 }
 
-enum vc_status vc_report_look(struct vc_ctx *ctx, const struct vc_report *report, const struct vc_model *before,
-                              struct vc_looks **out)
+enum vc_status vc_value_histograms_of_report(struct vc_ctx *ctx, const struct vc_report *report,
+                                             const struct vc_model *before, struct vc_value_histograms **out)
 {
     vc_call_begin(ctx);
-    return vc_call_end(ctx, report_look(ctx, report, before, out));
+    return vc_call_end(ctx, of_report(ctx, report, before, out));
 }
