@@ -98,9 +98,9 @@ out:
 }
 
 /* For the report: "left behind: a.bin, b.gguf and 3 more". */
-static enum vc_status name_left(struct vc_ctx *ctx, struct vc_hf_carry *to)
+static enum vc_status name_skipped(struct vc_ctx *ctx, struct vc_hf_carry *to)
 {
-    size_t n = vc_infolder_left_count(to->from);
+    size_t n = vc_infolder_skipped_count(to->from);
     const char *text = "left behind: ";
     size_t i;
 
@@ -108,7 +108,8 @@ static enum vc_status name_left(struct vc_ctx *ctx, struct vc_hf_carry *to)
         return VC_OK;
     }
     for (i = 0; i < n && i < VC_NAMED_FILES && text != NULL; i++) {
-        text = vc_arena_printf(ctx, &to->arena, "%s%s%.100s", text, i == 0 ? "" : ", ", vc_infolder_left(to->from, i));
+        text =
+            vc_arena_printf(ctx, &to->arena, "%s%s%.100s", text, i == 0 ? "" : ", ", vc_infolder_skipped(to->from, i));
     }
     if (n > VC_NAMED_FILES && text != NULL) {
         text = vc_arena_printf(ctx, &to->arena, "%s and %zu more", text, n - VC_NAMED_FILES);
@@ -130,7 +131,7 @@ enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, co
         }
     }
     VC_TRY(change != NULL ? plan_config(ctx, change, to) : VC_OK);
-    VC_TRY(name_left(ctx, to));
+    VC_TRY(name_skipped(ctx, to));
 out:
     return status;
 }

@@ -573,12 +573,12 @@ enum vc_status vc_infolder_check_whole(struct vc_ctx *ctx, const struct vc_infol
                    folder->odd.names[0], n > 1 ? "; " : "", n > 1 ? folder->odd.names[1] : "", more);
 }
 
-size_t vc_infolder_left_count(const struct vc_infolder *folder)
+size_t vc_infolder_skipped_count(const struct vc_infolder *folder)
 {
     return folder->left.n;
 }
 
-const char *vc_infolder_left(const struct vc_infolder *folder, size_t index)
+const char *vc_infolder_skipped(const struct vc_infolder *folder, size_t index)
 {
     return folder->left.names[index];
 }

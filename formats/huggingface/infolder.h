@@ -81,11 +81,11 @@ enum vc_status vc_infolder_open(struct vc_ctx *ctx, struct vc_infolder *folder, 
 enum vc_status vc_infolder_check_index(struct vc_ctx *ctx, struct vc_infolder *folder, const bool *lost,
                                        struct vc_model *model);
 
-/* What goes with the weights, sorted by name; and how many other files are left where they are. */
+/* What goes with the weights, sorted by name; and the other files, which are skipped. */
 size_t vc_infolder_carried_count(const struct vc_infolder *folder);
 const struct vc_carried *vc_infolder_carried(const struct vc_infolder *folder, size_t index);
-size_t vc_infolder_left_count(const struct vc_infolder *folder);
-const char *vc_infolder_left(const struct vc_infolder *folder, size_t index);
+size_t vc_infolder_skipped_count(const struct vc_infolder *folder);
+const char *vc_infolder_skipped(const struct vc_infolder *folder, size_t index);
 
 /* Opens it; *out NULL: it is empty. VC_E_FORMAT where it is not as it was when the folder was looked through. */
 enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *folder,

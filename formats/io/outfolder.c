@@ -144,7 +144,7 @@ static void remove_held(void *user, const char *name, bool aside)
 
 /* The same beside a folder: one that was to become the output, or an older output. That which stepped aside goes only
  * where another has its place. */
-static void remove_left(void *user, const char *name, bool aside)
+static void remove_stale(void *user, const char *name, bool aside)
 {
     struct vc_outfolder *folder = user;
     struct stat st;
@@ -164,7 +164,7 @@ static void remove_left(void *user, const char *name, bool aside)
 void vc_outfolder_sweep(struct vc_outfolder *folder)
 {
     if (folder != NULL && folder->whole == NULL && !folder->shared) {
-        vc_stale_outputs_sweep(folder->parent, folder->base, remove_left, folder);
+        vc_stale_outputs_sweep(folder->parent, folder->base, remove_stale, folder);
     }
 }
 

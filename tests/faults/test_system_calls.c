@@ -392,7 +392,7 @@ static void onnx(void **state)
     struct bytes data = {NULL, 0, 0};
 
     (void)state;
-    onnx_elsewhere(&g, "w", 4, 20, "w.bin", "16", "320");
+    onnx_external(&g, "w", 4, 20, "w.bin", "16", "320");
     onnx_weights(&g, "here", 4, 20);
     save_own("in.onnx", onnx_finish(&g));
     bytes_fill(&data, 0, 336);

@@ -39,7 +39,7 @@ void pb_message(struct bytes *b, unsigned field, struct bytes *inner)
     *inner = (struct bytes){NULL, 0, 0};
 }
 
-struct bytes onnx_head(const char *name, unsigned type, unsigned n_dims, const uint64_t *dims)
+struct bytes onnx_tensor_header(const char *name, unsigned type, unsigned n_dims, const uint64_t *dims)
 {
     struct bytes t = {NULL, 0, 0};
     unsigned d;
@@ -55,7 +55,7 @@ struct bytes onnx_head(const char *name, unsigned type, unsigned n_dims, const u
 void onnx_raw(struct onnx_builder *g, const char *name, unsigned type, unsigned n_dims, const uint64_t *dims,
               const void *data, size_t n)
 {
-    struct bytes t = onnx_head(name, type, n_dims, dims);
+    struct bytes t = onnx_tensor_header(name, type, n_dims, dims);
     struct bytes counting = {NULL, 0, 0};
     size_t i;
 
@@ -93,11 +93,11 @@ static void entry(struct bytes *t, const char *key, const char *value)
     }
 }
 
-void onnx_elsewhere(struct onnx_builder *g, const char *name, unsigned rows, unsigned cols, const char *location,
-                    const char *offset, const char *length)
+void onnx_external(struct onnx_builder *g, const char *name, unsigned rows, unsigned cols, const char *location,
+                   const char *offset, const char *length)
 {
     const uint64_t dims[] = {rows, cols};
-    struct bytes t = onnx_head(name, 1, 2, dims);
+    struct bytes t = onnx_tensor_header(name, 1, 2, dims);
 
     entry(&t, "location", location);
     entry(&t, "offset", offset);
@@ -179,7 +179,7 @@ void onnx_op_text(struct onnx_builder *g, const char *op, const char *inputs, co
 void onnx_constant(struct onnx_builder *g, const char *output, unsigned type, unsigned n_dims, const uint64_t *dims,
                    const void *data, size_t n)
 {
-    struct bytes t = onnx_head("value of a node", type, n_dims, dims);
+    struct bytes t = onnx_tensor_header("value of a node", type, n_dims, dims);
     struct bytes a = {NULL, 0, 0};
 
     pb_text(&a, 1, "value");

@@ -18,15 +18,15 @@ struct onnx_builder {
 };
 
 /* dims, data_type and name of a TensorProto. */
-struct bytes onnx_head(const char *name, unsigned type, unsigned n_dims, const uint64_t *dims);
+struct bytes onnx_tensor_header(const char *name, unsigned type, unsigned n_dims, const uint64_t *dims);
 /* An initializer with n bytes of raw_data: `data`, or counting up if it is NULL. */
 void onnx_raw(struct onnx_builder *g, const char *name, unsigned type, unsigned n_dims, const uint64_t *dims,
               const void *data, size_t n);
 /* f32 values, some of them negative. */
 void onnx_weights(struct onnx_builder *g, const char *name, unsigned rows, unsigned cols);
-/* ... that lie in another file; NULL leaves an entry out. */
-void onnx_elsewhere(struct onnx_builder *g, const char *name, unsigned rows, unsigned cols, const char *location,
-                    const char *offset, const char *length);
+/* ... as external data; NULL leaves an entry out. */
+void onnx_external(struct onnx_builder *g, const char *name, unsigned rows, unsigned cols, const char *location,
+                   const char *offset, const char *length);
 /* Names with blanks between them. */
 void onnx_op(struct onnx_builder *g, const char *op, const char *inputs, const char *output);
 /* ... with one attribute that is a number. */

@@ -77,9 +77,9 @@ void save_external(void)
 {
     struct onnx_builder g = {.ir = 0};
 
-    onnx_elsewhere(&g, "w", 20, 20, "w.bin", "16", "1600");
-    onnx_elsewhere(&g, "none", 0, 20, "w.bin", "1616", "0");
-    onnx_elsewhere(&g, "tiny", 1, 4, "w.bin", NULL, "16");
+    onnx_external(&g, "w", 20, 20, "w.bin", "16", "1600");
+    onnx_external(&g, "none", 0, 20, "w.bin", "1616", "0");
+    onnx_external(&g, "tiny", 1, 4, "w.bin", NULL, "16");
     onnx_weights(&g, "here", 20, 20);
     save_own("in.onnx", onnx_finish(&g));
     save_own("w.bin", counting(1616));
@@ -89,7 +89,7 @@ struct onnx_builder small_graph(uint64_t ir, uint64_t opset)
 {
     struct onnx_builder g = {.ir = ir, .opset = opset};
     const uint64_t three[] = {3};
-    struct bytes t = onnx_head("n", 7, 1, three);
+    struct bytes t = onnx_tensor_header("n", 7, 1, three);
 
     onnx_op(&g, "MatMul", "x w", "h");
     onnx_op(&g, "MatMul", "h v", "y");

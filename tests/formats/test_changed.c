@@ -217,7 +217,7 @@ static void test_onnx(void **state)
     onnx_op(&g, "MatMul", "x v", "h");
     onnx_outer(&g, "If", "n", "c", "i", branches, inner, 2);
     onnx_weights(&g, "v", 4, 6);
-    onnx_elsewhere(&g, "far", 4, 20, "w.bin", "16", "320");
+    onnx_external(&g, "far", 4, 20, "w.bin", "16", "320");
     onnx_info(&g, 11, "x");
     onnx_info(&g, 12, "i");
     (void)save_own("in.onnx", onnx_finish(&g));

@@ -267,7 +267,7 @@ static void test_onnx(void **state)
     fail_all("in.onnx", "q.onnx", task_int8());
     fail_all("in.onnx", "q.onnx", task_fp16());
     fail_all("in.onnx", "q.npz", task_copy());
-    onnx_elsewhere(&g, "w", 4, 20, "w.bin", "16", "320");
+    onnx_external(&g, "w", 4, 20, "w.bin", "16", "320");
     onnx_weights(&g, "here", 4, 20);
     (void)save_own("in.onnx", onnx_finish(&g));
     bytes_fill(&data, 0, 336);

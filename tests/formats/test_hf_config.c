@@ -373,9 +373,9 @@ static void test_what_was_quantized(void **state)
 }
 
 /* What one worker of several writes is what one alone would have written. */
-static void test_elsewhere(void **state)
+static void test_other_workers(void **state)
 {
-    struct vc_out_tensor elsewhere[2];
+    struct vc_out_tensor others[2];
     struct setting s;
     struct setting whole;
     char *want = rewritten(CONFIG "\n}\n", make(&whole, &vc_dialect_compressed_tensors));
@@ -384,12 +384,12 @@ static void test_elsewhere(void **state)
     (void)state;
     /* the head and the odd layer are another worker's */
     make(&s, &vc_dialect_compressed_tensors);
-    elsewhere[0] = s.outs[HEAD];
-    elsewhere[1] = s.outs[ODD];
+    others[0] = s.outs[HEAD];
+    others[1] = s.outs[ODD];
     s.outs[HEAD] = s.outs[EMBED];
     s.outs[EMBED] = s.outs[NORM];
     s.list.n = ODD;
-    s.list.other_shards = elsewhere;
+    s.list.other_shards = others;
     s.list.n_other_shards = 2;
     expect_text(CONFIG "\n}\n", &s, want);
     s.list.other_shards_unsure = true;
@@ -397,17 +397,17 @@ static void test_elsewhere(void **state)
 
     /* the codes are: made there, or copied there */
     make(&s, &vc_dialect_compressed_tensors);
-    elsewhere[0] = s.outs[Q];
+    others[0] = s.outs[Q];
     s.made.n_parts = 0;
-    s.list = (struct vc_out_list){
-        .n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_other_shards = 1, .other_shards = elsewhere};
+    s.list =
+        (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_other_shards = 1, .other_shards = others};
     s.change.told = s.told + HEAD;
     expect_text(CONFIG "\n}\n", &s, want);
     make_kept(&s, &vc_dialect_compressed_tensors, true);
-    elsewhere[0] = s.outs[Q];
+    others[0] = s.outs[Q];
     s.tensors[Q_SCALE].name = "model.layers.0.q.weight_scale";
-    s.list = (struct vc_out_list){
-        .n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_other_shards = 1, .other_shards = elsewhere};
+    s.list =
+        (struct vc_out_list){.n = N_OUTS - HEAD, .tensors = s.outs + HEAD, .n_other_shards = 1, .other_shards = others};
     s.change.told = s.told + HEAD;
     expect_text(CONFIG CT "\n}\n", &s, kept);
     free(want);
@@ -552,12 +552,12 @@ static void test_whose(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_takes_int8), cmocka_unit_test(test_whose),
-        cmocka_unit_test(test_members),    cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_families),   cmocka_unit_test(test_python_numbers),
-        cmocka_unit_test(test_tables),     cmocka_unit_test(test_what_was_quantized),
-        cmocka_unit_test(test_elsewhere),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_hints),      cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_takes_int8),    cmocka_unit_test(test_whose),
+        cmocka_unit_test(test_members),       cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_families),      cmocka_unit_test(test_python_numbers),
+        cmocka_unit_test(test_tables),        cmocka_unit_test(test_what_was_quantized),
+        cmocka_unit_test(test_other_workers), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_hints),         cmocka_unit_test(test_allocations),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,7 @@ static void test_limit(void **state)
 
     (void)state;
     onnx_weights(&g, "w", 20, 20);
-    t = onnx_head("packed", 1, 2, dims);
+    t = onnx_tensor_header("packed", 1, 2, dims);
     {
         struct bytes values = counting(1600);
 
@@ -154,7 +154,7 @@ static void expect_location(const char *location, const char *needle)
 {
     struct onnx_builder g = {.ir = 0};
 
-    onnx_elsewhere(&g, "w", 2, 2, location, NULL, NULL);
+    onnx_external(&g, "w", 2, 2, location, NULL, NULL);
     save_own("bad.onnx", onnx_finish(&g));
     must_not_convert("bad.onnx", "out.onnx", COPY, needle);
 }
@@ -179,16 +179,16 @@ static void test_confined(void **state)
     expect_location("bad.onnx", "in the model itself");
     expect_location("", "does not say in which");
     expect_location(NULL, "does not say in which");
-    onnx_elsewhere(&g, "w", 2, 2, "w.bin", "4", NULL);
+    onnx_external(&g, "w", 2, 2, "w.bin", "4", NULL);
     save_own("bad.onnx", onnx_finish(&g));
     must_not_convert("bad.onnx", "out.onnx", COPY, "needs 16 bytes from offset 4 of 'w.bin', which has 16 bytes");
-    onnx_elsewhere(&g, "w", 2, 2, "w.bin", "18446744073709551616", NULL);
+    onnx_external(&g, "w", 2, 2, "w.bin", "18446744073709551616", NULL);
     save_own("bad.onnx", onnx_finish(&g));
     must_not_convert("bad.onnx", "out.onnx", COPY, "the offset of its external data is above 2^64");
-    onnx_elsewhere(&g, "w", 2, 2, "w.bin", "18446744073709551615", "16");
+    onnx_external(&g, "w", 2, 2, "w.bin", "18446744073709551615", "16");
     save_own("bad.onnx", onnx_finish(&g));
     must_not_convert("bad.onnx", "out.onnx", COPY, "from offset 18446744073709551615");
-    onnx_elsewhere(&g, "w", 2, 2, "./w.bin", "0", "15");
+    onnx_external(&g, "w", 2, 2, "./w.bin", "0", "15");
     save_own("bad.onnx", onnx_finish(&g));
     must_not_convert("bad.onnx", "out.onnx", COPY, "w: has 15 bytes in './w.bin', but its shape and type need 16");
     assert_int_equal(symlink("/etc/passwd", in_folder("out.bin")), 0);
@@ -196,7 +196,7 @@ static void test_confined(void **state)
     assert_int_equal(symlink("/etc", in_folder("out")), 0);
     expect_location("out/passwd", "a link that leads out of the model's folder");
     for (i = 0; i < sizeof good / sizeof good[0]; i++) { /* links inside the folder are followed */
-        onnx_elsewhere(&g, "w", 2, 2, good[i], "0", "16");
+        onnx_external(&g, "w", 2, 2, good[i], "0", "16");
         save_own("good.onnx", onnx_finish(&g));
         must_convert("good.onnx", "out.onnx", COPY);
     }

@@ -168,7 +168,7 @@ static void test_external(void **state)
     struct onnx_builder one[] = {{.ir = 0}};
 
     (void)state;
-    onnx_elsewhere(&one[0], "w", 20, 20, "w.bin", "16", "1600");
+    onnx_external(&one[0], "w", 20, 20, "w.bin", "16", "1600");
     onnx_outer(&g, "If", "n", "b", "i", branches, one, 1);
     save_own("in.onnx", onnx_finish(&g));
     save_own("w.bin", counting(1616));
@@ -308,7 +308,7 @@ static void test_sparse(void **state)
     (void)state;
     for (kind = 0; kind < 3; kind++) {
         struct onnx_builder g = {.ir = 0};
-        struct bytes values = onnx_head("s", 1, 1, many);
+        struct bytes values = onnx_tensor_header("s", 1, 1, many);
         struct bytes data = counting(8000);
         struct bytes sparse = {NULL, 0, 0};
         bool noted = false;

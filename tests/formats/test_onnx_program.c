@@ -157,34 +157,34 @@ static void tensors(void **state)
     pb_int(&t, 2, 1);
     pb_data(&t, 9, counting, 24);
     add_tensor(&g, &t);
-    t = onnx_head("float_data", 1, 1, three_dims);
+    t = onnx_tensor_header("float_data", 1, 1, three_dims);
     pb_data(&t, 4, three, sizeof three);
     add_tensor(&g, &t);
-    t = onnx_head("int64_data", 7, 1, three_dims);
+    t = onnx_tensor_header("int64_data", 7, 1, three_dims);
     pb_int(&t, 7, 1);
     pb_int(&t, 7, (uint64_t)-2);
     pb_int(&t, 7, 3);
     add_tensor(&g, &t);
-    t = onnx_head("int32_data", 10, 1, two);
+    t = onnx_tensor_header("int32_data", 10, 1, two);
     pb_data(&t, 5, "\x80\x78\x80\x80\1", 5); /* 0x3c00, 0x4000 */
     add_tensor(&g, &t);
-    t = onnx_head("scalar", 3, 0, dims);
+    t = onnx_tensor_header("scalar", 3, 0, dims);
     pb_data(&t, 9, "\7", 1);
     add_tensor(&g, &t);
-    t = onnx_head("strings", 8, 1, two);
+    t = onnx_tensor_header("strings", 8, 1, two);
     pb_text(&t, 6, "a");
     add_tensor(&g, &t);
-    t = onnx_head("elsewhere", 1, 2, dims);
+    t = onnx_tensor_header("elsewhere", 1, 2, dims);
     pb_int(&t, 14, 1);
     add_tensor(&g, &t);
-    t = onnx_head("large", 2, 1, large);
+    t = onnx_tensor_header("large", 2, 1, large);
     add_tensor(&g, &t);
-    t = onnx_head("nothing in it", 1, 2, none);
+    t = onnx_tensor_header("nothing in it", 1, 2, none);
     pb_data(&t, 9, "", 0);
     add_tensor(&g, &t);
-    t = onnx_head("of no type", 25, 0, dims);
+    t = onnx_tensor_header("of no type", 25, 0, dims);
     add_tensor(&g, &t);
-    t = onnx_head("of a type that there is not", 1000, 0, dims);
+    t = onnx_tensor_header("of a type that there is not", 1000, 0, dims);
     add_tensor(&g, &t);
     expect_program(&g, look_at_tensors);
 }
@@ -476,7 +476,7 @@ static void constants(void **state)
     struct onnx_builder g = {.ir = 0};
     struct bytes scale = {NULL, 0, 0};
     struct bytes values = {NULL, 0, 0};
-    struct bytes t = onnx_head("texts", 8, 1, dims);
+    struct bytes t = onnx_tensor_header("texts", 8, 1, dims);
 
     (void)state;
     for (unsigned k = 0; k < 2; k++) { /* weights and codes inside are not of the main graph */
@@ -517,7 +517,7 @@ static void save_all(void)
     add_graph(&g);
     add_function(&g);
     add_numbers(&g, true);
-    t = onnx_head("floats", 1, 1, hundred);
+    t = onnx_tensor_header("floats", 1, 1, hundred);
     for (unsigned k = 0; k < 100; k++) {
         pb_float(&t, 4, (float)k);
     }

@@ -112,7 +112,7 @@ static void expect_numbers(unsigned type, unsigned field, enum vc_dtype dtype, c
     struct vc_ctx *ctx = test_ctx();
     const uint64_t dims[] = {n_elems};
     struct onnx_builder g = {.ir = 0};
-    struct bytes t = onnx_head("t", type, 1, dims);
+    struct bytes t = onnx_tensor_header("t", type, 1, dims);
     struct open_model o;
     unsigned char data[64] = {0};
 
@@ -501,7 +501,7 @@ static void refuse_tensor(struct bytes *t, const char *needle)
 
 static struct bytes head(unsigned type)
 {
-    return onnx_head("w", type, 2, two_by_three);
+    return onnx_tensor_header("w", type, 2, two_by_three);
 }
 
 static void test_bad_tensors(void **state)
@@ -584,12 +584,12 @@ static void test_bad_tensors(void **state)
     for (i = 0; i < 65; i++) {
         dims[i] = 1;
     }
-    t = onnx_head("w", 1, 65, dims);
+    t = onnx_tensor_header("w", 1, 65, dims);
     refuse_tensor(&t, "w: has more than 64 dimensions");
-    t = onnx_head("", 1, 0, dims);
+    t = onnx_tensor_header("", 1, 0, dims);
     pb_data(&t, 9, "1234", 4);
     refuse_tensor(&t, "initializer 0 (at offset 13) has no name");
-    t = onnx_head("\xff", 1, 0, dims);
+    t = onnx_tensor_header("\xff", 1, 0, dims);
     refuse_tensor(&t, "its name is no UTF-8");
     t = (struct bytes){NULL, 0, 0};
     pb_data(&t, 8, "a\0b", 3);

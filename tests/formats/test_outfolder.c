@@ -537,7 +537,7 @@ static const char *leave_folder(const char *in, const char *output, enum vc_temp
 #define NAMES(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 /* A later run removes what is of a run for the same output that is over, and nothing else. */
-static void test_remains(void **state)
+static void test_stale_outputs(void **state)
 {
     struct vc_ctx *ctx = test_ctx();
     const char *left;
@@ -697,7 +697,7 @@ int main(void)
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_foreign),
         cmocka_unit_test(test_other_pattern),
-        cmocka_unit_test(test_remains),
+        cmocka_unit_test(test_stale_outputs),
         cmocka_unit_test(test_workers),
         cmocka_unit_test(test_remaining_files),
     };

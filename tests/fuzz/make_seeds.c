@@ -528,15 +528,15 @@ static void onnx_seeds(void)
     onnx_op_with(&g, "Cast", "h", "v", "to", 1);
     onnx_raw(&g, "h", 16, 1, three, NULL, 6);
     save_onnx("blocks", &g);
-    t = onnx_head("ints", 6, 1, three);
+    t = onnx_tensor_header("ints", 6, 1, three);
     pb_data(&t, 5, "\1\xff\xff\xff\xff\xff\xff\xff\xff\xff\1\3", 12);
     pb_message(&g.graph, 5, &t);
-    t = onnx_head("floats", 1, 1, three);
+    t = onnx_tensor_header("floats", 1, 1, three);
     pb_data(&t, 4, "abcdefgh", 8);
     bytes_add(&t, "\x25ijkl", 5);
     pb_message(&g.graph, 5, &t);
     save_onnx("numbers", &g);
-    onnx_elsewhere(&g, "e", 1, 1, "w.bin", "0", "4");
+    onnx_external(&g, "e", 1, 1, "w.bin", "0", "4");
     save_onnx("external", &g);
     onnx_weights(&g, "w", 2, 8);
     onnx_weights(&g, "v", 2, 8);

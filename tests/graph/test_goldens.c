@@ -281,7 +281,7 @@ static void metadata_that_does_not_fit(void **state)
 }
 
 /* The pooler behind a head that does not use it is no problem, and is named. */
-static void what_is_left(void **state)
+static void unused_pooler(void **state)
 {
     struct vc_model *model = NULL;
     struct vc_graph *graph = NULL;
@@ -375,7 +375,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(all_goldens, begin, end),
         cmocka_unit_test_setup_teardown(tensors_that_do_not_fit, begin, end),
         cmocka_unit_test_setup_teardown(metadata_that_does_not_fit, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_left, begin, end),
+        cmocka_unit_test_setup_teardown(unused_pooler, begin, end),
         cmocka_unit_test_setup_teardown(compressed_folders, begin, end),
     };
 

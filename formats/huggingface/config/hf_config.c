@@ -110,7 +110,7 @@ static enum vc_status note_group(struct rewriting *r, const struct vc_quant *qua
 }
 
 /* Whether another worker's output is codes that loaders know: made for the layout, or copied with its parts. */
-static bool is_told_elsewhere(const struct rewriting *r, const struct vc_out_tensor *out)
+static bool is_quantized_output(const struct rewriting *r, const struct vc_out_tensor *out)
 {
     const struct vc_tensor *source = &r->change->model->tensors[out->source];
 
@@ -196,7 +196,7 @@ static enum vc_status list_weights(struct rewriting *r)
 
         for (; other < outs->n_other_shards && (own == outs->n || outs->other_shards[other].source < out.source);
              other++) {
-            VC_TRY(take_weight(r, &outs->other_shards[other], is_told_elsewhere(r, &outs->other_shards[other])));
+            VC_TRY(take_weight(r, &outs->other_shards[other], is_quantized_output(r, &outs->other_shards[other])));
         }
         VC_TRY(own < outs->n ? take_weight(r, &out, r->change->told[own]) : VC_OK);
     }
