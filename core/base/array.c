@@ -5,20 +5,26 @@
 
 #define FIRST_CAPACITY 16
 
-/* The old array: its items go to the new one, whose others become zeros. */
-static void *replace(void *array, void *grown, size_t *capacity, size_t larger, size_t item_bytes)
+/* The first *capacity items of the array go to the larger one, which takes its place. Returns the old array. */
+static void *replace(void *array, void *larger, size_t *capacity, size_t room, size_t item_bytes)
 {
-    size_t n_bytes = *capacity * item_bytes;
     void *old;
 
     memcpy(&old, array, sizeof old);
-    if (n_bytes != 0) {
-        memcpy(grown, old, n_bytes);
+    if (*capacity != 0) {
+        memcpy(larger, old, *capacity * item_bytes);
     }
-    memset((char *)grown + n_bytes, 0, larger * item_bytes - n_bytes);
-    memcpy(array, &grown, sizeof grown);
-    *capacity = larger;
+    memcpy(array, &larger, sizeof larger);
+    *capacity = room;
     return old;
+}
+
+static void clear(void *array, size_t first, size_t end, size_t item_bytes)
+{
+    char *items;
+
+    memcpy(&items, array, sizeof items);
+    memset(items + first * item_bytes, 0, (end - first) * item_bytes);
 }
 
 static size_t larger_capacity(size_t capacity, size_t need)
@@ -28,36 +34,64 @@ static size_t larger_capacity(size_t capacity, size_t need)
     return larger < need ? need : larger;
 }
 
+enum vc_status vc_array_reserve(struct vc_ctx *ctx, enum vc_tag tag, void *array, size_t *capacity, size_t room,
+                                size_t item_bytes)
+{
+    void *larger;
+
+    if (room <= *capacity) {
+        return VC_OK;
+    }
+    larger = vc_alloc_array(ctx, tag, room, item_bytes);
+    if (larger == NULL) {
+        return VC_E_NOMEM;
+    }
+    vc_free(ctx, replace(array, larger, capacity, room, item_bytes));
+    return VC_OK;
+}
+
+enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void *array, size_t *capacity, size_t room,
+                                size_t item_bytes)
+{
+    void *larger;
+
+    if (room <= *capacity) {
+        return VC_OK;
+    }
+    if (room > SIZE_MAX / item_bytes) {
+        return vc_fail(ctx, VC_E_NOMEM, "%zu items of %zu bytes do not fit an address space", room, item_bytes);
+    }
+    larger = vc_arena_alloc(ctx, arena, room * item_bytes);
+    if (larger == NULL) {
+        return VC_E_NOMEM;
+    }
+    (void)replace(array, larger, capacity, room, item_bytes);
+    return VC_OK;
+}
+
 enum vc_status vc_array_grow(struct vc_ctx *ctx, enum vc_tag tag, void *array, size_t *capacity, size_t need,
                              size_t item_bytes)
 {
-    size_t larger = larger_capacity(*capacity, need);
-    void *grown;
+    size_t before = *capacity;
+    enum vc_status status =
+        need <= before ? VC_OK : vc_array_reserve(ctx, tag, array, capacity, larger_capacity(before, need), item_bytes);
 
-    if (need <= *capacity) {
-        return VC_OK;
+    if (*capacity != before) {
+        clear(array, before, *capacity, item_bytes);
     }
-    grown = vc_alloc_array(ctx, tag, larger, item_bytes);
-    if (grown == NULL) {
-        return VC_E_NOMEM;
-    }
-    vc_free(ctx, replace(array, grown, capacity, larger, item_bytes));
-    return VC_OK;
+    return status;
 }
 
 enum vc_status vc_arena_grow(struct vc_ctx *ctx, struct vc_arena *arena, void *array, size_t *capacity, size_t need,
                              size_t item_bytes)
 {
-    size_t larger = larger_capacity(*capacity, need);
-    void *grown;
+    size_t before = *capacity;
+    enum vc_status status =
+        need <= before ? VC_OK
+                       : vc_arena_reserve(ctx, arena, array, capacity, larger_capacity(before, need), item_bytes);
 
-    if (need <= *capacity) {
-        return VC_OK;
+    if (*capacity != before) {
+        clear(array, before, *capacity, item_bytes);
     }
-    grown = larger <= SIZE_MAX / item_bytes ? vc_arena_alloc(ctx, arena, larger * item_bytes) : NULL;
-    if (grown == NULL) {
-        return vc_fail(ctx, VC_E_NOMEM, "cannot allocate %zu items of %zu bytes", larger, item_bytes);
-    }
-    (void)replace(array, grown, capacity, larger, item_bytes);
-    return VC_OK;
+    return status;
 }

@@ -7,17 +7,29 @@
 
 #include "core/base/arena.h"
 
-/* Does nothing where *capacity is at least `need`. Else the array, whose pointer `array` points to (any type; NULL at
- * first), is replaced by one of at least twice as many items: the old ones, then zeros. VC_E_NOMEM: it is as it was. */
+/* Makes room for `need` items; does nothing if *capacity is at least `need`. Else the array, whose pointer `array`
+ * points to (any type; NULL at first), is replaced by an array of at least twice as many items: the old items, then
+ * zeros. Returns VC_E_NOMEM if memory is short; the array then stays as it was. */
 enum vc_status vc_array_grow(struct vc_ctx *ctx, enum vc_tag tag, void *array, size_t *capacity, size_t need,
                              size_t item_bytes);
 /* The same in an arena, where the old array stays until the arena goes. */
 enum vc_status vc_arena_grow(struct vc_ctx *ctx, struct vc_arena *arena, void *array, size_t *capacity, size_t need,
                              size_t item_bytes);
 
+/* The same with room for exactly `room` items, of which the new ones are not set: for long arrays, whose length is
+ * nearly known, and for the short arrays of a million tensors. */
+enum vc_status vc_array_reserve(struct vc_ctx *ctx, enum vc_tag tag, void *array, size_t *capacity, size_t room,
+                                size_t item_bytes);
+enum vc_status vc_arena_reserve(struct vc_ctx *ctx, struct vc_arena *arena, void *array, size_t *capacity, size_t room,
+                                size_t item_bytes);
+
 #define VC_GROW(ctx, tag, array, capacity, need) \
     vc_array_grow((ctx), (tag), &(array), &(capacity), (need), sizeof *(array))
 #define VC_ARENA_GROW(ctx, arena, array, capacity, need) \
     vc_arena_grow((ctx), (arena), &(array), &(capacity), (need), sizeof *(array))
+#define VC_RESERVE(ctx, tag, array, capacity, room) \
+    vc_array_reserve((ctx), (tag), &(array), &(capacity), (room), sizeof *(array))
+#define VC_ARENA_RESERVE(ctx, arena, array, capacity, room) \
+    vc_arena_reserve((ctx), (arena), &(array), &(capacity), (room), sizeof *(array))
 
 #endif
