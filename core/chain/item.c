@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/chain/pass.h"
 
@@ -98,25 +99,15 @@ enum vc_status vc_item_own_chain(struct vc_ctx *ctx, struct vc_item *item)
     return VC_OK;
 }
 
-/* Makes room for one more: lists have room for the power of two that is not below their length. */
+/* Makes room for one step more: lists have room for the power of two that is not below their length. */
 static enum vc_status grow_steps(struct vc_ctx *ctx, struct vc_item *item)
 {
     struct vc_chain *chain = item->chain;
-    size_t n = chain->n_steps;
-    struct vc_step **grown;
+    size_t capacity = chain->n_steps; /* or more, if that is no power of two */
 
-    if (n != 0 && (n & (n - 1)) != 0) {
-        return VC_OK;
-    }
-    grown = vc_arena_alloc(ctx, item->set->arena, (n == 0 ? 1 : 2 * n) * sizeof(struct vc_step *));
-    if (grown == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (n != 0) {
-        memcpy(grown, chain->steps, n * sizeof(struct vc_step *));
-    }
-    chain->steps = grown;
-    return VC_OK;
+    return (capacity & (capacity - 1)) != 0
+               ? VC_OK
+               : VC_ARENA_RESERVE(ctx, item->set->arena, chain->steps, capacity, capacity == 0 ? 1 : 2 * capacity);
 }
 
 struct vc_step *vc_item_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/shapes.h"
@@ -182,34 +183,19 @@ static enum vc_status note(const struct parsing *p, struct safetensors_entry *en
     return vc_collect(p->ctx, status, id, entry->name);
 }
 
-/* Makes room for n entries more. A checkpoint may have many shards, so there is room for more than that; it is not
- * touched before it is used. */
+/* Makes room for n entries more. A checkpoint may have many shards, so there is room for more than these entries; the
+ * room is not touched before it is used. */
 static enum vc_status grow_entries(struct parsing *p, size_t n)
 {
     struct safetensors *self = p->self;
-    size_t have = p->shard->first + p->n;
-    struct safetensors_entry *entries;
     size_t total;
     size_t room;
 
-    if (!vc_add_size(have, n, &total) || !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room) ||
-        total > INT32_MAX) {
+    if (!vc_add_size(p->shard->first + p->n, n, &total) ||
+        !vc_add_size(total, self->n_shards > 1 ? total / 4 : 0, &room) || total > INT32_MAX) {
         return vc_fail(p->ctx, VC_E_NOMEM, "too many tensors");
     }
-    if (total <= self->capacity) {
-        return VC_OK;
-    }
-    entries = vc_alloc_array(p->ctx, VC_TAG_NAMES, room, sizeof *entries);
-    if (entries == NULL) {
-        return VC_E_NOMEM;
-    }
-    if (have != 0) {
-        memcpy(entries, self->entries, have * sizeof *entries);
-    }
-    vc_free(p->ctx, self->entries);
-    self->entries = entries;
-    self->capacity = room;
-    return VC_OK;
+    return total <= self->capacity ? VC_OK : VC_RESERVE(p->ctx, VC_TAG_NAMES, self->entries, self->capacity, room);
 }
 
 /* The next entry, with nothing but its name of n bytes. NULL: no memory. */
