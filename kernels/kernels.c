@@ -48,6 +48,7 @@ static void add_ref(struct vc_kernels *table)
 static void add_base(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_base;
+#define VC_KERNEL_PLAIN(name, result, params)
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
 }
@@ -56,6 +57,7 @@ static void add_base(struct vc_kernels *table)
 static void add_avx2(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_avx2;
+#define VC_KERNEL_PLAIN(name, result, params)
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
 }
@@ -63,6 +65,7 @@ static void add_avx2(struct vc_kernels *table)
 static void add_avx512(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_avx512;
+#define VC_KERNEL_PLAIN(name, result, params)
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
 }
@@ -72,6 +75,7 @@ static void add_avx512(struct vc_kernels *table)
 static void add_neon(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_neon;
+#define VC_KERNEL_PLAIN(name, result, params)
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
 }

@@ -36,7 +36,10 @@
  *                absmax_rows, and statistics. row_len is a multiple of 32. Where a block is not finite its bytes and
  *                the statistics of its chunk are unspecified. A step beyond f16 is stored as Inf: the caller looks at
  *                bits (VC_Q8_0_TOO_LARGE_BITS).
- * q*_to_f32      y = what element i of its block stands for (kernels/blocks.h); n is a multiple of the block.
+ * <type>_to_f32  y = what element i of its block stands for (kernels/blocks.h); n is a multiple of the block. A type
+ * for each row of block_types.inc. <type>_blocks  the blocks of each row in turn, as `how` says (block_encode.h,
+ * block_best.h). row_len is a multiple of the block; x finite. A step beyond f16 is stored as Inf or NaN: the caller
+ * decodes and looks.
  *
  * Given scales are > 0. Scales, zero points and bits are arrays like the others: they may be unaligned too; chunk_sums
  * is aligned.
@@ -86,6 +89,7 @@
 #ifndef VC_KERNELS_KERNELS_H
 #define VC_KERNELS_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -108,6 +112,12 @@ struct vc_axis_map {
     uint64_t first; /* flat index of element 0 in its tensor */
     uint64_t inner; /* elements of one channel that follow each other: product of the dimensions after the axis */
     uint64_t n_channels;
+};
+
+/* How <type>_blocks chooses scales. */
+struct vc_block_how {
+    bool best;               /* lowest error (block_best.h); false: as llama.cpp's quantizers (block_encode.h) */
+    const float *importance; /* of each of the row_len columns, >= 0: how much its errors count; NULL: all alike */
 };
 
 /* Which keys magnitude_bins_* count, and in which bin. */

@@ -110,52 +110,18 @@ static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const
     return VC_OK;
 }
 
-static int q4_0(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q4_0_to_f32(blocks, n, y);
-}
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                        \
+    static int type(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y) \
+    {                                                                                      \
+        return k->type##_to_f32(blocks, n, y);                                             \
+    }
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
 
-static int q4_1(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q4_1_to_f32(blocks, n, y);
-}
-
-static int q5_0(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q5_0_to_f32(blocks, n, y);
-}
-
-static int q5_1(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q5_1_to_f32(blocks, n, y);
-}
-
-static int q8_0(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q8_0_to_f32(blocks, n, y);
-}
-
-static int q4_k(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q4_k_to_f32(blocks, n, y);
-}
-
-static int q5_k(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q5_k_to_f32(blocks, n, y);
-}
-
-static int q6_k(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)
-{
-    return k->q6_k_to_f32(blocks, n, y);
-}
-
-const struct vc_decoder vc_decoders_blocks[] = {{.dtype = VC_DTYPE_Q4_0, .add = blocks_add, .blocks_to_f32 = q4_0},
-                                                {.dtype = VC_DTYPE_Q4_1, .add = blocks_add, .blocks_to_f32 = q4_1},
-                                                {.dtype = VC_DTYPE_Q5_0, .add = blocks_add, .blocks_to_f32 = q5_0},
-                                                {.dtype = VC_DTYPE_Q5_1, .add = blocks_add, .blocks_to_f32 = q5_1},
-                                                {.dtype = VC_DTYPE_Q8_0, .add = blocks_add, .blocks_to_f32 = q8_0},
-                                                {.dtype = VC_DTYPE_Q4_K, .add = blocks_add, .blocks_to_f32 = q4_k},
-                                                {.dtype = VC_DTYPE_Q5_K, .add = blocks_add, .blocks_to_f32 = q5_k},
-                                                {.dtype = VC_DTYPE_Q6_K, .add = blocks_add, .blocks_to_f32 = q6_k}};
+const struct vc_decoder vc_decoders_blocks[] = {
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding) \
+    {.dtype = VC_DTYPE_##TYPE, .add = blocks_add, .blocks_to_f32 = type},
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
+};
 const size_t vc_n_decoders_blocks = sizeof vc_decoders_blocks / sizeof vc_decoders_blocks[0];

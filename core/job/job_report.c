@@ -35,8 +35,11 @@ static void add_block_scales(enum vc_dtype dtype, uint64_t n_elems, struct vc_re
     static const struct {
         unsigned char n, n_bytes; /* of a block: steps (or scales of steps), and everything that is no code */
     } scales[VC_DTYPE_COUNT] = {
-        [VC_DTYPE_Q4_0] = {1, 2}, [VC_DTYPE_Q4_1] = {1, 4},  [VC_DTYPE_Q5_0] = {1, 2},  [VC_DTYPE_Q5_1] = {1, 4},
-        [VC_DTYPE_Q8_0] = {1, 2}, [VC_DTYPE_Q4_K] = {8, 16}, [VC_DTYPE_Q5_K] = {8, 16}, [VC_DTYPE_Q6_K] = {16, 18}};
+        [VC_DTYPE_Q4_0] = {1, 2},   [VC_DTYPE_Q4_1] = {1, 4},   [VC_DTYPE_Q5_0] = {1, 2},   [VC_DTYPE_Q5_1] = {1, 4},
+        [VC_DTYPE_Q8_0] = {1, 2},   [VC_DTYPE_Q4_K] = {8, 16},  [VC_DTYPE_Q5_K] = {8, 16},  [VC_DTYPE_Q6_K] = {16, 18},
+        [VC_DTYPE_Q2_K] = {16, 20}, [VC_DTYPE_Q3_K] = {16, 14}, [VC_DTYPE_IQ4_NL] = {1, 2}, [VC_DTYPE_IQ4_XS] = {8, 8},
+        [VC_DTYPE_MXFP4] = {1, 1},  [VC_DTYPE_NVFP4] = {4, 4},  [VC_DTYPE_Q1_0] = {1, 2},   [VC_DTYPE_Q2_0] = {1, 2},
+        [VC_DTYPE_TQ1_0] = {1, 2},  [VC_DTYPE_TQ2_0] = {1, 2}};
     size_t block_elems;
     size_t block_bytes;
 

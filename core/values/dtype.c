@@ -7,6 +7,7 @@ static const struct {
     const char *name;
     unsigned short block_elems;
     unsigned short block_bytes;
+    bool decodes; /* blocks that the library can make floats of */
 } dtypes[VC_DTYPE_COUNT] = {
     [VC_DTYPE_RAW] = {"raw", 1, 1},
     [VC_DTYPE_VOID] = {"void", 1, 0},
@@ -35,17 +36,17 @@ static const struct {
     [VC_DTYPE_F4_E2M1] = {"f4_e2m1", 2, 1},
     [VC_DTYPE_I4] = {"i4", 2, 1},
     [VC_DTYPE_U4] = {"u4", 2, 1},
-    [VC_DTYPE_Q4_0] = {"q4_0", 32, 18},
-    [VC_DTYPE_Q4_1] = {"q4_1", 32, 20},
-    [VC_DTYPE_Q5_0] = {"q5_0", 32, 22},
-    [VC_DTYPE_Q5_1] = {"q5_1", 32, 24},
-    [VC_DTYPE_Q8_0] = {"q8_0", 32, 34},
-    [VC_DTYPE_Q4_K] = {"q4_k", 256, 144},
-    [VC_DTYPE_Q5_K] = {"q5_k", 256, 176},
-    [VC_DTYPE_Q6_K] = {"q6_k", 256, 210},
+    [VC_DTYPE_Q4_0] = {"q4_0", 32, 18, true},
+    [VC_DTYPE_Q4_1] = {"q4_1", 32, 20, true},
+    [VC_DTYPE_Q5_0] = {"q5_0", 32, 22, true},
+    [VC_DTYPE_Q5_1] = {"q5_1", 32, 24, true},
+    [VC_DTYPE_Q8_0] = {"q8_0", 32, 34, true},
+    [VC_DTYPE_Q4_K] = {"q4_k", 256, 144, true},
+    [VC_DTYPE_Q5_K] = {"q5_k", 256, 176, true},
+    [VC_DTYPE_Q6_K] = {"q6_k", 256, 210, true},
     [VC_DTYPE_Q8_1] = {"q8_1", 32, 36},
-    [VC_DTYPE_Q2_K] = {"q2_k", 256, 84},
-    [VC_DTYPE_Q3_K] = {"q3_k", 256, 110},
+    [VC_DTYPE_Q2_K] = {"q2_k", 256, 84, true},
+    [VC_DTYPE_Q3_K] = {"q3_k", 256, 110, true},
     [VC_DTYPE_Q8_K] = {"q8_k", 256, 292},
     [VC_DTYPE_IQ1_S] = {"iq1_s", 256, 50},
     [VC_DTYPE_IQ1_M] = {"iq1_m", 256, 56},
@@ -54,14 +55,14 @@ static const struct {
     [VC_DTYPE_IQ2_S] = {"iq2_s", 256, 82},
     [VC_DTYPE_IQ3_XXS] = {"iq3_xxs", 256, 98},
     [VC_DTYPE_IQ3_S] = {"iq3_s", 256, 110},
-    [VC_DTYPE_IQ4_NL] = {"iq4_nl", 32, 18},
-    [VC_DTYPE_IQ4_XS] = {"iq4_xs", 256, 136},
-    [VC_DTYPE_TQ1_0] = {"tq1_0", 256, 54},
-    [VC_DTYPE_TQ2_0] = {"tq2_0", 256, 66},
-    [VC_DTYPE_MXFP4] = {"mxfp4", 32, 17},
-    [VC_DTYPE_NVFP4] = {"nvfp4", 64, 36},
-    [VC_DTYPE_Q1_0] = {"q1_0", 128, 18},
-    [VC_DTYPE_Q2_0] = {"q2_0", 64, 18},
+    [VC_DTYPE_IQ4_NL] = {"iq4_nl", 32, 18, true},
+    [VC_DTYPE_IQ4_XS] = {"iq4_xs", 256, 136, true},
+    [VC_DTYPE_TQ1_0] = {"tq1_0", 256, 54, true},
+    [VC_DTYPE_TQ2_0] = {"tq2_0", 256, 66, true},
+    [VC_DTYPE_MXFP4] = {"mxfp4", 32, 17, true},
+    [VC_DTYPE_NVFP4] = {"nvfp4", 64, 36, true},
+    [VC_DTYPE_Q1_0] = {"q1_0", 128, 18, true},
+    [VC_DTYPE_Q2_0] = {"q2_0", 64, 18, true},
 };
 
 const char *vc_dtype_name(enum vc_dtype dtype)
@@ -112,5 +113,5 @@ bool vc_dtype_is_float(enum vc_dtype dtype)
 
 bool vc_dtype_is_quantized(enum vc_dtype dtype)
 {
-    return dtype >= VC_DTYPE_Q4_0 && dtype <= VC_DTYPE_Q6_K;
+    return (unsigned)dtype < VC_DTYPE_COUNT && dtypes[dtype].decodes;
 }

@@ -52,7 +52,7 @@ enum vc_dtype {
     VC_DTYPE_I4 = 25,
     VC_DTYPE_U4 = 26,
 
-    /* GGUF's blocks with their scales inside (ggml-common.h), which the library decodes to floats. */
+    /* GGUF's blocks with their scales inside (ggml-common.h). */
     VC_DTYPE_Q4_0 = 27,
     VC_DTYPE_Q4_1 = 28,
     VC_DTYPE_Q5_0 = 29,
@@ -61,7 +61,7 @@ enum vc_dtype {
     VC_DTYPE_Q4_K = 32,
     VC_DTYPE_Q5_K = 33,
     VC_DTYPE_Q6_K = 34,
-    /* GGUF's blocks that are opaque. */
+    /* More of them; vc_dtype_is_quantized says which the library decodes: all but Q8_1, Q8_K, IQ1, IQ2 and IQ3. */
     VC_DTYPE_Q8_1 = 35,
     VC_DTYPE_Q2_K = 36,
     VC_DTYPE_Q3_K = 37,

@@ -1,6 +1,6 @@
 /* kernel_ref_blocks.c - the definition of the kernels for GGUF's block types, as kernel_ref.c is for the others. The
  * arithmetic and the layouts are those of blocks.h. */
-#include "kernels/blocks.h"
+#include "kernels/block_best.h"
 #include "kernels/cpu/access.h"
 #include "kernels/cpu/variants.h"
 
@@ -99,23 +99,51 @@ int vc_q8_0_rows_ref(const float *x, size_t n_rows, size_t row_len, uint32_t *bi
     return 0;
 }
 
-/* ---- values from blocks ---- */
+/* ---- blocks from weights, and back ---- */
 
-/* n elements, whole blocks, one after another. */
-#define DECODE(type, elems, bytes)                                                            \
-    int vc_##type##_to_f32_ref(const uint8_t *blocks, size_t n, float *y)                     \
-    {                                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                      \
-            vc_put_f32(y, i, vc_##type##_value(blocks + i / (elems) * (bytes), i % (elems))); \
-        }                                                                                     \
-        return 0;                                                                             \
+/* The mean square of a row, added in the order of its elements. */
+static float row_mean(const float *x, size_t first, size_t row_len)
+{
+    float sum = 0.0f;
+
+    for (size_t i = 0; i < row_len; i++) {
+        float v = vc_get_f32(x, first + i);
+
+        sum += v * v;
     }
+    return sum / (float)row_len;
+}
 
-DECODE(q4_0, 32, VC_Q4_0_BYTES)
-DECODE(q4_1, 32, VC_Q4_1_BYTES)
-DECODE(q5_0, 32, VC_Q5_0_BYTES)
-DECODE(q5_1, 32, VC_Q5_1_BYTES)
-DECODE(q8_0, 32, VC_Q8_0_BYTES)
-DECODE(q4_k, 256, VC_Q4_K_BYTES)
-DECODE(q5_k, 256, VC_Q5_K_BYTES)
-DECODE(q6_k, 256, VC_Q6_K_BYTES)
+/* n elements of whole blocks, one after another; and the blocks of each row. Elements are copied, for x may be
+ * unaligned. */
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                           \
+    int vc_##type##_to_f32_ref(const uint8_t *blocks, size_t n, float *y)                                     \
+    {                                                                                                         \
+        for (size_t i = 0; i < n; i++) {                                                                      \
+            vc_put_f32(y, i, vc_##type##_value(blocks + i / (elems) * (bytes), (uint32_t)(i % (elems))));     \
+        }                                                                                                     \
+        return 0;                                                                                             \
+    }                                                                                                         \
+                                                                                                              \
+    int vc_##type##_blocks_ref(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
+                               uint8_t *blocks)                                                               \
+    {                                                                                                         \
+        for (size_t row = 0; row < n_rows; row++) {                                                           \
+            float mean = how->importance != NULL ? row_mean(x, row * row_len, row_len) : 0.0f;                \
+                                                                                                              \
+            for (size_t col = 0; col < row_len; col += (elems), blocks += (bytes)) {                          \
+                const float *h = how->importance != NULL ? how->importance + col : NULL;                      \
+                float values[elems];                                                                          \
+                                                                                                              \
+                memcpy(values, (const char *)x + (row * row_len + col) * sizeof *x, sizeof values);           \
+                if (how->best) {                                                                              \
+                    vc_##type##_best(values, h, mean, blocks);                                                \
+                } else {                                                                                      \
+                    vc_##type##_make(values, h, mean, blocks);                                                \
+                }                                                                                             \
+            }                                                                                                 \
+        }                                                                                                     \
+        return 0;                                                                                             \
+    }
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE

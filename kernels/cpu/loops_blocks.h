@@ -1,5 +1,5 @@
 /* loops_blocks.h - part of loops.h: GGUF's block types. Q8_0 from weights, block by block with its statistics, and
- * the values of all eight types that can be decoded. Layouts and definitions: blocks.h. */
+ * the values of the types that models use most. Layouts and definitions: blocks.h. */
 #ifndef VC_KERNELS_LOOPS_BLOCKS_H
 #define VC_KERNELS_LOOPS_BLOCKS_H
 
@@ -375,6 +375,7 @@ DECODE(q4_k, 256, VC_Q4_K_BYTES, finite_f16(b) && finite_f16(b + 2))
 DECODE(q5_k, 256, VC_Q5_K_BYTES, finite_f16(b) && finite_f16(b + 2))
 DECODE(q6_k, 256, VC_Q6_K_BYTES, finite_f16(b + 208))
 #undef DECODE
+
 #undef NO_LEAST
 #undef EVERY
 

@@ -12,6 +12,7 @@
     result vc_##name##_avx2 params;     \
     result vc_##name##_avx512 params;   \
     result vc_##name##_neon params;
+#define VC_KERNEL_PLAIN(name, result, params) result vc_##name##_ref params;
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
 

@@ -3,7 +3,7 @@
  *
  * To the pipeline a block is one entry of an array per group. Q8_0 is made in two kernels over a unit: the largest
  * magnitudes, then the codes, by the walk over chunks that also takes the statistics. */
-#include "kernels/blocks.h"
+#include "kernels/block_best.h"
 #include "kernels/cuda/cuda_absmax.h"
 #include "kernels/cuda/cuda_chunks.h"
 #include "kernels/cuda/cuda_kernels.h"
@@ -102,26 +102,93 @@ template <class Block> static int decode(const uint8_t *blocks, size_t n, float 
     return vc_cuda_run(&call);
 }
 
-/* The type as a class, and its kernel. */
-#define DECODE(type, elems, bytes)                                                      \
-    struct type##_block {                                                               \
-        enum { ELEMS = (elems), BYTES = (bytes) };                                      \
-        static __device__ __forceinline__ float value(const uint8_t *block, uint32_t i) \
-        {                                                                               \
-            return vc_##type##_value(block, i);                                         \
-        }                                                                               \
-    };                                                                                  \
-                                                                                        \
-    int vc_cuda_##type##_to_f32(const uint8_t *blocks, size_t n, float *y)              \
-    {                                                                                   \
-        return decode<type##_block>(blocks, n, y);                                      \
-    }
+/* ---- blocks from weights ---- */
 
-DECODE(q4_0, 32, VC_Q4_0_BYTES)
-DECODE(q4_1, 32, VC_Q4_1_BYTES)
-DECODE(q5_0, 32, VC_Q5_0_BYTES)
-DECODE(q5_1, 32, VC_Q5_1_BYTES)
-DECODE(q8_0, 32, VC_Q8_0_BYTES)
-DECODE(q4_k, 256, VC_Q4_K_BYTES)
-DECODE(q5_k, 256, VC_Q5_K_BYTES)
-DECODE(q6_k, 256, VC_Q6_K_BYTES)
+/* One thread makes a block: the search for its scale is a chain of sums. */
+template <class Block>
+static __global__ void __launch_bounds__(VC_CUDA_THREADS)
+    make_kernel(const float *__restrict__ x, uint32_t n_blocks, bool best, uint8_t *__restrict__ blocks)
+{
+    for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n_blocks; i += gridDim.x * (size_t)blockDim.x) {
+        Block::make(x + i * Block::ELEMS, NULL, 0.0f, best, blocks + i * Block::BYTES);
+    }
+}
+
+/* Which encoder: call->user. */
+template <class Block> static void launch_make(const struct vc_cuda_call *call, const struct vc_cuda_unit *unit)
+{
+    uint32_t n_blocks = unit->n_elems / Block::ELEMS;
+
+    VC_CUDA_LAUNCH(make_kernel<Block>, vc_cuda_grid(n_blocks / VC_CUDA_THREADS + 1), vc_cuda_block(n_blocks),
+                   unit->stream, (const float *)unit->device[0], n_blocks,
+                   ((const struct vc_block_how *)call->user)->best, (uint8_t *)unit->device[1]);
+}
+
+/* With importance the host makes the blocks, by the same functions: the mean of a row is not that of a unit. */
+template <class Block>
+static int make_on_host(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, uint8_t *blocks)
+{
+    for (size_t row = 0; row < n_rows; row++) {
+        float sum = 0.0f;
+
+        for (size_t i = 0; i < row_len; i++) {
+            sum += x[row * row_len + i] * x[row * row_len + i];
+        }
+        for (size_t col = 0; col < row_len; col += Block::ELEMS, blocks += Block::BYTES) {
+            Block::make(x + row * row_len + col, how->importance + col, sum / (float)row_len, how->best, blocks);
+        }
+    }
+    return 0;
+}
+
+template <class Block>
+static int make(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, uint8_t *blocks)
+{
+    struct vc_cuda_call call = {};
+
+    if (how->importance != NULL) {
+        return make_on_host<Block>(x, n_rows, row_len, how, blocks);
+    }
+    call.n_rows = 1;
+    call.row_len = n_rows * row_len;
+    call.group = Block::ELEMS;
+    call.launch = launch_make<Block>;
+    call.user = (void *)how;
+    vc_cuda_add_in(&call, x, sizeof *x, VC_CUDA_PER_ELEMENT);
+    vc_cuda_add_out(&call, blocks, Block::BYTES, VC_CUDA_PER_GROUP, VC_CUDA_OUT);
+    return vc_cuda_run(&call);
+}
+
+/* ---- the types ---- */
+
+/* A type as a class, and its kernels. */
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                            \
+    struct type##_block {                                                                                      \
+        enum { ELEMS = (elems), BYTES = (bytes) };                                                             \
+        static __device__ __forceinline__ float value(const uint8_t *block, uint32_t i)                        \
+        {                                                                                                      \
+            return vc_##type##_value(block, i);                                                                \
+        }                                                                                                      \
+        static __host__ __device__ void make(const float *x, const float *h, float row_mean, bool best,        \
+                                             uint8_t *block)                                                   \
+        {                                                                                                      \
+            if (best) {                                                                                        \
+                vc_##type##_best(x, h, row_mean, block);                                                       \
+            } else {                                                                                           \
+                vc_##type##_make(x, h, row_mean, block);                                                       \
+            }                                                                                                  \
+        }                                                                                                      \
+    };                                                                                                         \
+                                                                                                               \
+    int vc_cuda_##type##_to_f32(const uint8_t *blocks, size_t n, float *y)                                     \
+    {                                                                                                          \
+        return decode<type##_block>(blocks, n, y);                                                             \
+    }                                                                                                          \
+                                                                                                               \
+    int vc_cuda_##type##_blocks(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
+                                uint8_t *blocks)                                                               \
+    {                                                                                                          \
+        return make<type##_block>(x, n_rows, row_len, how, blocks);                                            \
+    }
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE

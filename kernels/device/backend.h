@@ -31,7 +31,7 @@ extern "C" {
 
 /* Raised when an existing kernel changes its place, parameters or results, when a struct that kernels take or struct
  * vc_backend_device changes, and when struct vc_backend changes before its end. */
-#define VC_BACKEND_ABI    3
+#define VC_BACKEND_ABI    4
 #define VC_BACKEND_SYMBOL "vc_backend_entry"
 #define VC_BACKEND_FILE   "vcompress_cuda.so"
 
@@ -71,7 +71,7 @@ struct vc_backend {
 
     const char *(*label)(const void *handle); /* "cuda:0 NAME"; valid until another device is opened */
     const char *(*error)(int result);         /* sentence for a kernel's nonzero result */
-    /* ABI 3 ends here. */
+    /* ABI 4 ends here. */
 
     const struct vc_train_backend *train; /* train_backend.h; NULL: it does not train */
 };

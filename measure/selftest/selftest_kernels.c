@@ -114,20 +114,16 @@ static int run_blocks(const struct vc_kernels *k, const struct inputs *in, struc
 {
     struct slot *slot = &slots[VC_KERNEL_ID_q8_0_rows];
     struct vc_tile_stats stats = {.chunk_sums = slot->sums};
-    const uint8_t *bytes = (const uint8_t *)in->codes;
+    const uint8_t *bytes_of_blocks = (const uint8_t *)in->codes;
+    const struct vc_block_how how = {.best = true};
     int failed = k->q8_0_rows(in->x, ROWS - 1, BLOCK_ROW, slot->groups[0], slot->data, &stats);
 
     keep_tile(slot, &stats);
-#define BLOCKS(type) failed |= k->type(bytes, BLOCK_ROW, (float *)(void *)slots[VC_KERNEL_ID_##type].data)
-    BLOCKS(q4_0_to_f32);
-    BLOCKS(q4_1_to_f32);
-    BLOCKS(q5_0_to_f32);
-    BLOCKS(q5_1_to_f32);
-    BLOCKS(q8_0_to_f32);
-    BLOCKS(q4_k_to_f32);
-    BLOCKS(q5_k_to_f32);
-    BLOCKS(q6_k_to_f32);
-#undef BLOCKS
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                                    \
+    failed |= k->type##_to_f32(bytes_of_blocks, BLOCK_ROW, (float *)(void *)slots[VC_KERNEL_ID_##type##_to_f32].data); \
+    failed |= k->type##_blocks(in->x, 1, BLOCK_ROW, &how, slots[VC_KERNEL_ID_##type##_blocks].data);
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
     return failed;
 }
 

@@ -361,14 +361,23 @@ static int run_q8_0_rows(const struct vc_kernels *t, const struct inputs *in, st
                                                                                                     \
         return t->name((const uint8_t *)in->halves, n, output(out, "values", 4 * n, 0));            \
     }
-RUN_BLOCKS(q4_0_to_f32, 32)
-RUN_BLOCKS(q4_1_to_f32, 32)
-RUN_BLOCKS(q5_0_to_f32, 32)
-RUN_BLOCKS(q5_1_to_f32, 32)
-RUN_BLOCKS(q8_0_to_f32, 32)
-RUN_BLOCKS(q4_k_to_f32, 256)
-RUN_BLOCKS(q5_k_to_f32, 256)
-RUN_BLOCKS(q6_k_to_f32, 256)
+
+#define RUN_MAKE(name, elems, bytes, is_best)                                                                   \
+    static int run_##name##_##is_best(const struct vc_kernels *t, const struct inputs *in, struct outputs *out) \
+    {                                                                                                           \
+        const struct vc_block_how how = {.best = is_best};                                                      \
+        size_t row_len = in->shape->row_len / (elems) * (elems);                                                \
+        size_t n_rows = row_len == 0 ? 0 : in->shape->n_rows;                                                   \
+                                                                                                                \
+        return t->name(in->f32_finite, n_rows, row_len, &how,                                                   \
+                       output(out, "blocks", n_rows * row_len / (elems) * (bytes), 0));                         \
+    }
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding) \
+    RUN_BLOCKS(type##_to_f32, elems)                                \
+    RUN_MAKE(type##_blocks, elems, bytes, false)                    \
+    RUN_MAKE(type##_blocks, elems, bytes, true)
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
 
 #define RUN_SUMS(suffix, source)                                                                                    \
     static int run_diff_##suffix(const struct vc_kernels *t, const struct inputs *in, struct outputs *out)          \
@@ -412,14 +421,11 @@ static const struct {
     {"bf16_to_f32", run_bf16_to_f32},
     {"f64_to_f32", run_f64_to_f32},
     {"q8_0_rows", run_q8_0_rows},
-    {"q4_0_to_f32", run_q4_0_to_f32},
-    {"q4_1_to_f32", run_q4_1_to_f32},
-    {"q5_0_to_f32", run_q5_0_to_f32},
-    {"q5_1_to_f32", run_q5_1_to_f32},
-    {"q8_0_to_f32", run_q8_0_to_f32},
-    {"q4_k_to_f32", run_q4_k_to_f32},
-    {"q5_k_to_f32", run_q5_k_to_f32},
-    {"q6_k_to_f32", run_q6_k_to_f32},
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                       \
+    {#type "_to_f32", run_##type##_to_f32}, {#type "_blocks", run_##type##_blocks_false}, \
+        {#type "_blocks, best", run_##type##_blocks_true},
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
     {"diff_f32", run_diff_f32},
     {"diff_f64", run_diff_f64},
     {"values_f32", run_values_f32},

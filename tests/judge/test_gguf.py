@@ -22,10 +22,15 @@ except ImportError:
 # number in the file: (elements of a block, its bytes, NumPy's type where there is one)
 TYPES = {0: (1, 4, "<f4"), 1: (1, 2, "<f2"), 2: (32, 18, None), 3: (32, 20, None), 6: (32, 22, None), 7: (32, 24, None),
          8: (32, 34, None), 10: (256, 84, None), 12: (256, 144, None), 13: (256, 176, None), 14: (256, 210, None),
-         16: (256, 66, None), 24: (1, 1, "|i1"), 25: (1, 2, "<i2"), 26: (1, 4, "<i4"), 27: (1, 8, "<i8"),
+         11: (256, 110, None), 16: (256, 66, None), 20: (32, 18, None), 23: (256, 136, None), 34: (256, 54, None),
+         35: (256, 66, None), 40: (64, 36, None), 24: (1, 1, "|i1"), 25: (1, 2, "<i2"), 26: (1, 4, "<i4"), 27: (1, 8, "<i8"),
          28: (1, 8, "<f8"), 30: (1, 2, "<u2"), 39: (32, 17, None)}
-DECODABLE = {2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 12: "q4_k", 13: "q5_k", 14: "q6_k"}
+DECODABLE = {2: "q4_0", 3: "q4_1", 6: "q5_0", 7: "q5_1", 8: "q8_0", 12: "q4_k", 13: "q5_k", 14: "q6_k",
+             10: "q2_k", 11: "q3_k", 20: "iq4_nl", 23: "iq4_xs", 34: "tq1_0", 35: "tq2_0", 39: "mxfp4", 40: "nvfp4"}
 NUMBERS = {np.dtype(t[2]).str: n for n, t in TYPES.items() if t[2] and n != 30}
+# where the f16 steps of a block are, if not at its beginning alone; () where a block has none
+STEPS = {12: (0, 2), 13: (0, 2), 14: (208,), 3: (0, 2), 7: (0, 2), 10: (80, 82), 11: (108,), 34: (52,), 35: (64,), 39: (),
+         40: ()}
 F32, F16, Q8_0, BF16 = 0, 1, 8, 30
 U32, STRING = 4, 8
 
@@ -392,11 +397,13 @@ class Gguf(Judge):
         elems, size, _ = TYPES[number]
         r = weights.generator("blocks%d" % number)
         b = r.integers(0, 256, (int(np.prod(shape)) // elems, size), np.uint8)
-        at = {12: (0, 2), 13: (0, 2), 14: (208,), 3: (0, 2), 7: (0, 2)}.get(number, (0,))
+        at = STEPS.get(number, (0,))
         for k in at if finite else ():
             step = r.standard_normal(b.shape[0]) * 0.01
             step[::5] *= 1e-5  # subnormal halves
             b[:, k:k + 2] = step.astype("<f2")[:, None].view("u1")
+        if number == 39 and finite:  # exponents that fit f16
+            b[:, 0] = r.integers(110, 135, b.shape[0], np.uint8)
         return b
 
     def test_values(self):
@@ -429,8 +436,10 @@ class Gguf(Judge):
         """NaN and Inf among the steps: values as the package has them, NaN with one set of bits; dequantize refuses."""
         shape = (4, 512)
         for number, name in DECODABLE.items():
+            if STEPS.get(number) == ():
+                continue
             b = self.blocks(number, shape, finite=False)
-            at = 208 if number == 14 else 0
+            at = STEPS.get(number, (0,))[0]
             b[0, at:at + 2] = (0, 0x7c)  # Inf
             b[1, at:at + 2] = (1, 0xfe)  # NaN
             gguf_write(self.path("in.gguf"), [("w", number, shape, b.tobytes())])
@@ -445,14 +454,14 @@ class Gguf(Judge):
     def test_already_quantized(self):
         shape = (64, 256)
         q = self.blocks(12, shape)
-        opaque = weights.generator("o").integers(0, 256, 64 * 84, np.uint8).tobytes()
-        gguf_write(self.path("in.gguf"), [("w", 12, shape, q.tobytes()), ("opaque", 10, shape, opaque)])
+        opaque = weights.generator("o").integers(0, 256, 64 * 66, np.uint8).tobytes()
+        gguf_write(self.path("in.gguf"), [("w", 12, shape, q.tobytes()), ("opaque", 16, shape, opaque)])
         for args in (["--int8"], ["--fp16"]):
             said = self.refuse(3, "quantize", *args, self.path("in.gguf"), "-o", self.path("q.gguf"))
             self.assertIn("w: is quantized to q4_k already", said)
         self.vc("quantize", "--int8", "--requantize", self.path("in.gguf"), "-o", self.path("q.gguf"))
         tensors, _ = self.read(self.path("q.gguf"))
-        self.assertEqual(tensors["opaque"], (10, shape, opaque))
+        self.assertEqual(tensors["opaque"], (16, shape, opaque))
         self.assertEqual(tensors["w"][0], Q8_0)
         if gguf is not None:
             x = gguf.quants.dequantize(q.reshape(64, -1), gguf.GGMLQuantizationType.Q4_K)
@@ -469,7 +478,7 @@ class Gguf(Judge):
         z = self.load(self.path("q.npz"))
         self.assertEqual(gguf_read(self.path("x.gguf"))[0]["w"][2],
                          d.q8_0(d.int8_value(z["w"], z["w.scale"], None, "channel"))[0].tobytes())
-        self.assertIn("opaque: npz cannot hold elements of type q2_k",
+        self.assertIn("opaque: npz cannot hold elements of type iq2_xxs",
                       self.refuse(3, "dequantize", self.path("in.gguf"), "-o", self.path("x.npz")))
 
     # ---- everything else ----

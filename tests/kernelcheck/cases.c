@@ -89,14 +89,18 @@ CALL(q8_0_rows)
     return k->q8_0_rows(p[0], ROWS, p[1], p[2], STATS);
 }
 
-CALL_FLAT(q4_0_to_f32)
-CALL_FLAT(q4_1_to_f32)
-CALL_FLAT(q5_0_to_f32)
-CALL_FLAT(q5_1_to_f32)
-CALL_FLAT(q8_0_to_f32)
-CALL_FLAT(q4_k_to_f32)
-CALL_FLAT(q5_k_to_f32)
-CALL_FLAT(q6_k_to_f32)
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                         \
+    CALL_FLAT(type##_to_f32)                                                                                \
+                                                                                                            \
+    CALL(type##_blocks)                                                                                     \
+    {                                                                                                       \
+        const struct vc_block_how how = {.best = t->with_stats, .importance = t->with_zeros ? p[1] : NULL}; \
+                                                                                                            \
+        UNUSED;                                                                                             \
+        return k->type##_blocks(p[0], ROWS, &how, p[2]);                                                    \
+    }
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
 
 CALL(diff_f32)
 {
@@ -280,14 +284,13 @@ const struct kernel_case kernel_cases[] = {
     {ENTRY(f64_to_f32), .shape = SHAPE_FLAT, .args = {ELEMS_F64, OUT_ELEMS(4)}},
     {ENTRY(q8_0_rows), .shape = SHAPE_BLOCKS, .result = RESULT_TILE, .bits_first = 1, .block = 32,
      .args = {ELEMS_F32, {ARG_OUT, 4, COUNT_BLOCKS}, {ARG_OUT, 34, COUNT_BLOCKS}, TILE_SUMS}},
-    BLOCKS(q4_0_to_f32, 32, 18),
-    BLOCKS(q4_1_to_f32, 32, 20),
-    BLOCKS(q5_0_to_f32, 32, 22),
-    BLOCKS(q5_1_to_f32, 32, 24),
-    BLOCKS(q8_0_to_f32, 32, 34),
-    BLOCKS(q4_k_to_f32, 256, 144),
-    BLOCKS(q5_k_to_f32, 256, 176),
-    BLOCKS(q6_k_to_f32, 256, 210),
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding) \
+    BLOCKS(type##_to_f32, elems, bytes),                            \
+        {ENTRY(type##_blocks), .shape = SHAPE_BLOCKS,               \
+         .finite_only = true,  .choices = true,                     \
+         .block = (elems),     .args = {ELEMS_F32, SCALES(COUNT_COLUMNS), {ARG_OUT, bytes, COUNT_BLOCKS}}},
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
     {ENTRY(diff_f32), .result = RESULT_DIFF, .args = {ELEMS_F32, ELEMS_F32, {ARG_SUMS, 8, COUNT_4_CHUNKS}}},
     {ENTRY(diff_f64), .result = RESULT_DIFF, .args = {ELEMS_F64, ELEMS_F64, {ARG_SUMS, 8, COUNT_4_CHUNKS}}},
     {ENTRY(values_f32), .result = RESULT_VALUES, .args = {ELEMS_F32, TILE_SUMS}},
