@@ -52,6 +52,27 @@ struct vc_best_range {
     bool stored;
 };
 
+#define VC_RANGE_q4_0                  \
+    {                                  \
+        -8, 7, 0.5f, 0.04f, 8.0f, true \
+    }
+#define VC_RANGE_q5_0                      \
+    {                                      \
+        -16, 15, 0.7f, 0.025f, 16.0f, true \
+    }
+#define VC_RANGE_q8_0                         \
+    {                                         \
+        -128, 127, 0.9f, 0.008f, 128.0f, true \
+    }
+#define VC_RANGE_q3_k                   \
+    {                                   \
+        -4, 3, 0.5f, 0.04f, 4.0f, false \
+    }
+#define VC_RANGE_q6_k                       \
+    {                                       \
+        -32, 31, 0.8f, 0.015f, 32.0f, false \
+    }
+
 /* The scale of the least error, 0 where there is none that can be stored. *error: that error. */
 VC_HD_LARGE float vc_best_signed(const float *x, const float *w, uint32_t n, struct vc_best_range r, float *error)
 {
@@ -110,7 +131,7 @@ VC_HD_LARGE void vc_best_signed_codes(const float *x, uint32_t n, float s, struc
 
 VC_HD void vc_q4_0_search(const float *x, const float *h, uint8_t *b)
 {
-    const struct vc_best_range r = {-8, 7, 0.5f, 0.04f, 8.0f, true};
+    const struct vc_best_range r = VC_RANGE_q4_0;
     uint8_t codes[32];
     float error;
     float s = vc_best_signed(x, h, 32, r, &error);
@@ -122,7 +143,7 @@ VC_HD void vc_q4_0_search(const float *x, const float *h, uint8_t *b)
 
 VC_HD void vc_q5_0_search(const float *x, const float *h, uint8_t *b)
 {
-    const struct vc_best_range r = {-16, 15, 0.7f, 0.025f, 16.0f, true};
+    const struct vc_best_range r = VC_RANGE_q5_0;
     uint8_t codes[32];
     float error;
     float s = vc_best_signed(x, h, 32, r, &error);
@@ -135,7 +156,7 @@ VC_HD void vc_q5_0_search(const float *x, const float *h, uint8_t *b)
 
 VC_HD void vc_q8_0_search(const float *x, const float *h, uint8_t *b)
 {
-    const struct vc_best_range r = {-128, 127, 0.9f, 0.008f, 128.0f, true};
+    const struct vc_best_range r = VC_RANGE_q8_0;
     float error;
     float s = vc_best_signed(x, h, 32, r, &error);
 
@@ -521,7 +542,7 @@ VC_HD_LARGE float vc_signed_best(const float *x, const float *h, int32_t half, s
                 levels[j] = k == -1 || e < least ? level : levels[j];
                 least = k == -1 || e < least ? e : least;
             }
-            vc_best_signed_codes(x + 16 * j, 16, d * (float)levels[j], r, r.least == -4 ? 4 : 32, codes + 16 * j);
+            vc_best_signed_codes(x + 16 * j, 16, d * (float)levels[j], r, -r.least, codes + 16 * j);
             for (uint32_t i = 16 * j; i < 16 * (j + 1); i++) {
                 float v = (float)levels[j] * (float)((int32_t)codes[i] + r.least);
 
@@ -541,7 +562,7 @@ VC_HD_LARGE float vc_signed_best(const float *x, const float *h, int32_t half, s
 
 VC_HD void vc_q3_k_search(const float *x, const float *h, uint8_t *b)
 {
-    const struct vc_best_range r = {-4, 3, 0.5f, 0.04f, 4.0f, false};
+    const struct vc_best_range r = VC_RANGE_q3_k;
     int32_t levels[16];
     uint8_t codes[256];
     float d = vc_signed_best(x, h, 32, r, levels, codes);
@@ -551,7 +572,7 @@ VC_HD void vc_q3_k_search(const float *x, const float *h, uint8_t *b)
 
 VC_HD void vc_q6_k_search(const float *x, const float *h, uint8_t *b)
 {
-    const struct vc_best_range r = {-32, 31, 0.8f, 0.015f, 32.0f, false};
+    const struct vc_best_range r = VC_RANGE_q6_k;
     int32_t levels[16];
     uint8_t codes[256];
     float d = vc_signed_best(x, h, 128, r, levels, codes);

@@ -406,6 +406,19 @@ struct vc_k_kind {
     float mean;                   /* with statistics: times the mean square of the block */
 };
 
+#define VC_K_KIND_q2_k                           \
+    {                                            \
+        16, 3, 15, {-0.5f, 0.1f, 15, true}, 1.0f \
+    }
+#define VC_K_KIND_q4_k                            \
+    {                                             \
+        8, 15, 63, {-1.0f, 0.1f, 20, false}, 2.0f \
+    }
+#define VC_K_KIND_q5_k                            \
+    {                                             \
+        8, 31, 63, {-0.5f, 0.1f, 15, false}, 2.0f \
+    }
+
 VC_HD_LARGE void vc_k_parts_find(const float *x, const float *h, struct vc_k_kind kind, struct vc_k_parts *p)
 {
     const struct vc_affine_tries with_statistics = {-0.9f, 0.05f, 36, false};
@@ -480,7 +493,7 @@ VC_HD void vc_q5_k_put(const struct vc_k_levels *levels, const uint8_t *codes, u
 
 VC_HD_LARGE void vc_q2_k_make(const float *x, const float *h, float row_mean, uint8_t *b)
 {
-    const struct vc_k_kind kind = {16, 3, 15, {-0.5f, 0.1f, 15, true}, 1.0f};
+    const struct vc_k_kind kind = VC_K_KIND_q2_k;
     struct vc_k_parts p;
     struct vc_k_levels levels;
 
@@ -491,7 +504,7 @@ VC_HD_LARGE void vc_q2_k_make(const float *x, const float *h, float row_mean, ui
 
 VC_HD_LARGE void vc_q4_k_make(const float *x, const float *h, float row_mean, uint8_t *b)
 {
-    const struct vc_k_kind kind = {8, 15, 63, {-1.0f, 0.1f, 20, false}, 2.0f};
+    const struct vc_k_kind kind = VC_K_KIND_q4_k;
     struct vc_k_parts p;
     struct vc_k_levels levels;
 
@@ -502,7 +515,7 @@ VC_HD_LARGE void vc_q4_k_make(const float *x, const float *h, float row_mean, ui
 
 VC_HD_LARGE void vc_q5_k_make(const float *x, const float *h, float row_mean, uint8_t *b)
 {
-    const struct vc_k_kind kind = {8, 31, 63, {-0.5f, 0.1f, 15, false}, 2.0f};
+    const struct vc_k_kind kind = VC_K_KIND_q5_k;
     struct vc_k_parts p;
     struct vc_k_levels levels;
 

@@ -132,14 +132,17 @@ static float row_mean(const float *x, size_t first, size_t row_len)
             float mean = how->importance != NULL ? row_mean(x, row * row_len, row_len) : 0.0f;                \
                                                                                                               \
             for (size_t col = 0; col < row_len; col += (elems), blocks += (bytes)) {                          \
-                const float *h = how->importance != NULL ? how->importance + col : NULL;                      \
                 float values[elems];                                                                          \
+                float h[elems];                                                                               \
                                                                                                               \
                 memcpy(values, (const char *)x + (row * row_len + col) * sizeof *x, sizeof values);           \
+                if (how->importance != NULL) {                                                                \
+                    memcpy(h, (const char *)how->importance + col * sizeof *h, sizeof h);                     \
+                }                                                                                             \
                 if (how->best) {                                                                              \
-                    vc_##type##_best(values, h, mean, blocks);                                                \
+                    vc_##type##_best(values, how->importance != NULL ? h : NULL, mean, blocks);               \
                 } else {                                                                                      \
-                    vc_##type##_make(values, h, mean, blocks);                                                \
+                    vc_##type##_make(values, how->importance != NULL ? h : NULL, mean, blocks);               \
                 }                                                                                             \
             }                                                                                                 \
         }                                                                                                     \

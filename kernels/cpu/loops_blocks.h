@@ -377,6 +377,28 @@ DECODE(q6_k, 256, VC_Q6_K_BYTES, finite_f16(b + 208))
 #undef DECODE
 
 #undef NO_LEAST
+
+/* ---- blocks from weights ---- */
+
+#ifdef VC_HAVE_X86
+#include "kernels/cpu/loops_block_lanes_x86.h"
+#else
+#define FORWARD(type)                                                                                            \
+    int VC_VARIANT(type##_blocks)(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
+                                  uint8_t *blocks)                                                               \
+    {                                                                                                            \
+        return vc_##type##_blocks_ref(x, n_rows, row_len, how, blocks);                                          \
+    }
+FORWARD(q2_k)
+FORWARD(q4_k)
+FORWARD(q5_k)
+FORWARD(q6_k)
+FORWARD(q4_0)
+FORWARD(q5_0)
+FORWARD(q8_0)
+#undef FORWARD
+#endif
+
 #undef EVERY
 
 #endif

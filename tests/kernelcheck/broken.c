@@ -213,6 +213,22 @@ static int q4_k_wrong_min(const uint8_t *blocks, size_t n, float *y)
     return result;
 }
 
+/* writes code 0 into a block of zeros, which stands for -8 steps of 0: the same values, other bytes */
+static int q4_0_other_zeros(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how,
+                            uint8_t *blocks)
+{
+    int result = right->q4_0_blocks(x, n_rows, row_len, how, blocks);
+
+    for (size_t i = 0; i < n_rows * row_len / 32; i++) {
+        uint8_t *b = blocks + i * VC_Q4_0_BYTES;
+
+        if (vc_block_f16(b) == 0.0f) {
+            memset(b + 2, 0, 16);
+        }
+    }
+    return result;
+}
+
 /* counts keys beyond the last bin in it */
 static int bins_clamp(const float *x, size_t n, const struct vc_bin_range *range, uint32_t *bins)
 {
@@ -309,6 +325,7 @@ int kernelcheck_self(const struct vc_kernels *reference, uint64_t seed, FILE *ou
     BROKEN(q8_0_rows, q8_0_half_even);
     BROKEN(q8_0_rows, q8_0_rounded_step);
     BROKEN(q4_k_to_f32, q4_k_wrong_min);
+    BROKEN(q4_0_blocks, q4_0_other_zeros);
     BROKEN(magnitude_bins_f32, bins_clamp);
     BROKEN(mask_above_f32, above_without_ties);
     BROKEN(mask_n_of_m_f32, n_of_m_last);

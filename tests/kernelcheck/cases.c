@@ -286,9 +286,13 @@ const struct kernel_case kernel_cases[] = {
      .args = {ELEMS_F32, {ARG_OUT, 4, COUNT_BLOCKS}, {ARG_OUT, 34, COUNT_BLOCKS}, TILE_SUMS}},
 #define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding) \
     BLOCKS(type##_to_f32, elems, bytes),                            \
-        {ENTRY(type##_blocks), .shape = SHAPE_BLOCKS,               \
-         .finite_only = true,  .choices = true,                     \
-         .block = (elems),     .args = {ELEMS_F32, SCALES(COUNT_COLUMNS), {ARG_OUT, bytes, COUNT_BLOCKS}}},
+        {ENTRY(type##_blocks),                                      \
+         .shape = SHAPE_BLOCKS,                                     \
+         .finite_only = true,                                       \
+         .slow = true,                                              \
+         .choices = true,                                           \
+         .block = (elems),                                          \
+         .args = {ELEMS_F32, SCALES(COUNT_COLUMNS), {ARG_OUT, bytes, COUNT_BLOCKS}}},
 #include "kernels/block_types.inc"
 #undef VC_BLOCK_TYPE
     {ENTRY(diff_f32), .result = RESULT_DIFF, .args = {ELEMS_F32, ELEMS_F32, {ARG_SUMS, 8, COUNT_4_CHUNKS}}},

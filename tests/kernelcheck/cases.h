@@ -81,6 +81,7 @@ struct kernel_case {
     bool finite_only;    /* the contract wants finite x */
     unsigned bits_first; /* where a group is not finite only that many outputs are defined, the bits before all */
     bool choices;        /* with_zeros and with_stats choose something else: a range, a threshold, a group */
+    bool slow;           /* a search for each block: fewer shapes and placements */
     size_t block;        /* SHAPE_BLOCKS */
     struct arg args[MAX_ARGS];
     int (*call)(const struct vc_kernels *k, const struct trial *t, void *const *p, struct results *r);

@@ -381,6 +381,8 @@ static bool pattern_allowed(const struct kernel_case *c, enum pattern pattern)
     return !(c->finite_only && (pattern == PATTERN_NONFINITE || pattern == PATTERN_BITS));
 }
 
+#define SLOW_ELEMS 4096 /* of the largest shape of slow kernels */
+
 /* All trials of one shape. Large ones take one trial in all; it is the walk over many chunks that they are for. */
 static bool check_shape(struct runner *run, const struct kernel_case *c, const struct shape *shape)
 {
@@ -390,7 +392,7 @@ static bool check_shape(struct runner *run, const struct kernel_case *c, const s
         if (!pattern_allowed(c, (enum pattern)pattern) || (large && pattern % 4 != 0)) {
             continue;
         }
-        for (int placement = 0; placement < PLACE_COUNT; placement++) {
+        for (int placement = c->slow ? pattern % 2 : 0; placement < PLACE_COUNT; placement += c->slow ? 2 : 1) {
             for (int choice = 0; choice < 4; choice++) {
                 struct trial t = {.n_rows = shape->n_rows,
                                   .row_len = shape->row_len,
@@ -437,6 +439,9 @@ static bool check_kernel(struct runner *run, const struct kernel_case *c)
         struct shape shape = c->shape == SHAPE_BLOCKS ? in_blocks(&shapes[s], c->block) : shapes[s];
 
         if (run->options->max_elems != 0 && shape.n_rows * shape.row_len > run->options->max_elems) {
+            continue;
+        }
+        if (c->slow && shape.n_rows * shape.row_len > SLOW_ELEMS) {
             continue;
         }
         if (!check_shape(run, c, &shape)) {

@@ -1,0 +1,543 @@
+/* loops_block_lanes_x86.h - part of loops.h: GGUF's blocks from weights, with AVX2. Eight parts of a block
+ * (of 32 elements, or of 16) lie side by side, one in each lane of a vector, so that each lane adds in the order of the
+ * definition (block_search.h, block_encode.h, block_best.h) and gives its bits. Where a part takes another branch, both
+ * are computed and the lane is blended.
+ *
+ *     lane     0        1        2     ..     7
+ *     x[0]   part 0   part 1   part 2       part 7      their first elements
+ *     x[1]   ...                                        their second ones                                          */
+#ifndef VC_KERNELS_LOOPS_BLOCK_LANES_X86_H
+#define VC_KERNELS_LOOPS_BLOCK_LANES_X86_H
+
+#include "kernels/block_best.h"
+
+#define PART_MOST 32 /* elements of a part */
+
+static inline __m256 f8_set(float x)
+{
+    return _mm256_set1_ps(x);
+}
+
+/* Lanes of a where the mask is set, else of b. */
+static inline __m256 f8_select(__m256 mask, __m256 a, __m256 b)
+{
+    return _mm256_blendv_ps(b, a, mask);
+}
+
+static inline __m256 f8_above(__m256 a, __m256 b)
+{
+    return _mm256_cmp_ps(a, b, _CMP_GT_OQ);
+}
+
+static inline __m256 f8_magnitude(__m256 a)
+{
+    return _mm256_and_ps(a, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
+}
+
+/* vc_clamp_i32(vc_ggml_round(x), 0, most), as floats. */
+static inline __m256 f8_code(__m256 x, __m256i most)
+{
+    __m256i bits = _mm256_castps_si256(_mm256_add_ps(x, f8_set(12582912.0f)));
+    __m256i k = _mm256_sub_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(0x007fffff)), _mm256_set1_epi32(0x00400000));
+
+    return _mm256_cvtepi32_ps(_mm256_min_epi32(_mm256_max_epi32(k, _mm256_setzero_si256()), most));
+}
+
+/* vc_nearest(x, 0, most), as floats: the range is that in which adding and taking away 1.5 * 2^23 rounds. */
+static inline __m256 f8_nearest(__m256 x, __m256 most)
+{
+    __m256 t = _mm256_min_ps(_mm256_max_ps(x, _mm256_setzero_ps()), most);
+
+    return _mm256_sub_ps(_mm256_add_ps(t, f8_set(12582912.0f)), f8_set(12582912.0f));
+}
+
+/* vc_is_step: no zero, and finite. */
+static inline __m256 f8_is_step(__m256 s)
+{
+    __m256 m = f8_magnitude(s);
+
+    return _mm256_and_ps(_mm256_cmp_ps(m, f8_set(INFINITY), _CMP_LT_OQ), f8_above(m, _mm256_setzero_ps()));
+}
+
+/* Eight parts: their elements and weights. */
+struct part_lanes {
+    size_t n;
+    __m256 x[PART_MOST], w[PART_MOST];
+};
+
+/* Columns of eight rows of n floats (16 or 32) that follow each other. */
+static inline void lanes_load(const float *from, size_t n, __m256 *to)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        __m256 r[8];
+        __m256 t[8];
+
+        for (size_t k = 0; k < 8; k++) {
+            r[k] = _mm256_loadu_ps(from + k * n + i);
+        }
+        for (size_t k = 0; k < 8; k += 2) {
+            t[k] = _mm256_unpacklo_ps(r[k], r[k + 1]);
+            t[k + 1] = _mm256_unpackhi_ps(r[k], r[k + 1]);
+        }
+        for (size_t k = 0; k < 8; k += 4) {
+            r[k] = _mm256_shuffle_ps(t[k], t[k + 2], 0x44);
+            r[k + 1] = _mm256_shuffle_ps(t[k], t[k + 2], 0xee);
+            r[k + 2] = _mm256_shuffle_ps(t[k + 1], t[k + 3], 0x44);
+            r[k + 3] = _mm256_shuffle_ps(t[k + 1], t[k + 3], 0xee);
+        }
+        for (size_t k = 0; k < 4; k++) {
+            to[i + k] = _mm256_permute2f128_ps(r[k], r[k + 4], 0x20);
+            to[i + k + 4] = _mm256_permute2f128_ps(r[k], r[k + 4], 0x31);
+        }
+    }
+}
+
+/* Codes of eight parts back into rows of n bytes. */
+static inline void lanes_store_codes(const __m256 *codes, size_t n, uint8_t *to)
+{
+    for (size_t i = 0; i < n; i++) {
+        int32_t c[8];
+
+        _mm256_storeu_si256((__m256i *)c, _mm256_cvttps_epi32(codes[i]));
+        for (size_t k = 0; k < 8; k++) {
+            to[k * n + i] = (uint8_t)c[k];
+        }
+    }
+}
+
+/* ---- as llama.cpp ---- */
+
+/* The weights of vc_k_parts_find without statistics, and with them where h is not NULL. Sums of weights: sum_w. */
+static inline void lanes_weigh(struct part_lanes *p, const float *h, float mean, bool root, __m256 *sum_w)
+{
+    __m256 mean_root = _mm256_setzero_ps();
+
+    *sum_w = _mm256_setzero_ps();
+    if (h != NULL) {
+        lanes_load(h, p->n, p->w);
+        for (size_t i = 0; i < p->n; i++) {
+            __m256 square = _mm256_mul_ps(p->x[i], p->x[i]);
+
+            p->w[i] = _mm256_mul_ps(p->w[i], _mm256_sqrt_ps(_mm256_add_ps(f8_set(mean), square)));
+            *sum_w = _mm256_add_ps(*sum_w, p->w[i]);
+        }
+        return;
+    }
+    if (root) {
+        __m256 sum = _mm256_setzero_ps();
+
+        for (size_t i = 0; i < p->n; i++) {
+            sum = _mm256_add_ps(sum, _mm256_mul_ps(p->x[i], p->x[i]));
+        }
+        mean_root = _mm256_sqrt_ps(_mm256_div_ps(sum, f8_set((float)p->n)));
+    }
+    for (size_t i = 0; i < p->n; i++) {
+        p->w[i] = root ? _mm256_add_ps(mean_root, f8_magnitude(p->x[i])) : f8_magnitude(p->x[i]);
+    }
+}
+
+/* w * |d| or w * d * d, d = scale * l + least - x. */
+static inline __m256 lanes_error(__m256 x, __m256 w, __m256 scale, __m256 l, __m256 least, bool magnitude)
+{
+    __m256 d = _mm256_sub_ps(_mm256_add_ps(_mm256_mul_ps(scale, l), least), x);
+
+    return _mm256_mul_ps(w, magnitude ? f8_magnitude(d) : _mm256_mul_ps(d, d));
+}
+
+/* vc_search_affine for eight parts. */
+static inline __m256 lanes_search_affine(const struct part_lanes *p, int32_t most, struct vc_affine_tries t,
+                                         __m256 *codes, __m256 *minimum)
+{
+    const __m256i most_i = _mm256_set1_epi32(most);
+    const __m256 zero = _mm256_setzero_ps();
+    __m256 least = p->x[0];
+    __m256 top = p->x[0];
+    __m256 sum_w = p->w[0];
+    __m256 sum_x = _mm256_mul_ps(p->w[0], p->x[0]);
+    __m256 best = zero;
+    __m256 inverse;
+    __m256 scale;
+    __m256 flat;
+
+    for (size_t i = 1; i < p->n; i++) {
+        least = _mm256_min_ps(p->x[i], least);
+        top = _mm256_max_ps(p->x[i], top);
+        sum_w = _mm256_add_ps(sum_w, p->w[i]);
+        sum_x = _mm256_add_ps(sum_x, _mm256_mul_ps(p->w[i], p->x[i]));
+    }
+    least = f8_select(f8_above(least, zero), zero, least);
+    flat = _mm256_cmp_ps(top, least, _CMP_EQ_OQ);
+    inverse = _mm256_div_ps(f8_set((float)most), _mm256_sub_ps(top, least));
+    scale = _mm256_div_ps(f8_set(1.0f), inverse);
+    for (size_t i = 0; i < p->n; i++) {
+        codes[i] = f8_code(_mm256_mul_ps(inverse, _mm256_sub_ps(p->x[i], least)), most_i);
+        best = _mm256_add_ps(best, lanes_error(p->x[i], p->w[i], scale, codes[i], least, t.magnitude));
+        codes[i] = _mm256_andnot_ps(flat, codes[i]);
+    }
+    for (int32_t k = 0; k <= t.steps; k++) {
+        __m256 sum_l = zero;
+        __m256 sum_ll = zero;
+        __m256 sum_xl = zero;
+        __m256 error = zero;
+        __m256 this_scale;
+        __m256 this_least;
+        __m256 positive;
+        __m256 d;
+        __m256 won;
+        __m256 l[PART_MOST];
+
+        inverse = _mm256_div_ps(f8_set(t.first + t.by * (float)k + (float)most), _mm256_sub_ps(top, least));
+        for (size_t i = 0; i < p->n; i++) {
+            __m256 wl;
+
+            l[i] = f8_code(_mm256_mul_ps(inverse, _mm256_sub_ps(p->x[i], least)), most_i);
+            wl = _mm256_mul_ps(p->w[i], l[i]);
+            sum_l = _mm256_add_ps(sum_l, wl);
+            sum_ll = _mm256_add_ps(sum_ll, _mm256_mul_ps(wl, l[i]));
+            sum_xl = _mm256_add_ps(sum_xl, _mm256_mul_ps(wl, p->x[i]));
+        }
+        d = _mm256_sub_ps(_mm256_mul_ps(sum_w, sum_ll), _mm256_mul_ps(sum_l, sum_l));
+        this_scale = _mm256_div_ps(_mm256_sub_ps(_mm256_mul_ps(sum_w, sum_xl), _mm256_mul_ps(sum_x, sum_l)), d);
+        this_least = _mm256_div_ps(_mm256_sub_ps(_mm256_mul_ps(sum_ll, sum_x), _mm256_mul_ps(sum_l, sum_xl)), d);
+        positive = f8_above(this_least, zero);
+        this_least = f8_select(positive, zero, this_least);
+        this_scale = f8_select(positive, _mm256_div_ps(sum_xl, sum_ll), this_scale);
+        for (size_t i = 0; i < p->n; i++) {
+            error = _mm256_add_ps(error, lanes_error(p->x[i], p->w[i], this_scale, l[i], this_least, t.magnitude));
+        }
+        won = _mm256_andnot_ps(flat, _mm256_and_ps(f8_above(d, zero), _mm256_cmp_ps(error, best, _CMP_LT_OQ)));
+        if (_mm256_movemask_ps(won) != 0) {
+            best = f8_select(won, error, best);
+            scale = f8_select(won, this_scale, scale);
+            least = f8_select(won, this_least, least);
+            for (size_t i = 0; i < p->n; i++) {
+                codes[i] = f8_select(won, l[i], codes[i]);
+            }
+        }
+    }
+    *minimum = _mm256_sub_ps(f8_set(-0.0f), least);
+    return _mm256_andnot_ps(flat, scale);
+}
+
+/* vc_k_codes for eight parts: the final codes for the step and minimum as they are stored. */
+static inline void lanes_k_codes(const struct part_lanes *p, int32_t most, __m256 step, __m256 least, __m256 *codes)
+{
+    const __m256i most_i = _mm256_set1_epi32(most);
+    __m256 some = _mm256_cmp_ps(step, _mm256_setzero_ps(), _CMP_NEQ_UQ);
+
+    for (size_t i = 0; i < p->n; i++) {
+        __m256 l = f8_code(_mm256_div_ps(_mm256_add_ps(p->x[i], least), step), most_i);
+
+        codes[i] = f8_select(some, l, codes[i]);
+    }
+}
+
+/* Steps and minima of eight parts from part number j on, in f32: levels times d and dmin. */
+static inline __m256 lanes_levels(float d, const uint8_t *levels)
+{
+    return _mm256_mul_ps(f8_set(d), _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)levels))));
+}
+
+/* vc_k_search of a block. */
+static void lanes_k_search(const float *x, const float *h, struct vc_k_kind kind, struct vc_k_levels *levels,
+                           uint8_t *codes)
+{
+    const struct vc_affine_tries with_statistics = {-0.9f, 0.05f, 36, false};
+    float mean = h != NULL ? kind.mean * vc_sum_squares(x, 256) / 256.0f : 0.0f;
+    struct vc_k_parts parts;
+    struct part_lanes p[2];
+    __m256 found[2][PART_MOST];
+    size_t n = 256 / kind.n_parts;
+    float d;
+    float dmin;
+
+    for (size_t g = 0; g < kind.n_parts / 8; g++) {
+        __m256 minimum;
+        __m256 sum_w;
+
+        p[g].n = n;
+        lanes_load(x + 8 * n * g, n, p[g].x);
+        lanes_weigh(&p[g], h != NULL ? h + 8 * n * g : NULL, mean, kind.n_parts == 8, &sum_w);
+        _mm256_storeu_ps(parts.weight + 8 * g, sum_w);
+        _mm256_storeu_ps(
+            parts.scale + 8 * g,
+            lanes_search_affine(&p[g], kind.most, h != NULL ? with_statistics : kind.tries, found[g], &minimum));
+        _mm256_storeu_ps(parts.minimum + 8 * g, minimum);
+    }
+    vc_k_levels_find(&parts, kind.n_parts, kind.most_level, h != NULL, levels);
+    d = vc_f16_to_f32(vc_f32_to_f16(levels->d));
+    dmin = vc_f16_to_f32(vc_f32_to_f16(levels->dmin));
+    for (size_t g = 0; g < kind.n_parts / 8; g++) {
+        lanes_k_codes(&p[g], kind.most, lanes_levels(d, levels->scale + 8 * g),
+                      lanes_levels(dmin, levels->minimum + 8 * g), found[g]);
+        lanes_store_codes(found[g], n, codes + 8 * n * g);
+    }
+}
+
+/* ---- with the least error ---- */
+
+struct affine_lanes {
+    __m256 scale, least, error;
+};
+
+/* vc_affine_judge: sets f->error. A scale of 0 has the inverse 0. */
+static inline void lanes_judge(const struct part_lanes *p, __m256 most, struct affine_lanes *f)
+{
+    __m256 some = _mm256_cmp_ps(f->scale, _mm256_setzero_ps(), _CMP_NEQ_UQ);
+    __m256 inverse = _mm256_and_ps(some, _mm256_div_ps(f8_set(1.0f), f->scale));
+
+    f->error = _mm256_setzero_ps();
+    for (size_t i = 0; i < p->n; i++) {
+        __m256 l = f8_nearest(_mm256_mul_ps(_mm256_sub_ps(p->x[i], f->least), inverse), most);
+        __m256 d = _mm256_sub_ps(_mm256_add_ps(_mm256_mul_ps(l, f->scale), f->least), p->x[i]);
+
+        f->error = _mm256_add_ps(f->error, _mm256_mul_ps(_mm256_mul_ps(p->w[i], d), d));
+    }
+}
+
+/* vc_affine_refit with a minimum; lanes of `good` that fail become 0. */
+static inline void lanes_refit(const struct part_lanes *p, __m256 most, struct affine_lanes *f, __m256 *good)
+{
+    const __m256 zero = _mm256_setzero_ps();
+    __m256 inverse = _mm256_div_ps(f8_set(1.0f), f->scale);
+    __m256 sum_w = zero;
+    __m256 sum_x = zero;
+    __m256 sum_l = zero;
+    __m256 sum_ll = zero;
+    __m256 sum_xl = zero;
+    __m256 positive;
+    __m256 d;
+
+    for (size_t i = 0; i < p->n; i++) {
+        __m256 l = f8_nearest(_mm256_mul_ps(_mm256_sub_ps(p->x[i], f->least), inverse), most);
+        __m256 wl = _mm256_mul_ps(p->w[i], l);
+
+        sum_w = _mm256_add_ps(sum_w, p->w[i]);
+        sum_x = _mm256_add_ps(sum_x, _mm256_mul_ps(p->w[i], p->x[i]));
+        sum_l = _mm256_add_ps(sum_l, wl);
+        sum_ll = _mm256_add_ps(sum_ll, _mm256_mul_ps(wl, l));
+        sum_xl = _mm256_add_ps(sum_xl, _mm256_mul_ps(wl, p->x[i]));
+    }
+    d = _mm256_sub_ps(_mm256_mul_ps(sum_w, sum_ll), _mm256_mul_ps(sum_l, sum_l));
+    f->scale = _mm256_div_ps(_mm256_sub_ps(_mm256_mul_ps(sum_w, sum_xl), _mm256_mul_ps(sum_x, sum_l)), d);
+    f->least = _mm256_div_ps(_mm256_sub_ps(_mm256_mul_ps(sum_ll, sum_x), _mm256_mul_ps(sum_l, sum_xl)), d);
+    positive = f8_above(f->least, zero);
+    f->least = f8_select(positive, zero, f->least);
+    f->scale = f8_select(positive, _mm256_div_ps(sum_xl, sum_ll), f->scale);
+    *good = _mm256_and_ps(*good, _mm256_and_ps(f8_above(d, zero), f8_above(f->scale, zero)));
+    *good =
+        _mm256_and_ps(*good, _mm256_and_ps(f8_is_step(f->scale), f8_is_step(_mm256_div_ps(f8_set(1.0f), f->scale))));
+}
+
+/* vc_best_affine with a minimum, scales not rounded. */
+static inline struct affine_lanes lanes_best_affine(const struct part_lanes *p, int32_t most_code)
+{
+    const __m256 most = f8_set((float)most_code);
+    const __m256 zero = _mm256_setzero_ps();
+    struct affine_lanes best;
+    __m256 least = p->x[0];
+    __m256 top = p->x[0];
+
+    for (size_t i = 1; i < p->n; i++) {
+        least = _mm256_min_ps(p->x[i], least);
+        top = _mm256_max_ps(p->x[i], top);
+    }
+    least = f8_select(f8_above(least, zero), zero, least);
+    best.scale = zero;
+    best.least = least;
+    lanes_judge(p, most, &best);
+    for (uint32_t k = 0; k < VC_AFFINE_STARTS; k++) {
+        float share = (float)most_code - 1.2f + (float)k * (2.2f / (VC_AFFINE_STARTS - 1));
+        struct affine_lanes f = {_mm256_div_ps(_mm256_sub_ps(top, least), f8_set(share)), least, zero};
+        __m256 good = _mm256_and_ps(f8_above(top, least), f8_is_step(f.scale));
+        __m256 won;
+
+        good = _mm256_and_ps(good, f8_is_step(_mm256_div_ps(f8_set(1.0f), f.scale)));
+        for (uint32_t round = 0; round < VC_AFFINE_ROUNDS; round++) {
+            lanes_refit(p, most, &f, &good);
+        }
+        lanes_judge(p, most, &f);
+        won = _mm256_and_ps(good, _mm256_cmp_ps(f.error, best.error, _CMP_LT_OQ));
+        best.scale = f8_select(won, f.scale, best.scale);
+        best.least = f8_select(won, f.least, best.least);
+        best.error = f8_select(won, f.error, best.error);
+    }
+    return best;
+}
+
+/* vc_k_part_levels for eight parts: levels as floats. */
+static inline void lanes_part_levels(const struct part_lanes *p, int32_t most, int32_t most_level, float d, float dmin,
+                                     const struct affine_lanes *target, uint8_t *scale, uint8_t *minimum)
+{
+    const __m256 zero = _mm256_setzero_ps();
+    const __m256 high = f8_set((float)most_level);
+    __m256 near_scale = d > 0.0f ? f8_nearest(_mm256_div_ps(target->scale, f8_set(d)), high) : zero;
+    __m256 near_minimum =
+        dmin > 0.0f ? f8_nearest(_mm256_div_ps(_mm256_sub_ps(f8_set(-0.0f), target->least), f8_set(dmin)), high) : zero;
+    __m256 best = zero;
+    __m256 best_scale = zero;
+    __m256 best_minimum = zero;
+    __m256 found = zero;
+    int32_t out[8];
+
+    for (int32_t ds = -1; ds <= 1; ds++) {
+        for (int32_t dm = -2; dm <= 2; dm++) {
+            __m256 s = _mm256_add_ps(near_scale, f8_set((float)ds));
+            __m256 m = _mm256_add_ps(near_minimum, f8_set((float)dm));
+            struct affine_lanes f = {_mm256_mul_ps(f8_set(d), s),
+                                     _mm256_sub_ps(f8_set(-0.0f), _mm256_mul_ps(f8_set(dmin), m)), zero};
+            __m256 inside = _mm256_and_ps(_mm256_cmp_ps(s, zero, _CMP_GE_OQ), _mm256_cmp_ps(s, high, _CMP_LE_OQ));
+            __m256 won;
+
+            inside = _mm256_and_ps(
+                inside, _mm256_and_ps(_mm256_cmp_ps(m, zero, _CMP_GE_OQ), _mm256_cmp_ps(m, high, _CMP_LE_OQ)));
+            lanes_judge(p, f8_set((float)most), &f);
+            won = _mm256_andnot_ps(found, inside); /* the first one that is inside */
+            won = _mm256_or_ps(won, _mm256_and_ps(inside, _mm256_cmp_ps(f.error, best, _CMP_LT_OQ)));
+            found = _mm256_or_ps(found, inside);
+            best = f8_select(won, f.error, best);
+            best_scale = f8_select(won, s, best_scale);
+            best_minimum = f8_select(won, m, best_minimum);
+        }
+    }
+    _mm256_storeu_si256((__m256i *)out, _mm256_cvttps_epi32(best_scale));
+    for (size_t k = 0; k < 8; k++) {
+        scale[k] = (uint8_t)out[k];
+    }
+    _mm256_storeu_si256((__m256i *)out, _mm256_cvttps_epi32(best_minimum));
+    for (size_t k = 0; k < 8; k++) {
+        minimum[k] = (uint8_t)out[k];
+    }
+}
+
+/* The nearest codes of eight parts, as bytes. */
+static inline void lanes_nearest_codes(const struct part_lanes *p, int32_t most, __m256 scale, __m256 minimum,
+                                       uint8_t *codes)
+{
+    __m256 some = _mm256_cmp_ps(scale, _mm256_setzero_ps(), _CMP_NEQ_UQ);
+    __m256 inverse = _mm256_and_ps(some, _mm256_div_ps(f8_set(1.0f), scale));
+    __m256 least = _mm256_sub_ps(f8_set(-0.0f), minimum);
+    __m256 l[PART_MOST];
+
+    for (size_t i = 0; i < p->n; i++) {
+        l[i] = f8_nearest(_mm256_mul_ps(_mm256_sub_ps(p->x[i], least), inverse), f8_set((float)most));
+    }
+    lanes_store_codes(l, p->n, codes);
+}
+
+/* vc_k_best of a block. */
+static void lanes_k_best(const float *x, const float *h, uint32_t n_parts, int32_t most, int32_t most_level,
+                         struct vc_k_levels *levels, uint8_t *codes)
+{
+    struct part_lanes p[2];
+    struct affine_lanes fits[2];
+    size_t n = 256 / n_parts;
+    float tops[2][16];
+    float top_scale = 0.0f;
+    float top_minimum = 0.0f;
+
+    for (size_t g = 0; g < n_parts / 8; g++) {
+        p[g].n = n;
+        lanes_load(x + 8 * n * g, n, p[g].x);
+        if (h != NULL) {
+            lanes_load(h + 8 * n * g, n, p[g].w);
+        }
+        for (size_t i = 0; h == NULL && i < n; i++) {
+            p[g].w[i] = f8_set(1.0f);
+        }
+        fits[g] = lanes_best_affine(&p[g], most);
+        _mm256_storeu_ps(tops[0] + 8 * g, fits[g].scale);
+        _mm256_storeu_ps(tops[1] + 8 * g, fits[g].least);
+    }
+    for (size_t j = 0; j < n_parts; j++) {
+        top_scale = tops[0][j] > top_scale ? tops[0][j] : top_scale;
+        top_minimum = -tops[1][j] > top_minimum ? -tops[1][j] : top_minimum;
+    }
+    levels->d = vc_as_half(top_scale / (float)most_level);
+    levels->dmin = vc_as_half(top_minimum / (float)most_level);
+    for (uint32_t round = 0; round < 4; round++) { /* three, then the codes once more */
+        for (size_t g = 0; g < n_parts / 8; g++) {
+            if (round < 3) {
+                lanes_part_levels(&p[g], most, most_level, levels->d, levels->dmin, &fits[g], levels->scale + 8 * g,
+                                  levels->minimum + 8 * g);
+            }
+            lanes_nearest_codes(&p[g], most, lanes_levels(levels->d, levels->scale + 8 * g),
+                                lanes_levels(levels->dmin, levels->minimum + 8 * g), codes + 8 * n * g);
+        }
+        if (round < 3) {
+            vc_k_refit(x, h, n_parts, codes, levels);
+        }
+    }
+}
+
+/* ---- blocks ---- */
+
+/* The weighted error of a block, as block_best.h adds it. */
+static double k_error(const float *x, const float *h, uint32_t n_parts, const struct vc_k_levels *levels,
+                      const uint8_t *codes)
+{
+    float d = vc_as_half(levels->d);
+    float dmin = vc_as_half(levels->dmin);
+    double sum = 0.0;
+
+    for (size_t i = 0; i < 256; i++) {
+        size_t j = i / (256 / n_parts);
+        float y = d * (float)levels->scale[j] * (float)codes[i] - dmin * (float)levels->minimum[j];
+        double e = (double)x[i] - (double)y;
+
+        sum += (h != NULL ? (double)h[i] : 1.0) * e * e;
+    }
+    return sum;
+}
+
+/* A block of one kind: levels and codes of the reference encoder, or of the search where that has no more error. */
+static void lanes_k_block(const float *x, const float *h, struct vc_k_kind kind, bool best, struct vc_k_levels *levels,
+                          uint8_t *codes)
+{
+    struct vc_k_levels other;
+    uint8_t other_codes[256];
+
+    if (!best) {
+        lanes_k_search(x, h, kind, levels, codes);
+        return;
+    }
+    lanes_k_best(x, h, kind.n_parts, kind.most, kind.most_level, levels, codes);
+    lanes_k_search(x, h, kind, &other, other_codes);
+    if (k_error(x, h, kind.n_parts, &other, other_codes) < k_error(x, h, kind.n_parts, levels, codes)) {
+        *levels = other;
+        memcpy(codes, other_codes, sizeof other_codes);
+    }
+}
+
+/* The kernel of a type. Blocks are copied, for x and the importance may be unaligned. */
+#define K_BLOCKS(type, bytes)                                                                                    \
+    int VC_VARIANT(type##_blocks)(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
+                                  uint8_t *blocks)                                                               \
+    {                                                                                                            \
+        const struct vc_k_kind kind = VC_K_KIND_##type;                                                          \
+                                                                                                                 \
+        for (size_t i = 0; i < n_rows * row_len; i += 256, blocks += (bytes)) {                                  \
+            struct vc_k_levels levels;                                                                           \
+            uint8_t codes[256];                                                                                  \
+            float values[256];                                                                                   \
+            float h[256];                                                                                        \
+                                                                                                                 \
+            memcpy(values, (const char *)x + i * sizeof *x, sizeof values);                                      \
+            if (how->importance != NULL) {                                                                       \
+                memcpy(h, (const char *)how->importance + i % row_len * sizeof *h, sizeof h);                    \
+            }                                                                                                    \
+            lanes_k_block(values, how->importance != NULL ? h : NULL, kind, how->best, &levels, codes);          \
+            vc_##type##_put(&levels, codes, blocks);                                                             \
+        }                                                                                                        \
+        return 0;                                                                                                \
+    }
+
+K_BLOCKS(q2_k, VC_Q2_K_BYTES)
+K_BLOCKS(q4_k, VC_Q4_K_BYTES)
+K_BLOCKS(q5_k, VC_Q5_K_BYTES)
+#undef K_BLOCKS
+
+#include "kernels/cpu/loops_block_signed_x86.h"
+#undef PART_MOST
+
+#endif
