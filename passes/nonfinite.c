@@ -18,6 +18,24 @@ double vc_largest_fitting(enum vc_dtype target)
         return 3.4028235677973362e38; /* below the tie between FLT_MAX and 2^128 */
     case VC_DTYPE_Q8_0:
         return 8321039.749999999; /* below the tie of f32 that goes to 8321040, whose step is infinite as f16 */
+    case VC_DTYPE_MXFP4:
+        return 5.1e38; /* no f32 is beyond 6 * 2^126 */
+    case VC_DTYPE_Q4_0:
+    case VC_DTYPE_Q4_1:
+    case VC_DTYPE_Q5_0:
+    case VC_DTYPE_Q5_1:
+    case VC_DTYPE_Q2_K:
+    case VC_DTYPE_Q3_K:
+    case VC_DTYPE_Q4_K:
+    case VC_DTYPE_Q5_K:
+    case VC_DTYPE_Q6_K:
+    case VC_DTYPE_IQ4_NL:
+    case VC_DTYPE_IQ4_XS:
+    case VC_DTYPE_Q1_0:
+    case VC_DTYPE_Q2_0:
+    case VC_DTYPE_TQ1_0:
+    case VC_DTYPE_TQ2_0:
+        return 65504.0; /* the largest f16: steps and minima of every type have one for such values */
     default:
         return (double)INFINITY;
     }

@@ -22,7 +22,8 @@ struct vc_specials {
     double limit; /* largest magnitude that does not overflow; INFINITY: none does */
 };
 
-/* The largest f64 that rounds to a finite value of that float type, or that Q8_0 has room for; for F64 INFINITY. */
+/* The largest f64 that rounds to a finite value of that float type, or that a block type has room for in any block; for
+ * F64 INFINITY. */
 double vc_largest_fitting(enum vc_dtype target);
 
 enum vc_status vc_specials_init(struct vc_ctx *ctx, struct vc_specials *specials, double limit);

@@ -10,7 +10,9 @@
 #include "passes/nonfinite.h"
 #include "passes/select.h"
 #include "quantize/aim.h"
+#include "quantize/encode_blocks.h"
 #include "quantize/int8.h"
+#include "quantize/mixture.h"
 #include "quantize/rest.h"
 #include "quantize/schemes.h"
 
@@ -22,6 +24,8 @@ struct quantize {
     struct vc_quantize_options options;
     const struct vc_scheme_row *scheme; /* of this plan */
     const struct vc_scheme_row *rest;   /* for what it leaves; NULL: that stays */
+    const struct vc_mixture *mixture;   /* VC_TARGET_GGUF; else NULL */
+    struct vc_mixture_plan types;       /* ... of this plan */
     struct vc_aim aim;                  /* chooses what the scheme of this plan only selects the tensors for */
     uint64_t rest_bytes;                /* of this plan: what casts of the rest would save */
     struct vc_recipe_entry recipe[MAX_RECIPE];
@@ -143,6 +147,26 @@ static enum vc_status check_default(struct vc_ctx *ctx, struct quantize *q, stru
     return VC_OK;
 }
 
+/* Keeps what llama-quantize keeps, where no rule asks for the tensor. Names of other programs are judged as ever. */
+static enum vc_status check_mixture(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item, bool *kept)
+{
+    const struct vc_tensor *own;
+
+    (void)vc_model_of(item->set->model, item->source, &own);
+    *kept = true;
+    if (item->desc->n_dims < 2) {
+        return vc_item_keep(ctx, item, "%u-D", item->desc->n_dims);
+    }
+    if (q->types.foreign && (skip_of(q, own) != NULL)) {
+        return vc_item_keep_as(ctx, item, skip_of(q, own));
+    }
+    if (!q->types.foreign && !vc_mixture_takes(&q->types, item)) {
+        return vc_item_keep_as(ctx, item, "llama.cpp keeps its type");
+    }
+    *kept = false;
+    return VC_OK;
+}
+
 /* Keeps tensors of which the output's loader would not find the codes; they may still be cast. */
 static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q, struct vc_item *item, bool included,
                                    enum fate *fate)
@@ -172,13 +196,28 @@ static enum vc_status choose(struct vc_ctx *ctx, struct quantize *q, struct vc_i
         return vc_item_keep(ctx, item, "excluded by '%s'", glob);
     }
     if (choice == VC_CHOICE_DEFAULT) {
-        VC_TRY(check_default(ctx, q, item, &kept));
+        VC_TRY(q->mixture != NULL ? check_mixture(ctx, q, item, &kept) : check_default(ctx, q, item, &kept));
     }
     if (!kept) {
         VC_TRY(check_scheme(ctx, q, item, choice == VC_CHOICE_INCLUDE, fate));
     }
 out:
     return status;
+}
+
+/* Block types lie in GGUF files only. */
+static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
+{
+    const struct vc_scheme_row *row = vc_scheme_of_target(VC_TARGET_GGUF);
+
+    if (q->scheme == NULL || plan->dialect == NULL || plan->n_targets != 1 ||
+        vc_scheme_check(ctx, row, &q->options, plan) != VC_OK) {
+        vc_clear_error(ctx);
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "GGUF's block types need an output that is a GGUF file: name one that ends in .gguf");
+    }
+    q->scheme = row;
+    return vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types);
 }
 
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
@@ -188,6 +227,9 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     q->rest_bytes = 0;
     q->asked = NULL;
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
+    if (q->mixture != NULL) {
+        return begin_mixture(ctx, q, plan);
+    }
     if (q->scheme == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the layout %s has codes of a type that cannot be made yet",
                        plan->dialect->name);
@@ -249,6 +291,37 @@ out:
     return status;
 }
 
+/* The step of the item's type; a tensor that has the type already stays as it is. */
+static enum vc_status plan_blocks(struct vc_ctx *ctx, struct quantize *q, struct vc_item *item)
+{
+    enum vc_dtype fallback;
+    enum vc_dtype type = vc_mixture_type(&q->types, item, &fallback);
+    enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
+    enum vc_status status = VC_OK;
+
+    if (item->desc->dtype == type && item->desc->quant == NULL) {
+        return vc_item_keep(ctx, item, "%s already", vc_dtype_name(type));
+    }
+    if (is_quantized(item->desc) && !q->options.requantize) {
+        return refuse_again(ctx, vc_dtype_name(item->desc->dtype));
+    }
+    VC_TRY(vc_scheme_decode(ctx, q->scheme, item));
+    if (type == VC_DTYPE_F16 && item->desc->dtype != VC_DTYPE_F16) {
+        VC_TRY(vc_scheme_f16.add(ctx, item, &q->options, weights));
+    } else if (type != VC_DTYPE_F16) {
+        VC_TRY(vc_encode_blocks_add(ctx, item, &q->options, type));
+    }
+    if (fallback != VC_DTYPE_NONE) {
+        const char *why =
+            vc_arena_printf(ctx, item->set->arena, "%s does not divide the last axis", vc_dtype_name(fallback));
+
+        VC_TRY_ALLOC(why);
+        item->chain->steps[item->chain->n_steps - 1]->why = why;
+    }
+out:
+    return status;
+}
+
 static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct quantize *q = pass->self;
@@ -257,6 +330,9 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
 
     VC_TRY(check_quantized(ctx, q, item));
     VC_TRY(choose(ctx, q, item, &fate));
+    if (q->mixture != NULL && fate != KEPT) {
+        return plan_blocks(ctx, q, item);
+    }
     if (fate == KEPT || (fate == NO_CODES && !q->aim.set)) {
         return plan_rest(ctx, q, item);
     }
@@ -328,7 +404,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
         plan->aim_bytes = q->aim.file_bytes;
         return check_all_here(ctx, q, plan);
     }
-    VC_TRY(q->scheme->codes ? note_rest(ctx, q, plan) : VC_OK);
+    VC_TRY(q->scheme->codes && q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK);
 out:
     return status;
 }
@@ -388,11 +464,19 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
-    char names[256];
+    char names[512];
 
     if (row == NULL) {
         vc_scheme_list(names, sizeof names);
         return vc_fail(ctx, VC_E_ARGUMENT, "quantize makes %s", names);
+    }
+    if ((o->target == VC_TARGET_GGUF) != (o->gguf != NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with the target gguf, which needs it", vc_option(ctx, "gguf"));
+    }
+    if (o->gguf != NULL && vc_mixture_of_name(o->gguf) == NULL) {
+        vc_mixture_list(names, sizeof names);
+        return vc_fail(ctx, VC_E_ARGUMENT, "no mixture of block types is called '%s': choose one of %s", o->gguf,
+                       names);
     }
     if (o->granularity == VC_GRANULARITY_GROUP && row->codes) {
         if (o->group_size == 0 || o->group_size > ((uint64_t)1 << 20)) {
@@ -456,11 +540,14 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     const char *rest;
     size_t i;
 
-    add_entry(q, "scheme", q->aim.set ? "chosen" : row->name);
+    add_entry(q, "scheme", q->aim.set ? "chosen" : q->mixture != NULL ? q->mixture->name : row->name);
     if (q->aim.set) {
         add_entry(q, "aim", aim != NULL ? aim + strlen(" --aim-") : NULL);
         add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
         add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
+    } else if (q->mixture != NULL) {
+        add_entry(q, "encoder", o->encoder == VC_ENCODER_LLAMA ? "llama" : "best");
+        add_entry(q, "pure", o->pure ? "true" : "false");
     } else if (row->codes) {
         add_entry(q, "granularity", granularity);
         add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
@@ -469,8 +556,10 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
         add_entry(q, "overflow", overflows[o->overflow]);
     }
     add_entry(q, "nonfinite", nonfinites[o->nonfinite]);
-    add_entry(q, "min_elements", decimal(ctx, q, (long long)o->min_elems));
-    add_entry(q, "min_row", decimal(ctx, q, (long long)o->min_row));
+    if (q->mixture == NULL) {
+        add_entry(q, "min_elements", decimal(ctx, q, (long long)o->min_elems));
+        add_entry(q, "min_row", decimal(ctx, q, (long long)o->min_row));
+    }
     add_entry(q, "rules", vc_rules_text(ctx, &q->arena, o->rules, o->n_rules));
     if (q->rest != NULL) {
         add_entry(q, "rest", q->rest->name);
@@ -481,12 +570,20 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
         return VC_E_NOMEM;
     }
     row_or_aim = q->aim.set ? aim + 1 : row->flag;
+    if (q->mixture != NULL) {
+        row_or_aim =
+            vc_arena_printf(ctx, &q->arena, "%s %s%s%s", row->flag, q->mixture->name,
+                            o->encoder == VC_ENCODER_LLAMA ? " --encoder llama" : "", o->pure ? " --pure" : "");
+        if (row_or_aim == NULL) {
+            return VC_E_NOMEM;
+        }
+    }
     q->few = vc_arena_printf(ctx, &q->arena, "fewer than %llu elements", (unsigned long long)o->min_elems);
     if (q->few == NULL) {
         return VC_E_NOMEM;
     }
     q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row_or_aim, rest);
-    q->full_command = !row->codes || q->aim.set
+    q->full_command = !row->codes || q->aim.set || q->mixture != NULL
                           ? q->short_command
                           : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s", row->flag,
                                             granularity != NULL ? granularity : "", asymmetric, rest);
@@ -520,6 +617,9 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     q->pass.self = q;
     q->options = own;
     q->aim = aim;
+    q->mixture = own.gguf != NULL ? vc_mixture_of_name(own.gguf) : NULL;
+    q->options.gguf = q->mixture != NULL ? q->mixture->name : NULL; /* the caller's may go */
+    q->pass.mixture = q->options.gguf;
     VC_TRY(vc_rest_choose(ctx, &own, &q->rest));
     q->options.rest = q->rest != NULL ? q->rest->flag + strlen("--") : NULL; /* the caller's may go */
     VC_TRY(vc_rules_copy(ctx, &q->arena, own.rules, own.n_rules, &q->options.rules));

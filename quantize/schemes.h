@@ -25,7 +25,8 @@ struct vc_scheme_row {
     size_t n_granularities; /* with codes and without a granularity of its own */
     const struct vc_scheme_granularity *granularities;
 
-    /* Adds the step to an item of floats; `weights`: the type of the weights when the pass got them. The options live
+    /* Adds the step to an item of floats. NULL: the pass chooses a type for each tensor (mixture.h), and the row is no
+     * candidate. `weights`: the type of the weights when the pass got them. The options live
      * as long as the step. */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                           enum vc_dtype weights);
@@ -72,5 +73,6 @@ extern const struct vc_scheme_row vc_scheme_int8;
 extern const struct vc_scheme_row vc_scheme_q8_0;
 extern const struct vc_scheme_row vc_scheme_f16;
 extern const struct vc_scheme_row vc_scheme_bf16;
+extern const struct vc_scheme_row vc_scheme_gguf; /* encode_blocks.c */
 
 #endif

@@ -306,6 +306,9 @@ void vc_job_add_stage(struct vc_job *job, size_t pass)
         }
         add_to_stage(&job->stages[set * job->n_passes + pass], before, item->desc);
     }
+    for (i = 0; i < job->plan.n_sets; i++) {
+        job->stages[i * job->n_passes + pass].mixture = job->passes[pass]->mixture;
+    }
 }
 
 enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)

@@ -47,10 +47,11 @@ static inline enum vc_scheme vc_out_scheme(const struct vc_out_tensor *out)
 /* What one pass did to the types of the weights, those included that a later pass changed back or left out. The file of
  * a chain says what the file of its last pass would say, had every pass written one. */
 struct vc_out_stage {
-    bool retyped;       /* some have another type than before it */
-    bool blocks;        /* some are types of blocks behind it */
-    bool casts;         /* some that are plain f16, bf16 or f32 behind it were another of these ... */
-    enum vc_dtype cast; /* ... and all of them are this one now; VC_DTYPE_RAW: they differ */
+    bool retyped;        /* some have another type than before it */
+    bool blocks;         /* some are types of blocks behind it */
+    const char *mixture; /* vc_pass.mixture */
+    bool casts;          /* some that are plain f16, bf16 or f32 behind it were another of these ... */
+    enum vc_dtype cast;  /* ... and all of them are this one now; VC_DTYPE_RAW: they differ */
 };
 
 /* What an output consists of: what layout gets. Everything in it lives until the sink is freed. */

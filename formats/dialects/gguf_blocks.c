@@ -1,6 +1,7 @@
 /* gguf_blocks.c - the dialect of GGUF: a quantized weight is one tensor of blocks, each with its codes and its scale.
  *
  *     int8 is Q8_0     block of 32 values: d f16 | q0 .. q31 int8      34 bytes, value = q * d
+ *     gguf             any block type of kernels/block_types.inc, chosen for each tensor (quantize/mixture.h)
  *
  * The pass makes the blocks (their arithmetic is a kernel's), so there are no other parts. What of the metadata follows
  * from them is the writer's (formats/gguf/). */
@@ -13,6 +14,7 @@
 
 static enum vc_status gguf_check(struct vc_ctx *ctx, const struct vc_dialect_request *r)
 {
+    bool int8 = strcmp(r->scheme, "int8") == 0;
     bool group = r->granularity == VC_GRANULARITY_GROUP && r->group_size == BLOCK;
     bool unasked = r->granularity == VC_GRANULARITY_CHANNEL && !r->granularity_given;
     bool other_axis = r->axis_given && !(group && r->axis == 0);
@@ -22,24 +24,23 @@ static enum vc_status gguf_check(struct vc_ctx *ctx, const struct vc_dialect_req
                                              : NULL;
     const char *field = !r->symmetric ? "asymmetric" : other_axis ? "axis" : "granularity";
 
-    return what == NULL
+    return what == NULL || !int8
                ? VC_OK
                : vc_fail(ctx, VC_E_ARGUMENT, "int8 in GGUF is Q8_0, which has %s (%s)", what, vc_option(ctx, field));
 }
 
 static const char *gguf_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
-    (void)request;
-    return tensor->n_dims == 0 || tensor->shape[tensor->n_dims - 1] % BLOCK != 0 ? "rows are no multiple of 32" : NULL;
+    return strcmp(request->scheme, "int8") != 0                                    ? NULL
+           : tensor->n_dims == 0 || tensor->shape[tensor->n_dims - 1] % BLOCK != 0 ? "rows are no multiple of 32"
+                                                                                   : NULL;
 }
 
 static enum vc_dtype gguf_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                     enum vc_part_role role, enum vc_dtype usual)
 {
-    (void)request;
     (void)tensor;
-    (void)usual;
-    return role == VC_PART_CODES ? VC_DTYPE_Q8_0 : VC_DTYPE_RAW;
+    return role != VC_PART_CODES ? VC_DTYPE_RAW : strcmp(request->scheme, "int8") == 0 ? VC_DTYPE_Q8_0 : usual;
 }
 
 /* What llama.cpp computes with in f32 alone: its own converter writes these in f32, whatever type is asked for. */
@@ -55,7 +56,7 @@ static bool gguf_keeps_type(const struct vc_dialect_tensor *tensor)
            vc_glob_set_find(&globs, tensor->name) != SIZE_MAX;
 }
 
-static const char *const schemes[] = {"int8", NULL};
+static const char *const schemes[] = {"int8", "gguf", NULL};
 
 const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
                                            .schemes = schemes,

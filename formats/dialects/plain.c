@@ -105,8 +105,11 @@ out:
     return status;
 }
 
+static const char *const schemes[] = {"int8", NULL};
+
 const struct vc_dialect vc_dialect_plain = {
     .name = "plain",
     .is_choice = true,
     .takes_codes = true,
+    .schemes = schemes,
     .loader = {.needs = "vcompress dequantize, or w.int8 * w.scale in code of your own"}};

@@ -310,6 +310,7 @@ static void change_types(const struct gguf_plan *plan, const struct gguf_file *f
     const struct vc_out_list *outs = plan->outs;
     bool fresh = plan->source == NULL;
     uint32_t type = file_type(outs);
+    const char *mixture = NULL; /* of the last pass that changed types */
     bool retyped = fresh;
     bool blocks = false;
     size_t i;
@@ -319,7 +320,11 @@ static void change_types(const struct gguf_plan *plan, const struct gguf_file *f
     }
     for (i = 0; i < outs->n_stages; i++) {
         retyped = retyped || outs->stages[i].retyped;
+        mixture = outs->stages[i].retyped ? outs->stages[i].mixture : mixture;
         blocks = blocks || (outs->stages[i].retyped && outs->stages[i].blocks);
+    }
+    if (mixture != NULL) {
+        (void)vc_gguf_file_type(mixture, &type);
     }
     if (type != NO_VALUE && (retyped || says_file_type(plan, file))) {
         changes[GGUF_FILE_TYPE] = (struct change){retyped && first ? SET : REPLACE, type};

@@ -254,19 +254,32 @@ out:
 
 /* ---- what is understood ---- */
 
-/* The name that llama.cpp gives to a number of general.file_type, "Q4_K_M"; NULL where a number is not known. */
+/* The names that llama.cpp gives to the numbers of general.file_type. */
+static const char *const file_types[] = {
+    [0] = "F32",     [1] = "F16",     [2] = "Q4_0",       [3] = "Q4_1",    [7] = "Q8_0",     [8] = "Q5_0",
+    [9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S",    [12] = "Q3_K_M", [13] = "Q3_K_L",  [14] = "Q4_K_S",
+    [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M",    [18] = "Q6_K",   [19] = "IQ2_XXS", [20] = "IQ2_XS",
+    [21] = "Q2_K_S", [22] = "IQ3_XS", [23] = "IQ3_XXS",   [24] = "IQ1_S",  [25] = "IQ4_NL",  [26] = "IQ3_S",
+    [27] = "IQ3_M",  [28] = "IQ2_S",  [29] = "IQ2_M",     [30] = "IQ4_XS", [31] = "IQ1_M",   [32] = "BF16",
+    [36] = "TQ1_0",  [37] = "TQ2_0",  [38] = "MXFP4_MOE", [39] = "NVFP4",  [40] = "Q1_0",    [41] = "Q2_0",
+};
+
+/* "Q4_K_M"; NULL where a number is not known. */
 static const char *file_type_name(uint64_t number)
 {
-    static const char *const names[] = {
-        [0] = "F32",     [1] = "F16",     [2] = "Q4_0",     [3] = "Q4_1",    [7] = "Q8_0",     [8] = "Q5_0",
-        [9] = "Q5_1",    [10] = "Q2_K",   [11] = "Q3_K_S",  [12] = "Q3_K_M", [13] = "Q3_K_L",  [14] = "Q4_K_S",
-        [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M",  [18] = "Q6_K",   [19] = "IQ2_XXS", [20] = "IQ2_XS",
-        [21] = "Q2_K_S", [22] = "IQ3_XS", [23] = "IQ3_XXS", [24] = "IQ1_S",  [25] = "IQ4_NL",  [26] = "IQ3_S",
-        [27] = "IQ3_M",  [28] = "IQ2_S",  [29] = "IQ2_M",   [30] = "IQ4_XS", [31] = "IQ1_M",   [32] = "BF16",
-        [36] = "TQ1_0",  [37] = "TQ2_0",  [38] = "MXFP4",   [39] = "NVFP4",  [40] = "Q1_0",
-    };
+    return number < sizeof file_types / sizeof file_types[0] ? file_types[number] : NULL;
+}
 
-    return number < sizeof names / sizeof names[0] ? names[number] : NULL;
+bool vc_gguf_file_type(const char *name, uint32_t *number)
+{
+    size_t i = 0;
+
+    while (i < sizeof file_types / sizeof file_types[0] &&
+           (file_types[i] == NULL || strcmp(file_types[i], name) != 0)) {
+        i++;
+    }
+    *number = (uint32_t)i;
+    return i < sizeof file_types / sizeof file_types[0];
 }
 
 const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT] = {[GGUF_FILE_TYPE] = "general.file_type",

@@ -32,8 +32,15 @@ enum vc_target {
     VC_TARGET_INT8 = 0,
     VC_TARGET_F16 = 1,
     VC_TARGET_BF16 = 2,
-    VC_TARGET_F32 = 3,   /* dequantize only */
-    VC_TARGET_CHOSEN = 4 /* quantize only: each tensor gets a type by aim_sqnr_db or aim_bytes */
+    VC_TARGET_F32 = 3,    /* dequantize only */
+    VC_TARGET_CHOSEN = 4, /* quantize only: each tensor gets a type by aim_sqnr_db or aim_bytes */
+    VC_TARGET_GGUF = 5 /* quantize only: GGUF's block types, by vc_quantize_options.gguf; the output is a GGUF file */
+};
+
+/* How GGUF's blocks get their scales; both write the same layouts. */
+enum vc_encoder {
+    VC_ENCODER_BEST = 0, /* the lowest squared error that a search finds; never above that of the other encoder */
+    VC_ENCODER_LLAMA = 1 /* byte for byte what llama.cpp's quantizers write */
 };
 
 /* A rule that selects tensors by name; the last rule whose glob matches decides. `*` matches any run of characters, `?`
@@ -76,6 +83,11 @@ struct vc_quantize_options {
     /* The choice with the least sum of squared errors whose only output has at most this many bytes. VC_E_GATE from
      * vc_job_plan if even the smallest choice is larger. 0: off. */
     uint64_t aim_bytes;
+    /* VC_TARGET_GGUF: a mixture of block types as llama-quantize names it, in letters of either case: "Q4_K_M". It
+     * decides about every tensor, also about small ones: min_elems and min_row are not read. */
+    const char *gguf;
+    enum vc_encoder encoder; /* VC_TARGET_GGUF */
+    bool pure;               /* VC_TARGET_GGUF: the mixture's base type for every tensor that is quantized */
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

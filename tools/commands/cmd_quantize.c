@@ -38,6 +38,10 @@ static const struct opt target_opts[] = {
      .help = "IEEE half precision: half of f32, values up to 65504"},
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
+    {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf),
+     .help = "GGUF's block types, chosen for each tensor as llama-quantize does: Q4_K_M, Q5_K_M, Q6_K, Q3_K_S, Q3_K_M, "
+             "Q3_K_L, Q4_K_S, Q5_K_S, Q2_K, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, MXFP4_MOE, TQ1_0, TQ2_0, Q1_0 or "
+             "Q2_0; the output is a GGUF file"},
     {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
      .help = "for every tensor the smallest of int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
              "SQNR, else unchanged; reads all weights first, also with --dry-run"},
@@ -62,6 +66,10 @@ static const struct opt scheme_opts[] = {
      .help = "int8 in safetensors: the programs that load the output. plain: codes and f32 scales for everything; "
              "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
              "(default auto: the layout for the program that loads the input, or a refusal)"},
+    {.name = "encoder", .value = "best|llama", .kind = OPT_CHOICE, QUANTIZE(encoder),
+     .help = "--gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
+    {.name = "pure", .kind = OPT_BOOL, .set = 1, QUANTIZE(pure),
+     .help = "--gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
@@ -114,7 +122,10 @@ static const char *list_targets(char *all, size_t room)
 static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
     static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
+    static const char *const not_gguf[] = {"rest", "overflow", "min-elements", "min-row"};
+    static const char *const gguf_only[] = {"encoder", "pure"};
     bool aim = options->target == VC_TARGET_CHOSEN;
+    bool gguf = options->target == VC_TARGET_GGUF;
     bool int8 = options->target == VC_TARGET_INT8 || aim;
     bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
 
@@ -126,6 +137,16 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     for (size_t i = 0; !int8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
         if (options_seen(&app->parsed, int8_only[i])) {
             return app_usage(app, "--%s works with --int8 only", int8_only[i]);
+        }
+    }
+    for (size_t i = 0; gguf && i < sizeof(not_gguf) / sizeof(not_gguf[0]); i++) {
+        if (options_seen(&app->parsed, not_gguf[i])) {
+            return app_usage(app, "--%s does not go with --gguf, whose TYPE decides about every tensor", not_gguf[i]);
+        }
+    }
+    for (size_t i = 0; !gguf && i < sizeof(gguf_only) / sizeof(gguf_only[0]); i++) {
+        if (options_seen(&app->parsed, gguf_only[i])) {
+            return app_usage(app, "--%s works with --gguf only", gguf_only[i]);
         }
     }
     if (aim && options_seen(&app->parsed, "granularity")) {
@@ -158,12 +179,12 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     bool aim = options_seen(&app->parsed, "aim-sqnr") || options_seen(&app->parsed, "aim-bytes");
     int rc;
 
-    own->quantize.target = aim ? VC_TARGET_CHOSEN : own->quantize.target;
+    own->quantize.target = aim ? VC_TARGET_CHOSEN : own->quantize.gguf != NULL ? VC_TARGET_GGUF : own->quantize.target;
     own->quantize.rules = own->convert.rules;
     own->quantize.n_rules = own->convert.n_rules;
     rc = check_target(app, &own->quantize);
     if (rc == GO_ON) {
-        what->tag = aim ? "aim" : target_given(app)->name;
+        what->tag = aim ? "aim" : own->quantize.gguf != NULL ? own->quantize.gguf : target_given(app)->name;
         what->more_tensors = aim || own->quantize.target == VC_TARGET_INT8;
     }
     return rc;
@@ -185,7 +206,8 @@ static int run_quantize(struct app *app, int n_args, char **args)
 
 const struct command command_quantize = {
     .name = "quantize",
-    .usage = "(--int8 | --fp16 | --bf16 | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o OUTPUT | -d DIR]",
+    .usage = "(--int8 | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o "
+             "OUTPUT | -d DIR]",
     .summary = "store weights in fewer bits",
     .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
             "Small, one-dimensional and integer tensors are copied bit for bit, with the reason in the report. "
@@ -195,7 +217,8 @@ const struct command command_quantize = {
             "  vcompress quantize --int8 model.npz -o small.npz\n"
             "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz\n"
             "  vcompress quantize --int8 *.safetensors -d small\n"
-            "  vcompress quantize --int8 --rest fp16 pipeline/",
+            "  vcompress quantize --int8 --rest fp16 pipeline/\n"
+            "  vcompress quantize --gguf Q4_K_M model-f16.gguf -o model-q4_k_m.gguf",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

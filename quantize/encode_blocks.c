@@ -1,0 +1,183 @@
+/* encode_blocks.c - see encode_blocks.h. A tile of rows becomes blocks, is decoded again, and the difference is
+ * measured: kernels do all three. Steps are f16, so magnitudes have an upper end (vc_largest_fitting), which is refused
+ * under every policy but "keep". */
+#include "quantize/encode_blocks.h"
+
+#include "core/base/checked.h"
+#include "kernels/arith.h"
+#include "kernels/kernels.h"
+#include "passes/nonfinite.h"
+#include "quantize/int8.h"
+#include "quantize/schemes.h"
+
+/* The kernels of a type. */
+struct block_kernels {
+    enum vc_dtype dtype;
+    int (*encode)(const struct vc_kernels *k, const float *x, size_t n_rows, size_t row_len,
+                  const struct vc_block_how *how, uint8_t *blocks);
+    int (*decode)(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y);
+};
+
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                     \
+    static int type##_encode(const struct vc_kernels *k, const float *x, size_t n_rows, size_t row_len, \
+                             const struct vc_block_how *how, uint8_t *blocks)                           \
+    {                                                                                                   \
+        return k->type##_blocks(x, n_rows, row_len, how, blocks);                                       \
+    }                                                                                                   \
+                                                                                                        \
+    static int type##_decode(const struct vc_kernels *k, const uint8_t *blocks, size_t n, float *y)     \
+    {                                                                                                   \
+        return k->type##_to_f32(blocks, n, y);                                                          \
+    }
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
+
+static const struct block_kernels types[] = {
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding) {VC_DTYPE_##TYPE, type##_encode, type##_decode},
+#include "kernels/block_types.inc"
+#undef VC_BLOCK_TYPE
+};
+
+static const struct block_kernels *kernels_of(enum vc_dtype type)
+{
+    size_t i = 0;
+
+    while (i < sizeof types / sizeof types[0] && types[i].dtype != type) {
+        i++;
+    }
+    return i < sizeof types / sizeof types[0] ? &types[i] : NULL;
+}
+
+struct blocks_state {
+    struct vc_policy policy; /* first: its functions are the step's calibrate and explain */
+    const struct vc_quantize_options *options;
+    const struct block_kernels *kernels;
+    size_t block; /* elements */
+};
+
+static size_t tile_elems(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+/* Arrays of floats as large as a tile, one after another in the scratch: the decoded values; with the policy "zero" a
+ * clean copy; x where the input is no f32. Magnitudes of the blocks follow. */
+static size_t n_floats(const struct vc_step *step, const struct blocks_state *s)
+{
+    return (size_t)1 + (s->options->nonfinite == VC_NONFINITE_ZERO) + (step->in.dtype != VC_DTYPE_F32);
+}
+
+static size_t floats_bytes(const struct vc_step *step)
+{
+    return (tile_elems(step) * sizeof(float) + 63) & ~(size_t)63;
+}
+
+static float largest(const uint32_t *bits, size_t n)
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        most = bits[i] > most ? bits[i] : most;
+    }
+    return vc_bits_f32(most);
+}
+
+/* A copy of the tile without NaN and Inf, and how many there were: they become 0 and the largest finite magnitude of
+ * the block. */
+static enum vc_status clean_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct blocks_state *s,
+                                 const struct vc_tile *tile, const float *x, uint32_t *bits, float *clean,
+                                 uint64_t *replaced)
+{
+    const struct vc_int8_tile_map map = {.rows = true, .group = s->block, .n_local = tile->n_elems / s->block};
+    enum vc_status status = VC_OK;
+
+    (void)vc_int8_sanitize(x, tile, &map, NULL, NULL, clean);
+    VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, s->block, bits));
+    *replaced = vc_int8_sanitize(x, tile, &map, bits, NULL, clean);
+out:
+    return status;
+}
+
+static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                   struct vc_tile_out *out)
+{
+    const struct blocks_state *s = step->state;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    const struct vc_block_how how = {.best = s->options->encoder == VC_ENCODER_BEST};
+    float *y = scratch;
+    float *clean = (float *)(void *)((char *)scratch + floats_bytes(step));
+    uint32_t *bits = (uint32_t *)(void *)((char *)scratch + n_floats(step, s) * floats_bytes(step));
+    struct vc_int8_scratch t = {.x = (float *)(void *)((char *)bits - floats_bytes(step))}; /* the last of the arrays */
+    size_t n_blocks = tile->n_elems / s->block;
+    const float *x;
+    const float *from;
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (k == NULL) {
+        return ctx->status;
+    }
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    from = x;
+    VC_KERNEL_TRY(k->absmax_rows(x, tile->n_rows, tile->row_len, s->block, bits));
+    if (!(largest(bits, n_blocks) < INFINITY) && s->options->nonfinite == VC_NONFINITE_ZERO) {
+        VC_TRY(clean_tile(ctx, k, s, tile, x, bits, clean, &out->nonfinite));
+        VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, s->block, bits));
+        from = clean;
+    }
+    if (!((double)largest(bits, n_blocks) <= s->policy.specials.limit)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit"); /* explain says which, and how many */
+    }
+    VC_KERNEL_TRY(s->kernels->encode(k, from, tile->n_rows, tile->row_len, &how, out->data));
+    VC_KERNEL_TRY(s->kernels->decode(k, out->data, tile->n_elems, y));
+    VC_TRY(vc_int8_measure_finite(ctx, tile, x, y, out->stats));
+    out->stats->clipped = 0;
+    out->stats->zeros_after = 0;
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        out->stats->zeros_after += y[i] == 0.0f;
+    }
+out:
+    return status;
+}
+
+static const struct vc_step_ops blocks_ops = {
+    .calibrate = vc_policy_calibrate, .explain = vc_policy_explain, .apply = blocks_apply, .forget = vc_policy_forget};
+
+enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                                    enum vc_dtype type)
+{
+    struct blocks_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_step *step;
+    size_t bytes;
+
+    if (s == NULL) {
+        return VC_E_NOMEM;
+    }
+    s->options = options;
+    s->kernels = kernels_of(type);
+    vc_dtype_block(type, &s->block, &bytes);
+    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
+                                   .overflow = options->overflow,
+                                   .room = type,
+                                   .codes = true,
+                                   .strict = true,
+                                   .advice = VC_ADVICE_NONFINITE};
+    if (vc_policy_add_step(ctx, item, &blocks_ops, &s->policy, &step) != VC_OK) {
+        return ctx->status;
+    }
+    step->action = VC_ACTION_QUANTIZED;
+    step->scheme = vc_dtype_name(type);
+    step->lossy = true;
+    step->out.dtype = type;
+    step->scratch_bytes = n_floats(step, s) * floats_bytes(step) + tile_elems(step) / s->block * sizeof(uint32_t) + 64;
+    vc_item_replan(item);
+    return VC_OK;
+}
+
+const struct vc_scheme_row vc_scheme_gguf = {.target = VC_TARGET_GGUF,
+                                             .name = "gguf",
+                                             .flag = "--gguf",
+                                             .result = VC_DTYPE_RAW,
+                                             .codes = true,
+                                             .own_granularity = true};

@@ -1,0 +1,61 @@
+/* mixture.h - which of GGUF's block types each tensor of a model gets: the mixtures of llama-quantize, such as Q4_K_M,
+ * which gives more bits to tensors that need them. Only names and sizes are looked at; encode_blocks.c makes the
+ * blocks.
+ *
+ *     Q4_K_M    blk.0.attn_v.weight    q6_k      (the first and last eighth of the layers, and every third between)
+ *               blk.3.attn_v.weight    q4_k
+ *               output.weight          q6_k
+ *               blk.0.attn_norm.weight kept      (one dimension)
+ *
+ * Source: src/llama-quant.cpp of llama.cpp, October 2026 (llama_tensor_get_type_impl, tensor_type_fallback). */
+#ifndef VC_QUANTIZE_MIXTURE_H
+#define VC_QUANTIZE_MIXTURE_H
+
+#include "core/base/arena.h"
+#include "core/model/source.h"
+
+struct vc_plan;
+struct vc_item;
+
+struct vc_mixture {
+    const char *name;   /* "Q4_K_M" */
+    enum vc_dtype base; /* what most tensors get */
+};
+
+/* The mixture of that name, in letters of either case; "Q4_K" is Q4_K_M, as in llama-quantize. NULL: there is none. */
+const struct vc_mixture *vc_mixture_of_name(const char *name);
+
+/* The names of all mixtures, "Q4_0, Q4_1, ..., TQ2_0", in the order of the table. */
+void vc_mixture_list(char *text, size_t n_bytes);
+
+/* What a mixture is for one model. */
+struct vc_mixture_plan {
+    const struct vc_mixture *mixture;
+    bool pure; /* the base type for every tensor */
+    const struct vc_plan *plan;
+    uint32_t *place; /* of each item among those of its kind that the mixture tells apart by layer (attention's values,
+                        the second matrix of feed-forward parts), in the order of layers */
+    uint32_t n_values; /* how many tensors are attention's values */
+    uint32_t n_layers;
+    uint32_t n_experts;   /* 1: none */
+    uint32_t query_share; /* query heads for each head of keys; 0: not known */
+    bool tied;            /* there is no output.weight: the embedding is both */
+    bool foreign;         /* no tensor has a name of llama.cpp's: rules about names do not hold */
+    bool falcon, is_70b;  /* families that llama-quantize treats in another way */
+};
+
+/* Reads what the model's file says about itself, and the names of its tensors as the passes before have left them. The
+ * lists are in the arena. Tensors of a model with other names than llama.cpp's get the base type. */
+enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_plan *plan,
+                               const struct vc_mixture *mixture, bool pure, struct vc_mixture_plan *out);
+
+/* Whether llama-quantize makes blocks of the item, a matrix or a stack of matrices: not of norms, routers, tables of
+ * positions, convolutions, and what does not end in "weight". */
+bool vc_mixture_takes(const struct vc_mixture_plan *plan, const struct vc_item *item);
+
+/* The item's type, a row of kernels/block_types.inc or f16. *fallback: the mixture's own choice, whose blocks do not
+ * divide the last axis, so that a type of smaller blocks took its place (f16 where none divides the axis); else
+ * VC_DTYPE_NONE. */
+enum vc_dtype vc_mixture_type(const struct vc_mixture_plan *plan, const struct vc_item *item, enum vc_dtype *fallback);
+
+#endif
