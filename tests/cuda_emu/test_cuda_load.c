@@ -85,7 +85,7 @@ static void test_no_library(void **state)
 static void test_other_version(void **state)
 {
     (void)state;
-    refused(EMU_WRONG_ABI, "made for another version (ABI 4, this program needs 3)");
+    refused(EMU_WRONG_ABI, "made for another version (ABI 5, this program needs 4)");
 }
 
 static void test_no_entry(void **state)
@@ -99,8 +99,8 @@ static void test_tables_that_no_build_has(void **state)
     static const struct {
         const char *kind, *words;
     } cases[] = {
-        {"abi:2", "made for another version (ABI 2, this program needs 3)"},
-        {"abi:4", "made for another version (ABI 4, this program needs 3)"},
+        {"abi:3", "made for another version (ABI 3, this program needs 4)"},
+        {"abi:5", "made for another version (ABI 5, this program needs 4)"},
         {"struct:0", "damaged: a description of 0 bytes"},
         {"struct:40", "damaged: a description of 40 bytes"},
         {"struct:4294967288", "damaged: a description of 4294967288 bytes"},
