@@ -419,7 +419,7 @@ def main():
         return 77
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     print("with " + versions())
     scratch = tempfile.mkdtemp(prefix="kinds-")
     rows = []

@@ -15,7 +15,7 @@ except ImportError:
     print("SKIPPED: PyTorch is not installed for %s (Debian: python3-torch)" % sys.executable)
     sys.exit(77)
 
-CNN = """input x [batch, 1, 28, 28]
+CNN = """input x [batch, 1, 14, 14]
 conv conv1 16 kernel=3 pad=1
 relu
 maxpool kernel=2
@@ -42,7 +42,7 @@ class Cnn(nn.Module):
         super().__init__()
         self.conv1 = nn.Conv2d(1, 16, 3, padding=1)
         self.conv2 = nn.Conv2d(16, 32, 3, padding=1)
-        self.fc1 = nn.Linear(1568, 128)
+        self.fc1 = nn.Linear(288, 128)
         self.fc2 = nn.Linear(128, 10)
 
     def forward(self, x):
@@ -183,7 +183,7 @@ class Distill(Judge):
     def setUp(self):
         super().setUp()
         torch.manual_seed(5)
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)
 
     def save(self, name, module):
         np.savez(self.path(name), **{n: p.detach().numpy() for n, p in module.state_dict().items()})
@@ -250,7 +250,7 @@ class Distill(Judge):
 
     def test_cnn_f64(self):
         """100 steps of the CNN with the teacher and Adam."""
-        self.make(Cnn, (1, 28, 28), 320, 10, torch.float64)
+        self.make(Cnn, (1, 14, 14), 320, 10, torch.float64)
         wanted, first = self.train(torch.optim.Adam(self.student.parameters(), lr=1e-3), 100, 32, 0.9, 4)
         found = self.ours(*self.teacher_of(0.9, 4), "--optimizer", "adam", "--lr", "1e-3", "--precision", "f64", steps=100,
                           batch=32)
@@ -261,7 +261,7 @@ class Distill(Judge):
             self.assertLess(np.abs(gradients[n] - g).max(), 1e-14, n)
 
     def test_cnn_f32(self):
-        self.make(Cnn, (1, 28, 28), 320, 10, torch.float32)
+        self.make(Cnn, (1, 14, 14), 320, 10, torch.float32)
         wanted, first = self.train(torch.optim.Adam(self.student.parameters(), lr=1e-3), 10, 32, 0.9, 4)
         found = self.ours(*self.teacher_of(0.9, 4), "--optimizer", "adam", "--lr", "1e-3", steps=10, batch=32)
         self.assertLess(np.abs(found - wanted)[:, :3].max(), 1e-5)
@@ -292,7 +292,7 @@ class Distill(Judge):
 
     def test_adam8bit(self):
         """Adam with states of 8 bits against its formula, where every step rounds the states to codes."""
-        self.make(Cnn, (1, 28, 28), 128, 10, torch.float64)
+        self.make(Cnn, (1, 14, 14), 128, 10, torch.float64)
         maps, b1, b2, eps, lr, decay = (dynamic_map(True), dynamic_map(False)), 0.9, 0.999, 1e-8, 1e-3, 0.1
         states = {n: [torch.zeros_like(p), torch.zeros_like(p)] for n, p in self.student.named_parameters()}
         wanted = []

@@ -112,7 +112,7 @@ class Match(Judge):
     def setUp(self):
         super().setUp()
         torch.manual_seed(7)
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)
 
     def make(self, teacher, student, shape, rows, mask=None, tokens=None):
         self.teacher, self.student = teacher.double(), student.double()

@@ -94,7 +94,7 @@ class Qat(Judge):
     def setUp(self):
         super().setUp()
         torch.manual_seed(5)
-        torch.set_num_threads(2)
+        torch.set_num_threads(1)
 
     def make(self, dtype):
         shapes = ((32, 20), (24, 32), (6, 24))
