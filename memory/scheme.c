@@ -149,13 +149,13 @@ static bool has_one_of(const char *tensor, const char *const *words, size_t n)
 
 /* llama.cpp's rules: the output layer is q6_k, and so are, in the first and the last eighth of the layers and in every
  * third of the others, the products of values and the last one of the MLP. Of models with 80 layers (70B) the other
- * values are q5_k. A product of queries, keys and values in one has its own type. */
+ * values are q5_k. Queries, keys and values in one product count as values. (quantize/mixture.h has the rules for
+ * files, by llama.cpp's own names.) */
 struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layout, const char *tensor,
                                             uint32_t n_layers)
 {
-    static const char *const values[] = {".v_proj.", ".attn_v.", ".wv."};
+    static const char *const values[] = {".v_proj.", ".attn_v.", ".wv.", ".qkv_proj.", ".attn_qkv.", ".c_attn."};
     static const char *const last[] = {".down_proj", ".ffn_down", ".w2.", ".fc2.", ".mlp.c_proj."};
-    static const char *const packed[] = {".qkv_proj.", ".attn_qkv.", ".c_attn."};
     struct vc_scheme_layout own = *layout;
     uint32_t layer = vc_scheme_layer(tensor);
     uint32_t eighth = n_layers / 8;
@@ -167,12 +167,10 @@ struct vc_scheme_layout vc_scheme_of_tensor(const struct vc_scheme_layout *layou
     own.mixed = false;
     if (layer == UINT32_MAX) {
         own.dtype = vc_name_is_head(tensor) ? VC_DTYPE_Q6_K : own.dtype;
-    } else if (has_one_of(tensor, values, 3)) {
+    } else if (has_one_of(tensor, values, 6)) {
         own.dtype = more ? VC_DTYPE_Q6_K : n_layers == 80 ? VC_DTYPE_Q5_K : own.dtype;
     } else if (has_one_of(tensor, last, 5)) {
         own.dtype = more ? VC_DTYPE_Q6_K : own.dtype;
-    } else if (has_one_of(tensor, packed, 3)) {
-        own.dtype = own.dtype == VC_DTYPE_Q4_K ? VC_DTYPE_Q5_K : VC_DTYPE_Q6_K;
     }
     return own;
 }
