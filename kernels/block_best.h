@@ -582,19 +582,22 @@ VC_HD void vc_q6_k_search(const float *x, const float *h, uint8_t *b)
 
 /* ---- codebooks ---- */
 
-/* The error of n elements for the step s of the IQ4 values, and the sums of a fit to their codes. */
-VC_HD_LARGE float vc_iq4_error(const float *x, const float *w, uint32_t n, float s, struct vc_fit *fit)
+/* The error of 32 elements for the step s of the IQ4 values, and the sums of a fit to their codes. */
+VC_HD_LARGE float vc_iq4_error(const float *x, const float *w, float s, struct vc_fit *fit)
 {
     float inverse = s != 0.0f ? 1.0f / s : 0.0f;
     float e = 0.0f;
+    float q[32];
 
+    for (uint32_t i = 0; i < 32; i++) {
+        q[i] = vc_iq4_nearest(x[i] * inverse);
+    }
     fit->a = fit->b = 0.0f;
-    for (uint32_t i = 0; i < n; i++) {
-        float q = vc_iq4_value(vc_iq4_code(x[i] * inverse));
-        float d = x[i] - q * s;
+    for (uint32_t i = 0; i < 32; i++) {
+        float d = x[i] - q[i] * s;
 
-        fit->a += vc_weight_or_1(w, i) * q * x[i];
-        fit->b += vc_weight_or_1(w, i) * q * q;
+        fit->a += vc_weight_or_1(w, i) * q[i] * x[i];
+        fit->b += vc_weight_or_1(w, i) * q[i] * q[i];
         e += vc_weight_or_1(w, i) * d * d;
     }
     return e;
@@ -605,7 +608,7 @@ VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
 {
     float top = fabsf(vc_largest_signed(x, 32));
     struct vc_fit fit;
-    float least = vc_iq4_error(x, w, 32, 0.0f, &fit);
+    float least = vc_iq4_error(x, w, 0.0f, &fit);
     float best = 0.0f;
 
     for (int32_t k = 0; k < 32; k++) {
@@ -615,13 +618,13 @@ VC_HD_LARGE float vc_best_iq4(const float *x, const float *w, bool stored)
         if (!vc_is_step(s) || !vc_is_step(1.0f / s)) {
             continue;
         }
-        (void)vc_iq4_error(x, w, 32, s, &fit);
+        (void)vc_iq4_error(x, w, s, &fit);
         s = vc_fit_scale(fit);
         s = stored ? vc_as_half(s) : s;
         if (!vc_is_step(s) || !vc_is_step(1.0f / s)) {
             continue;
         }
-        e = vc_iq4_error(x, w, 32, s, &fit);
+        e = vc_iq4_error(x, w, s, &fit);
         best = e < least ? s : best;
         least = e < least ? e : least;
     }
@@ -669,7 +672,7 @@ VC_HD void vc_iq4_xs_search(const float *x, const float *h, uint8_t *b)
             for (int32_t k = -1; k <= 1; k++) {
                 int32_t level = vc_clamp_i32(near_level + k, -32, 31);
                 struct vc_fit fit;
-                float e = vc_iq4_error(x + 32 * j, w, 32, d * (float)level, &fit);
+                float e = vc_iq4_error(x + 32 * j, w, d * (float)level, &fit);
 
                 if (k == -1 || e < least) {
                     levels[j] = level;

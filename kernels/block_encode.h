@@ -160,7 +160,7 @@ VC_HD_LARGE void vc_iq4_nl_make(const float *x, const float *h, float row_mean, 
     if (h != NULL) {
         vc_weights_of(x, h, 32, 2.0f * vc_sum_squares(x, 32) / 32.0f, w);
     }
-    scale = vc_search_iq4(x, h != NULL ? w : NULL, 32);
+    scale = vc_search_iq4(x, h != NULL ? w : NULL);
     inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
     for (uint32_t i = 0; i < 32; i++) {
         codes[i] = (uint8_t)vc_iq4_code(inverse * x[i]);
@@ -690,7 +690,7 @@ VC_HD_LARGE void vc_iq4_xs_make(const float *x, const float *h, float row_mean, 
         if (h != NULL) {
             vc_weights_of(x + 32 * j, h + 32 * j, 32, mean, w);
         }
-        scale[j] = vc_search_iq4(x + 32 * j, h != NULL ? w : NULL, 32);
+        scale[j] = vc_search_iq4(x + 32 * j, h != NULL ? w : NULL);
     }
     m = vc_largest_signed(scale, 8);
     d = -m / 32.0f;

@@ -307,28 +307,42 @@ VC_HD_LARGE float vc_search_positive(const float *x, const float *w, uint32_t n,
 
 /* ---- codebooks ---- */
 
-/* The code of the value of vc_iq4_value that is nearest to x; halves go to the larger one. */
-VC_HD_LARGE uint32_t vc_iq4_code(float x)
+/* The code of the value of vc_iq4_value that is nearest to x: how many of the 15 middles between two of them x is not
+ * below. Halves go to the larger one, NaN gets 15, as in ggml's binary search: near a middle its differences are exact.
+ */
+VC_HD uint32_t vc_iq4_code(float x)
 {
-    uint32_t low = 0;
-    uint32_t high = 15;
+    const float middles[15] = {-115.5f, -93.5f, -74.0f, -57.0f, -42.0f, -28.5f, -16.0f, -4.5f,
+                               7.0f,    19.0f,  31.5f,  45.5f,  61.0f,  79.0f,  101.0f};
+    uint32_t code = 0;
 
-    if (x <= vc_iq4_value(0)) {
-        return 0;
+    for (uint32_t k = 0; k < 15; k++) {
+        code += x < middles[k] ? 0u : 1u;
     }
-    if (x >= vc_iq4_value(15)) {
-        return 15;
-    }
-    while (high - low > 1) {
-        uint32_t middle = (low + high) / 2;
+    return code;
+}
 
-        if (x < vc_iq4_value(middle)) {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    return x - vc_iq4_value(low) < vc_iq4_value(high) - x ? low : high;
+/* The value itself: sums of steps are exact, and compilers make vectors of loops around them. */
+VC_HD float vc_iq4_nearest(float x)
+{
+    float v = -127.0f;
+
+    v += x < -115.5f ? 0.0f : 23.0f;
+    v += x < -93.5f ? 0.0f : 21.0f;
+    v += x < -74.0f ? 0.0f : 18.0f;
+    v += x < -57.0f ? 0.0f : 16.0f;
+    v += x < -42.0f ? 0.0f : 14.0f;
+    v += x < -28.5f ? 0.0f : 13.0f;
+    v += x < -16.0f ? 0.0f : 12.0f;
+    v += x < -4.5f ? 0.0f : 11.0f;
+    v += x < 7.0f ? 0.0f : 12.0f;
+    v += x < 19.0f ? 0.0f : 12.0f;
+    v += x < 31.5f ? 0.0f : 13.0f;
+    v += x < 45.5f ? 0.0f : 15.0f;
+    v += x < 61.0f ? 0.0f : 16.0f;
+    v += x < 79.0f ? 0.0f : 20.0f;
+    v += x < 101.0f ? 0.0f : 24.0f;
+    return v;
 }
 
 /* The code whose value times the step is nearest to x; of two equally near ones the lower code. half_step: half of the
@@ -347,11 +361,11 @@ VC_HD_LARGE uint32_t vc_e2m1_code(float x, float half_step)
     return best;
 }
 
-/* The signed scale for codes of the IQ4 values: the best of 15 starts, by weighted squares. 0 where all are tiny. n is
- * 32. (ggml: quantize_row_iq4_nl_impl) */
-VC_HD_LARGE float vc_search_iq4(const float *x, const float *w, uint32_t n)
+/* The signed scale for codes of the IQ4 values: the best of 15 starts, by weighted squares. 0 where all are
+ * tiny. 32 elements. (ggml: quantize_row_iq4_nl_impl) */
+VC_HD_LARGE float vc_search_iq4(const float *x, const float *w)
 {
-    float m = vc_largest_signed(x, n);
+    float m = vc_largest_signed(x, 32);
     float scale = 0.0f;
     float best = 0.0f;
 
@@ -362,13 +376,16 @@ VC_HD_LARGE float vc_search_iq4(const float *x, const float *w, uint32_t n)
         bool first = k == -8;
         float inverse = first ? 1.0f / (-m / vc_iq4_value(0)) : ((float)k + vc_iq4_value(0)) / m;
         struct vc_fit fit = {0.0f, 0.0f};
+        float q[32];
 
-        for (uint32_t i = 0; i < n; i++) {
-            float q = vc_iq4_value(vc_iq4_code(inverse * x[i]));
+        for (uint32_t i = 0; i < 32; i++) {
+            q[i] = vc_iq4_nearest(inverse * x[i]);
+        }
+        for (uint32_t i = 0; i < 32; i++) {
             float weight = vc_weight_at(w, x, i);
 
-            fit.a += weight * q * x[i];
-            fit.b += weight * q * q;
+            fit.a += weight * q[i] * x[i];
+            fit.b += weight * q[i] * q[i];
         }
         if (first || (fit.b > 0.0f && fit.a * fit.a > best * fit.b)) {
             scale = fit.a / fit.b;

@@ -2,6 +2,7 @@
  * arithmetic and the layouts are those of blocks.h. */
 #include "kernels/block_best.h"
 #include "kernels/cpu/access.h"
+#include "kernels/cpu/block_loop.h"
 #include "kernels/cpu/variants.h"
 
 #define LANES 64 /* of the tree of sums, kernels.h */
@@ -101,52 +102,16 @@ int vc_q8_0_rows_ref(const float *x, size_t n_rows, size_t row_len, uint32_t *bi
 
 /* ---- blocks from weights, and back ---- */
 
-/* The mean square of a row, added in the order of its elements. */
-static float row_mean(const float *x, size_t first, size_t row_len)
-{
-    float sum = 0.0f;
-
-    for (size_t i = 0; i < row_len; i++) {
-        float v = vc_get_f32(x, first + i);
-
-        sum += v * v;
-    }
-    return sum / (float)row_len;
-}
-
-/* n elements of whole blocks, one after another; and the blocks of each row. Elements are copied, for x may be
- * unaligned. */
-#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                           \
-    int vc_##type##_to_f32_ref(const uint8_t *blocks, size_t n, float *y)                                     \
-    {                                                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                                      \
-            vc_put_f32(y, i, vc_##type##_value(blocks + i / (elems) * (bytes), (uint32_t)(i % (elems))));     \
-        }                                                                                                     \
-        return 0;                                                                                             \
-    }                                                                                                         \
-                                                                                                              \
-    int vc_##type##_blocks_ref(const float *x, size_t n_rows, size_t row_len, const struct vc_block_how *how, \
-                               uint8_t *blocks)                                                               \
-    {                                                                                                         \
-        for (size_t row = 0; row < n_rows; row++) {                                                           \
-            float mean = how->importance != NULL ? row_mean(x, row * row_len, row_len) : 0.0f;                \
-                                                                                                              \
-            for (size_t col = 0; col < row_len; col += (elems), blocks += (bytes)) {                          \
-                float values[elems];                                                                          \
-                float h[elems];                                                                               \
-                                                                                                              \
-                memcpy(values, (const char *)x + (row * row_len + col) * sizeof *x, sizeof values);           \
-                if (how->importance != NULL) {                                                                \
-                    memcpy(h, (const char *)how->importance + col * sizeof *h, sizeof h);                     \
-                }                                                                                             \
-                if (how->best) {                                                                              \
-                    vc_##type##_best(values, how->importance != NULL ? h : NULL, mean, blocks);               \
-                } else {                                                                                      \
-                    vc_##type##_make(values, how->importance != NULL ? h : NULL, mean, blocks);               \
-                }                                                                                             \
-            }                                                                                                 \
-        }                                                                                                     \
-        return 0;                                                                                             \
-    }
+/* n elements of whole blocks, one after another; and the blocks of each row. */
+#define VC_BLOCK_TYPE(type, TYPE, elems, bytes, decoding, encoding)                                       \
+    int vc_##type##_to_f32_ref(const uint8_t *blocks, size_t n, float *y)                                 \
+    {                                                                                                     \
+        for (size_t i = 0; i < n; i++) {                                                                  \
+            vc_put_f32(y, i, vc_##type##_value(blocks + i / (elems) * (bytes), (uint32_t)(i % (elems)))); \
+        }                                                                                                 \
+        return 0;                                                                                         \
+    }                                                                                                     \
+                                                                                                          \
+    VC_BLOCKS_LOOP(vc_##type##_blocks_ref, type, elems, bytes)
 #include "kernels/block_types.inc"
 #undef VC_BLOCK_TYPE

@@ -5,6 +5,7 @@
 
 #include "core/base/compiler.h"
 #include "kernels/blocks.h"
+#include "kernels/cpu/block_loop.h"
 
 /* ---- Q8_0 from weights ---- */
 
@@ -379,6 +380,9 @@ DECODE(q6_k, 256, VC_Q6_K_BYTES, finite_f16(b + 208))
 #undef NO_LEAST
 
 /* ---- blocks from weights ---- */
+
+VC_BLOCKS_LOOP(VC_VARIANT(iq4_nl_blocks), iq4_nl, 32, VC_Q4_0_BYTES)
+VC_BLOCKS_LOOP(VC_VARIANT(iq4_xs_blocks), iq4_xs, 256, 136)
 
 #ifdef VC_HAVE_X86
 #include "kernels/cpu/loops_block_lanes_x86.h"
