@@ -99,6 +99,9 @@ static enum vc_status check_possible(struct vc_ctx *ctx, const struct quantize *
     if (desc->n_elems == 0) {
         return vc_item_keep_as(ctx, item, "empty");
     }
+    if (q->mixture != NULL && desc->n_dims == 0) { /* blocks lie along the last axis */
+        return vc_item_keep_as(ctx, item, "0-D");
+    }
     if (desc->quant == NULL && desc->dtype == q->scheme->result && (o->requantize || !is_quantized(desc))) {
         return vc_item_keep(ctx, item, "%s already", vc_dtype_name(desc->dtype));
     }

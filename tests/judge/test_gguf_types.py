@@ -206,6 +206,22 @@ class GgufTypes(Judge):
         why = {r["name"]: r["reason"] for r in report["tensors"]}
         self.assertEqual(why["blk.0.b.weight"], "q4_k does not divide the last axis")
 
+    def test_shapes(self):
+        """What a rule asks for by name: vectors, stacks of stacks; scalars and empty tensors stay."""
+        arrays = {"a.weight": np.arange(256, dtype="f4"), "s.weight": np.float32(3), "e.weight": np.zeros((0, 256), "f4"),
+                  "c.weight": weight("c", (2, 3, 4, 256), "f4"), "f.weight": np.asfortranarray(weight("f", (64, 256), "f4"))}
+        np.savez(self.path("in.npz"), **arrays)
+        report = self.vc("quantize", "--gguf", "Q4_K", "--include", "*", "--json", self.path("in.npz"), "-o", self.path("out.gguf")).json()
+        self.assertEqual({r["name"]: (r["dtype_after"], r["reason"]) for r in report["tensors"]},
+                         {"a.weight": ("q4_k", None), "s.weight": ("f32", "0-D"), "e.weight": ("f32", "empty"), "c.weight": ("q4_k", None),
+                          "f.weight": ("q4_k", None)})
+        self.vc("dequantize", self.path("out.gguf"), "-o", self.path("out.npz"))
+        out = self.load(self.path("out.npz"))
+        for name, a in arrays.items():
+            self.assertEqual(out[name].shape, np.shape(a), name)
+            if np.size(a):
+                self.assertLess(np.abs(out[name] - a).max(), 0.1 * np.abs(a).max() + 1e-6, name)
+
     def test_refused(self):
         w = weight("x", (8, 256), "f4")
         np.savez(self.path("in.npz"), w=w)
