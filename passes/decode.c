@@ -8,7 +8,7 @@
 #include "passes/decoders.h"
 
 /* Codes with parts. */
-static const struct vc_decoder *const codes[] = {&vc_decoder_int8};
+static const struct vc_decoder *const codes[] = {&vc_decoder_int8, &vc_decoder_int4};
 
 /* The row for what the descriptor says is stored; NULL: plain values, or nothing that can be decoded. */
 static const struct vc_decoder *find_decoder(const struct vc_desc *desc)

@@ -14,6 +14,8 @@
  * to nearest even if `narrow`. Nothing is added for f32, nor for f64 otherwise. item->desc is plain f32 (or f64)
  * afterwards. Other types: VC_E_INTERNAL; ask vc_decode_can first. */
 enum vc_status vc_decode_add(struct vc_ctx *ctx, struct vc_item *item, bool narrow);
+/* Bytes of scratch of that step, for scales that are tensors of the source. */
+size_t vc_decode_scratch(enum vc_dtype codes, uint64_t n_elems);
 /* The descriptor's elements are floats, or codes or blocks that stand for floats. */
 bool vc_decode_can(const struct vc_desc *desc);
 

@@ -1,10 +1,11 @@
-/* decode_int8.c - the decoder of int8 codes: values (q - z) * s. Scales are f32, f16 or bf16, or absolute maxima. They
- * come whole with the source, or, from a step before this one, with each tile. What is too large for f32 is decided by
- * policy where the caller gives one. */
+/* decode_int8.c - the decoder of int8 and int4 codes: values (q - z) * s. Two int4 codes lie in a byte. Scales are f32,
+ * f16 or bf16, or absolute maxima. They come whole with the source, or, from a step before this one, with each tile.
+ * What is too large for f32 is decided by policy where the caller gives one. */
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
+#include "kernels/int4.h"
 #include "kernels/kernels.h"
 #include "passes/decoders.h"
 #include "passes/nonfinite.h"
@@ -14,6 +15,7 @@ struct codes_state {
     size_t scale_part, zero_part; /* among step->in.parts; zero_part SIZE_MAX: symmetric */
     uint64_t row_len, n_groups, group, inner, n_scales;
     bool by_rows;
+    size_t code_bytes; /* of scratch, in front of scales: codes of a tile, a byte each; 0: they come so */
 
     float *scale; /* of the whole tensor, from begin to end; NULL: they come with each tile */
     int8_t *zero;
@@ -32,6 +34,12 @@ struct tile_scales {
     bool may_overflow;
 };
 
+/* Codes of less than a byte become bytes first. */
+size_t vc_decode_scratch(enum vc_dtype codes, uint64_t n_elems)
+{
+    return codes == VC_DTYPE_I4 ? ((size_t)vc_min_u64(n_elems, VC_TILE_ELEMS) + 63) & ~(size_t)63 : 0;
+}
+
 static void map_scales(struct codes_state *s, const struct vc_desc *desc)
 {
     const struct vc_quant *quant = desc->quant;
@@ -39,6 +47,7 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
     unsigned d;
 
     s->quant = *quant;
+    s->code_bytes = vc_decode_scratch(desc->dtype, desc->n_elems);
     s->scale_part = vc_desc_find_part(desc, VC_PART_ABSMAX);
     s->scale_part = s->scale_part != SIZE_MAX ? s->scale_part : vc_desc_find_part(desc, VC_PART_SCALE);
     s->zero_part = vc_desc_find_part(desc, VC_PART_ZERO_POINT);
@@ -163,6 +172,7 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
     if (view->data == NULL) {
         return vc_fail(ctx, VC_E_INTERNAL, "its scales did not come with the codes");
     }
+    scratch = (char *)scratch + s->code_bytes;
     widen_scales(&step->in.parts[s->scale_part], view->data, view->n, scratch);
     out->scale = scratch;
     out->zero = s->zero_part != SIZE_MAX ? in->parts[s->zero_part].data : NULL;
@@ -228,13 +238,23 @@ static bool settle(const struct codes_state *s, const struct tile_scales *t, con
     return true;
 }
 
+/* The codes of a tile, a byte each: as they come, or in scratch. */
+static const int8_t *codes_of(const struct codes_state *s, const struct vc_tile *tile, const void *in, void *scratch)
+{
+    if (s->code_bytes == 0) {
+        return in;
+    }
+    vc_int4_unpack(in, tile->n_elems, scratch);
+    return scratch;
+}
+
 #define CHUNK_ELEMS ((size_t)256) /* values that are put together before they are counted */
 
 static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct codes_state *s = step->state;
-    const int8_t *q = in->data;
+    const int8_t *q;
     struct tile_scales t;
     double values[CHUNK_ELEMS];
     enum vc_status status = VC_OK;
@@ -243,6 +263,7 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
 
     (void)item;
     VC_TRY(find_scales(ctx, step, in, scratch, &t));
+    q = codes_of(s, tile, in->data, scratch);
     for (i = 0; t.may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, &t, tile->first + i);
 
@@ -281,7 +302,7 @@ static enum vc_status codes_apply(struct vc_ctx *ctx, struct vc_step *step, cons
         return ctx->status;
     }
     VC_TRY(find_scales(ctx, step, in, scratch, &t));
-    VC_TRY(decode_codes(ctx, k, s, &t, tile, in->data, out->data));
+    VC_TRY(decode_codes(ctx, k, s, &t, tile, codes_of(s, tile, in->data, scratch), out->data));
     if (t.may_overflow && vc_has_nonfinite(VC_DTYPE_F32, out->data, tile->n_elems) && !settle(s, &t, tile, out->data)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit f32");
     }
@@ -316,6 +337,7 @@ static void plan_memory(const struct codes_state *s, struct vc_step *step)
     } else {
         step->scratch_bytes = (size_t)(s->by_rows && s->row_len > VC_TILE_ELEMS ? s->n_scales : most) * sizeof(float);
     }
+    step->scratch_bytes += s->code_bytes;
 }
 
 static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
@@ -354,3 +376,4 @@ static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const 
 }
 
 const struct vc_decoder vc_decoder_int8 = {.scheme = VC_SCHEME_INT8, .dtype = VC_DTYPE_I8, .add = codes_add};
+const struct vc_decoder vc_decoder_int4 = {.scheme = VC_SCHEME_INT4, .dtype = VC_DTYPE_I4, .add = codes_add};

@@ -26,5 +26,6 @@ extern const size_t vc_n_decoders_blocks;
 
 /* decode_int8.c */
 extern const struct vc_decoder vc_decoder_int8;
+extern const struct vc_decoder vc_decoder_int4;
 
 #endif

@@ -52,6 +52,7 @@ void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buff
         struct vc_tile tile;
         uint64_t n_rows;
         uint64_t row_len;
+        size_t scratch;
         size_t sums;
 
         vc_tile_rows_of(t, &n_rows, &row_len);
@@ -59,10 +60,12 @@ void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buff
             continue;
         }
         vc_tile_get(n_rows, row_len, 0, &tile);
+        scratch = vc_decode_scratch(t->quant != NULL ? t->dtype : VC_DTYPE_NONE, t->n_elems);
         n = (size_t)vc_max_u64(n * sizeof(double), vc_tensor_bytes(t, n));
         sums = vc_tile_chunks(&tile) * n_sums * sizeof(double);
         sizes->in = sizes->in > n ? sizes->in : n;
         sizes->sums = sizes->sums > sums ? sizes->sums : sums;
+        sizes->scratch = sizes->scratch > scratch ? sizes->scratch : scratch;
     }
     sizes->in = sizes->in > VC_COPY_BYTES ? sizes->in : VC_COPY_BYTES;
     sizes->out = sizes->in;

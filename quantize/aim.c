@@ -76,7 +76,7 @@ enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, co
 
         own.target = row->target;
         own.overflow = VC_OVERFLOW_ERROR; /* a tensor that a cast has no room for gets another candidate */
-        if (row->add == NULL || (row->codes && vc_scheme_choose(&own, plan->dialect) != row)) {
+        if (row->add == NULL || row->no_aim || (row->codes && vc_scheme_choose(&own, plan->dialect) != row)) {
             continue;
         }
         own.granularity_given = choice;

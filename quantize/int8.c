@@ -11,7 +11,6 @@
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
-#include "quantize/schemes.h"
 
 /* ---- planning ---- */
 
@@ -21,13 +20,13 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
 
     switch (s->granularity) {
     case VC_GRANULARITY_TENSOR:
-        return vc_arena_printf(ctx, item->set->arena, "int8/tensor%s", tail);
+        return vc_arena_printf(ctx, item->set->arena, "%s/tensor%s", s->row->name, tail);
     case VC_GRANULARITY_CHANNEL:
-        return vc_arena_printf(ctx, item->set->arena, "int8/channel%s", tail);
+        return vc_arena_printf(ctx, item->set->arena, "%s/channel%s", s->row->name, tail);
     case VC_GRANULARITY_GROUP:
         break;
     }
-    return vc_arena_printf(ctx, item->set->arena, "int8/group:%llu%s", (unsigned long long)s->group, tail);
+    return vc_arena_printf(ctx, item->set->arena, "%s/group:%llu%s", s->row->name, (unsigned long long)s->group, tail);
 }
 
 /* The shape of the scales: [1] for the tensor, [1, .., channels, .., 1] for channels, as NumPy broadcasts it against
@@ -63,8 +62,9 @@ out:
 
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item)
 {
-    bool rows_only =
-        options->granularity == VC_GRANULARITY_GROUP || (item->set->dialect != NULL && item->set->dialect->rows_only);
+    const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
+    bool rows_only = options->granularity == VC_GRANULARITY_GROUP || (row != NULL && row->rows_only) ||
+                     (item->set->dialect != NULL && item->set->dialect->rows_only);
 
     if (options->axis != VC_AXIS_OUTPUT) {
         return options->axis;
@@ -72,9 +72,10 @@ int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item
     return rows_only ? 0 : (int)item->set->model->tensors[item->source].channel_axis;
 }
 
-void vc_int8_choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s)
+/* Sets scale_dtype and absmax: what the output's dialect stores. */
+static void choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s)
 {
-    const struct vc_dialect_request request = vc_scheme_request_for(&vc_scheme_int8, s->options, item);
+    const struct vc_dialect_request request = vc_scheme_request_for(s->row, s->options, item);
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, weights, false);
     enum vc_dtype absmax = vc_dialect_part_type(item->set->dialect, &request, &tensor, VC_PART_ABSMAX, VC_DTYPE_RAW);
 
@@ -287,6 +288,23 @@ out:
     return status;
 }
 
+enum vc_status vc_int8_magnitudes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
+                                  const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                                  struct vc_int8_scratch *t, const float **x, uint64_t *replaced)
+{
+    enum vc_status status = VC_OK;
+
+    VC_KERNEL_TRY(k->absmax_rows(*x, tile->n_rows, tile->row_len, map->group, t->pos));
+    if (any_nonfinite(t->pos, map->n_local)) {
+        if (s->options->nonfinite != VC_NONFINITE_ZERO) {
+            return vc_int8_refuse(ctx);
+        }
+        VC_TRY(clean_tile(ctx, k, tile, map, t, false, x, replaced));
+    }
+out:
+    return status;
+}
+
 /* The same with scales that are rounded to a narrower type before the codes are made. */
 static enum vc_status apply_rounded(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
                                     const struct vc_tile *tile, const struct vc_int8_tile_map *map,
@@ -295,13 +313,7 @@ static enum vc_status apply_rounded(struct vc_ctx *ctx, const struct vc_kernels 
     const float *clean = x;
     enum vc_status status = VC_OK;
 
-    VC_KERNEL_TRY(k->absmax_rows(x, tile->n_rows, tile->row_len, map->group, t->pos));
-    if (any_nonfinite(t->pos, map->n_local)) {
-        if (s->options->nonfinite != VC_NONFINITE_ZERO) {
-            return vc_int8_refuse(ctx);
-        }
-        VC_TRY(clean_tile(ctx, k, tile, map, t, false, &clean, &out->nonfinite));
-    }
+    VC_TRY(vc_int8_magnitudes(ctx, k, s, tile, map, t, &clean, &out->nonfinite));
     vc_int8_scales(s, t->pos, map->n_local, t->scale, t->stored);
     VC_KERNEL_TRY(
         k->int8_rows_given(clean, tile->n_rows, tile->row_len, map->group, t->scale, NULL, out->data, out->stats));
@@ -429,27 +441,6 @@ static const struct vc_step_ops int8_ops = {.calibrate = vc_policy_calibrate,
                                             .end = vc_int8_end,
                                             .forget = vc_policy_forget};
 
-static enum vc_status make_state(struct vc_ctx *ctx, const struct vc_item *item,
-                                 const struct vc_quantize_options *options, enum vc_dtype weights,
-                                 struct vc_int8_state **out)
-{
-    struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
-
-    *out = s;
-    if (s == NULL) {
-        return VC_E_NOMEM;
-    }
-    s->options = options;
-    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
-                                   .overflow = options->overflow,
-                                   .room = VC_DTYPE_F32,
-                                   .codes = true,
-                                   .advice = VC_ADVICE_NONFINITE};
-    choose_map(s, item);
-    vc_int8_choose_scale(item, weights, s);
-    return VC_OK;
-}
-
 /* How the codes become values. */
 static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                 const struct vc_int8_state *s, enum vc_dtype weights)
@@ -459,7 +450,7 @@ static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct
     if (quant == NULL) {
         return VC_E_NOMEM;
     }
-    *quant = (struct vc_quant){.scheme = VC_SCHEME_INT8,
+    *quant = (struct vc_quant){.scheme = s->row->scheme,
                                .granularity = s->granularity,
                                .axis = s->axis,
                                .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
@@ -478,27 +469,49 @@ static const char *axis_reason(const struct vc_item *item, const struct vc_int8_
     return by_name && s->axis == tensor->channel_axis ? tensor->axis_reason : NULL;
 }
 
-static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
-                               enum vc_dtype weights)
+enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
+                                const struct vc_step_ops *ops, const struct vc_quantize_options *options,
+                                enum vc_dtype weights, struct vc_int8_state *s, struct vc_step **out)
 {
-    struct vc_int8_state *s;
     struct vc_step *step;
     enum vc_status status = VC_OK;
 
-    VC_TRY(make_state(ctx, item, options, weights, &s));
-    VC_TRY(vc_policy_add_step(ctx, item, &int8_ops, &s->policy, &step));
+    s->row = row;
+    s->options = options;
+    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
+                                   .overflow = options->overflow,
+                                   .room = VC_DTYPE_F32,
+                                   .codes = true,
+                                   .advice = VC_ADVICE_NONFINITE};
+    choose_map(s, item);
+    choose_scale(item, weights, s);
+    VC_TRY(vc_policy_add_step(ctx, item, ops, &s->policy, &step));
     step->action = VC_ACTION_QUANTIZED;
     step->scheme = scheme_label(ctx, item, s);
     VC_TRY_ALLOC(step->scheme);
     step->why = axis_reason(item, s);
-    step->scan = s->scan;
     step->lossy = true;
-    step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
-    step->scratch_bytes = vc_int8_scratch_bytes(step, s);
-    step->out.dtype = VC_DTYPE_I8;
+    step->out.dtype = row->result;
     VC_TRY(add_quant(ctx, item, step, s, weights));
     VC_TRY(add_scale_parts(ctx, item, step, s));
     vc_item_replan(item);
+    *out = step;
+out:
+    return status;
+}
+
+static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                               enum vc_dtype weights)
+{
+    struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_step *step;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(s);
+    VC_TRY(vc_int8_add_step(ctx, item, &vc_scheme_int8, &int8_ops, options, weights, s, &step));
+    step->scan = s->scan;
+    step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
+    step->scratch_bytes = vc_int8_scratch_bytes(step, s);
 out:
     return status;
 }
@@ -513,6 +526,7 @@ const struct vc_scheme_row vc_scheme_int8 = {.target = VC_TARGET_INT8,
                                              .name = "int8",
                                              .flag = "--int8",
                                              .result = VC_DTYPE_I8,
+                                             .scheme = VC_SCHEME_INT8,
                                              .codes = true,
                                              .n_granularities = sizeof granularities / sizeof granularities[0],
                                              .granularities = granularities,

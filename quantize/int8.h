@@ -1,7 +1,8 @@
 /* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles),
- * int8_clean.c (NaN and Inf). q8_0.c uses vc_int8_widen, vc_int8_sanitize and vc_int8_measure_finite. The row of the
- * table is vc_scheme_int8. Functions that take a tile are called from many threads at once, each with scratch of its
- * own; only vc_int8_scan changes the state then, under its mutex. */
+ * int8_clean.c (NaN and Inf). int4.c plans its step and treats its tiles with the same functions; q8_0.c uses
+ * vc_int8_widen, vc_int8_sanitize and vc_int8_measure_finite. The row of the table is vc_scheme_int8. Functions that
+ * take a tile are called from many threads at once, each with scratch of its own; only vc_int8_scan changes the state
+ * then, under its mutex. */
 #ifndef VC_QUANTIZE_INT8_H
 #define VC_QUANTIZE_INT8_H
 
@@ -10,10 +11,12 @@
 #include "core/chain/pass.h"
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
+#include "quantize/schemes.h"
 
 /* How the scales of one tensor are found and applied. */
 struct vc_int8_state {
-    struct vc_policy policy;                   /* first: its functions are the step's calibrate and explain */
+    struct vc_policy policy; /* first: its functions are the step's calibrate and explain */
+    const struct vc_scheme_row *row;
     const struct vc_quantize_options *options; /* the pass's */
     enum vc_granularity granularity;           /* of this tensor */
     unsigned axis;
@@ -38,9 +41,6 @@ struct vc_int8_state {
     int8_t *zero;     /* asymmetric */
 };
 
-/* Sets scale_dtype and absmax: what the output's dialect stores. */
-void vc_int8_choose_scale(const struct vc_item *item, enum vc_dtype weights, struct vc_int8_state *s);
-
 /* From absolute maxima (bits, finite) to the scales that codes are made with; in `stored` the same as f16 or bf16 where
  * the scales are of that type. */
 void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t n, float *scale, uint16_t *stored);
@@ -48,6 +48,13 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
 /* ---- int8.c ---- */
 /* The channel axis for that item: what the options say, or where its output channels are. May not fit its shape. */
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item);
+
+/* Adds a step whose state `s` begins with struct vc_int8_state: from options and shape how elements map to scales, the
+ * label, what the output's descriptor says, the parts. `s` came from vc_calloc_array and is the step's from then on,
+ * also after a failure. The caller sets scan, scratch_bytes and state_bytes. */
+enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
+                                const struct vc_step_ops *ops, const struct vc_quantize_options *options,
+                                enum vc_dtype weights, struct vc_int8_state *s, struct vc_step **out);
 
 /* The operations of the step in int8_scan.c. */
 enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
@@ -92,6 +99,12 @@ void vc_int8_map_tile(const struct vc_int8_state *s, const struct vc_tile *tile,
  * serves both). Returns how many were replaced. */
 uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                           const uint32_t *pos, const uint32_t *neg, float *clean);
+
+/* The largest magnitude of each of the tile's groups, in t->pos. NaN and Inf among *x are refused, or replaced in
+ * t->clean, which is *x then; *replaced is how many. */
+enum vc_status vc_int8_magnitudes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_int8_state *s,
+                                  const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                                  struct vc_int8_scratch *t, const float **x, uint64_t *replaced);
 
 /* Figures of a tile whose codes (out->data) were made from a clean copy of x: sums, largest error and zeros_before
  * again, for the finite values of x alone. scale and zero are the tile's own; y has room for the tile. */

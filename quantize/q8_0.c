@@ -120,10 +120,20 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
     return VC_OK;
 }
 
+/* Blocks lie along the last axis and are never short. */
+static const char *reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
+{
+    bool whole = desc->n_dims != 0 && desc->shape[desc->n_dims - 1] % BLOCK == 0;
+
+    (void)options;
+    return whole ? NULL : "the last axis is no multiple of 32";
+}
+
 const struct vc_scheme_row vc_scheme_q8_0 = {.target = VC_TARGET_INT8,
                                              .name = "int8",
                                              .flag = "--int8",
                                              .result = VC_DTYPE_Q8_0,
                                              .codes = true,
                                              .own_granularity = true,
+                                             .reason = reason,
                                              .add = add};

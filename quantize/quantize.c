@@ -178,6 +178,9 @@ static enum vc_status check_scheme(struct vc_ctx *ctx, const struct quantize *q,
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(item->desc), included);
     const char *reason = q->scheme->codes ? vc_dialect_reason(item->set->dialect, &request, &tensor) : NULL;
 
+    if (reason == NULL && q->scheme->reason != NULL) {
+        reason = q->scheme->reason(&q->options, item->desc);
+    }
     *fate = reason != NULL ? NO_CODES : WORK;
     return reason != NULL ? vc_item_keep_as(ctx, item, reason) : VC_OK;
 }
@@ -226,6 +229,7 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
+    enum vc_status status = VC_OK;
 
     q->rest_bytes = 0;
     q->asked = NULL;
@@ -234,6 +238,7 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
         return begin_mixture(ctx, q, plan);
     }
     if (q->scheme == NULL) {
+        VC_TRY(vc_scheme_check(ctx, vc_scheme_of_target(q->options.target), &q->options, plan));
         return vc_fail(ctx, VC_E_UNSUPPORTED, "the layout %s has codes of a type that cannot be made yet",
                        plan->dialect->name);
     }
@@ -241,7 +246,9 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     if (q->scheme->codes && vc_scheme_check(ctx, q->scheme, &q->options, plan) != VC_OK) {
         return ctx->status;
     }
-    return q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK;
+    VC_TRY(q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK);
+out:
+    return status;
 }
 
 static enum vc_status refuse_again(struct vc_ctx *ctx, const char *what)
@@ -260,7 +267,7 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct quantize 
     if (item->desc->quant == NULL || q->options.requantize || choice_of(q, item, &glob) == VC_CHOICE_EXCLUDE) {
         return VC_OK;
     }
-    return refuse_again(ctx, "int8");
+    return refuse_again(ctx, vc_scheme_name(item->desc->quant->scheme));
 }
 
 /* What the pass leaves: a part of the rest, unless a rule excludes it. */
@@ -481,6 +488,18 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT, "no mixture of block types is called '%s': choose one of %s", o->gguf,
                        names);
     }
+    if (row->rows_only) {
+        const char *field = o->asymmetric                               ? "asymmetric"
+                            : o->granularity == VC_GRANULARITY_TENSOR   ? "granularity"
+                            : o->axis != VC_AXIS_OUTPUT && o->axis != 0 ? "axis"
+                                                                        : NULL;
+
+        if (field != NULL) {
+            return vc_fail(ctx, VC_E_ARGUMENT,
+                           "%s has symmetric codes with a scale per row of axis 0 or per group of one (%s)", row->name,
+                           vc_option(ctx, field));
+        }
+    }
     if (o->granularity == VC_GRANULARITY_GROUP && row->codes) {
         if (o->group_size == 0 || o->group_size > ((uint64_t)1 << 20)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "a group has 1 to 1048576 elements, not %llu",
@@ -610,6 +629,7 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &quantize_kind, options, &own));
     VC_TRY(vc_aim_read(ctx, &own, &aim));
+    vc_scheme_settle(&own);
     VC_TRY(check_options(ctx, &own));
     if (vc_kernels_get(ctx) == NULL) { /* a device that cannot be had is said before anything else */
         return ctx->status;

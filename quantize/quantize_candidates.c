@@ -3,21 +3,16 @@
 
 #include "quantize/schemes.h"
 
-#define Q8_0_BLOCK 32
-
 struct scheme_candidate {
     const struct vc_scheme_row *row;
     struct vc_quantize_options options;
 };
 
-/* Blocks lie along the last axis and are never short. */
 static const char *reason(const struct vc_candidate *candidate, const struct vc_item *item)
 {
     const struct scheme_candidate *own = candidate->self;
-    const struct vc_desc *desc = item->desc;
-    bool whole = desc->n_dims != 0 && desc->shape[desc->n_dims - 1] % Q8_0_BLOCK == 0;
 
-    return own->row->result == VC_DTYPE_Q8_0 && !whole ? "the last axis is no multiple of 32" : NULL;
+    return own->row->reason != NULL ? own->row->reason(&own->options, item->desc) : NULL;
 }
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate *candidate,
@@ -91,10 +86,10 @@ enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *are
     if (own == NULL) {
         return VC_E_NOMEM;
     }
-    if (desc->dtype != VC_DTYPE_Q8_0 && (quant == NULL || quant->scheme != VC_SCHEME_INT8)) {
+    own->row = vc_scheme_of_codes(desc);
+    if (own->row == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes of the type %s", vc_dtype_name(desc->dtype));
     }
-    own->row = desc->dtype == VC_DTYPE_Q8_0 ? &vc_scheme_q8_0 : &vc_scheme_int8;
     vc_quantize_defaults(&own->options);
     own->options.target = own->row->target;
     if (quant != NULL) {

@@ -6,8 +6,8 @@
 
 #include "passes/decode.h"
 
-static const struct vc_scheme_row *const rows[] = {&vc_scheme_int8, &vc_scheme_q8_0, &vc_scheme_f16, &vc_scheme_bf16,
-                                                   &vc_scheme_gguf};
+static const struct vc_scheme_row *const rows[] = {&vc_scheme_int8, &vc_scheme_q8_0, &vc_scheme_int4,
+                                                   &vc_scheme_f16,  &vc_scheme_bf16, &vc_scheme_gguf};
 static const size_t n_rows = sizeof rows / sizeof rows[0];
 
 const struct vc_scheme_row *vc_scheme_row_at(size_t index)
@@ -52,6 +52,28 @@ const struct vc_scheme_row *vc_scheme_of_flag(const char *word)
         i++;
     }
     return i < n_rows ? rows[i] : NULL;
+}
+
+const struct vc_scheme_row *vc_scheme_of_codes(const struct vc_desc *desc)
+{
+    enum vc_scheme scheme = desc->quant != NULL ? desc->quant->scheme : VC_SCHEME_NONE;
+    size_t i = 0;
+
+    while (i < n_rows && !(rows[i]->codes && rows[i]->scheme == scheme && rows[i]->result == desc->dtype)) {
+        i++;
+    }
+    return i < n_rows ? rows[i] : NULL;
+}
+
+void vc_scheme_settle(struct vc_quantize_options *options)
+{
+    const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
+
+    if (row != NULL && row->usual_group != 0 && !options->granularity_given &&
+        options->granularity == VC_GRANULARITY_CHANNEL) {
+        options->granularity = VC_GRANULARITY_GROUP;
+        options->group_size = row->usual_group;
+    }
 }
 
 void vc_scheme_list(char *text, size_t n_bytes)

@@ -1,7 +1,7 @@
 /* schemes.h - the table of schemes: what `quantize` can make of floats. Adding a scheme is a file and a row.
  *
- * quantize.c chooses the tensors and asks the row; the row's file (int8.c, q8_0.c, cast.c) adds the steps and knows the
- * arithmetic. Rows are constant and may be used from any thread. */
+ * quantize.c chooses the tensors and asks the row; the row's file (int8.c, int4.c, q8_0.c, cast.c) adds the steps and
+ * knows the arithmetic. Rows are constant and may be used from any thread. */
 #ifndef VC_QUANTIZE_SCHEMES_H
 #define VC_QUANTIZE_SCHEMES_H
 
@@ -20,10 +20,18 @@ struct vc_scheme_row {
     const char *name;       /* in recipes: "int8" */
     const char *flag;       /* in the report's command: "--int8" */
     enum vc_dtype result;   /* the type of the values or codes: a tensor of that type is "... already" */
+    enum vc_scheme scheme;  /* of codes with parts beside them; NONE: values, or blocks with their scales inside */
     bool codes;             /* with scales: granularity, axis and symmetry mean something */
     bool own_granularity;   /* ... but it has one of its own, which is not an option */
+    bool rows_only;         /* symmetric codes, a scale per row of axis 0 or per group of one: no other options */
+    bool no_aim;            /* aims do not try it */
+    uint64_t usual_group;   /* elements of a group where the user says nothing; 0: the defaults of the options hold */
     size_t n_granularities; /* with codes and without a granularity of its own */
     const struct vc_scheme_granularity *granularities;
+
+    /* Why the scheme has no place for tensors of that shape, a few words for the report; NULL: it has, and the pointer
+     * itself may be NULL. */
+    const char *(*reason)(const struct vc_quantize_options *options, const struct vc_desc *desc);
 
     /* Adds the step to an item of floats. NULL: the pass chooses a type for each tensor (mixture.h), and the row is no
      * candidate. `weights`: the type of the weights when the pass got them. The options live
@@ -49,6 +57,12 @@ const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target);
 /* The row with that flag, without its dashes: "fp16". NULL: there is none. */
 const struct vc_scheme_row *vc_scheme_of_flag(const char *word);
 
+/* The row whose codes the descriptor has. NULL: no row makes such. */
+const struct vc_scheme_row *vc_scheme_of_codes(const struct vc_desc *desc);
+
+/* What the user has left to the scheme: the size of its groups. */
+void vc_scheme_settle(struct vc_quantize_options *options);
+
 /* The names of all targets, "int8, f16 or bf16". */
 void vc_scheme_list(char *text, size_t n_bytes);
 
@@ -71,6 +85,7 @@ struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dt
 /* The rows, each in the file of its scheme. */
 extern const struct vc_scheme_row vc_scheme_int8;
 extern const struct vc_scheme_row vc_scheme_q8_0;
+extern const struct vc_scheme_row vc_scheme_int4;
 extern const struct vc_scheme_row vc_scheme_f16;
 extern const struct vc_scheme_row vc_scheme_bf16;
 extern const struct vc_scheme_row vc_scheme_gguf; /* encode_blocks.c */

@@ -30,7 +30,7 @@ static void write_quant(struct vc_json *json, const struct vc_model *model, cons
         return;
     }
     vc_json_begin(json, "quant", '{', true);
-    vc_json_string(json, "scheme", "int8");
+    vc_json_string(json, "scheme", vc_scheme_name(quant->scheme));
     vc_json_string(json, "granularity", granularity_name(quant->granularity));
     vc_json_uint(json, "axis", quant->axis);
     vc_json_uint(json, "group_size", quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : 0);

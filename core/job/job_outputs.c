@@ -289,6 +289,7 @@ static enum vc_status refuse_types(struct vc_ctx *ctx, struct vc_job *job, const
 static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, const struct refused *refused)
 {
     const char *name = job->model->tensors[refused->items[0]].name;
+    const char *scheme = vc_scheme_name(job->plan.items[refused->items[0]].desc->quant->scheme);
     const char *others = name_others(ctx, job, refused, false);
 
     if (others == NULL) {
@@ -296,17 +297,17 @@ static enum vc_status refuse_layout(struct vc_ctx *ctx, struct vc_job *job, cons
     }
     if (job->sink->dialect == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: int8 weights lie differently in the formats of these outputs; write them by runs of their "
+                       "%s: %s weights lie differently in the formats of these outputs; write them by runs of their "
                        "own%s",
-                       name, others);
+                       name, scheme, others);
     }
     return vc_fail(ctx, VC_E_UNSUPPORTED,
-                   "%s: is int8 codes with scales, which %s keeps in another way; dequantize it first%s", name,
+                   "%s: is %s codes with scales, which %s keeps in another way; dequantize it first%s", name, scheme,
                    job->sink->format, others);
 }
 
-/* The item's result is int8 codes with scales that are not copied with their format's own bytes. */
-static bool is_plain_int8(const struct vc_item *item, bool raw)
+/* The item's result is codes with scales that are not copied with their format's own bytes. */
+static bool is_plain_codes(const struct vc_item *item, bool raw)
 {
     return item->desc->quant != NULL && (item->chain->n_steps != 0 || !raw);
 }
@@ -328,10 +329,11 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
         if (vc_item_is_idle(item)) {
             continue;
         }
-        if (item->chain->n_steps == 0 && !raw && vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
+        if (item->chain->n_steps == 0 && !raw && item->desc->quant == NULL &&
+            vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
             note_refused(&types, i);
         }
-        if (is_plain_int8(item, raw) &&
+        if (is_plain_codes(item, raw) &&
             (item->set->dialect == NULL || (item->chain->n_steps == 0 && !item->set->dialect->takes_codes))) {
             note_refused(&layouts, i);
         }

@@ -87,6 +87,14 @@ const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t ind
     return index < model->n_tensors ? &model->tensors[index] : NULL;
 }
 
+const char *vc_scheme_name(enum vc_scheme scheme)
+{
+    static const char *const names[] = {
+        [VC_SCHEME_NONE] = "none", [VC_SCHEME_INT8] = "int8", [VC_SCHEME_INT4] = "int4"};
+
+    return (unsigned)scheme < sizeof names / sizeof names[0] ? names[scheme] : "unknown";
+}
+
 const char *vc_part_role_name(enum vc_part_role role)
 {
     static const char *const names[VC_PART_ROLES] = {[VC_PART_CODES] = "codes",

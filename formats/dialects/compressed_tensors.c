@@ -1,7 +1,8 @@
 /* compressed_tensors.c - the dialect of compressed-tensors' `pack-quantized`, which vLLM and transformers load: its
  * rules, writing and configuration. compressed_tensors_read.c finds such weights in a file.
  *
- *     m.weight_packed  I32 [out, ceil(in/4)]   four codes a word, each plus 128, rows padded to whole words
+ *     m.weight_packed  I32 [out, ceil(in/4)]   int8: four codes a word, each plus 128, rows padded to whole words
+ *                      I32 [out, ceil(in/8)]   int4: eight codes a word, each plus 8
  *     m.weight_scale   [out, 1] or [out, in/group], of the type that the weights had
  *     m.weight_shape   I64 [2] = out, in
  *
@@ -22,12 +23,28 @@
 /* The version of compressed-tensors whose form this is. */
 #define CT_VERSION "0.15.0"
 
-/* Rows that fill one 32-bit word could be 4-bit codes as well: a reader could not tell. */
-#define MIN_ROW 5
+/* What the layout holds. Rows as short as that could be codes of other bits as well: a reader could not tell without a
+ * configuration. Eight codes of 4 bits fill a word, and so do ten of 3 bits as older tools packed them. */
+static const struct ct_scheme {
+    unsigned bits, min_row;
+    const char *too_short;
+} ct_schemes[] = {[VC_SCHEME_INT8] = {8, 5, "rows shorter than 5"}, [VC_SCHEME_INT4] = {4, 33, "rows shorter than 33"}};
 
-struct vc_packed vc_ct_packed(uint64_t n_rows, uint64_t row)
+static const struct ct_scheme *scheme_named(const char *name)
 {
-    return (struct vc_packed){.packing = &vc_packing_rows, .bits = 8, .offset = 128, .n_rows = n_rows, .row = row};
+    return &ct_schemes[strcmp(name, vc_scheme_name(VC_SCHEME_INT4)) == 0 ? VC_SCHEME_INT4 : VC_SCHEME_INT8];
+}
+
+/* Two codes of int4 lie in a byte already. */
+struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t row)
+{
+    bool pairs = scheme == VC_SCHEME_INT4;
+
+    return (struct vc_packed){.packing = &vc_packing_rows,
+                              .bits = 8,
+                              .offset = pairs ? 0x88 : 0x80,
+                              .n_rows = n_rows,
+                              .row = pairs ? row / 2 : row};
 }
 
 /* ---- rules ---- */
@@ -41,8 +58,8 @@ static const char *ct_reason(const struct vc_dialect_request *request, const str
 {
     const char *reason = vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
 
-    if (reason == NULL && tensor->shape[1] < MIN_ROW) {
-        return "rows shorter than 5";
+    if (reason == NULL && tensor->shape[1] < scheme_named(request->scheme)->min_row) {
+        return scheme_named(request->scheme)->too_short;
     }
     if (reason == NULL && request->granularity == VC_GRANULARITY_GROUP && tensor->shape[1] % request->group_size != 0) {
         return "rows are no multiple of the group";
@@ -68,7 +85,7 @@ static bool ct_fits(const struct vc_out_tensor *codes)
     size_t n_path;
 
     if (codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
-        vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < MIN_ROW) {
+        vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < ct_schemes[quant->scheme].min_row) {
         return false;
     }
     return quant->granularity == VC_GRANULARITY_GROUP
@@ -91,12 +108,14 @@ static enum vc_status lay_codes(struct vc_laying *l)
 {
     struct vc_laid *laid = &l->laid[l->n++];
     uint64_t n_rows = l->codes->shape[0];
+    enum vc_scheme scheme = l->codes->quant->scheme;
     enum vc_status status = VC_OK;
 
-    *laid = (struct vc_laid){.dtype = VC_DTYPE_I32, .n_dims = 2, .packed = vc_ct_packed(n_rows, l->codes->shape[1])};
+    *laid = (struct vc_laid){
+        .dtype = VC_DTYPE_I32, .n_dims = 2, .packed = vc_ct_packed(scheme, n_rows, l->codes->shape[1])};
     laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED);
     VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(l->codes->shape[1], 4));
+    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(l->codes->shape[1], 32 / ct_schemes[scheme].bits));
     VC_TRY_ALLOC(laid->shape);
     if (!vc_packing_rows.size(&laid->packed, &laid->n_bytes)) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->codes->name);
@@ -157,9 +176,11 @@ static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_confi
         if (!weight->told && vc_name_is_module_weight(weight->name, &n_path) && weight->n_dims == 2 &&
             vc_dtype_is_float(weight->dtype) && vc_linear_is_expert(weight->name)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s stays as it is, and transformers loads experts from %s only where all of them are int8; "
+                           "%s stays as it is, and transformers loads experts from %s only where all of them are %s; "
                            "do not leave it out, or write %s plain",
-                           weight->name, vc_dialect_compressed_tensors.name, vc_option(ctx, "layout"));
+                           weight->name, vc_dialect_compressed_tensors.name,
+                           vc_scheme_name(weights->n_groups != 0 ? weights->groups[0].scheme : VC_SCHEME_INT8),
+                           vc_option(ctx, "layout"));
         }
     }
     return VC_OK;
@@ -177,10 +198,11 @@ static void add_group(const struct vc_config_weights *weights, size_t index, str
     } else {
         vc_config_add_modules(weights, group, text);
     }
-    vc_text_add(text,
-                ",\n        \"format\": \"pack-quantized\",\n        \"weights\": {\"num_bits\": 8, \"type\": \"int\", "
-                "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
-                strategies[group->granularity]);
+    vc_text_add(
+        text,
+        ",\n        \"format\": \"pack-quantized\",\n        \"weights\": {\"num_bits\": %u, \"type\": \"int\", "
+        "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
+        ct_schemes[group->scheme].bits, strategies[group->granularity]);
     if (group->granularity == VC_GRANULARITY_GROUP) {
         vc_text_add(text, "%" PRIu64, group->group_size);
     } else {
@@ -212,16 +234,17 @@ static bool is_text(const json_t *object, const char *key, const char *text)
     return found != NULL && strcmp(found, text) == 0;
 }
 
-/* 8 bits, symmetric, weights only: what add_group writes. */
+/* 8 or 4 bits, symmetric, weights only: what add_group writes. */
 static bool is_own_group(const json_t *config, const json_t *group)
 {
     const json_t *weights = json_object_get(group, "weights");
     const json_t *format = json_object_get(group, "format");
     const json_t *inputs = json_object_get(group, "input_activations");
+    json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
 
-    return is_text(json_is_string(format) ? group : config, "format", "pack-quantized") &&
-           json_integer_value(json_object_get(weights, "num_bits")) == 8 && is_text(weights, "type", "int") &&
-           json_is_true(json_object_get(weights, "symmetric")) && (inputs == NULL || json_is_null(inputs));
+    return is_text(json_is_string(format) ? group : config, "format", "pack-quantized") && (bits == 8 || bits == 4) &&
+           is_text(weights, "type", "int") && json_is_true(json_object_get(weights, "symmetric")) &&
+           (inputs == NULL || json_is_null(inputs));
 }
 
 static bool ct_owns_config(const struct json_t *config)
@@ -285,7 +308,7 @@ static const struct vc_dialect_file ct_file = {.fits = ct_fits,
                                                .find_packed = vc_ct_find_packed,
                                                .find_codes = vc_ct_find_codes};
 
-static const char *const schemes[] = {"int8", NULL};
+static const char *const schemes[] = {"int8", "int4", NULL};
 
 const struct vc_dialect vc_dialect_compressed_tensors = {
     .name = "compressed-tensors",

@@ -10,7 +10,7 @@
 #define VC_CT_SHAPE  "weight_shape"
 
 /* 8 bits a code, stored without sign, in words along the rows. */
-struct vc_packed vc_ct_packed(uint64_t n_rows, uint64_t row);
+struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t row);
 
 /* struct vc_dialect_file has what they do. */
 enum vc_status vc_ct_find_packed(struct vc_search *search, size_t tensor, bool *found);

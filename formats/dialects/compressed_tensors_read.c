@@ -1,11 +1,12 @@
-/* compressed_tensors_read.c - finds int8 weights of compressed-tensors in a model.
+/* compressed_tensors_read.c - finds int8 and int4 weights of compressed-tensors in a model.
  *
- *     pack-quantized   m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape: shown as m.weight i8 [out, in]
- *     int-quantized    m.weight I8 [out, in], m.weight_scale, perhaps m.weight_zero_point: read, not written
+ *     pack-quantized   m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape: shown as m.weight i8 [out,
+ * in], or i4 [out, in] int-quantized    m.weight I8 [out, in], m.weight_scale, perhaps m.weight_zero_point: read, not
+ * written
  *
  * What is not certain stays the plain tensors it is: a part that is missing (it may lie in another shard) or of another
- * type, zero points packed along the other axis, other numbers of bits. Parts that are all there and contradict each
- * other are damage, and so is a module with two weights. */
+ * type, zero points packed along the other axis, other numbers of bits, int4 rows of an odd length. Parts that are all
+ * there and contradict each other are damage, and so is a module with two weights. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -28,15 +29,42 @@ static bool is_scale_type(enum vc_dtype dtype)
 
 /* ---- packed ---- */
 
-/* The shape that the values of m.weight_shape state, against the packed array. *is_int8: it can only be 8 bits. */
-static enum vc_status check_shape(struct vc_search *s, struct looking *l, bool *is_int8)
+/* 8 or 4 bits, where rows of codes fill so many words with no other number of bits, or the configuration says which.
+ * NONE: neither. 8 bits that the row is too long for 4 are sure. */
+static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_words, enum vc_scheme *scheme)
+{
+    bool fits8 = vc_packing_words_fit(row, 8, n_words);
+    bool fits4 = vc_packing_words_fit(row, 4, n_words);
+    bool sure = fits8 != fits4;
+    unsigned bits;
+    enum vc_status status = VC_OK;
+
+    *scheme = VC_SCHEME_NONE;
+    for (bits = 1; bits < 8 && fits4 && sure; bits++) {
+        sure = bits == 4 || !vc_packing_words_fit(row, bits, n_words);
+    }
+    if (row == 0 || !(fits8 || fits4)) {
+        return VC_OK;
+    }
+    if (!sure) { /* one word each way */
+        VC_TRY(vc_search_hint(s));
+        fits8 = fits8 && s->hint.num_bits == 8;
+        fits4 = fits4 && s->hint.num_bits == 4;
+    }
+    *scheme = fits8 ? VC_SCHEME_INT8 : fits4 && row % 2 == 0 ? VC_SCHEME_INT4 : VC_SCHEME_NONE;
+out:
+    return status;
+}
+
+/* The shape that the values of m.weight_shape state, against the packed array. *scheme: what the codes are. */
+static enum vc_status check_shape(struct vc_search *s, struct looking *l, enum vc_scheme *scheme)
 {
     const struct vc_tensor *codes = &s->model->tensors[l->codes];
     unsigned char stated[16];
     unsigned bits = 1;
     enum vc_status status;
 
-    *is_int8 = false;
+    *scheme = VC_SCHEME_NONE;
     VC_TRY(vc_source_read_any(s->ctx, s->model, l->shape, VC_FORM_VALUES, 0, stated, sizeof stated));
     l->n_rows = vc_le64(stated);
     l->row = vc_le64(stated + 8);
@@ -50,20 +78,13 @@ static enum vc_status check_shape(struct vc_search *s, struct looking *l, bool *
                        codes->name, codes->shape[0], codes->shape[1], (int64_t)l->n_rows, (int64_t)l->row,
                        s->model->tensors[l->shape].name);
     }
-    if (l->row == 0 || !vc_packing_words_fit(l->row, 8, codes->shape[1])) {
-        return VC_OK;
-    }
-    if (vc_packing_words_fit(l->row, 4, codes->shape[1])) { /* one word each way */
-        VC_TRY(vc_search_hint(s));
-        *is_int8 = s->hint.num_bits == 8;
-        return VC_OK;
-    }
-    *is_int8 = true;
+    VC_TRY(find_scheme(s, l->row, codes->shape[1], scheme));
 out:
     return status;
 }
 
-/* Whether the parts are there and of the types that 8 bits have; anything else beside them means another scheme. */
+/* Whether the parts are there and of the types that symmetric codes have; anything else beside them means another
+ * scheme. */
 static bool has_parts(const struct vc_search *s, const struct looking *l, size_t n_name)
 {
     const struct vc_tensor *tensors = s->model->tensors;
@@ -79,7 +100,7 @@ static bool has_parts(const struct vc_search *s, const struct looking *l, size_t
 static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_name, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[l->codes];
-    bool sure = false;
+    enum vc_scheme scheme = VC_SCHEME_NONE;
     enum vc_status status = VC_OK;
 
     if (vc_search_has(s, t->name, n_name, "")) {
@@ -91,12 +112,12 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     if (!has_parts(s, l, n_name)) {
         return VC_OK;
     }
-    VC_TRY(check_shape(s, l, &sure));
-    if (!sure) {
+    VC_TRY(check_shape(s, l, &scheme));
+    if (scheme == VC_SCHEME_NONE) {
         return VC_OK;
     }
-    l->quant = (struct vc_quant){
-        .scheme = VC_SCHEME_INT8, .symmetric = true, .source_dtype = s->model->tensors[l->scale].dtype};
+    l->quant =
+        (struct vc_quant){.scheme = scheme, .symmetric = true, .source_dtype = s->model->tensors[l->scale].dtype};
     vc_quant_set(&l->quant, VC_PART_SCALE, l->scale);
     VC_TRY(vc_search_granularity(s, &s->model->tensors[l->scale], l->n_rows, l->row, &l->quant, found));
     if (!*found && l->quant.granularity != VC_GRANULARITY_GROUP) {
@@ -128,7 +149,7 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
     n_name = strlen(s->model->tensors[tensor].name) - strlen("_packed");
     VC_TRY(look_at(s, &l, n_name, found));
     if (*found) {
-        packed = vc_ct_packed(l.n_rows, l.row);
+        packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
         VC_TRY(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
         s->model->tensors[l.shape].part_of = tensor;
     }

@@ -132,8 +132,16 @@ const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, c
  * memory. */
 const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, enum vc_scheme scheme);
 
-/* Length of the weight's name in "w.int8"; 0: this is no name of codes. */
-size_t vc_plain_weight_bytes(const char *name);
+/* Length of the weight's name in that of codes of the scheme, "w.int8"; 0: this is no name of such codes. */
+size_t vc_plain_weight_bytes(const char *name, enum vc_scheme scheme);
+
+/* Codes that the formats of the dialect have no type for lie in an array of u8, [rows, bytes of a row]: fills its shape
+ * and returns true. */
+bool vc_plain_is_bytes(const struct vc_out_tensor *out, uint64_t shape[2]);
+
+/* What is needed to decode a file, or a model of this dialect, where there are such arrays. */
+void vc_plain_note_outs(const struct vc_out_list *outs, struct vc_loader *loader);
+void vc_plain_note_model(const struct vc_model *model, struct vc_loader *loader);
 
 /* For readers, once all that is quantized is known: codes that are called "w.int8" are shown as "w", unless there is a
  * "w" or their scale is "w.int8.scale". */

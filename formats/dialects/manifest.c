@@ -163,9 +163,8 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
 
 /* ---- entries ---- */
 
-static enum vc_status read_granularity(const struct entry *e, struct vc_quant *quant)
+static enum vc_status read_granularity(const struct entry *e, const struct vc_tensor *t, struct vc_quant *quant)
 {
-    const struct vc_tensor *t = &e->model->tensors[e->tensor];
     const char *name = text_of(e, "granularity");
     enum vc_status status = VC_OK;
     uint64_t axis = 0;
@@ -220,52 +219,114 @@ static enum vc_status read_absmax(const struct entry *e, bool *absmax)
     return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
 }
 
-/* An entry of int8: its parts are found and checked, then attached. */
-static enum vc_status apply_int8(const struct entry *e)
+/* "shape": that of a weight whose codes lie two in a byte, in the array [rows, row / 2]. *t becomes the codes. */
+static enum vc_status read_shape(const struct entry *e, struct vc_tensor *t)
 {
-    static const char *const keys[] = {"scheme",       "granularity", "axis",       "group_size",     "symmetric",
-                                       "source_dtype", "scale",       "zero_point", "scale_is_absmax"};
-    struct vc_quant quant = {.scheme = VC_SCHEME_INT8};
+    json_t *list = json_object_get(e->json, "shape");
+    size_t n_dims = json_array_size(list);
+    uint64_t *shape = vc_arena_alloc(e->ctx, &e->model->arena, (n_dims + 1) * sizeof *shape);
+    uint64_t row = 1;
+    size_t d;
+
+    if (shape == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (d = 0; d < n_dims; d++) {
+        json_t *value = json_array_get(list, d);
+
+        shape[d] = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+        if (shape[d] == 0 || (d != 0 && !vc_mul_u64(row, shape[d], &row))) {
+            return refuse_key(e, "shape", "a list of whole numbers from 1 on");
+        }
+    }
+    if (n_dims < 2 || n_dims > VC_MAX_DIMS || t->n_dims != 2 || shape[0] != t->shape[0] || row % 2 != 0 ||
+        row / 2 != t->shape[1]) {
+        return refuse_key(e, "shape", "that of a matrix of bytes with two codes each");
+    }
+    t->dtype = VC_DTYPE_I4;
+    t->n_dims = (unsigned)n_dims;
+    t->shape = shape;
+    t->n_elems *= 2;
+    return VC_OK;
+}
+
+/* A scheme, and the type of the array that its codes lie in. */
+struct codes_kind {
+    const char *name;
+    enum vc_scheme scheme;
+    enum vc_dtype array;
+};
+
+static const struct codes_kind codes_kinds[] = {{"int8", VC_SCHEME_INT8, VC_DTYPE_I8},
+                                                {"int4", VC_SCHEME_INT4, VC_DTYPE_U8}};
+
+static const struct codes_kind *find_kind(const char *scheme)
+{
+    size_t i = 0;
+
+    while (i < sizeof codes_kinds / sizeof codes_kinds[0] && strcmp(codes_kinds[i].name, scheme) != 0) {
+        i++;
+    }
+    return i < sizeof codes_kinds / sizeof codes_kinds[0] ? &codes_kinds[i] : NULL;
+}
+
+static enum vc_status check_keys_of(const struct entry *e, const struct codes_kind *kind)
+{
+    static const char *const keys[] = {"scheme",       "granularity", "axis",       "group_size",      "symmetric",
+                                       "source_dtype", "scale",       "zero_point", "scale_is_absmax", "shape"};
+
+    return check_keys(e, keys, sizeof keys / sizeof keys[0] - (kind->array == VC_DTYPE_U8 ? 0 : 1));
+}
+
+/* An entry of codes: the parts are found and checked, then attached. */
+static enum vc_status apply_codes(const struct entry *e, const struct codes_kind *kind)
+{
+    struct vc_quant quant = {.scheme = kind->scheme};
     size_t scale_index = VC_NO_TENSOR;
     size_t zero_index = VC_NO_TENSOR;
     bool absmax = false;
-    const struct vc_tensor *t = &e->model->tensors[e->tensor];
+    struct vc_tensor t = e->model->tensors[e->tensor];
     json_t *symmetric = json_object_get(e->json, "symmetric");
     const struct vc_tensor *scale;
     enum vc_status status;
 
-    VC_TRY(check_keys(e, keys, sizeof keys / sizeof keys[0]));
-    if (t->dtype != VC_DTYPE_I8) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but int8 codes are of type i8", t->name,
-                       vc_dtype_name(t->dtype));
+    VC_TRY(check_keys_of(e, kind));
+    if (t.dtype != kind->array) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: has type %s, but %s codes are of type %s", t.name,
+                       vc_dtype_name(t.dtype), kind->name, vc_dtype_name(kind->array));
     }
-    if (t->quant != NULL) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t->name);
+    if (t.quant != NULL) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t.name);
     }
-    VC_TRY(read_granularity(e, &quant));
+    VC_TRY(kind->array == VC_DTYPE_U8 ? read_shape(e, &t) : VC_OK);
+    VC_TRY(read_granularity(e, &t, &quant));
     VC_TRY(read_source_dtype(e, &quant.source_dtype));
     if (!json_is_boolean(symmetric)) {
         return refuse_key(e, "symmetric", "true or false");
     }
     quant.symmetric = json_is_true(symmetric);
+    if (!quant.symmetric && kind->array == VC_DTYPE_U8) {
+        return refuse_key(e, "symmetric", "true");
+    }
     VC_TRY(read_absmax(e, &absmax));
     VC_TRY(find_part(e, "scale", may_be_scale, "f32, f16 or bf16", &scale_index));
     vc_quant_set(&quant, absmax ? VC_PART_ABSMAX : VC_PART_SCALE, scale_index);
     scale = &e->model->tensors[scale_index];
-    if (!vc_manifest_scale_fits(t, scale, &quant) && !is_list_of_outputs(t, scale, &quant)) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t->name,
+    if (!vc_manifest_scale_fits(&t, scale, &quant) && !is_list_of_outputs(&t, scale, &quant)) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t.name,
                        scale->name);
     }
     if (!quant.symmetric) {
         VC_TRY(find_part(e, "zero_point", may_be_zero_point, "i8", &zero_index));
         vc_quant_set(&quant, VC_PART_ZERO_POINT, zero_index);
         if (!vc_manifest_same_shape(scale, &e->model->tensors[zero_index])) {
-            return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t->name,
+            return vc_fail(e->ctx, VC_E_FORMAT, "%s: zero points '%s' and scale '%s' have different shapes", t.name,
                            e->model->tensors[zero_index].name, scale->name);
         }
     } else if (json_object_get(e->json, "zero_point") != NULL) {
-        return vc_fail(e->ctx, VC_E_FORMAT, "%s: is symmetric, but has \"zero_point\"", t->name);
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: is symmetric, but has \"zero_point\"", t.name);
     }
+    e->model->tensors[e->tensor] = t;
     VC_TRY(vc_manifest_attach(e->ctx, e->model, e->tensor, &quant));
 out:
     return status;
@@ -301,8 +362,8 @@ static enum vc_status apply_entry(const struct entry *e)
     if (!json_is_object(e->json)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its entry is no object", name);
     }
-    if (scheme != NULL && strcmp(scheme, "int8") == 0) {
-        return apply_int8(e);
+    if (scheme != NULL && find_kind(scheme) != NULL) {
+        return apply_codes(e, find_kind(scheme));
     }
     if (scheme == NULL && dtype != NULL && strcmp(dtype, "bf16") == 0) {
         return apply_bf16(e);

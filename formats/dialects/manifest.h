@@ -4,6 +4,7 @@
  *      "options": {"scheme": "int8", "granularity": "channel", ...},
  *      "tensors": {"fc1.weight": {"scheme": "int8", "granularity": "channel", "axis": 0, "symmetric": true,
  *                                 "source_dtype": "f32", "scale": "fc1.weight.scale"},
+ *                  "fc2.weight": {"scheme": "int4", "shape": [10, 128], "granularity": "group", "group_size": 64, ...},
  *                  "head": {"dtype": "bf16", "source_dtype": "f32"}}}
  *
  * No time stamps and no paths: the same input and options give the same bytes. */

@@ -77,7 +77,7 @@ static enum vc_status infer_one(struct vc_ctx *ctx, struct vc_model *model, size
 /* Length of the weight's name in that of its codes, "w.int8"; 0: they are none, or there is another tensor "w". */
 static size_t weight_bytes(const struct vc_model *model, const struct vc_tensor *t, char *buffer)
 {
-    size_t n = vc_plain_weight_bytes(t->name);
+    size_t n = vc_plain_weight_bytes(t->name, VC_SCHEME_INT8);
 
     memcpy(buffer, t->name, n);
     buffer[n] = '\0';

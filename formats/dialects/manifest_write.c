@@ -49,9 +49,26 @@ static const char *granularity_name(enum vc_granularity granularity)
     return "group";
 }
 
-static void add_quant(struct vc_text *text, const struct selection *s, const struct vc_quant *quant)
+/* Codes that are stored as bytes of two: the shape of the weight. */
+static void add_shape(struct vc_text *text, const struct vc_out_tensor *t)
 {
-    vc_text_add(text, "\"scheme\": \"int8\"");
+    unsigned d;
+
+    vc_text_add(text, ", \"shape\": [");
+    for (d = 0; d < t->n_dims; d++) {
+        vc_text_add(text, "%s%" PRIu64, d == 0 ? "" : ", ", t->shape[d]);
+    }
+    vc_text_add(text, "]");
+}
+
+static void add_quant(struct vc_text *text, const struct selection *s, const struct vc_out_tensor *t)
+{
+    const struct vc_quant *quant = t->quant;
+
+    vc_text_add(text, "\"scheme\": \"%s\"", vc_scheme_name(quant->scheme));
+    if (t->dtype == VC_DTYPE_I4) {
+        add_shape(text, t);
+    }
     add_string(text, "granularity", granularity_name(quant->granularity));
     if (quant->granularity == VC_GRANULARITY_CHANNEL) {
         vc_text_add(text, ", \"axis\": %u", quant->axis);
@@ -81,7 +98,7 @@ static void add_entry(struct vc_text *text, const struct selection *s, size_t ou
         vc_text_add(text, "\"dtype\": \"bf16\"");
         add_string(text, "source_dtype", vc_dtype_name(t.source_dtype));
     } else {
-        add_quant(text, s, t.quant);
+        add_quant(text, s, &t);
     }
     vc_text_add(text, "}");
 }

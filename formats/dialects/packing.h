@@ -1,7 +1,7 @@
 /* packing.h - codes of a weight as a loader packs them, by ranges.
  *
- * In a job a code is one byte (int8, whatever its number of bits), row by row. In a file several codes may share a
- * word, rows may be padded, and rows may have become columns:
+ * In a job a code is one byte, row by row (an int4 code half of one: two of them count as a code of 8 bits here). In a
+ * file several codes may share a word, rows may be padded, and rows may have become columns:
  *
  *     job            row of [out, in]     q0 q1 q2 q3 q4                              a byte each
  *     along rows     compressed-tensors   q0+128 q1+128 q2+128 q3+128 | q4+128 0 0 0  32-bit words, 8 bits a code
@@ -22,8 +22,9 @@ struct vc_packing;
 struct vc_packed {
     const struct vc_packing *packing; /* NULL: codes lie as they are in the job */
     unsigned bits;                    /* of a code, 1 to 8 */
-    unsigned offset;                  /* what is added to a code: 2^(bits-1) where the stored ones have no sign */
-    uint64_t n_rows, row;             /* shape of the weight, in codes; row > 0 */
+    unsigned offset; /* what is added to a code: 2^(bits-1) where the stored ones have no sign. Of 8 bits: the bits that
+                        are turned over, 0x80, or 0x88 for two codes of 4 bits */
+    uint64_t n_rows, row; /* shape of the weight, in codes; row > 0 */
 };
 
 /* Where a range of codes lies in the packed array: n_runs runs of run_bytes, each stride bytes behind the one before.

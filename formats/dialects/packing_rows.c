@@ -4,7 +4,7 @@
  *     holds          code 0   code 1    code 2           zeros
  *
  * 8 bits are most of what there is, and have loops of their own: a byte is a code with its top bit turned over (offset
- * 128), or a code as it is. */
+ * 0x80), or a code as it is, or two codes of 4 bits with their top bits turned over (0x88). */
 #include "formats/dialects/packing.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ static void pack_bytes(const unsigned char *from, size_t n, unsigned offset, uns
     size_t i;
 
     for (i = 0; i < n; i++) {
-        to[i] = (unsigned char)(from[i] + offset);
+        to[i] = (unsigned char)(from[i] ^ offset);
     }
 }
 
@@ -127,7 +127,7 @@ static void unpack_bytes(const unsigned char *from, size_t n, unsigned offset, u
     size_t i;
 
     for (i = 0; i < n; i++) {
-        to[i] = (unsigned char)(from[i] - offset);
+        to[i] = (unsigned char)(from[i] ^ offset);
     }
 }
 

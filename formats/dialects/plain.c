@@ -4,6 +4,7 @@
  *     fc.weight.int8        i8  [out, in]     npz: fc.weight, which NumPy decodes in one line
  *     fc.weight.scale       f32 [out, 1]
  *     fc.weight.zero_point  i8  [out, 1]      asymmetric only
+ *     fc2.weight.int4       u8  [out, in / 2] two codes a byte, since NumPy and PyTorch have no smaller numbers
  *
  * Programs fill the modules of a model with what safetensors and PyTorch files have, by name, and many of them look at
  * no type: codes that had the weight's name would be taken for it. Under a name of their own they are what such a
@@ -13,12 +14,13 @@
 #include <string.h>
 
 #include "core/text/name_table.h"
+#include "core/values/tile.h"
 #include "formats/dialects/dialects.h"
 
 /* What follows the weight's name in that of its codes, by scheme. */
 static const char *tail_of(enum vc_scheme scheme)
 {
-    return scheme == VC_SCHEME_INT8 ? ".int8" : NULL;
+    return scheme == VC_SCHEME_INT8 ? ".int8" : scheme == VC_SCHEME_INT4 ? ".int4" : NULL;
 }
 
 const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, enum vc_scheme scheme)
@@ -28,13 +30,49 @@ const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, cons
     return tail == NULL ? weight : vc_arena_printf(ctx, arena, "%s%s", weight, tail);
 }
 
-size_t vc_plain_weight_bytes(const char *name)
+size_t vc_plain_weight_bytes(const char *name, enum vc_scheme scheme)
 {
-    const char *tail = tail_of(VC_SCHEME_INT8);
+    const char *tail = tail_of(scheme);
     size_t n = strlen(name);
     size_t n_tail = strlen(tail);
 
     return n > n_tail && strcmp(name + n - n_tail, tail) == 0 ? n - n_tail : 0;
+}
+
+bool vc_plain_is_bytes(const struct vc_out_tensor *out, uint64_t shape[2])
+{
+    if (out->quant == NULL || out->dtype != VC_DTYPE_I4) {
+        return false;
+    }
+    vc_rows_of(out->shape, out->n_dims, &shape[0], &shape[1]);
+    shape[1] /= 2;
+    return true;
+}
+
+/* Of both files and models: one line for the report. */
+#define BYTES_NEED "vcompress dequantize, or two lines of NumPy (docs/formats.md, int4)"
+
+void vc_plain_note_outs(const struct vc_out_list *outs, struct vc_loader *loader)
+{
+    uint64_t shape[2];
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+
+        loader->needs = vc_plain_is_bytes(&out, shape) ? BYTES_NEED : loader->needs;
+    }
+}
+
+void vc_plain_note_model(const struct vc_model *model, struct vc_loader *loader)
+{
+    size_t i;
+
+    for (i = 0; i < model->n_tensors && model->dialect == &vc_dialect_plain; i++) {
+        const struct vc_tensor *t = &model->tensors[i];
+
+        loader->needs = t->quant != NULL && t->dtype == VC_DTYPE_I4 ? BYTES_NEED : loader->needs;
+    }
 }
 
 /* Whether codes that are called <weight>.int8 are those of <weight>: not if the whole name is that of a weight, as it
@@ -55,7 +93,7 @@ enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
 
     for (i = 0; i < model->n_tensors; i++) {
         struct vc_tensor *t = &model->tensors[i];
-        size_t n = t->quant != NULL ? vc_plain_weight_bytes(t->name) : 0;
+        size_t n = t->quant != NULL ? vc_plain_weight_bytes(t->name, t->quant->scheme) : 0;
         const char *weight;
 
         if (n == 0 || has_own_scale(model, t)) {
@@ -105,7 +143,7 @@ out:
     return status;
 }
 
-static const char *const schemes[] = {"int8", NULL};
+static const char *const schemes[] = {"int8", "int4", NULL};
 
 const struct vc_dialect vc_dialect_plain = {
     .name = "plain",

@@ -129,16 +129,17 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
 {
     struct vc_tensor *t = &search->model->tensors[tensor];
     uint64_t *shape = vc_arena_alloc(search->ctx, &search->out->arena, 2 * sizeof *shape);
+    bool pairs = quant->scheme == VC_SCHEME_INT4;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(shape);
     VC_TRY(make_found(search));
     shape[0] = packed->n_rows;
-    shape[1] = packed->row;
-    t->dtype = VC_DTYPE_I8;
+    shape[1] = pairs ? 2 * packed->row : packed->row;
+    t->dtype = pairs ? VC_DTYPE_I4 : VC_DTYPE_I8;
     t->shape = shape;
-    t->n_elems = packed->n_rows * packed->row;
-    t->size_bytes = t->n_elems;
+    t->n_elems = shape[0] * shape[1];
+    t->size_bytes = packed->n_rows * packed->row;
     search->out->found[tensor].packed = *packed;
     search->out->found[tensor].n_name = n_name;
     search->any_packed = true;

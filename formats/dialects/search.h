@@ -1,5 +1,6 @@
 /* search.h - finds the weights of dialects in a model that has been read, by the names, types and shapes of its
- * tensors: int8 weights of compressed-tensors and bitsandbytes. docs/formats.md says which, and what is left alone.
+ * tensors: int8 and int4 weights of compressed-tensors and bitsandbytes. docs/formats.md says which, and what is left
+ * alone.
  *
  * The format's reader calls the first half; the rows of the table are called back and use the second. */
 #ifndef VC_FORMATS_SEARCH_H
@@ -75,7 +76,8 @@ enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_t
 enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                 const struct vc_quant *quant, bool as_written);
 
-/* The same for packed codes: the tensor is shown as i8 [packed->n_rows, packed->row] and gets the first n_name
+/* The same for packed codes: the tensor is shown as i8 [packed->n_rows, packed->row], or as i4 with two codes for each
+ * of these, and gets the first n_name
  * characters of its name for a name (0: it keeps its name). The caller knows that there are as many codes in it. */
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                        const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name);

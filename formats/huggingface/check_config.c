@@ -244,9 +244,11 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
         return VC_OK;
     }
     if (m->t->dtype != VC_DTYPE_I32) {
-        return bits == 8 ? VC_OK
-                         : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
-                                   "has codes of 8 bits; " VC_HF_CONFIG_NAME " says %d", (int)bits);
+        int own = m->t->dtype == VC_DTYPE_I4 ? 4 : 8;
+
+        return bits == own ? VC_OK
+                           : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
+                                     "has codes of %d bits; " VC_HF_CONFIG_NAME " says %d", own, (int)bits);
     }
     if (m->row == 0 || vc_packing_words_fit(m->row, (unsigned)bits, words)) {
         return VC_OK;

@@ -87,8 +87,8 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
 
         if (kept != NULL) {
             *note = vc_arena_printf(ctx, arena,
-                                    "%s becomes int8 and %s beside it does not: %s joins the two, and refuses that",
-                                    name, kept, loader);
+                                    "%s becomes %s and %s beside it does not: %s joins the two, and refuses that", name,
+                                    vc_scheme_name(vc_out_at(outs, i).quant->scheme), kept, loader);
             VC_TRY_ALLOC(*note);
         }
     }

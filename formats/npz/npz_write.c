@@ -113,6 +113,15 @@ out:
 
 /* ---- layout ---- */
 
+/* The npy header of an output. Returns its length; writes it where dst is not NULL. */
+static size_t write_header(const struct vc_out_tensor *out, unsigned char *dst, size_t capacity)
+{
+    uint64_t bytes[2];
+
+    return vc_plain_is_bytes(out, bytes) ? vc_npy_write(dst, capacity, VC_DTYPE_U8, 2, bytes)
+                                         : vc_npy_write(dst, capacity, out->dtype, out->n_dims, out->shape);
+}
+
 /* Bytes of the npy header that we write before an array; raw outputs bring their own. */
 static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_tensor *out, size_t *header_bytes)
 {
@@ -120,7 +129,7 @@ static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_ten
     if (out->form == VC_FORM_RAW || out->dtype == VC_DTYPE_RAW) {
         return VC_OK;
     }
-    *header_bytes = vc_npy_write(NULL, 0, out->dtype, out->n_dims, out->shape);
+    *header_bytes = write_header(out, NULL, 0);
     if (*header_bytes == 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: npy cannot hold elements of type %s", out->name,
                        vc_dtype_name(out->dtype));
@@ -217,6 +226,7 @@ enum vc_status vc_npz_sink_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
     uint64_t end;
 
     self->outs = outs;
+    vc_plain_note_outs(outs, &sink->loader);
     self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
     VC_TRY_ALLOC(self->members);
     VC_TRY(name_members(ctx, self));
@@ -309,7 +319,7 @@ void vc_npz_make_header(const struct npz_sink *self, size_t out, unsigned char *
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
 
     if (self->members[out].header_bytes != 0) {
-        (void)vc_npy_write(dst, self->members[out].header_bytes, t.dtype, t.n_dims, t.shape);
+        (void)write_header(&t, dst, self->members[out].header_bytes);
     }
 }
 

@@ -78,6 +78,59 @@ static const char *name_of_copy(const struct making *m, const struct vc_out_tens
     return renamed ? vc_name_follow(m->ctx, &m->to->arena, name, m->model->tensors[out->source].name, out->name) : name;
 }
 
+/* Of each kind of packing the weight that needs the most room is kept, for vc_safetensors_pack_bound. */
+static enum vc_status note_packing(struct making *m, const struct vc_packed *packed)
+{
+    struct safetensors_records *to = m->to;
+    size_t i = 0;
+
+    while (i < to->n_packings && (to->packings[i].packing != packed->packing || to->packings[i].bits != packed->bits)) {
+        i++;
+    }
+    if (i == VC_SAFETENSORS_PACKINGS) {
+        return vc_fail(m->ctx, VC_E_INTERNAL, "more than %d kinds of packing", VC_SAFETENSORS_PACKINGS);
+    }
+    if (i == to->n_packings ||
+        packed->packing->bound(packed, VC_TILE_ELEMS) > packed->packing->bound(&to->packings[i], VC_TILE_ELEMS)) {
+        to->packings[i] = *packed;
+    }
+    to->n_packings += i == to->n_packings;
+    return VC_OK;
+}
+
+static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, uint32_t out)
+{
+    struct safetensors_record *record = add_record(m, out);
+    struct vc_laid *copy = vc_arena_alloc(m->ctx, &m->to->arena, sizeof *copy);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(copy);
+    *copy = *laid;
+    record->laid = copy;
+    record->name = laid->name;
+    m->any_new_name = true;
+    VC_TRY(check_type(m, laid->dtype, laid->name));
+    VC_TRY(laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK);
+out:
+    return status;
+}
+
+/* Codes of two a byte, which the format has no type for. */
+static enum vc_status add_bytes(struct making *m, size_t index, const struct vc_out_tensor *out, const uint64_t *shape)
+{
+    uint64_t *own = vc_arena_alloc(m->ctx, &m->to->arena, 2 * sizeof *own);
+    struct vc_laid laid = {.dtype = VC_DTYPE_U8, .n_dims = 2, .shape = own, .n_bytes = out->size_bytes};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(own);
+    memcpy(own, shape, 2 * sizeof *own);
+    laid.name = vc_plain_codes_name(m->ctx, &m->to->arena, out->name, vc_out_scheme(out));
+    VC_TRY_ALLOC(laid.name);
+    VC_TRY(add_laid(m, &laid, (uint32_t)index));
+out:
+    return status;
+}
+
 static enum vc_status add_as_is(struct making *m, size_t index, const struct vc_out_tensor *out)
 {
     struct safetensors_record *record = add_record(m, (uint32_t)index);
@@ -125,43 +178,6 @@ struct safetensors_entry vc_safetensors_record_entry(const struct safetensors_re
 static bool is_codes(const struct making *m, const struct vc_out_tensor *out)
 {
     return m->dialect->file != NULL && out->form == VC_FORM_VALUES && out->quant != NULL;
-}
-
-/* Of each kind of packing the weight that needs the most room is kept, for vc_safetensors_pack_bound. */
-static enum vc_status note_packing(struct making *m, const struct vc_packed *packed)
-{
-    struct safetensors_records *to = m->to;
-    size_t i = 0;
-
-    while (i < to->n_packings && (to->packings[i].packing != packed->packing || to->packings[i].bits != packed->bits)) {
-        i++;
-    }
-    if (i == VC_SAFETENSORS_PACKINGS) {
-        return vc_fail(m->ctx, VC_E_INTERNAL, "more than %d kinds of packing", VC_SAFETENSORS_PACKINGS);
-    }
-    if (i == to->n_packings ||
-        packed->packing->bound(packed, VC_TILE_ELEMS) > packed->packing->bound(&to->packings[i], VC_TILE_ELEMS)) {
-        to->packings[i] = *packed;
-    }
-    to->n_packings += i == to->n_packings;
-    return VC_OK;
-}
-
-static enum vc_status add_laid(struct making *m, const struct vc_laid *laid, uint32_t out)
-{
-    struct safetensors_record *record = add_record(m, out);
-    struct vc_laid *copy = vc_arena_alloc(m->ctx, &m->to->arena, sizeof *copy);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(copy);
-    *copy = *laid;
-    record->laid = copy;
-    record->name = laid->name;
-    m->any_new_name = true;
-    VC_TRY(check_type(m, laid->dtype, laid->name));
-    VC_TRY(laid->packed.packing != NULL ? note_packing(m, &laid->packed) : VC_OK);
-out:
-    return status;
 }
 
 /* The codes or a part of them, as the dialect has it. */
@@ -250,6 +266,7 @@ out:
 
 static enum vc_status make_records(struct making *m)
 {
+    uint64_t bytes[2];
     enum vc_status status;
     size_t i;
 
@@ -261,7 +278,9 @@ static enum vc_status make_records(struct making *m)
         if (out.alias) {
             continue; /* the other name has the bytes */
         }
-        VC_TRY(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR ? add_part(m, i) : add_as_is(m, i, &out));
+        VC_TRY(m->owners != NULL && m->owners[i].codes != VC_NO_TENSOR       ? add_part(m, i)
+               : !is_copy(m->source, &out) && vc_plain_is_bytes(&out, bytes) ? add_bytes(m, i, &out, bytes)
+                                                                             : add_as_is(m, i, &out));
     }
     VC_TRY(check_names(m));
 out:

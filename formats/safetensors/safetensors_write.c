@@ -195,6 +195,9 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     enum vc_status status = VC_OK;
 
     VC_TRY(check_loader(ctx, sink, outs));
+    if (sink->dialect == &vc_dialect_plain) {
+        vc_plain_note_outs(outs, &sink->loader);
+    }
     VC_TRY(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
     VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_TRY(plan_carry(ctx, sink, outs));

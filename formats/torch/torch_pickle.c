@@ -25,11 +25,17 @@ static const struct torch_dtype *dtype_of(const struct torch_writer *w, const st
 /* Codes of a parameter are no parameter: only floats can have gradients. */
 void vc_torch_write_out(struct torch_writer *w, size_t index)
 {
-    const struct vc_out_tensor out = vc_out_at(w->outs, index);
+    struct vc_out_tensor out = vc_out_at(w->outs, index);
+    uint64_t bytes[2];
     const struct torch_tensor *t = w->source == NULL ? NULL : &w->source->found[out.source].tensor;
     bool may =
         t != NULL && out.role == VC_PART_CODES && vc_dtype_is_float(out.dtype); /* only those can have gradients */
 
+    if (vc_plain_is_bytes(&out, bytes)) {
+        out.dtype = VC_DTYPE_U8;
+        out.n_dims = 2;
+        out.shape = bytes;
+    }
     vc_torch_emit_tensor(&w->e, &out, dtype_of(w, &out), w->keys[index], may && t->parameter, may && t->requires_grad);
 }
 
@@ -52,24 +58,34 @@ const char *vc_torch_here(const struct torch_writer *w)
     return w->path.n < w->names_at ? "" : w->path.data + w->names_at;
 }
 
+/* The tensor of the model whose codes the file calls by the name that is being written, "w.int8". */
+static size_t codes_here(struct torch_writer *w, enum vc_scheme scheme)
+{
+    const char *name = vc_torch_here(w);
+    size_t n = vc_plain_weight_bytes(name, scheme);
+    size_t tensor;
+    char *end;
+
+    if (n == 0) {
+        return VC_NO_TENSOR;
+    }
+    end = w->path.data + w->names_at + n;
+    *end = '\0';
+    tensor = vc_model_find(w->model, name);
+    *end = '.';
+    return tensor != VC_NO_TENSOR && w->model->tensors[tensor].quant != NULL ? tensor : VC_NO_TENSOR;
+}
+
 /* A file that is nothing but a tensor has no name for it; the reader calls it "tensor". Codes that the file calls
  * "w.int8" are "w" in the model, and "w_orig" that is joined with "w_mask" is, too. */
 size_t vc_torch_tensor_here(struct torch_writer *w)
 {
     const char *name = vc_torch_here(w);
     size_t tensor = vc_model_find(w->model, name[0] == '\0' ? "tensor" : name);
-    size_t n = vc_plain_weight_bytes(name);
-    char *end;
 
     tensor = tensor == VC_NO_TENSOR ? vc_pairs_find(w->model, name) : tensor;
-    if (tensor == VC_NO_TENSOR && n != 0) {
-        end = w->path.data + w->names_at + n;
-        *end = '\0';
-        tensor = vc_model_find(w->model, name);
-        *end = '.';
-        tensor = tensor != VC_NO_TENSOR && w->model->tensors[tensor].quant != NULL ? tensor : VC_NO_TENSOR;
-    }
-    return tensor;
+    tensor = tensor == VC_NO_TENSOR ? codes_here(w, VC_SCHEME_INT8) : tensor;
+    return tensor == VC_NO_TENSOR ? codes_here(w, VC_SCHEME_INT4) : tensor;
 }
 
 size_t vc_torch_out_here(struct torch_writer *w)

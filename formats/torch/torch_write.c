@@ -186,6 +186,7 @@ static enum vc_status torch_layout(struct vc_ctx *ctx, struct vc_sink *sink, con
     enum vc_status status = VC_OK;
 
     self->outs = outs;
+    vc_plain_note_outs(outs, &sink->loader);
     if (!self->sizes_only) {
         self->members = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *self->members);
         VC_TRY_ALLOC(self->members);

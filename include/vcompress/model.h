@@ -31,7 +31,8 @@ enum vc_granularity {
 
 enum vc_scheme {
     VC_SCHEME_NONE = 0,
-    VC_SCHEME_INT8 = 1 /* value = (float)(code - zero_point) * scale; docs/numerics.md */
+    VC_SCHEME_INT8 = 1, /* value = (float)(code - zero_point) * scale; docs/numerics.md */
+    VC_SCHEME_INT4 = 2  /* value = (float)code * scale; codes of type i4, from -8 to 7 */
 };
 
 /* The parts of a quantized weight. The tensor with the weight's name holds the codes; every other part is a separate
@@ -66,6 +67,9 @@ struct vc_quant {
     unsigned n_parts;           /* without the codes */
     struct vc_quant_part parts[VC_PART_ROLES];
 };
+
+/* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */
+VC_API const char *vc_scheme_name(enum vc_scheme scheme);
 
 /* Name of a role, "scale"; never NULL. */
 VC_API const char *vc_part_role_name(enum vc_part_role role);

@@ -34,7 +34,10 @@ enum vc_target {
     VC_TARGET_BF16 = 2,
     VC_TARGET_F32 = 3,    /* dequantize only */
     VC_TARGET_CHOSEN = 4, /* quantize only: each tensor gets a type by aim_sqnr_db or aim_bytes */
-    VC_TARGET_GGUF = 5 /* quantize only: GGUF's block types, by vc_quantize_options.gguf; the output is a GGUF file */
+    VC_TARGET_GGUF = 5, /* quantize only: GGUF's block types, by vc_quantize_options.gguf; the output is a GGUF file */
+    /* quantize only: i4 codes in [-8, 7], two a byte, and scales per group (128 elements unless granularity_given) or
+     * per row of axis 0. The type of scales depends on vc_write_options.layout. */
+    VC_TARGET_INT4 = 6
 };
 
 /* How GGUF's blocks get their scales; both write the same layouts. */
@@ -59,7 +62,7 @@ struct vc_quantize_options {
     enum vc_target target;
     enum vc_granularity granularity;
     /* The user chose the granularity. An output whose layout has another granularity (GGUF: groups of 32) is refused
-     * then. false: the layout's granularity is used. */
+     * then. false: the layout's granularity is used; with VC_TARGET_INT4 groups of 128 in place of channels. */
     bool granularity_given;
     int axis;            /* channel axis; negative counts from the end; default VC_AXIS_OUTPUT */
     uint64_t group_size; /* VC_GRANULARITY_GROUP */

@@ -6,6 +6,7 @@
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
+#include "kernels/int4.h"
 
 /* ---- packing ---- */
 
@@ -171,6 +172,31 @@ static void test_words(void **state)
     }
 }
 
+/* The words of 4 bits from int4 codes of a job, (5i + 3) mod 16 - 8, two a byte. */
+static void test_pairs(void **state)
+{
+    struct vc_packed p = {&vc_packing_rows, 8, 0x88, 1, 10};
+    static const uint32_t words[3] = {0x61c72d83, 0xe94fa50b, 0x00002d83};
+    int8_t codes[20], back[20];
+    unsigned char pairs[10], got[12], again[10];
+    size_t k;
+
+    (void)state;
+    for (k = 0; k < 20; k++) {
+        codes[k] = (int8_t)((int)((5 * k + 3) % 16) - 8);
+    }
+    vc_int4_pack(codes, 20, pairs);
+    assert_int_equal(pairs[0], 0x0b); /* -5, 0 */
+    p.packing->pack(&p, 0, pairs, 10, got);
+    for (k = 0; k < 3; k++) {
+        assert_int_equal(vc_le32(got + 4 * k), words[k]);
+    }
+    p.packing->unpack(&p, 0, 10, got, again);
+    assert_memory_equal(again, pairs, 10);
+    vc_int4_unpack(again, 20, back);
+    assert_memory_equal(back, codes, 20);
+}
+
 static void test_sizes(void **state)
 {
     struct vc_packed p = {&vc_packing_rows, 8, 128, UINT64_MAX / 8, 9};
@@ -307,12 +333,15 @@ static void test_schemes(void **state)
     struct vc_dialect_request other = channels;
 
     other.scheme = "int";
-    check_answer(ctx, &vc_dialect_plain, other, NULL);
+    check_answer(ctx, &vc_dialect_plain, other, "the layout plain has no place for codes of int");
     check_answer(ctx, &vc_dialect_compressed_tensors, other,
                  "the layout compressed-tensors has no place for codes of int");
     check_answer(ctx, &vc_dialect_bitsandbytes, other, "the layout bitsandbytes has no place for codes of int");
     check_answer(ctx, &vc_dialect_gguf, other, "the layout gguf has no place for codes of int");
     check_answer(ctx, &vc_dialect_onnx, other, "the layout onnx has no place for codes of int");
+    other.scheme = "int4";
+    check_answer(ctx, &vc_dialect_plain, other, NULL);
+    check_answer(ctx, &vc_dialect_onnx, other, "the layout onnx has no place for codes of int4");
 }
 
 static void expect_reason(const struct vc_dialect *dialect, const char *name, uint64_t rows, uint64_t row,
@@ -389,10 +418,11 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_ranges),     cmocka_unit_test(test_words),
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_table),      cmocka_unit_test(test_asked),
-        cmocka_unit_test(test_common),  cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check),
-        cmocka_unit_test(test_reason),  cmocka_unit_test(test_part_type),  cmocka_unit_test(test_schemes),
+        cmocka_unit_test(test_columns), cmocka_unit_test(test_ranges), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_sizes),  cmocka_unit_test(test_table),
+        cmocka_unit_test(test_asked),   cmocka_unit_test(test_common), cmocka_unit_test(test_no_dialect),
+        cmocka_unit_test(test_check),   cmocka_unit_test(test_reason), cmocka_unit_test(test_part_type),
+        cmocka_unit_test(test_schemes),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -146,6 +146,65 @@ def int8_value(q, s, z, granularity, group=0):
 
 
 # ---- GGUF's Q8_0 ----------------------------------------------------------------------------------------------------
+def lanes8(v):
+    """The sum of the last axis: lane l of 8 adds elements l, l + 8, ... in turn; then lanes l and l + 4, 2, 1."""
+    n = v.shape[-1]
+    v = np.concatenate([v, np.zeros(v.shape[:-1] + (-n % 8,))], -1).reshape(v.shape[:-1] + (-1, 8))
+    lane = np.zeros(v.shape[:-2] + (8,))
+    for k in range(v.shape[-2]):
+        lane = lane + v[..., k, :]
+    for k in (4, 2, 1):
+        lane = lane[..., :k] + lane[..., k:2 * k]
+    return lane[..., 0]
+
+
+def int4_stored(s, dtype):
+    """Scales as they are stored, and the same as f32: 8 of them are finite."""
+    if dtype == "f16":
+        h = np.minimum(s.astype("f2"), np.float16(65504))
+        return h, h.astype(F4)
+    if dtype == "bf16":
+        h = np.minimum(f32_to_bf16(s), np.uint16(0x7DFF))
+        return h, bf16_to_f32(h)
+    s = np.minimum(s, np.uint32(0x7DFFFFFF).view(F4)).astype(F4)
+    return s, s
+
+
+def int4(x, group, dtype="f32"):
+    """codes int8 [rows, columns] from -8 to 7, scales [rows, groups] as stored, the same as f32."""
+    w = to_f32(x).reshape(x.shape[0], -1)
+    smallest = F4(2.0 ** -14) if dtype == "f16" else F4(2.0 ** -126)
+    codes, scales = [], []
+    for first in range(0, w.shape[1], group):
+        g = w[:, first:first + group]
+        most = np.abs(g).max(axis=1).astype("f8")
+        best = np.zeros(len(g), F4)
+        least = np.full(len(g), np.inf)
+
+        def step(s):
+            return np.rint(np.clip(g / s[:, None], F4(-8), F4(7))).astype("f8")
+
+        with np.errstate(all="ignore"):
+            for i in range(16):
+                s = ((50 + 4 * i) / 100 * most / 8).astype(F4)
+                q = step(s)
+                s = np.nan_to_num(lanes8(q * g.astype("f8")) / lanes8(q * q)).astype(F4)
+                s = int4_stored(s, dtype)[1]
+                usable = s > 0
+                e = lanes8((g.astype("f8") - step(s) * s[:, None].astype("f8")) ** 2)
+                better = usable & (e < least)
+                best, least = np.where(better, s, best), np.where(better, e, least)
+            q = np.where(best[:, None] > 0, step(np.where(best > 0, best, F4(1))), 0)
+        codes.append(q.astype("i1"))
+        scales.append(np.where(best > 0, best, smallest))
+    stored, used = int4_stored(np.stack(scales, 1).astype(F4), dtype)
+    return np.concatenate(codes, 1), stored, used
+
+
+def int4_value(q, s, group):
+    return q.astype(F4) * np.repeat(s, group, axis=1)[:, :q.shape[1]]
+
+
 def q8_0(x):
     """Blocks of 34 bytes as a uint8 array of shape (..., row / 32 * 34), and what they stand for; x finite."""
     w = to_f32(x).reshape(-1, 32)

@@ -34,6 +34,8 @@ static bool take_granularity(void *group, const char *value)
 static const struct opt target_opts[] = {
     {.name = "int8", TARGET, .set = VC_TARGET_INT8, .option = "target=int8",
      .help = "codes of 8 bits and f32 scales: a quarter of f32; in GGUF files Q8_0 blocks"},
+    {.name = "int4", TARGET, .set = VC_TARGET_INT4, .option = "target=int4",
+     .help = "codes of 4 bits and a scale per 128 of them: an eighth of f32; the scales are searched for the least error"},
     {.name = "fp16", TARGET, .set = VC_TARGET_F16, .option = "target=f16",
      .help = "IEEE half precision: half of f32, values up to 65504"},
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
@@ -52,8 +54,8 @@ static const struct opt target_opts[] = {
 
 static const struct opt scheme_opts[] = {
     {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
-     .help = "int8: one scale per tensor, per index of the axis, or per N elements of an index (default channel; GGUF "
-             "has group:32 only)"},
+     .help = "int8, int4: one scale per tensor (int8 only), per index of the axis, or per N elements of an index "
+             "(default channel; int4 group:128; GGUF has group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
      .help = "int8: the axis of the channels, negative from the end (default: the output channels: the last axis of "
              "kernels of Flax and Keras, axis 0 if neither format nor name is known)"},
@@ -63,8 +65,8 @@ static const struct opt scheme_opts[] = {
      .help = "int8: codes -128..127 with a zero point per scale"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
-     .help = "int8 in safetensors: the programs that load the output. plain: codes and f32 scales for everything; "
-             "compressed-tensors (transformers, vLLM) and bitsandbytes: linear layers only, under their names "
+     .help = "int8 and int4 in safetensors: the programs that load the output. plain: codes and f32 scales for everything; "
+             "compressed-tensors (transformers, vLLM) and bitsandbytes (int8): linear layers only, under their names "
              "(default auto: the layout for the program that loads the input, or a refusal)"},
     {.name = "encoder", .value = "best|llama", .kind = OPT_CHOICE, QUANTIZE(encoder),
      .help = "--gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
@@ -118,15 +120,21 @@ static const char *list_targets(char *all, size_t room)
     return all;
 }
 
+static bool makes_codes(const struct vc_quantize_options *options)
+{
+    return options->target == VC_TARGET_INT8 || options->target == VC_TARGET_INT4;
+}
+
 /* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
 static int check_target(struct app *app, const struct vc_quantize_options *options)
 {
-    static const char *const int8_only[] = {"granularity", "axis", "symmetric", "asymmetric", "layout"};
+    static const char *const codes_only[] = {"granularity", "layout", "axis", "symmetric", "asymmetric"};
+    static const size_t n_codes_only = sizeof(codes_only) / sizeof(codes_only[0]);
     static const char *const not_gguf[] = {"rest", "overflow", "min-elements", "min-row"};
     static const char *const gguf_only[] = {"encoder", "pure"};
     bool aim = options->target == VC_TARGET_CHOSEN;
     bool gguf = options->target == VC_TARGET_GGUF;
-    bool int8 = options->target == VC_TARGET_INT8 || aim;
+    bool codes = makes_codes(options) || aim;
     bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
 
     if (target_given(app) == NULL) {
@@ -134,9 +142,10 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
 
         return app_usage(app, "no target given: choose %s", list_targets(all, sizeof(all)));
     }
-    for (size_t i = 0; !int8 && i < sizeof(int8_only) / sizeof(int8_only[0]); i++) {
-        if (options_seen(&app->parsed, int8_only[i])) {
-            return app_usage(app, "--%s works with --int8 only", int8_only[i]);
+    for (size_t i = 0; !codes && i < n_codes_only; i++) {
+        if (options_seen(&app->parsed, codes_only[i])) {
+            return app_usage(app, i < 2 ? "--%s works with --int8 and --int4 only" : "--%s works with --int8 only",
+                             codes_only[i]);
         }
     }
     for (size_t i = 0; gguf && i < sizeof(not_gguf) / sizeof(not_gguf[0]); i++) {
@@ -161,7 +170,7 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     if (options_seen(&app->parsed, "axis") && options->axis == VC_AXIS_OUTPUT) {
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
     }
-    if (int8 && !rest && options_seen(&app->parsed, "overflow")) {
+    if (codes && !rest && options_seen(&app->parsed, "overflow")) {
         return app_usage(app,
                          "--overflow works with --fp16, --bf16 and --rest only: int8 scales fit every finite value");
     }
@@ -185,7 +194,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     rc = check_target(app, &own->quantize);
     if (rc == GO_ON) {
         what->tag = aim ? "aim" : own->quantize.gguf != NULL ? own->quantize.gguf : target_given(app)->name;
-        what->more_tensors = aim || own->quantize.target == VC_TARGET_INT8;
+        what->more_tensors = aim || makes_codes(&own->quantize);
     }
     return rc;
 }
@@ -206,8 +215,9 @@ static int run_quantize(struct app *app, int n_args, char **args)
 
 const struct command command_quantize = {
     .name = "quantize",
-    .usage = "(--int8 | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o "
-             "OUTPUT | -d DIR]",
+    .usage =
+        "(--int8 | --int4 | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o "
+        "OUTPUT | -d DIR]",
     .summary = "store weights in fewer bits",
     .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
             "Small, one-dimensional and integer tensors are copied bit for bit, with the reason in the report. "

@@ -414,11 +414,6 @@ static enum parse_result unknown(struct line *line, const char *name, size_t n)
     const char *near;
 
     snprintf(plain, sizeof(plain), "%.*s", (int)(n < 60 ? n : 60), name);
-    if (strcmp(plain, "int4") == 0 && strcmp(line->command->name, "quantize") == 0) {
-        snprintf(line->parsed->error, sizeof(line->parsed->error),
-                 "--int4: four bits are not there yet; --int8, --fp16 and --bf16 are");
-        return PARSE_ERROR;
-    }
     near = nearest_option(line->command, plain);
     if (near != NULL) {
         snprintf(line->parsed->error, sizeof(line->parsed->error), "unknown option '--%s'; did you mean '--%s'?", plain,

@@ -25,16 +25,17 @@ struct line {
 static char *fmt_scheme(char *buf, const struct vc_quant *quant)
 {
     const char *end = quant->symmetric ? "" : "/asym";
+    const char *name = vc_scheme_name(quant->scheme);
 
     switch (quant->granularity) {
     case VC_GRANULARITY_TENSOR:
-        snprintf(buf, CELL_BYTES, "int8/tensor%s", end);
+        snprintf(buf, CELL_BYTES, "%s/tensor%s", name, end);
         break;
     case VC_GRANULARITY_CHANNEL:
-        snprintf(buf, CELL_BYTES, "int8/channel%s", end);
+        snprintf(buf, CELL_BYTES, "%s/channel%s", name, end);
         break;
     case VC_GRANULARITY_GROUP:
-        snprintf(buf, CELL_BYTES, "int8/group:%llu%s", (unsigned long long)quant->group_size, end);
+        snprintf(buf, CELL_BYTES, "%s/group:%llu%s", name, (unsigned long long)quant->group_size, end);
         break;
     }
     return buf;

@@ -255,6 +255,12 @@ static const char *transposed_type(const json_t *root)
     return NULL;
 }
 
+/* What new codes are called. */
+static const char *scheme_name(const struct rewriting *r)
+{
+    return vc_scheme_name(r->n_groups != 0 ? r->groups[0].scheme : VC_SCHEME_INT8);
+}
+
 static enum vc_status check_model(const struct rewriting *r)
 {
     const char *type = transposed_type(r->root);
@@ -264,8 +270,8 @@ static enum vc_status check_model(const struct rewriting *r)
                ? VC_OK
                : vc_fail(r->ctx, VC_E_UNSUPPORTED,
                          VC_HF_CONFIG_NAME ": models of type %s keep their matrices transposed, so no loader "
-                                           "takes them as int8; %s plain does",
-                         type, vc_option(r->ctx, "layout"));
+                                           "takes them as %s; %s plain does",
+                         type, scheme_name(r), vc_option(r->ctx, "layout"));
 }
 
 bool vc_hf_config_takes_int8(const json_t *root)
@@ -291,8 +297,8 @@ static enum vc_status refuse(const struct rewriting *r)
 
     return vc_fail(r->ctx, VC_E_UNSUPPORTED,
                    VC_HF_CONFIG_NAME ": its " MEMBER " (%.40s) speaks of weights that stay as they are, and cannot be "
-                                     "joined with one of int8; dequantize all of them, or none",
-                   method != NULL ? method : "of no method");
+                                     "joined with one of %s; dequantize all of them, or none",
+                   method != NULL ? method : "of no method", scheme_name(r));
 }
 
 /* Codes that stay are multiplied with what the tensors beside them are, so that their loader wants these as they were;
@@ -337,9 +343,9 @@ static enum vc_status decide(const struct rewriting *r, enum decision *what)
     }
     if (r->change->outs->other_shards_unsure) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                       VC_HF_CONFIG_NAME " says which weights are int8, and with %s=keep that is not known "
+                       VC_HF_CONFIG_NAME " says which weights are %s, and with %s=keep that is not known "
                                          "before other workers' weights are read; leave out one of that and %s",
-                       vc_option(r->ctx, "nonfinite"), vc_option(r->ctx, "shard"));
+                       scheme_name(r), vc_option(r->ctx, "nonfinite"), vc_option(r->ctx, "shard"));
     }
     *what = WRITE;
     status = r->n_made != 0 ? check_model(r) : VC_OK;
