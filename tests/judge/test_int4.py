@@ -14,8 +14,8 @@ import definition as d
 import weights
 
 F4 = np.float32
-SHAPES = {"a.weight": (40, 256), "b.weight": (33, 130), "c.weight": (20, 6, 3, 3), "long.weight": (2, 262144 + 512),
-          "short.weight": (50, 34), "many.weight": (1500, 384)}
+SHAPES = {"a.weight": (40, 256), "b.weight": (33, 130), "c.weight": (20, 6, 3, 3), "long.weight": (1, 262144 + 512),
+          "short.weight": (50, 34), "many.weight": (90, 384)}
 
 
 def by_hand(z, name, group):
@@ -28,9 +28,9 @@ def by_hand(z, name, group):
 class Int4(Judge):
     def test_npz(self):
         for dtype in ("f32", "f16", "f64"):
-            arrays = weights.model(dtype, SHAPES)
+            arrays = weights.model(dtype, {n: shape for n, shape in SHAPES.items() if dtype == "f32" or n != "long.weight"})
             weights.save(self.path("in.npz"), arrays, dtype)
-            for group in (128, 32, 50):
+            for group in (128, 32, 50) if dtype == "f32" else (32,):
                 want = None
                 for extra in ([], ["--threads", "1", "--cpu-mask", "ref"]):
                     self.vc("quantize", "--int4", "--granularity", "group:%d" % group, *SMALL, *extra, "--force",
@@ -44,6 +44,13 @@ class Int4(Judge):
                 for n, a in arrays.items():
                     if n == "long.weight" and group == 50:
                         self.assertNotIn(n + ".scale", z)  # a group may not reach over two tiles
+                        continue
+                    if n == "long.weight":  # both ends of a row that takes two tiles
+                        codes, values = by_hand(z, n, group)
+                        for part in (slice(0, 1024), slice(261632, 262656)):
+                            q, s, _ = d.int4(a[:, part], group)
+                            self.same_bits(codes[:, part], q, (n, part))
+                            self.same_bits(z[n + ".scale"][:, part.start // group:part.stop // group], s, (n, part))
                         continue
                     q, s, _ = d.int4(weights.value(a, dtype), group)
                     codes, values = by_hand(z, n, group)
@@ -66,7 +73,7 @@ class Int4(Judge):
 
     def test_quality(self):
         """Normal weights: 19.8 dB in groups of 128, and not one tensor worse than with the largest magnitude."""
-        x = np.random.default_rng(5).standard_normal((512, 4096)).astype(F4) * F4(0.02)
+        x = np.random.default_rng(5).standard_normal((64, 4096)).astype(F4) * F4(0.02)
         np.savez(self.path("in.npz"), w=x)
         self.vc("quantize", "--int4", self.path("in.npz"), "-o", self.path("q.npz"))
         self.vc("dequantize", self.path("q.npz"), "-o", self.path("d.npz"))
@@ -74,9 +81,9 @@ class Int4(Judge):
         self.assertGreaterEqual(10 * np.log10((x.astype("f8") ** 2).sum() / ((x - y) ** 2).sum()), 19.8)
 
     def test_compressed_tensors(self):
-        shapes = {"a.weight": (40, 256), "b.weight": (33, 100), "d.weight": (700, 384)}
-        for dtype in ("f32", "bf16", "f16", "f64"):
-            for group in (0, 4, 32, 128):
+        shapes = {"a.weight": (40, 256), "b.weight": (33, 100), "d.weight": (30, 384)}
+        for dtype, groups in (("f32", (128,)), ("bf16", (0, 4, 32, 128)), ("f16", (32,)), ("f64", (0,))):
+            for group in groups:
                 arrays = weights.model(dtype, shapes)
                 st_arrays(self.path("in.safetensors"), arrays, dtype)
                 self.vc("quantize", "--int4", "--layout", "compressed-tensors", *SMALL, "--force", "--granularity",
@@ -126,7 +133,7 @@ class Packages(Judge):
             num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=False)
         for dtype in (torch.bfloat16, torch.float16):
             transformers.LlamaForCausalLM(config).to(dtype).save_pretrained(self.path("model"))
-            for extra in ([], ["--granularity", "group:32"], ["--granularity", "channel"]):
+            for extra in ([], ["--granularity", "group:32"], ["--granularity", "channel"])[:3 if dtype == torch.bfloat16 else 1]:
                 self.vc("quantize", "--int4", *extra, "--force", self.path("model"), "-o", self.path("q"))
                 self.vc("verify", "--data", self.path("q"))
                 self.vc("dequantize", "--source-dtype", "--force", self.path("q"), "-o", self.path("d"))
