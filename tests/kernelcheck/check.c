@@ -382,17 +382,24 @@ static bool pattern_allowed(const struct kernel_case *c, enum pattern pattern)
 }
 
 #define SLOW_ELEMS 4096 /* of the largest shape of slow kernels */
+#define FULL_ELEMS 1100 /* of the largest shape that takes every pattern in every placement */
 
-/* All trials of one shape. Large ones take one trial in all; it is the walk over many chunks that they are for. */
-static bool check_shape(struct runner *run, const struct kernel_case *c, const struct shape *shape)
+/* All trials of one shape, the turn-th of the list. Long shapes take one placement for each pattern by turns, large
+ * ones one trial in all: both are for the walk over many chunks. */
+static bool check_shape(struct runner *run, const struct kernel_case *c, const struct shape *shape, size_t turn)
 {
-    bool large = shape->n_rows * shape->row_len > 100000;
+    size_t n_elems = shape->n_rows * shape->row_len;
+    bool large = n_elems > 100000;
 
     for (int pattern = 0; pattern < PATTERN_COUNT; pattern++) {
         if (!pattern_allowed(c, (enum pattern)pattern) || (large && pattern % 4 != 0)) {
             continue;
         }
-        for (int placement = c->slow ? pattern % 2 : 0; placement < PLACE_COUNT; placement += c->slow ? 2 : 1) {
+        bool by_turns = n_elems > FULL_ELEMS && !large;
+        int first = by_turns ? (int)((turn + (size_t)pattern) % PLACE_COUNT) : c->slow ? pattern % 2 : 0;
+        int step = by_turns ? PLACE_COUNT : c->slow ? 2 : 1;
+
+        for (int placement = first; placement < PLACE_COUNT; placement += step) {
             for (int choice = 0; choice < 4; choice++) {
                 struct trial t = {.n_rows = shape->n_rows,
                                   .row_len = shape->row_len,
@@ -406,7 +413,7 @@ static bool check_shape(struct runner *run, const struct kernel_case *c, const s
                 if ((t.with_zeros && !zeros) || (!t.with_stats && c->result != RESULT_TILE && !c->choices)) {
                     continue;
                 }
-                if (shape->n_rows * shape->row_len > 300 && choice != (zeros ? pattern % 2 : 0)) {
+                if (n_elems > 300 && choice != (zeros ? pattern % 2 : 0)) {
                     continue;
                 }
                 choose_map(run, &t);
@@ -444,7 +451,7 @@ static bool check_kernel(struct runner *run, const struct kernel_case *c)
         if (c->slow && shape.n_rows * shape.row_len > SLOW_ELEMS) {
             continue;
         }
-        if (!check_shape(run, c, &shape)) {
+        if (!check_shape(run, c, &shape, s)) {
             return false;
         }
     }
