@@ -59,6 +59,14 @@ VC_HD_LARGE void vc_put_fifth_bits(uint8_t *p, const uint8_t *codes)
     }
 }
 
+/* The integer part of x in 0 .. most. Steps that are subnormal numbers have an infinite inverse: x may be infinite or
+ * NaN. */
+VC_HD uint8_t vc_truncated(float x, int32_t most)
+{
+    x = x > 0.0f ? x : 0.0f;
+    return (uint8_t)(int32_t)(x < (float)most ? x : (float)most);
+}
+
 /* Symmetric codes of `half` steps to each side: the element of the largest magnitude gets the code 0, which has no
  * opposite. */
 VC_HD_LARGE float vc_symmetric_32(const float *x, const float *h, float row_mean, int32_t half, uint8_t *codes)
@@ -75,7 +83,7 @@ VC_HD_LARGE float vc_symmetric_32(const float *x, const float *h, float row_mean
     step = vc_largest_signed(x, 32) / (float)-half;
     inverse = step != 0.0f ? 1.0f / step : 0.0f;
     for (uint32_t i = 0; i < 32; i++) {
-        codes[i] = (uint8_t)vc_clamp_i32((int32_t)(x[i] * inverse + ((float)half + 0.5f)), 0, 2 * half - 1);
+        codes[i] = vc_truncated(x[i] * inverse + ((float)half + 0.5f), 2 * half - 1);
     }
     return step;
 }
@@ -106,7 +114,7 @@ VC_HD_LARGE float vc_affine_32(const float *x, const float *h, float row_mean, i
     step = (top - *least) / (float)most;
     inverse = step != 0.0f ? 1.0f / step : 0.0f;
     for (uint32_t i = 0; i < 32; i++) {
-        codes[i] = (uint8_t)vc_clamp_i32((int32_t)((x[i] - *least) * inverse + 0.5f), 0, most);
+        codes[i] = vc_truncated((x[i] - *least) * inverse + 0.5f, most);
     }
     return step;
 }
