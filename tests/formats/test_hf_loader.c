@@ -115,6 +115,7 @@ static void test_allocations(void **state)
 /* ---- layers that are joined ---- */
 
 static const uint64_t shape[] = {64, 64};
+static const struct vc_quant int8 = {.scheme = VC_SCHEME_INT8};
 
 /* Names with blanks between them, those with '*' behind them become int8. The note has these words, or is none. */
 static void check_note(const char *names, const char *words)
@@ -140,7 +141,8 @@ static void check_note(const char *names, const char *words)
         name[n - told[i]] = '\0';
         tensors[i] = (struct vc_tensor){
             .name = name, .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape, .part_of = VC_NO_TENSOR};
-        outs[i] = (struct vc_out_tensor){.name = name, .n_dims = 2, .shape = shape, .source = i};
+        outs[i] = (struct vc_out_tensor){
+            .name = name, .quant = told[i] ? &int8 : NULL, .n_dims = 2, .shape = shape, .source = i};
     }
     list.n = model.n_tensors;
     model.ctx = ctx;
