@@ -4,6 +4,7 @@ NumPy that formats.md has; in the layout compressed-tensors; in files of that pa
 Where transformers and compressed-tensors can be imported, a folder is loaded by them, and its weights are those of
 `dequantize`, bit for bit.
 """
+import inspect
 import json
 import unittest
 
@@ -128,10 +129,12 @@ class Packages(Judge):
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         torch.manual_seed(0)
+        word = "dtype" if int(transformers.__version__.split(".")[0]) >= 5 else "torch_dtype"
         config = transformers.LlamaConfig(
             vocab_size=256, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=False)
-        for dtype in (torch.bfloat16, torch.float16):
+        half = int(torch.__version__.split(".")[0]) >= 2  # before, products of halves on a CPU were not there
+        for dtype in (torch.bfloat16, torch.float16) if half else (torch.bfloat16,):
             transformers.LlamaForCausalLM(config).to(dtype).save_pretrained(self.path("model"))
             for extra in ([], ["--granularity", "group:32"], ["--granularity", "channel"])[:3 if dtype == torch.bfloat16 else 1]:
                 self.vc("quantize", "--int4", *extra, "--force", self.path("model"), "-o", self.path("q"))
@@ -141,8 +144,8 @@ class Packages(Judge):
                     said = json.load(f)["quantization_config"]["config_groups"]["group_0"]["weights"]
                 self.assertEqual((said["num_bits"], said["group_size"]),
                                  (4, None if "channel" in extra else 32 if extra else 128))
-                net = transformers.AutoModelForCausalLM.from_pretrained(self.path("q"), dtype=dtype)
-                plain = transformers.AutoModelForCausalLM.from_pretrained(self.path("d"), dtype=dtype)
+                net = transformers.AutoModelForCausalLM.from_pretrained(self.path("q"), **{word: dtype})
+                plain = transformers.AutoModelForCausalLM.from_pretrained(self.path("d"), **{word: dtype})
                 tokens = torch.arange(40).reshape(1, 40) * 5 % 256
                 with torch.no_grad():
                     self.assertTrue(torch.equal(net(tokens).logits, plain(tokens).logits), extra)
@@ -151,7 +154,8 @@ class Packages(Judge):
                         if n.endswith("proj.weight")}
                 self.assertEqual(len(ours), 14)
                 for n, w in ours.items():
-                    self.assertTrue(torch.equal(modules[n].weight.detach(), w), (n, extra))
+                    if hasattr(modules[n], "weight"):  # old versions decode in each pass: the logits tell
+                        self.assertTrue(torch.equal(modules[n].weight.detach(), w), (n, extra))
 
     def test_theirs(self):
         """Codes that the package has made and packed, with scales of its own: read as what it decompresses."""
@@ -160,6 +164,8 @@ class Packages(Judge):
         from safetensors.torch import save_file
         torch = self.torch
         compressor = BaseCompressor.get_value_from_registry("pack-quantized")
+        if len(inspect.signature(compressor.compress).parameters) != 2:
+            self.skipTest("this compressed-tensors compresses whole models only")
         torch.manual_seed(1)
         for dtype, group in ((torch.bfloat16, 128), (torch.float16, 32)):
             scheme = QuantizationScheme(targets=["Linear"], format="pack-quantized", weights={
