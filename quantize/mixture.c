@@ -205,6 +205,8 @@ enum vc_status vc_mixture_read(struct vc_ctx *ctx, struct vc_arena *arena, const
     list = vc_arena_alloc(ctx, arena, (plan->n_items + 1) * sizeof *list);
     VC_TRY_ALLOC(list);
     VC_TRY(vc_model_program(ctx, plan->model, arena, &program));
+    /* as a file behind the passes before would say it */
+    VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, arena, &program) : VC_OK);
     if (program.kind == VC_PROGRAM_KEYS) {
         read_keys(&program, out);
     }

@@ -485,8 +485,8 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     }
     if (o->gguf != NULL && vc_mixture_of_name(o->gguf) == NULL) {
         vc_mixture_list(names, sizeof names);
-        return vc_fail(ctx, VC_E_ARGUMENT, "no mixture of block types is called '%s': choose one of %s", o->gguf,
-                       names);
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "no mixture of block types that can be made is called '%s': choose one of %s", o->gguf, names);
     }
     if (row->rows_only) {
         const char *field = o->asymmetric                               ? "asymmetric"

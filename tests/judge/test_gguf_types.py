@@ -206,6 +206,15 @@ class GgufTypes(Judge):
         why = {r["name"]: r["reason"] for r in report["tensors"]}
         self.assertEqual(why["blk.0.b.weight"], "q4_k does not divide the last axis")
 
+    def test_chain(self):
+        """Behind a pass that drops layers the mixture counts those that are left, as it does in a file of that pass."""
+        path = self.write("llama")
+        drop = "prune --drop-layers 1,2,5 --layers blk"
+        self.vc("run", "--pass", drop, "--pass", "quantize --gguf Q4_K_M --encoder llama", path, "-o", self.path("chain.gguf"))
+        self.vc(*drop.split(), path, "-o", self.path("slim.gguf"))
+        self.vc("quantize", "--gguf", "Q4_K_M", "--encoder", "llama", self.path("slim.gguf"), "-o", self.path("two.gguf"))
+        self.assertEqual(gguf_read(self.path("chain.gguf")), gguf_read(self.path("two.gguf")))
+
     def test_shapes(self):
         """What a rule asks for by name: vectors, stacks of stacks; scalars and empty tensors stay."""
         arrays = {"a.weight": np.arange(256, dtype="f4"), "s.weight": np.float32(3), "e.weight": np.zeros((0, 256), "f4"),
@@ -226,7 +235,7 @@ class GgufTypes(Judge):
         w = weight("x", (8, 256), "f4")
         np.savez(self.path("in.npz"), w=w)
         self.assertIn("need an output that is a GGUF file", self.refuse(2, "quantize", "--gguf", "Q4_0", self.path("in.npz"), "-o", self.path("o.npz")))
-        self.assertIn("no mixture of block types is called 'Q9'", self.refuse(2, "quantize", "--gguf", "Q9", self.path("in.npz"), "-o", self.path("o.gguf")))
+        self.assertIn("no mixture of block types that can be made is called 'Q9'", self.refuse(2, "quantize", "--gguf", "Q9", self.path("in.npz"), "-o", self.path("o.gguf")))
         for option in (["--rest", "fp16"], ["--min-elements", "5"], ["--granularity", "tensor"], ["--overflow", "inf"]):
             self.refuse(2, "quantize", "--gguf", "Q4_0", *option, self.path("in.npz"), "-o", self.path("o.gguf"))
         self.refuse(2, "quantize", "--int8", "--pure", self.path("in.npz"), "-o", self.path("o.npz"))
