@@ -20,6 +20,14 @@ bool vc_name_is_embedding_table(const char *name);
 /* Means, variances and counters that a normalization keeps of what it has seen: nobody learns them. */
 bool vc_name_is_statistic(const char *name);
 
+/* Bytes that a name may grow by where its last part becomes another of a joined set. */
+#define VC_JOINED_ROOM ((size_t)16)
+
+/* Linear layers that runtimes make one layer of: q, k and v of an attention, gate and up of an MLP. The last parts of
+ * the names of all layers that the module is joined with, itself included, up to a NULL; NULL: none. *n_base: bytes
+ * before the last part of the name, which has n bytes. */
+const char *const *vc_name_joined(const char *module, size_t n, size_t *n_base);
+
 /* The layer whose outputs are the model's. */
 bool vc_name_is_head(const char *name);
 

@@ -13,7 +13,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/compressed_tensors.h"
-#include "formats/dialects/manifest_internal.h"
+#include "formats/dialects/manifest/manifest_internal.h"
 
 /* One packed weight, while it is looked at. */
 struct looking {

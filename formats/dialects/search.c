@@ -6,7 +6,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
-#include "formats/dialects/manifest_internal.h"
+#include "formats/dialects/manifest/manifest_internal.h"
 
 /* ---- for the rows: questions ---- */
 

@@ -352,7 +352,7 @@ static enum vc_status check_compressed(const struct check *c, const struct modul
 static enum vc_status check_joined(const struct check *c, const struct module *m)
 {
     size_t n_base;
-    const char *const *set = m->quantized ? vc_joined_layers(m->path, m->n_path, &n_base) : NULL;
+    const char *const *set = m->quantized ? vc_name_joined(m->path, m->n_path, &n_base) : NULL;
     const char *plain = NULL;
 
     for (; set != NULL && *set != NULL && plain == NULL; set++) {

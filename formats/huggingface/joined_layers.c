@@ -4,29 +4,9 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/names.h"
 
 static const char weight[] = ".weight";
-
-const char *const *vc_joined_layers(const char *module, size_t n, size_t *n_base)
-{
-    static const char *const sets[][4] = {
-        {"q_proj", "k_proj", "v_proj", NULL}, {"query", "key", "value", NULL}, {"gate_proj", "up_proj", NULL, NULL}};
-    size_t i;
-    size_t k;
-
-    *n_base = n;
-    while (*n_base > 0 && module[*n_base - 1] != '.') {
-        (*n_base)--;
-    }
-    for (i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        for (k = 0; sets[i][k] != NULL; k++) {
-            if (strlen(sets[i][k]) == n - *n_base && memcmp(module + *n_base, sets[i][k], n - *n_base) == 0) {
-                return sets[i];
-            }
-        }
-    }
-    return NULL;
-}
 
 enum state { UNKNOWN, QUANTIZED, KEPT };
 
@@ -46,7 +26,7 @@ static const char *kept_beside(const struct joining *j, const char *name)
     if (n < sizeof weight || strcmp(name + n - (sizeof weight - 1), weight) != 0) {
         return NULL;
     }
-    set = vc_joined_layers(name, n - (sizeof weight - 1), &n_base);
+    set = vc_name_joined(name, n - (sizeof weight - 1), &n_base);
     for (; set != NULL && *set != NULL; set++) {
         size_t tensor;
 

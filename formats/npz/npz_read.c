@@ -18,7 +18,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/npz/npz.h"
 #include "formats/npz/npz_internal.h"
@@ -358,7 +358,7 @@ out:
     return status;
 }
 
-/* The manifest tells which tensors are codes and which are their scales (formats/dialects/manifest.h). */
+/* The manifest tells which tensors are codes and which are their scales (formats/dialects/manifest/manifest.h). */
 static enum vc_status read_manifest(struct vc_ctx *ctx, const struct npz *self, const struct vc_zip_entry *entry,
                                     struct vc_model *model)
 {

@@ -16,7 +16,7 @@
 #include "core/base/checked.h"
 #include "core/text/name_table.h"
 #include "formats/dialects/dialects.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/npz/npy.h"
 #include "formats/npz/npy_write.h"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"
 

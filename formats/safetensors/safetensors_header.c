@@ -14,7 +14,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/shapes.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/json/json_walk.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/safetensors/safetensors_entry.h"

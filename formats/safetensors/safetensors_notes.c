@@ -12,7 +12,7 @@
 
 #include "core/base/array.h"
 #include "core/base/findings.h"
-#include "formats/dialects/manifest_internal.h"
+#include "formats/dialects/manifest/manifest_internal.h"
 #include "formats/json/json_walk.h"
 #include "formats/safetensors/safetensors.h"
 

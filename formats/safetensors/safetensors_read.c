@@ -8,7 +8,7 @@
 #include "core/base/findings.h"
 #include "core/model/masked_pairs.h"
 #include "core/model/names.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/families.h"

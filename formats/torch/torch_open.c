@@ -10,7 +10,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/torch/torch.h"
 

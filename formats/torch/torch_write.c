@@ -11,7 +11,7 @@
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/io/outfile.h"
 #include "formats/torch/torch.h"

@@ -1,6 +1,6 @@
 /* test_manifest.c - vcompress.json: what the writer says is understood again by the reader, and every statement that
  * does not fit the tensors is refused. Documents are written by hand against tables of tensors that need no file. */
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats_test.h"
 
 /* ---- a model without a file ---- */

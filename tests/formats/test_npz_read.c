@@ -9,7 +9,7 @@
 #include <zlib.h>
 
 #include "core/base/checked.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 
 static const struct member_options deflated = {.deflate = true, .level = 6};
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/checked.h"
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/io/outfile.h"
 #include "formats/npz/npy.h"

@@ -62,13 +62,13 @@ while read -r file target words; do
 done <<'END'
 formats/npz/npz_read.c formats/torch/torch.h formats/npz may not include formats/torch: a format does not include another format's headers
 formats/torch/torch_data.c formats/npz/npy_data.h formats/torch may not include formats/npz: a format does not
-formats/dialects/manifest.c formats/gguf/gguf.h formats/dialects may not include formats/gguf: a format does not
+formats/dialects/plain.c formats/gguf/gguf.h formats/dialects may not include formats/gguf: a format does not
 formats/huggingface/weight_index.c formats/safetensors/safetensors.h formats/huggingface may not include formats/safetensors: a format
 formats/gguf/gguf_read.c formats/huggingface/config/hf_config.h formats/gguf may not include formats/huggingface
 formats/io/infile.c formats/huggingface/weight_index.h formats/io may not include formats/huggingface
 formats/io/infile.c formats/zip/codec.h formats/io may not include formats/zip: all rooms stand on io
 formats/zip/zip_read.c formats/json/json_walk.h formats/zip may not include formats/json: it stands on io alone
-formats/json/json_walk.c formats/dialects/manifest.h formats/json may not include formats/dialects
+formats/json/json_walk.c formats/dialects/manifest/manifest.h formats/json may not include formats/dialects
 formats/io/infile.c formats/formats.h formats/io may not include formats/*.h
 formats/formats.c formats/npz/npy_data.h is inside a room
 core/base/pool.c core/model/source.h core/base may not include core/model

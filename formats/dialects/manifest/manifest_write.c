@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 
 static bool is_bf16(const struct vc_out_tensor *t)
 {

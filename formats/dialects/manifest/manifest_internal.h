@@ -2,7 +2,7 @@
 #ifndef VC_FORMATS_MANIFEST_INTERNAL_H
 #define VC_FORMATS_MANIFEST_INTERNAL_H
 
-#include "formats/dialects/manifest.h"
+#include "formats/dialects/manifest/manifest.h"
 
 bool vc_manifest_same_shape(const struct vc_tensor *a, const struct vc_tensor *b);
 

@@ -7,7 +7,7 @@
 #include "core/base/checked.h"
 #include "core/values/tile.h"
 #include "formats/dialects/dialects.h"
-#include "formats/dialects/manifest_internal.h"
+#include "formats/dialects/manifest/manifest_internal.h"
 
 /* The tensor <n characters of name><suffix> of that type, if it is no part of another one; else VC_NO_TENSOR. */
 static size_t find_suffixed(const struct vc_model *model, const char *name, size_t n, const char *suffix,

@@ -2,7 +2,7 @@
  *
  * Nothing in it is taken on trust: names must exist, types and shapes must fit. jansson parses the text; it keeps its
  * own memory, which is freed before these functions return. */
-#include "formats/dialects/manifest_internal.h"
+#include "formats/dialects/manifest/manifest_internal.h"
 #include "formats/json/json_walk.h"
 
 #include <inttypes.h>
