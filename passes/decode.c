@@ -4,23 +4,20 @@
 
 #include <string.h>
 
+#include "core/model/code_schemes.h"
 #include "kernels/kernels.h"
 #include "passes/decoders.h"
-
-/* Codes with parts. */
-static const struct vc_decoder *const codes[] = {&vc_decoder_int8, &vc_decoder_int4};
 
 /* The row for what the descriptor says is stored; NULL: plain values, or nothing that can be decoded. */
 static const struct vc_decoder *find_decoder(const struct vc_desc *desc)
 {
+    const struct vc_code_scheme *codes = desc->quant != NULL ? vc_code_scheme(desc->quant->scheme) : NULL;
     size_t i;
 
-    for (i = 0; desc->quant != NULL && i < sizeof codes / sizeof codes[0]; i++) {
-        if (codes[i]->scheme == desc->quant->scheme && codes[i]->dtype == desc->dtype) {
-            return codes[i];
-        }
+    if (desc->quant != NULL) {
+        return codes != NULL && codes->codes == desc->dtype ? &vc_decoder_codes : NULL;
     }
-    for (i = 0; desc->quant == NULL && i < vc_n_decoders_blocks; i++) {
+    for (i = 0; i < vc_n_decoders_blocks; i++) {
         if (vc_decoders_blocks[i].dtype == desc->dtype) {
             return &vc_decoders_blocks[i];
         }

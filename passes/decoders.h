@@ -8,8 +8,7 @@
 struct vc_kernels;
 
 struct vc_decoder {
-    enum vc_scheme scheme; /* of codes with parts beside them; NONE: blocks that have their scales inside */
-    enum vc_dtype dtype;   /* of the codes or blocks */
+    enum vc_dtype dtype; /* of blocks, which have their scales inside */
 
     /* Adds the step to an item whose descriptor has this storage; its output is plain f32. `overflow` decides what is
      * beyond f32; finite_scales: NaN and Inf among the scales (in blocks: values that are not finite) are refused. */
@@ -24,8 +23,7 @@ struct vc_decoder {
 extern const struct vc_decoder vc_decoders_blocks[];
 extern const size_t vc_n_decoders_blocks;
 
-/* decode_int8.c */
-extern const struct vc_decoder vc_decoder_int8;
-extern const struct vc_decoder vc_decoder_int4;
+/* decode_codes.c: every scheme of core/model/code_schemes.h. */
+extern const struct vc_decoder vc_decoder_codes;
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "kernels/arith.h"
 
 /* ---- planning ---- */
@@ -80,6 +81,11 @@ static void choose_scale(const struct vc_item *item, enum vc_dtype weights, stru
     enum vc_dtype absmax = vc_dialect_part_type(item->set->dialect, &request, &tensor, VC_PART_ABSMAX, VC_DTYPE_RAW);
 
     s->absmax = absmax != VC_DTYPE_RAW;
+    if (vc_code_scheme(s->row->scheme)->scale != VC_DTYPE_NONE) { /* bytes, wherever they lie */
+        s->absmax = false;
+        s->scale_dtype = VC_DTYPE_U8;
+        return;
+    }
     s->scale_dtype =
         s->absmax ? absmax : vc_dialect_part_type(item->set->dialect, &request, &tensor, VC_PART_SCALE, VC_DTYPE_F32);
 }

@@ -4,6 +4,7 @@
 
 #include "core/base/option_struct.h"
 #include "core/job/job_passes.h"
+#include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
@@ -11,6 +12,7 @@
 #include "passes/select.h"
 #include "quantize/aim.h"
 #include "quantize/encode_blocks.h"
+#include "quantize/float_codes.h"
 #include "quantize/int8.h"
 #include "quantize/mixture.h"
 #include "quantize/rest.h"
@@ -445,6 +447,7 @@ static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, 
 
     (void)round;
     VC_TRY(decide_policies(ctx, plan));
+    VC_TRY(vc_float_codes_decide(ctx, plan));
     if (q->aim.set) {
         VC_TRY(vc_aim_decide(ctx, &q->aim, plan, &q->arena, &note));
         VC_TRY(add_note(ctx, q, note));
@@ -474,6 +477,7 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
+    const struct vc_code_scheme *codes;
     char names[512];
 
     if (row == NULL) {
@@ -499,6 +503,12 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
                            "%s has symmetric codes with a scale per row of axis 0 or per group of one (%s)", row->name,
                            vc_option(ctx, field));
         }
+    }
+    codes = vc_code_scheme(row->scheme);
+    if (codes != NULL && codes->group != 0 &&
+        (o->granularity != VC_GRANULARITY_GROUP || o->group_size != codes->group)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s has groups of %llu (%s)", row->name, (unsigned long long)codes->group,
+                       vc_option(ctx, "granularity"));
     }
     if (o->granularity == VC_GRANULARITY_GROUP && row->codes) {
         if (o->group_size == 0 || o->group_size > ((uint64_t)1 << 20)) {
@@ -643,6 +653,9 @@ enum vc_status vc_job_add_quantize(struct vc_ctx *ctx, struct vc_job *job, const
     q->mixture = own.gguf != NULL ? vc_mixture_of_name(own.gguf) : NULL;
     q->options.gguf = q->mixture != NULL ? q->mixture->name : NULL; /* the caller's may go */
     q->pass.mixture = q->options.gguf;
+    q->pass.codes = own.target != VC_TARGET_CHOSEN && vc_scheme_of_target(own.target)->codes && q->mixture == NULL
+                        ? vc_scheme_of_target(own.target)->name
+                        : NULL;
     VC_TRY(vc_rest_choose(ctx, &own, &q->rest));
     q->options.rest = q->rest != NULL ? q->rest->flag + strlen("--") : NULL; /* the caller's may go */
     VC_TRY(vc_rules_copy(ctx, &q->arena, own.rules, own.n_rules, &q->options.rules));

@@ -6,8 +6,9 @@
 
 #include "passes/decode.h"
 
-static const struct vc_scheme_row *const rows[] = {&vc_scheme_int8, &vc_scheme_q8_0, &vc_scheme_int4,
-                                                   &vc_scheme_f16,  &vc_scheme_bf16, &vc_scheme_gguf};
+static const struct vc_scheme_row *const rows[] = {
+    &vc_scheme_int8,  &vc_scheme_q8_0, &vc_scheme_int4, &vc_scheme_fp8, &vc_scheme_mxfp8, &vc_scheme_mxfp4,
+    &vc_scheme_nvfp4, &vc_scheme_nf4,  &vc_scheme_fp4,  &vc_scheme_f16, &vc_scheme_bf16,  &vc_scheme_gguf};
 static const size_t n_rows = sizeof rows / sizeof rows[0];
 
 const struct vc_scheme_row *vc_scheme_row_at(size_t index)

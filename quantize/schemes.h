@@ -86,6 +86,12 @@ struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dt
 extern const struct vc_scheme_row vc_scheme_int8;
 extern const struct vc_scheme_row vc_scheme_q8_0;
 extern const struct vc_scheme_row vc_scheme_int4;
+extern const struct vc_scheme_row vc_scheme_fp8; /* float_codes.c, with the next five */
+extern const struct vc_scheme_row vc_scheme_mxfp8;
+extern const struct vc_scheme_row vc_scheme_mxfp4;
+extern const struct vc_scheme_row vc_scheme_nvfp4;
+extern const struct vc_scheme_row vc_scheme_nf4;
+extern const struct vc_scheme_row vc_scheme_fp4;
 extern const struct vc_scheme_row vc_scheme_f16;
 extern const struct vc_scheme_row vc_scheme_bf16;
 extern const struct vc_scheme_row vc_scheme_gguf; /* encode_blocks.c */

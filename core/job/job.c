@@ -282,7 +282,9 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     if (!vc_cpu_denormals_ok()) {
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
+    own.codes = NULL;
     for (size_t i = 0; i < job->n_passes; i++) {
+        own.codes = job->passes[i]->codes != NULL ? job->passes[i]->codes : own.codes;
         dry_first = dry_first || job->passes[i]->ops->dry_plan_first;
     }
     job->dry_plan = true;

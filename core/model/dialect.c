@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-static bool takes_scheme(const struct vc_dialect *dialect, const char *scheme)
+bool vc_dialect_takes(const struct vc_dialect *dialect, const char *scheme)
 {
     const char *const *name = dialect->schemes;
 
@@ -19,7 +19,7 @@ enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dia
     if (dialect == NULL) {
         return VC_OK;
     }
-    if (!takes_scheme(dialect, request->scheme)) {
+    if (!vc_dialect_takes(dialect, request->scheme)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has no place for codes of %s", dialect->name,
                        request->scheme);
     }

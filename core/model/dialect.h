@@ -83,6 +83,9 @@ struct vc_dialect {
         *file; /* for formats; NULL: a single format has this dialect and its writer makes it */
 };
 
+/* Whether the dialect has a place for codes of the scheme, "nf4". */
+bool vc_dialect_takes(const struct vc_dialect *dialect, const char *scheme);
+
 /* The questions to a row that may lack the answer. The dialect may be NULL, where no output says how weights have to
  * lie: then nothing is refused and everything is stored as usual. */
 enum vc_status vc_dialect_check(struct vc_ctx *ctx, const struct vc_dialect *dialect,

@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "core/model/program.h"
 #include "core/model/source.h"
@@ -89,10 +90,9 @@ const struct vc_tensor *vc_model_tensor(const struct vc_model *model, size_t ind
 
 const char *vc_scheme_name(enum vc_scheme scheme)
 {
-    static const char *const names[] = {
-        [VC_SCHEME_NONE] = "none", [VC_SCHEME_INT8] = "int8", [VC_SCHEME_INT4] = "int4"};
+    const struct vc_code_scheme *row = vc_code_scheme(scheme);
 
-    return (unsigned)scheme < sizeof names / sizeof names[0] ? names[scheme] : "unknown";
+    return row != NULL ? row->name : scheme == VC_SCHEME_NONE ? "none" : "unknown";
 }
 
 const char *vc_part_role_name(enum vc_part_role role)

@@ -1,4 +1,5 @@
-/* bitsandbytes.c - the dialect of bitsandbytes' 8 bits (LLM.int8), which transformers loads.
+/* bitsandbytes.c - the dialect of bitsandbytes, which transformers loads: its 8 bits (LLM.int8), and the rules of both
+ * widths. bitsandbytes_4bit.c lays and finds the 4 bits.
  *
  *     m.weight         I8  [out, in]   codes
  *     m.SCB            F32 [out]       largest magnitude of each row: value = code * SCB / 127
@@ -9,6 +10,8 @@
  *
  *     "quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": true, "llm_int8_threshold": 6.0,
  *                             "llm_int8_skip_modules": ["lm_head"]} */
+#include "formats/dialects/bitsandbytes.h"
+
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
@@ -23,9 +26,20 @@
 
 /* ---- rules ---- */
 
+static bool is_int8(const struct vc_dialect_request *request)
+{
+    return strcmp(request->scheme, vc_scheme_name(VC_SCHEME_INT8)) == 0;
+}
+
 static enum vc_status bnb_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
-    return vc_linear_check(ctx, &vc_dialect_bitsandbytes, request, false);
+    if (!is_int8(request) &&
+        (request->granularity != VC_GRANULARITY_GROUP || !vc_bnb_4bit_block(request->group_size))) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "the layout %s takes %s in blocks of 32, 64, 128, 256, 512, 1024, 2048 or 4096 (%s)",
+                       vc_dialect_bitsandbytes.name, request->scheme, vc_option(ctx, "granularity"));
+    }
+    return vc_linear_check(ctx, &vc_dialect_bitsandbytes, request, !is_int8(request));
 }
 
 static const char *bnb_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
@@ -33,18 +47,23 @@ static const char *bnb_reason(const struct vc_dialect_request *request, const st
     const char *reason;
 
     if (tensor->n_dims == 2 && tensor->channel_axis == 1 && vc_name_is_conv1d(tensor->name)) {
-        return NULL;
+        return is_int8(request) ? NULL : "Conv1D, whose blocks would lie across";
     }
     reason = vc_linear_reason(request, tensor, VC_LOADS_BITSANDBYTES);
+    if (reason == NULL && !is_int8(request) && tensor->shape[1] % request->group_size != 0) {
+        return "rows are no multiple of the block";
+    }
     return reason == NULL && vc_linear_is_expert(tensor->name) ? "experts that the loader joins" : reason;
 }
 
 static enum vc_dtype bnb_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                    enum vc_part_role role, enum vc_dtype usual)
 {
-    (void)request;
     (void)tensor;
-    return role == VC_PART_SCALE ? VC_DTYPE_RAW : role == VC_PART_ABSMAX ? VC_DTYPE_F32 : usual;
+    return !is_int8(request)        ? (role == VC_PART_ABSMAX ? VC_DTYPE_RAW : usual)
+           : role == VC_PART_SCALE  ? VC_DTYPE_RAW
+           : role == VC_PART_ABSMAX ? VC_DTYPE_F32
+                                    : usual;
 }
 
 /* ---- writing ---- */
@@ -54,6 +73,9 @@ static bool bnb_fits(const struct vc_out_tensor *codes)
     const struct vc_quant *quant = codes->quant;
     size_t n_path;
 
+    if (quant->scheme != VC_SCHEME_INT8) {
+        return vc_bnb_4bit_fits(codes);
+    }
     return codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) && quant->symmetric &&
            vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL;
 }
@@ -84,6 +106,9 @@ static enum vc_status bnb_lay(struct vc_laying *l)
     static const unsigned char by_rows = 0;
     const char *format = NULL;
 
+    if (l->codes->quant->scheme != VC_SCHEME_INT8) {
+        return vc_bnb_4bit_lay(l);
+    }
     l->n = 1;
     l->laid[0] = (struct vc_laid){.name = l->codes->name,
                                   .dtype = l->part->dtype,
@@ -104,8 +129,28 @@ static enum vc_status bnb_lay(struct vc_laying *l)
 
 /* ---- the configuration ---- */
 
+/* A configuration has one width, and of 4 bits one kind of values. */
+static enum vc_status bnb_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
+{
+    size_t i;
+
+    for (i = 1; i < weights->n_groups; i++) {
+        if (weights->groups[i].scheme != weights->groups[0].scheme) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "the layout %s cannot say that some weights are %s and some are %s; %s plain can",
+                           vc_dialect_bitsandbytes.name, vc_scheme_name(weights->groups[0].scheme),
+                           vc_scheme_name(weights->groups[i].scheme), vc_option(ctx, "layout"));
+        }
+    }
+    return VC_OK;
+}
+
 static void bnb_write_config(const struct vc_config_weights *weights, struct vc_text *text)
 {
+    if (weights->n_groups != 0 && weights->groups[0].scheme != VC_SCHEME_INT8) {
+        vc_bnb_4bit_write_config(weights, text);
+        return;
+    }
     vc_text_add(text, "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_8bit\": true,\n"
                       "    \"llm_int8_threshold\": 6.0,\n    \"llm_int8_skip_modules\": ");
     if (vc_config_ignores_heads_only(weights)) {
@@ -121,7 +166,7 @@ static bool bnb_owns_config(const struct json_t *config)
     const char *method = json_string_value(json_object_get(config, "quant_method"));
 
     return method != NULL && strcmp(method, "bitsandbytes") == 0 &&
-           json_is_true(json_object_get(config, "load_in_8bit"));
+           (json_is_true(json_object_get(config, "load_in_8bit")) || vc_bnb_4bit_owns_config(config));
 }
 
 /* ---- reading ---- */
@@ -173,7 +218,7 @@ static enum vc_status bnb_find_codes(struct vc_search *s, size_t codes, bool *fo
     bool by_rows = true;
     enum vc_status status = VC_OK;
 
-    if (!vc_search_is_codes(s, codes, &n_stem)) {
+    if (t->dtype != VC_DTYPE_I8 || !vc_search_is_codes(s, codes, &n_stem)) {
         return VC_OK;
     }
     at = vc_search_find(s, t->name, n_stem, ABSMAX);
@@ -206,11 +251,13 @@ static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
                                                 .loads = VC_LOADS_BITSANDBYTES,
                                                 .lay = bnb_lay,
                                                 .takes_conv1d = true,
+                                                .check_weights = bnb_check_weights,
                                                 .write_config = bnb_write_config,
                                                 .owns_config = bnb_owns_config,
+                                                .find_packed = vc_bnb_4bit_find,
                                                 .find_codes = bnb_find_codes};
 
-static const char *const schemes[] = {"int8", NULL};
+static const char *const schemes[] = {"int8", "nf4", "fp4", NULL};
 
 const struct vc_dialect vc_dialect_bitsandbytes = {
     .name = "bitsandbytes",

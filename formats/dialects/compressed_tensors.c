@@ -1,10 +1,11 @@
-/* compressed_tensors.c - the dialect of compressed-tensors' `pack-quantized`, which vLLM and transformers load: its
- * rules, writing and configuration. compressed_tensors_read.c finds such weights in a file.
+/* compressed_tensors.c - the dialect of compressed-tensors, which vLLM and transformers load: its rules, writing and
+ * configuration. compressed_tensors_read.c finds such weights in a file.
  *
- *     m.weight_packed  I32 [out, ceil(in/4)]   int8: four codes a word, each plus 128, rows padded to whole words
- *                      I32 [out, ceil(in/8)]   int4: eight codes a word, each plus 8
- *     m.weight_scale   [out, 1] or [out, in/group], of the type that the weights had
- *     m.weight_shape   I64 [2] = out, in
+ *     m.weight_packed        int8   I32 [out, ceil(in/4)]   four codes a word, each plus 128, rows padded to whole
+ * words int4   I32 [out, ceil(in/8)]   eight codes a word, each plus 8 nvfp4, mxfp4   U8 [out, in/2]  two codes a byte,
+ * the first in the low half m.weight               fp8, mxfp8     F8_E4M3 [out, in] m.weight_scale         [out, 1] or
+ * [out, in/group], of the type that the weights had; U8 (E8M0) of mxfp8 and mxfp4, F8_E4M3 of nvfp4 m.weight_shape
+ * int8, int4     I64 [2] = out, in m.weight_global_scale  nvfp4          F32 [1], which divides the scales
  *
  *     "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
  *                             "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, ...}}},
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
@@ -26,13 +28,35 @@
 /* What the layout holds. Rows as short as that could be codes of other bits as well: a reader could not tell without a
  * configuration. Eight codes of 4 bits fill a word, and so do ten of 3 bits as older tools packed them. */
 static const struct ct_scheme {
+    enum vc_scheme scheme;
     unsigned bits, min_row;
     const char *too_short;
-} ct_schemes[] = {[VC_SCHEME_INT8] = {8, 5, "rows shorter than 5"}, [VC_SCHEME_INT4] = {4, 33, "rows shorter than 33"}};
+    const char *format, *type, *strategy; /* strategy NULL: that of the granularity */
+    const char *more;                     /* members of "weights" behind the others */
+    const char *inputs;                   /* "input_activations" */
+} ct_schemes[] = {
+    {VC_SCHEME_INT8, 8, 5, "rows shorter than 5", "pack-quantized", "int", NULL, "", "null"},
+    {VC_SCHEME_INT4, 4, 33, "rows shorter than 33", "pack-quantized", "int", NULL, "", "null"},
+    {VC_SCHEME_FP8, 8, 0, NULL, "float-quantized", "float", NULL, "",
+     "{\"num_bits\": 8, \"type\": \"float\", \"symmetric\": true, \"strategy\": \"token\", \"dynamic\": true}"},
+    {VC_SCHEME_MXFP8, 8, 0, NULL, "mxfp8-quantized", "float", NULL,
+     ", \"scale_dtype\": \"torch.uint8\", \"zp_dtype\": \"torch.uint8\"", "null"},
+    {VC_SCHEME_MXFP4, 4, 0, NULL, "mxfp4-pack-quantized", "float", NULL,
+     ", \"scale_dtype\": \"torch.uint8\", \"zp_dtype\": \"torch.uint8\"", "null"},
+    {VC_SCHEME_NVFP4, 4, 0, NULL, "nvfp4-pack-quantized", "float", "tensor_group",
+     ", \"scale_dtype\": \"torch.float8_e4m3fn\", \"zp_dtype\": \"torch.float8_e4m3fn\"", "null"}};
 
-static const struct ct_scheme *scheme_named(const char *name)
+static const size_t n_ct_schemes = sizeof ct_schemes / sizeof ct_schemes[0];
+
+/* NULL: the layout has no place for it. */
+static const struct ct_scheme *find_scheme(enum vc_scheme scheme)
 {
-    return &ct_schemes[strcmp(name, vc_scheme_name(VC_SCHEME_INT4)) == 0 ? VC_SCHEME_INT4 : VC_SCHEME_INT8];
+    size_t i = 0;
+
+    while (i < n_ct_schemes && ct_schemes[i].scheme != scheme) {
+        i++;
+    }
+    return i < n_ct_schemes ? &ct_schemes[i] : NULL;
 }
 
 /* Two codes of int4 lie in a byte already. */
@@ -57,9 +81,11 @@ static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_reque
 static const char *ct_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
     const char *reason = vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
+    const struct vc_code_scheme *codes = vc_code_scheme_named(request->scheme);
+    const struct ct_scheme *row = codes != NULL ? find_scheme(codes->scheme) : NULL;
 
-    if (reason == NULL && tensor->shape[1] < scheme_named(request->scheme)->min_row) {
-        return scheme_named(request->scheme)->too_short;
+    if (reason == NULL && row != NULL && tensor->shape[1] < row->min_row) {
+        return row->too_short;
     }
     if (reason == NULL && request->granularity == VC_GRANULARITY_GROUP && tensor->shape[1] % request->group_size != 0) {
         return "rows are no multiple of the group";
@@ -82,10 +108,11 @@ static enum vc_dtype ct_part_type(const struct vc_dialect_request *request, cons
 static bool ct_fits(const struct vc_out_tensor *codes)
 {
     const struct vc_quant *quant = codes->quant;
+    const struct ct_scheme *row = find_scheme(quant->scheme);
     size_t n_path;
 
-    if (codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
-        vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < ct_schemes[quant->scheme].min_row) {
+    if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
+        vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < row->min_row) {
         return false;
     }
     return quant->granularity == VC_GRANULARITY_GROUP
@@ -104,6 +131,23 @@ static uint64_t *make_shape(const struct vc_laying *l, uint64_t a, uint64_t b)
     return shape;
 }
 
+/* Codes of floats lie as they do in a job. */
+static enum vc_status lay_floats(struct vc_laying *l)
+{
+    struct vc_laid *laid = &l->laid[l->n++];
+    bool pairs = vc_codes_per_byte(vc_code_scheme(l->codes->quant->scheme)) == 2;
+    enum vc_status status = VC_OK;
+
+    *laid =
+        (struct vc_laid){.dtype = pairs ? VC_DTYPE_U8 : VC_DTYPE_F8_E4M3, .n_dims = 2, .n_bytes = l->codes->size_bytes};
+    laid->name = pairs ? vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED) : l->codes->name;
+    VC_TRY_ALLOC(laid->name);
+    laid->shape = make_shape(l, l->codes->shape[0], l->codes->shape[1] / (pairs ? 2 : 1));
+    VC_TRY_ALLOC(laid->shape);
+out:
+    return status;
+}
+
 static enum vc_status lay_codes(struct vc_laying *l)
 {
     struct vc_laid *laid = &l->laid[l->n++];
@@ -115,7 +159,7 @@ static enum vc_status lay_codes(struct vc_laying *l)
         .dtype = VC_DTYPE_I32, .n_dims = 2, .packed = vc_ct_packed(scheme, n_rows, l->codes->shape[1])};
     laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED);
     VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(l->codes->shape[1], 32 / ct_schemes[scheme].bits));
+    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(l->codes->shape[1], 32 / find_scheme(scheme)->bits));
     VC_TRY_ALLOC(laid->shape);
     if (!vc_packing_rows.size(&laid->packed, &laid->n_bytes)) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->codes->name);
@@ -142,24 +186,52 @@ out:
     return status;
 }
 
-/* The scales, and behind them the shape of the weight. */
+static bool is_packed_in_words(const struct vc_quant *quant)
+{
+    return strcmp(find_scheme(quant->scheme)->format, "pack-quantized") == 0;
+}
+
+/* The scales, and behind them the shape of the weight where words hide it. */
 static enum vc_status ct_lay(struct vc_laying *l)
 {
+    bool words = is_packed_in_words(l->codes->quant);
     struct vc_laid *laid = &l->laid[0];
     enum vc_status status = VC_OK;
 
     l->n = 0;
     if (l->role == VC_PART_CODES) {
-        return lay_codes(l);
+        return words ? lay_codes(l) : lay_floats(l);
     }
     l->n = 1;
     *laid = (struct vc_laid){
         .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
-    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_SCALE);
+    if (l->role == VC_PART_SCALE && l->codes->quant->scheme == VC_SCHEME_NVFP4) {
+        laid->dtype = VC_DTYPE_F8_E4M3;
+    }
+    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name,
+                                        l->role == VC_PART_GLOBAL_SCALE ? VC_CT_GLOBAL_SCALE : VC_CT_SCALE);
     VC_TRY_ALLOC(laid->name);
-    VC_TRY(lay_shape(l));
+    VC_TRY(words ? lay_shape(l) : VC_OK);
 out:
     return status;
+}
+
+/* transformers makes bf16 of such codes, whatever the other tensors are. */
+static const char *ct_needs(const struct vc_out_list *outs)
+{
+    bool makes_bf16 = false;
+    bool has_other = false;
+    size_t i;
+
+    for (i = 0; i < outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(outs, i);
+        const struct vc_code_scheme *row = out.quant != NULL ? vc_code_scheme(out.quant->scheme) : NULL;
+
+        makes_bf16 = makes_bf16 || (row != NULL && row->scale != VC_DTYPE_NONE);
+        has_other = has_other || (row == NULL && out.role == VC_PART_CODES && vc_dtype_is_float(out.dtype) &&
+                                  out.dtype != VC_DTYPE_BF16);
+    }
+    return makes_bf16 && has_other ? "dtype=torch.bfloat16" : NULL;
 }
 
 /* ---- the configuration ---- */
@@ -191,6 +263,7 @@ static void add_group(const struct vc_config_weights *weights, size_t index, str
     static const char *const strategies[] = {
         [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
     const struct vc_quant *group = &weights->groups[index];
+    const struct ct_scheme *row = find_scheme(group->scheme);
 
     vc_text_add(text, "%s\n      \"group_%zu\": {\n        \"targets\": ", index == 0 ? "" : ",", index);
     if (weights->n_groups == 1) {
@@ -198,27 +271,35 @@ static void add_group(const struct vc_config_weights *weights, size_t index, str
     } else {
         vc_config_add_modules(weights, group, text);
     }
-    vc_text_add(
-        text,
-        ",\n        \"format\": \"pack-quantized\",\n        \"weights\": {\"num_bits\": %u, \"type\": \"int\", "
-        "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
-        ct_schemes[group->scheme].bits, strategies[group->granularity]);
+    vc_text_add(text,
+                ",\n        \"format\": \"%s\",\n        \"weights\": {\"num_bits\": %u, \"type\": \"%s\", "
+                "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
+                row->format, row->bits, row->type,
+                row->strategy != NULL ? row->strategy : strategies[group->granularity]);
     if (group->granularity == VC_GRANULARITY_GROUP) {
         vc_text_add(text, "%" PRIu64, group->group_size);
     } else {
         vc_text_add(text, "null");
     }
-    vc_text_add(text, ", \"dynamic\": false},\n        \"input_activations\": null,\n"
-                      "        \"output_activations\": null\n      }");
+    vc_text_add(text,
+                ", \"dynamic\": false%s},\n        \"input_activations\": %s,\n"
+                "        \"output_activations\": null\n      }",
+                row->more, row->inputs);
 }
 
 static void ct_write_config(const struct vc_config_weights *weights, struct vc_text *text)
 {
+    const char *format = weights->n_groups != 0 ? find_scheme(weights->groups[0].scheme)->format : "pack-quantized";
     size_t i;
 
-    vc_text_add(text, "{\n    \"quant_method\": \"compressed-tensors\",\n    \"version\": \"" CT_VERSION "\",\n"
-                      "    \"format\": \"pack-quantized\",\n    \"quantization_status\": \"compressed\",\n"
-                      "    \"config_groups\": {");
+    for (i = 1; i < weights->n_groups; i++) {
+        format = strcmp(format, find_scheme(weights->groups[i].scheme)->format) == 0 ? format : "mixed-precision";
+    }
+    vc_text_add(text,
+                "{\n    \"quant_method\": \"compressed-tensors\",\n    \"version\": \"" CT_VERSION "\",\n"
+                "    \"format\": \"%s\",\n    \"quantization_status\": \"compressed\",\n"
+                "    \"config_groups\": {",
+                format);
     for (i = 0; i < weights->n_groups; i++) {
         add_group(weights, i, text);
     }
@@ -234,17 +315,23 @@ static bool is_text(const json_t *object, const char *key, const char *text)
     return found != NULL && strcmp(found, text) == 0;
 }
 
-/* 8 or 4 bits, symmetric, weights only: what add_group writes. */
+/* What add_group writes: one of the schemes, symmetric; of the inputs fp8 rounds each row, the others nothing. */
 static bool is_own_group(const json_t *config, const json_t *group)
 {
     const json_t *weights = json_object_get(group, "weights");
-    const json_t *format = json_object_get(group, "format");
+    const json_t *holder = json_is_string(json_object_get(group, "format")) ? group : config;
     const json_t *inputs = json_object_get(group, "input_activations");
     json_int_t bits = json_integer_value(json_object_get(weights, "num_bits"));
+    bool plain = inputs == NULL || json_is_null(inputs);
+    size_t i = 0;
 
-    return is_text(json_is_string(format) ? group : config, "format", "pack-quantized") && (bits == 8 || bits == 4) &&
-           is_text(weights, "type", "int") && json_is_true(json_object_get(weights, "symmetric")) &&
-           (inputs == NULL || json_is_null(inputs));
+    while (i < n_ct_schemes && !(is_text(holder, "format", ct_schemes[i].format) && bits == ct_schemes[i].bits &&
+                                 is_text(weights, "type", ct_schemes[i].type))) {
+        i++;
+    }
+    return i < n_ct_schemes && json_is_true(json_object_get(weights, "symmetric")) &&
+           (plain || (ct_schemes[i].scheme == VC_SCHEME_FP8 && is_text(inputs, "strategy", "token") &&
+                      json_is_true(json_object_get(inputs, "dynamic"))));
 }
 
 static bool ct_owns_config(const struct json_t *config)
@@ -299,6 +386,7 @@ static bool ct_read_config(const struct json_t *config, struct vc_dialect_hint *
 static const struct vc_dialect_file ct_file = {.fits = ct_fits,
                                                .lay = ct_lay,
                                                .usual_in_folders = true,
+                                               .needs = ct_needs,
                                                .loads = VC_LOADS_COMPRESSED_TENSORS,
                                                .joined_by = "vLLM",
                                                .check_weights = ct_check_weights,
@@ -308,7 +396,7 @@ static const struct vc_dialect_file ct_file = {.fits = ct_fits,
                                                .find_packed = vc_ct_find_packed,
                                                .find_codes = vc_ct_find_codes};
 
-static const char *const schemes[] = {"int8", "int4", NULL};
+static const char *const schemes[] = {"int8", "int4", "fp8", "mxfp8", "mxfp4", "nvfp4", NULL};
 
 const struct vc_dialect vc_dialect_compressed_tensors = {
     .name = "compressed-tensors",

@@ -5,9 +5,10 @@
 #include "formats/dialects/search.h"
 
 /* What the parts are called in place of "weight". */
-#define VC_CT_PACKED "weight_packed"
-#define VC_CT_SCALE  "weight_scale"
-#define VC_CT_SHAPE  "weight_shape"
+#define VC_CT_PACKED       "weight_packed"
+#define VC_CT_SCALE        "weight_scale"
+#define VC_CT_SHAPE        "weight_shape"
+#define VC_CT_GLOBAL_SCALE "weight_global_scale"
 
 /* 8 bits a code, stored without sign, in words along the rows. */
 struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t row);

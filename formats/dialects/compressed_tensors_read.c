@@ -1,8 +1,12 @@
-/* compressed_tensors_read.c - finds int8 and int4 weights of compressed-tensors in a model.
+/* compressed_tensors_read.c - finds weights of compressed-tensors in a model. Shown as the tensor m.weight:
  *
- *     pack-quantized   m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape: shown as m.weight i8 [out,
- * in], or i4 [out, in] int-quantized    m.weight I8 [out, in], m.weight_scale, perhaps m.weight_zero_point: read, not
- * written
+ *     pack-quantized        m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape     i8 or i4 [out, in]
+ *     nvfp4-pack-quantized  m.weight_packed U8 [out, in/2], m.weight_scale F8_E4M3 [out, in/16],
+ *                           m.weight_global_scale F32 [1]                                        f4_e2m1 [out, in]
+ *     mxfp4-pack-quantized  m.weight_packed U8 [out, in/2], m.weight_scale U8 [out, in/32]       f4_e2m1 [out, in]
+ *     float-quantized       m.weight F8_E4M3 [out, in], m.weight_scale [out, 1] or [1]           f8_e4m3 [out, in]
+ *     mxfp8-quantized       m.weight F8_E4M3 [out, in], m.weight_scale U8 [out, in/32]           f8_e4m3 [out, in]
+ *     int-quantized         m.weight I8 [out, in], m.weight_scale, perhaps m.weight_zero_point: read, not written
  *
  * What is not certain stays the plain tensors it is: a part that is missing (it may lie in another shard) or of another
  * type, zero points packed along the other axis, other numbers of bits, int4 rows of an odd length. Parts that are all
@@ -12,6 +16,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/code_schemes.h"
 #include "formats/dialects/compressed_tensors.h"
 #include "formats/dialects/manifest/manifest_internal.h"
 
@@ -128,6 +133,61 @@ out:
     return status;
 }
 
+/* ---- packed floats ---- */
+
+/* The scheme that the types of the parts mean; NONE: none, or a part is missing. */
+static enum vc_scheme scheme_of_parts(const struct vc_search *s, size_t scale, size_t global)
+{
+    const struct vc_tensor *tensors = s->model->tensors;
+
+    if (scale == VC_NO_TENSOR || tensors[scale].n_dims != 2) {
+        return VC_SCHEME_NONE;
+    }
+    if (tensors[scale].dtype == VC_DTYPE_F8_E4M3) {
+        return global != VC_NO_TENSOR && tensors[global].dtype == VC_DTYPE_F32 && tensors[global].n_elems == 1
+                   ? VC_SCHEME_NVFP4
+                   : VC_SCHEME_NONE;
+    }
+    return global == VC_NO_TENSOR && (tensors[scale].dtype == VC_DTYPE_U8 || tensors[scale].dtype == VC_DTYPE_F8_E8M0)
+               ? VC_SCHEME_MXFP4
+               : VC_SCHEME_NONE;
+}
+
+/* Two codes of E2M1 in a byte. n_name: as above. */
+static enum vc_status find_packed_floats(struct vc_search *s, size_t codes, size_t n_name, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    size_t scale = vc_search_find(s, t->name, n_name, "_scale");
+    size_t global = vc_search_find(s, t->name, n_name, "_global_scale");
+    enum vc_scheme scheme = scheme_of_parts(s, scale, global);
+    struct vc_quant quant = {
+        .scheme = scheme, .granularity = VC_GRANULARITY_GROUP, .symmetric = true, .source_dtype = VC_DTYPE_F32};
+    const struct vc_tensor *scales;
+    struct vc_packed packed;
+    enum vc_status status = VC_OK;
+
+    if (scheme == VC_SCHEME_NONE || t->n_dims != 2 || t->shape[1] > INT64_MAX ||
+        vc_search_has(s, t->name, n_name, "")) {
+        return VC_OK;
+    }
+    scales = &s->model->tensors[scale];
+    packed = (struct vc_packed){.bits = 8, .n_rows = t->shape[0], .row = t->shape[1]};
+    quant.group_size = vc_code_scheme(scheme)->group;
+    if (scales->shape[0] != packed.n_rows || scales->shape[1] != vc_ceil_div_u64(2 * packed.row, quant.group_size)) {
+        return vc_fail(s->ctx, VC_E_FORMAT,
+                       "%s: has shape [%" PRIu64 ", %" PRIu64 "], and its scales '%s' [%" PRIu64 ", %" PRIu64
+                       "], which are not one for %" PRIu64 " codes of %s",
+                       t->name, t->shape[0], t->shape[1], scales->name, scales->shape[0], scales->shape[1],
+                       quant.group_size, vc_scheme_name(scheme));
+    }
+    vc_quant_set(&quant, VC_PART_SCALE, scale);
+    vc_quant_set(&quant, VC_PART_GLOBAL_SCALE, global);
+    *found = true;
+    VC_TRY(vc_search_attach_packed(s, codes, &vc_dialect_compressed_tensors, &quant, &packed, n_name));
+out:
+    return status;
+}
+
 static bool is_packed_name(const char *name)
 {
     size_t n = strlen(name);
@@ -147,6 +207,9 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
         return VC_OK;
     }
     n_name = strlen(s->model->tensors[tensor].name) - strlen("_packed");
+    if (s->model->tensors[tensor].dtype == VC_DTYPE_U8) {
+        return find_packed_floats(s, tensor, n_name, found);
+    }
     VC_TRY(look_at(s, &l, n_name, found));
     if (*found) {
         packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
@@ -157,7 +220,7 @@ out:
     return status;
 }
 
-/* ---- plain i8 with scales ---- */
+/* ---- plain codes with scales ---- */
 
 /* What loaders keep beside a weight of 8 bits for its inputs goes with it. */
 static void claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
@@ -174,6 +237,13 @@ static void claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
     }
 }
 
+/* A byte for 32 codes of a row. */
+static bool is_mx_scale(const struct vc_tensor *codes, const struct vc_tensor *scale)
+{
+    return (scale->dtype == VC_DTYPE_U8 || scale->dtype == VC_DTYPE_F8_E8M0) && scale->n_dims == 2 &&
+           scale->shape[0] == codes->shape[0] && scale->shape[1] == vc_ceil_div_u64(codes->shape[1], 32);
+}
+
 /* Zero points that are there have to be of the type of the codes and the shape of the scales. */
 static bool is_zero_point(const struct vc_search *s, size_t zero, size_t scale)
 {
@@ -184,7 +254,8 @@ static bool is_zero_point(const struct vc_search *s, size_t zero, size_t scale)
 enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
-    struct vc_quant quant = {.scheme = VC_SCHEME_INT8};
+    bool floats = t->dtype == VC_DTYPE_F8_E4M3;
+    struct vc_quant quant = {.scheme = floats ? VC_SCHEME_FP8 : VC_SCHEME_INT8};
     size_t n, n_stem, scale, zero;
     enum vc_status status = VC_OK;
 
@@ -194,17 +265,22 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
     n = strlen(t->name);
     scale = vc_search_find(s, t->name, n, "_scale");
     zero = vc_search_find(s, t->name, n, "_zero_point");
-    if (scale == VC_NO_TENSOR || !is_scale_type(s->model->tensors[scale].dtype) || !vc_search_is_free(s, scale) ||
-        vc_search_has(s, t->name, n, "_g_idx") || (zero != VC_NO_TENSOR && !is_zero_point(s, zero, scale))) {
+    if (floats && scale != VC_NO_TENSOR && is_mx_scale(t, &s->model->tensors[scale])) {
+        quant.scheme = VC_SCHEME_MXFP8;
+    }
+    if (scale == VC_NO_TENSOR || !vc_search_is_free(s, scale) ||
+        !vc_code_scheme_takes_scale(vc_code_scheme(quant.scheme), s->model->tensors[scale].dtype) ||
+        vc_search_has(s, t->name, n, "_g_idx") || (floats && zero != VC_NO_TENSOR) ||
+        (zero != VC_NO_TENSOR && !is_zero_point(s, zero, scale))) {
         return VC_OK;
     }
     quant.symmetric = zero == VC_NO_TENSOR;
-    quant.source_dtype = s->model->tensors[scale].dtype;
+    quant.source_dtype = quant.scheme == VC_SCHEME_MXFP8 ? VC_DTYPE_F32 : s->model->tensors[scale].dtype;
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_ZERO_POINT, zero);
     VC_TRY(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
     if (*found) {
-        VC_TRY(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, false));
+        VC_TRY(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, floats));
         claim_inputs(s, codes, n_stem);
     }
 out:

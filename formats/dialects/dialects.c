@@ -57,6 +57,19 @@ const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, c
     return &vc_dialect_plain;
 }
 
+const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, const char *scheme)
+{
+    size_t i;
+
+    for (i = 0; scheme != NULL && i < n_dialects && !vc_dialect_takes(usual, scheme); i++) {
+        if (dialects[i]->file != NULL && dialects[i]->file->loads != VC_LOADS_NONE &&
+            vc_dialect_takes(dialects[i], scheme)) {
+            return dialects[i];
+        }
+    }
+    return usual;
+}
+
 const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *family)
 {
     const struct vc_dialect *usual = &vc_dialect_plain;

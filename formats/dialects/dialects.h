@@ -77,6 +77,8 @@ struct vc_dialect_file {
     enum vc_loads loads;   /* whose facts about families count (family.h) */
     bool takes_conv1d;     /* matrices of [in, out] of such models, too, which `lay` turns */
     bool usual_in_folders; /* what the folder of a model becomes where nothing else is asked for */
+    /* What has to be passed to the loader for these outputs. NULL: nothing. */
+    const char *(*needs)(const struct vc_out_list *outs);
     const char *joined_by; /* the loader that refuses layers which it joins when some of them are quantized and some are
                               not; NULL: none does */
 
@@ -120,6 +122,10 @@ const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *fam
 /* The first row but `but` whose loader can load models of that family; the plain one where there is none. */
 const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, const struct vc_dialect *but);
 
+/* That row, or where it has no place for codes of the scheme the first that has and that programs load; the row itself
+ * where none has. scheme may be NULL: any place will do. */
+const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, const char *scheme);
+
 /* Row number `index`; NULL behind the last. */
 const struct vc_dialect *vc_dialect_row(size_t index);
 
@@ -135,9 +141,12 @@ const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, cons
 /* Length of the weight's name in that of codes of the scheme, "w.int8"; 0: this is no name of such codes. */
 size_t vc_plain_weight_bytes(const char *name, enum vc_scheme scheme);
 
-/* Codes that the formats of the dialect have no type for lie in an array of u8, [rows, bytes of a row]: fills its shape
+/* Codes that some format of the dialect has no type for lie in an array of u8, [rows, bytes of a row]: fills its shape
  * and returns true. */
 bool vc_plain_is_bytes(const struct vc_out_tensor *out, uint64_t shape[2]);
+
+/* The type of an output in formats that have no floats of 8 bits: scales of such types are bytes there. */
+enum vc_dtype vc_plain_type(const struct vc_out_tensor *out);
 
 /* What is needed to decode a file, or a model of this dialect, where there are such arrays. */
 void vc_plain_note_outs(const struct vc_out_list *outs, struct vc_loader *loader);

@@ -5,6 +5,7 @@
  *     fc.weight.scale       f32 [out, 1]
  *     fc.weight.zero_point  i8  [out, 1]      asymmetric only
  *     fc2.weight.int4       u8  [out, in / 2] two codes a byte, since NumPy and PyTorch have no smaller numbers
+ *     fc3.weight.nvfp4      u8  [out, in / 2] with fc3.weight.scale u8 [out, in / 16], fc3.weight.global_scale f32 [1]
  *
  * Programs fill the modules of a model with what safetensors and PyTorch files have, by name, and many of them look at
  * no type: codes that had the weight's name would be taken for it. Under a name of their own they are what such a
@@ -13,44 +14,46 @@
  * The parts are what passes make, so there is nothing to say about them here. */
 #include <string.h>
 
+#include "core/model/code_schemes.h"
 #include "core/text/name_table.h"
 #include "core/values/tile.h"
 #include "formats/dialects/dialects.h"
 
-/* What follows the weight's name in that of its codes, by scheme. */
-static const char *tail_of(enum vc_scheme scheme)
-{
-    return scheme == VC_SCHEME_INT8 ? ".int8" : scheme == VC_SCHEME_INT4 ? ".int4" : NULL;
-}
-
 const char *vc_plain_codes_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, enum vc_scheme scheme)
 {
-    const char *tail = tail_of(scheme);
+    const struct vc_code_scheme *row = vc_code_scheme(scheme);
 
-    return tail == NULL ? weight : vc_arena_printf(ctx, arena, "%s%s", weight, tail);
+    return row == NULL ? weight : vc_arena_printf(ctx, arena, "%s.%s", weight, row->name);
 }
 
 size_t vc_plain_weight_bytes(const char *name, enum vc_scheme scheme)
 {
-    const char *tail = tail_of(scheme);
+    const char *word = vc_code_scheme(scheme)->name;
     size_t n = strlen(name);
-    size_t n_tail = strlen(tail);
+    size_t n_tail = strlen(word) + 1;
 
-    return n > n_tail && strcmp(name + n - n_tail, tail) == 0 ? n - n_tail : 0;
+    return n > n_tail && name[n - n_tail] == '.' && strcmp(name + n - n_tail + 1, word) == 0 ? n - n_tail : 0;
 }
 
 bool vc_plain_is_bytes(const struct vc_out_tensor *out, uint64_t shape[2])
 {
-    if (out->quant == NULL || out->dtype != VC_DTYPE_I4) {
+    const struct vc_code_scheme *row = out->quant != NULL ? vc_code_scheme(out->quant->scheme) : NULL;
+
+    if (row == NULL || row->array != VC_DTYPE_U8 || out->dtype != row->codes) {
         return false;
     }
     vc_rows_of(out->shape, out->n_dims, &shape[0], &shape[1]);
-    shape[1] /= 2;
+    shape[1] /= vc_codes_per_byte(row);
     return true;
 }
 
+enum vc_dtype vc_plain_type(const struct vc_out_tensor *out)
+{
+    return out->beside && (out->dtype == VC_DTYPE_F8_E4M3 || out->dtype == VC_DTYPE_F8_E8M0) ? VC_DTYPE_U8 : out->dtype;
+}
+
 /* Of both files and models: one line for the report. */
-#define BYTES_NEED "vcompress dequantize, or two lines of NumPy (docs/formats.md, int4)"
+#define BYTES_NEED "vcompress dequantize, or a few lines of NumPy (docs/formats.md, codes in bytes)"
 
 void vc_plain_note_outs(const struct vc_out_list *outs, struct vc_loader *loader)
 {
@@ -71,7 +74,8 @@ void vc_plain_note_model(const struct vc_model *model, struct vc_loader *loader)
     for (i = 0; i < model->n_tensors && model->dialect == &vc_dialect_plain; i++) {
         const struct vc_tensor *t = &model->tensors[i];
 
-        loader->needs = t->quant != NULL && t->dtype == VC_DTYPE_I4 ? BYTES_NEED : loader->needs;
+        loader->needs =
+            t->quant != NULL && vc_code_scheme(t->quant->scheme)->array == VC_DTYPE_U8 ? BYTES_NEED : loader->needs;
     }
 }
 
@@ -143,7 +147,7 @@ out:
     return status;
 }
 
-static const char *const schemes[] = {"int8", "int4", NULL};
+static const char *const schemes[] = {"int8", "int4", "fp8", "mxfp8", "mxfp4", "nvfp4", "nf4", "fp4", NULL};
 
 const struct vc_dialect vc_dialect_plain = {
     .name = "plain",

@@ -5,6 +5,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "formats/dialects/manifest/manifest_internal.h"
 
@@ -34,8 +35,8 @@ bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n
     const struct vc_tensor *t = &search->model->tensors[tensor];
     size_t n_path;
 
-    if (t->dtype != VC_DTYPE_I8 || t->n_dims != 2 || t->n_elems == 0 || !vc_search_is_free(search, tensor) ||
-        !vc_name_is_module_weight(t->name, &n_path)) {
+    if ((t->dtype != VC_DTYPE_I8 && t->dtype != VC_DTYPE_F8_E4M3) || t->n_dims != 2 || t->n_elems == 0 ||
+        !vc_search_is_free(search, tensor) || !vc_name_is_module_weight(t->name, &n_path)) {
         return false;
     }
     *n_stem = strlen(t->name) - strlen("weight");
@@ -129,14 +130,14 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
 {
     struct vc_tensor *t = &search->model->tensors[tensor];
     uint64_t *shape = vc_arena_alloc(search->ctx, &search->out->arena, 2 * sizeof *shape);
-    bool pairs = quant->scheme == VC_SCHEME_INT4;
+    const struct vc_code_scheme *row = vc_code_scheme(quant->scheme);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(shape);
     VC_TRY(make_found(search));
     shape[0] = packed->n_rows;
-    shape[1] = pairs ? 2 * packed->row : packed->row;
-    t->dtype = pairs ? VC_DTYPE_I4 : VC_DTYPE_I8;
+    shape[1] = vc_codes_per_byte(row) * packed->row;
+    t->dtype = row->codes;
     t->shape = shape;
     t->n_elems = shape[0] * shape[1];
     t->size_bytes = packed->n_rows * packed->row;

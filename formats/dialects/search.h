@@ -1,5 +1,5 @@
 /* search.h - finds the weights of dialects in a model that has been read, by the names, types and shapes of its
- * tensors: int8 and int4 weights of compressed-tensors and bitsandbytes. docs/formats.md says which, and what is left
+ * tensors: weights of compressed-tensors and bitsandbytes. docs/formats.md says which, and what is left
  * alone.
  *
  * The format's reader calls the first half; the rows of the table are called back and use the second. */
@@ -62,8 +62,8 @@ bool vc_search_has(const struct vc_search *search, const char *stem, size_t n, c
 /* Not a part of a weight yet. */
 bool vc_search_is_free(const struct vc_search *search, size_t tensor);
 
-/* A matrix of i8 that is the weight of a module and that nothing has been said about; *n_stem is the length of its name
- * up to where "weight" begins. */
+/* A matrix of i8 or f8_e4m3 that is the weight of a module and that nothing has been said about; *n_stem is the length
+ * of its name up to where "weight" begins. */
 bool vc_search_is_codes(const struct vc_search *search, size_t tensor, size_t *n_stem);
 
 /* Fills granularity, axis and group size of *quant from the shape of the scales of a weight of n_rows rows; *sure is
@@ -76,9 +76,9 @@ enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_t
 enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                 const struct vc_quant *quant, bool as_written);
 
-/* The same for packed codes: the tensor is shown as i8 [packed->n_rows, packed->row], or as i4 with two codes for each
- * of these, and gets the first n_name
- * characters of its name for a name (0: it keeps its name). The caller knows that there are as many codes in it. */
+/* The same for packed codes: the tensor is shown as codes of the scheme, [packed->n_rows, packed->row] or two for each
+ * of these, and gets the first n_name characters of its name for a name (0: it keeps its name). Without a packing they
+ * lie as they do in a job. The caller knows that there are as many codes in it. */
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                        const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name);
 

@@ -119,7 +119,7 @@ static size_t write_header(const struct vc_out_tensor *out, unsigned char *dst, 
     uint64_t bytes[2];
 
     return vc_plain_is_bytes(out, bytes) ? vc_npy_write(dst, capacity, VC_DTYPE_U8, 2, bytes)
-                                         : vc_npy_write(dst, capacity, out->dtype, out->n_dims, out->shape);
+                                         : vc_npy_write(dst, capacity, vc_plain_type(out), out->n_dims, out->shape);
 }
 
 /* Bytes of the npy header that we write before an array; raw outputs bring their own. */

@@ -197,6 +197,8 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     VC_TRY(check_loader(ctx, sink, outs));
     if (sink->dialect == &vc_dialect_plain) {
         vc_plain_note_outs(outs, &sink->loader);
+    } else if (sink->dialect->file != NULL && sink->dialect->file->needs != NULL) {
+        sink->loader.needs = sink->dialect->file->needs(outs);
     }
     VC_TRY(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
     VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
@@ -433,9 +435,10 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .can_hold = safetensors_can_hold};
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in; else the one that the
- * program takes which loads the source; where nothing says which program that is, the plain one. */
+ * program takes which loads the source, with a place for the codes; where nothing says which program that is, the plain
+ * one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
-                                     const struct vc_dialect **dialect, const char **refusal)
+                                     const char *codes, const struct vc_dialect **dialect, const char **refusal)
 {
     const struct safetensors *source = self->source;
     struct vc_hf_loader loader;
@@ -452,7 +455,7 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
 
         VC_TRY(vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
                                  self->in_folder && folder != NULL, &loader));
-        *dialect = loader.dialect;
+        *dialect = vc_dialect_for_codes(loader.dialect, codes);
         *refusal = loader.refusal;
         self->loader_note = loader.note;
     }
@@ -533,7 +536,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
     self->source = same ? model->self : NULL;
     VC_TRY(choose_form(ctx, options, self));
     self->carrying = self->carrying && self->in_folder;
-    VC_TRY(choose_dialect(ctx, self, asked, &dialect, &refusal));
+    VC_TRY(choose_dialect(ctx, self, asked, options->codes, &dialect, &refusal));
     if (!same && self->in_folder && model->folder != NULL) { /* in PyTorch files both names are there */
         VC_TRY(vc_hf_carry_unties(ctx, model->folder, &unties));
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "core/model/masked_pairs.h"
 #include "formats/dialects/dialects.h"
 #include "formats/torch/torch_pickle.h"
@@ -82,10 +83,13 @@ size_t vc_torch_tensor_here(struct torch_writer *w)
 {
     const char *name = vc_torch_here(w);
     size_t tensor = vc_model_find(w->model, name[0] == '\0' ? "tensor" : name);
+    size_t i;
 
     tensor = tensor == VC_NO_TENSOR ? vc_pairs_find(w->model, name) : tensor;
-    tensor = tensor == VC_NO_TENSOR ? codes_here(w, VC_SCHEME_INT8) : tensor;
-    return tensor == VC_NO_TENSOR ? codes_here(w, VC_SCHEME_INT4) : tensor;
+    for (i = 0; tensor == VC_NO_TENSOR && vc_code_scheme_at(i) != NULL; i++) {
+        tensor = codes_here(w, vc_code_scheme_at(i)->scheme);
+    }
+    return tensor;
 }
 
 size_t vc_torch_out_here(struct torch_writer *w)

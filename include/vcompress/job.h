@@ -65,6 +65,9 @@ struct vc_write_options {
     double expect_sparsity;
     /* The report has no list of rows (200 bytes per tensor): vc_report_get_row makes rows one by one. */
     bool rows_on_request;
+    /* Set by vc_job_plan: the scheme of the codes that a pass makes, "nf4"; the layout "auto" then has a place for
+     * these. Callers leave NULL here. */
+    const char *codes;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

@@ -32,7 +32,14 @@ enum vc_granularity {
 enum vc_scheme {
     VC_SCHEME_NONE = 0,
     VC_SCHEME_INT8 = 1, /* value = (float)(code - zero_point) * scale; docs/numerics.md */
-    VC_SCHEME_INT4 = 2  /* value = (float)code * scale; codes of type i4, from -8 to 7 */
+    VC_SCHEME_INT4 = 2, /* value = (float)code * scale; codes of type i4, from -8 to 7 */
+    /* value = grid[code] * scale, with a grid of floats: */
+    VC_SCHEME_FP8 = 3,   /* codes of type f8_e4m3 */
+    VC_SCHEME_MXFP8 = 4, /* f8_e4m3; a scale of type f8_e8m0 (a power of two) for 32 elements */
+    VC_SCHEME_MXFP4 = 5, /* f4_e2m1; a scale of type f8_e8m0 for 32 elements */
+    VC_SCHEME_NVFP4 = 6, /* f4_e2m1; a scale of type f8_e4m3 for 16 elements, divided by VC_PART_GLOBAL_SCALE */
+    VC_SCHEME_NF4 = 7,   /* u4: numbers of the 16 values of NF4 (QLoRA); the first code in the high half of a byte */
+    VC_SCHEME_FP4 = 8    /* u4: the same with bitsandbytes' FP4 */
 };
 
 /* The parts of a quantized weight. The tensor with the weight's name holds the codes; every other part is a separate
@@ -66,6 +73,10 @@ struct vc_quant {
     enum vc_dtype source_dtype; /* type before quantization; VC_DTYPE_F32 if unknown */
     unsigned n_parts;           /* without the codes */
     struct vc_quant_part parts[VC_PART_ROLES];
+    /* Scales that are codes themselves (bitsandbytes' double quantization): scale i is
+     * codebook[code] * scale_scale[i / scale_group] + scale_offset. scale_group 0: they are not. */
+    uint64_t scale_group;
+    float scale_offset;
 };
 
 /* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */
@@ -76,7 +87,8 @@ VC_API const char *vc_part_role_name(enum vc_part_role role);
 
 /* Index of the tensor that has this role. Returns VC_NO_TENSOR if no part has the role. */
 VC_API size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role);
-/* Index of the tensor that scales come from (f32, f16 or bf16): the part VC_PART_SCALE or VC_PART_ABSMAX. */
+/* Index of the tensor that scales come from (f32, f16 or bf16; bytes for MXFP8, MXFP4
+ * and NVFP4): the part VC_PART_SCALE or VC_PART_ABSMAX. */
 VC_API size_t vc_quant_scale(const struct vc_quant *quant);
 
 /* What a tensor is for. Passes change weights only; other tensors are copied, or dropped on request (vc_job_drop). */

@@ -37,7 +37,16 @@ enum vc_target {
     VC_TARGET_GGUF = 5, /* quantize only: GGUF's block types, by vc_quantize_options.gguf; the output is a GGUF file */
     /* quantize only: i4 codes in [-8, 7], two a byte, and scales per group (128 elements unless granularity_given) or
      * per row of axis 0. The type of scales depends on vc_write_options.layout. */
-    VC_TARGET_INT4 = 6
+    VC_TARGET_INT4 = 6,
+    /* quantize only: codes of float grids with scales; vc_scheme_name and docs/numerics.md say which. Scales per row of
+     * axis 0 (FP8), per 64 elements unless granularity_given (NF4, FP4), per 32 (MXFP8, MXFP4) or 16 (NVFP4). With
+     * NVFP4 vc_job_plan reads all weights: joined layers share a global scale. */
+    VC_TARGET_FP8 = 7,
+    VC_TARGET_MXFP8 = 8,
+    VC_TARGET_MXFP4 = 9,
+    VC_TARGET_NVFP4 = 10,
+    VC_TARGET_NF4 = 11,
+    VC_TARGET_FP4 = 12
 };
 
 /* How GGUF's blocks get their scales; both write the same layouts. */

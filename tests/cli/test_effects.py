@@ -34,6 +34,7 @@ MODES = {
     "quantize": {"int8": ["--int8", "w.npz", "-o", "out.npz"], "fp16": ["--fp16", "w.npz", "-o", "out.npz"],
                  "bf16": ["--bf16", "w.npz", "-o", "out.safetensors"],
                  "int4": ["--int4", "w.npz", "-o", "out.npz"],
+                 **{scheme: ["--" + scheme, "w.npz", "-o", "out.npz"] for scheme in ("fp8", "mxfp8", "mxfp4", "nvfp4", "nf4", "fp4")},
                  "gguf": ["--gguf", "Q3_K_M", "blk.npz", "-o", "out.gguf"],
                  "aim-sqnr": ["--aim-sqnr", "30", "w.npz", "-o", "out.npz"],
                  "aim-bytes": ["--aim-bytes", "12000", "w.npz", "-o", "out.npz"]},

@@ -205,6 +205,147 @@ def int4_value(q, s, group):
     return q.astype(F4) * np.repeat(s, group, axis=1)[:, :q.shape[1]]
 
 
+# ---- codes of float grids ------------------------------------------------------------------------------------------
+E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], F4)
+NF4 = np.array([-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+                -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+                0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023,
+                1.0], F4)
+FP4 = np.array([0, 0.005208333333, 0.66666667, 1, 0.33333333, 0.5, 0.16666667, 0.25], F4)
+
+
+def e4m3_value(code):
+    code = np.asarray(code, "u1")
+    e, m = code >> 3 & 15, (code & 7).astype("f8")
+    a = np.where(e == 0, m / 512, (1 + m / 8) * 2.0 ** (e.astype("f8") - 7))
+    a = np.where(code & 127 == 127, np.nan, a)
+    return np.where(code & 128, -a, a).astype(F4)
+
+
+def nearest(values, t, to_even):
+    """The number of the nearest of ascending values; half way: the even number, or the smaller one."""
+    half = ((values[:-1].astype("f8") + values[1:].astype("f8")) / 2)
+    if not to_even:
+        half = (F4(0.5) * (values[:-1] + values[1:])).astype("f8")
+    low = np.searchsorted(half, t.astype("f8"), "left")
+    tie = np.isin(t.astype("f8"), half) & (low % 2 == 1) & to_even
+    return low + tie
+
+
+def float_codes(kind, t):
+    """Codes of t = x / scale."""
+    a = np.abs(t)
+    if kind == "e4m3":
+        c = nearest(e4m3_value(np.arange(127)), np.minimum(a, F4(448)), True)
+        return (c | np.signbit(t) * 128).astype("u1")
+    if kind == "nf4":
+        return nearest(NF4, t, False).astype("u1")
+    order = np.argsort(FP4) if kind == "fp4" else np.arange(8)
+    c = order[nearest((FP4 if kind == "fp4" else E2M1)[order], a, kind == "e2m1")]
+    return (c | (8 * ((t < 0) & (c != 0)))).astype("u1")
+
+
+def float_values(kind, code):
+    if kind == "e4m3":
+        return e4m3_value(code)
+    if kind == "nf4":
+        return NF4[code]
+    v = (FP4 if kind == "fp4" else E2M1)[code & 7]
+    return np.where(code & 8, -v, v)
+
+
+GRIDS = {"fp8": "e4m3", "mxfp8": "e4m3", "mxfp4": "e2m1", "nvfp4": "e2m1", "nf4": "nf4", "fp4": "fp4"}
+
+
+def e8m0(byte):
+    return np.where(byte == 0, 2.0 ** -127, 2.0 ** (byte.astype("f8") - 127)).astype(F4)
+
+
+def float_scale(scheme, g, dtype, divisor):
+    """Scales of groups g [n, elements]: as stored, as f32, and which groups have codes that are not all 0."""
+    kind, most = GRIDS[scheme], np.abs(g).max(axis=1)
+    some = most > 0
+
+    def error(s):
+        with np.errstate(all="ignore"):
+            y = float_values(kind, float_codes(kind, (g / s[:, None]).astype(F4)))
+            return lanes8((g.astype("f8") - y.astype("f8") * s[:, None].astype("f8")) ** 2)
+
+    def best(candidates):
+        """(stored, f32, usable) in the order of trial: the first of the least error."""
+        stored = used = None
+        least = np.full(len(g), np.inf)
+        for b, s, ok in candidates:
+            e = np.where(ok, error(np.where(ok, s, F4(1))), np.inf)
+            stored = b.copy() if stored is None else np.where(e < least, b, stored)
+            used = s.copy() if used is None else np.where(e < least, s, used)
+            least = np.minimum(least, e)
+        return stored, used, least < np.inf
+
+    if scheme == "fp8":
+        limit = np.uint32(0x7B120000 if dtype == "bf16" else 0x7B124924).view(F4)
+        stored, used = int4_stored(np.minimum(int4_stored((most.astype("f8") / 448).astype(F4), dtype)[1], limit), dtype)
+        smallest = int4_stored(np.full(len(g), 2.0 ** -14 if dtype == "f16" else 2.0 ** -126, F4), dtype)
+        return np.where(used > 0, stored, smallest[0]), np.where(used > 0, used, smallest[1]), some
+    with np.errstate(all="ignore"):
+        log = np.where(some, np.frexp(most)[1] - 1, 0)
+    if scheme == "mxfp8":
+        e = np.clip(log - 8 + 127, 0, 119 + 127)
+        e = np.where(most.astype("f8") > 448 * e8m0(e).astype("f8"), np.minimum(e + 1, 119 + 127), e)
+        e = np.where(some, e, 127).astype("u1")
+        return e, e8m0(e), some
+    if scheme == "mxfp4":
+        stored, used, ok = best([((np.clip(log + k + 127, 0, 252)).astype("u1"),
+                                  e8m0(np.clip(log + k + 127, 0, 252)), some) for k in (-3, -2, -1)])
+        stored = np.where(ok, stored, np.uint8(127))
+        return stored, e8m0(stored), some
+    if scheme == "nvfp4":
+        c0 = float_codes("e4m3", ((most * divisor).astype(F4) / F4(6)).astype(F4)).astype(int)
+        tried = []
+        for k in range(-4, 10):
+            c = c0 + k
+            s = (e4m3_value(np.clip(c, 1, 126)) / divisor).astype(F4)
+            tried.append((np.clip(c, 1, 126).astype("u1"), s, some & (c >= 1) & (c <= 126) & (s > 0) &
+                          (s <= np.uint32(0x7E2AAAAA).view(F4))))
+        stored, used, ok = best(tried)
+        stored = np.where(ok, stored, np.uint8(8))
+        return stored, (e4m3_value(stored) / divisor).astype(F4), ok
+    tried = []
+    for i in range(12):
+        s = ((770 + 35 * i) / 1100 * most.astype("f8")).astype(F4)
+        with np.errstate(all="ignore"):
+            y = float_values(kind, float_codes(kind, (g / np.where(s > 0, s, F4(1))[:, None]).astype(F4))).astype("f8")
+            fit = np.nan_to_num(lanes8(y * g.astype("f8")) / lanes8(y * y)).astype(F4)
+        b, s2 = int4_stored(np.where(s > 0, fit, F4(0)), dtype)
+        tried.append((b, s2, (s > 0) & (s2 > 0)))
+    stored, used, ok = best(tried)
+    smallest = int4_stored(np.full(len(g), 2.0 ** -14 if dtype == "f16" else 2.0 ** -126, F4), dtype)
+    return np.where(ok, stored, smallest[0]), np.where(ok, used, smallest[1]), ok
+
+
+def float_group(scheme, x, group, dtype="f32", divisor=F4(1)):
+    """codes u8 [rows, columns], scales [rows, groups] as stored, the same as f32."""
+    w = to_f32(x).reshape(x.shape[0], -1)
+    codes, scales, used = [], [], []
+    for first in range(0, w.shape[1], group):
+        g = w[:, first:first + group]
+        stored, s, some = float_scale(scheme, g, dtype, divisor)
+        t = np.where(some[:, None], g, F4(0)) / s[:, None]
+        codes.append(float_codes(GRIDS[scheme], t.astype(F4)))
+        scales.append(stored)
+        used.append(s)
+    return np.concatenate(codes, 1), np.stack(scales, 1), np.stack(used, 1)
+
+
+def float_value(scheme, q, s, group):
+    return (float_values(GRIDS[scheme], q) * np.repeat(s, group, axis=1)[:, :q.shape[1]]).astype(F4)
+
+
+def nvfp4_divisor(arrays):
+    most = max(np.abs(to_f32(a)).max() for a in arrays)
+    return min(F4(2688) / most, F4(3.0e38)) if most > 0 else F4(1)
+
+
 def q8_0(x):
     """Blocks of 34 bytes as a uint8 array of shape (..., row / 32 * 34), and what they stand for; x finite."""
     w = to_f32(x).reshape(-1, 32)

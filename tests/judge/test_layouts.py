@@ -188,7 +188,7 @@ class Layouts(Judge):
                 self.assertLessEqual(float(step[most[:, 0] / F4(127) >= d.MIN_NORMAL].max(initial=0)), 0.50001, n)
 
     def test_other_writers(self):
-        """Weights with their own scales: [-128, 127] is read; 3 bits and FP8 are refused unless they are excluded."""
+        """Weights with their own scales: [-128, 127] and FP8 are read; 3 bits are refused unless they are excluded."""
         r = np.random.default_rng(1)
         q = r.integers(-128, 128, (30, 70)).astype(np.int8)
         s = np.exp(r.standard_normal((30, 1))).astype("f2")
@@ -208,15 +208,16 @@ class Layouts(Judge):
         y = q.astype(F4) * s.astype(F4)
         self.assertIn("three.weight_packed: is a part of weights that are quantized in a way that cannot be decoded",
                       self.refuse(3, "dequantize", self.path("in.safetensors"), "-o", self.path("back.safetensors")))
-        self.vc("dequantize", "--exclude", "three.*", "--exclude", "e.*", self.path("in.safetensors"), "-o",
+        self.vc("dequantize", "--exclude", "three.*", self.path("in.safetensors"), "-o",
                 self.path("back.safetensors"))
         back, _ = st_read(self.path("back.safetensors"))
         for n, want in (("p.weight", y), ("i.weight", y), ("z.weight", (q.astype(F4) - z.astype(F4)) * s.astype(F4)),
-                        ("b.weight", q.astype(F4) * (s.astype(F4) / F4(127)))):
+                        ("b.weight", q.astype(F4) * (s.astype(F4) / F4(127))),
+                        ("e.weight", d.e4m3_value(q.view("u1")) * s.astype(F4))):
             self.same_bits(self.entry(back, n, "F32", (30, 70)), want, n)
         self.assertEqual({n: t for n, t in back.items()},
-                         {n: (t, tuple(s), b) for n, t, s, b in tensors if n.split(".")[0] in ("three", "e")})
-        r = self.vc("quantize", "--int8", "--requantize", *SMALL, "--include", "*", "--json", "--layout",
+                         {n: (t, tuple(s), b) for n, t, s, b in tensors if n.split(".")[0] == "three"})
+        r = self.vc("quantize", "--int8", "--requantize", *SMALL, "--include", "*", "--json", "--nonfinite", "keep", "--layout",
                     "compressed-tensors", self.path("in.safetensors"), "-o", self.path("again.safetensors"))
         reasons = {t["name"]: t["reason"] for t in r.json()["tensors"] if t["action"] == "kept"}
         self.assertEqual(reasons["three.weight_packed"], "quantized already")

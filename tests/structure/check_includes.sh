@@ -19,11 +19,11 @@ list_edges | awk -v sq="'" '
     # What the kernels may see of the library: types, status and memory, but no model, format, pass or engine.
     function kernels_may(t) {
         return t ~ /^kernels\// || t ~ /^vcompress\/(dtype|status|context|device)\.h$/ ||
-               t ~ /^core\/(values\/tile|base\/(ctx|cpu|pool|checked|compiler|plugin))\.h$/
+               t ~ /^core\/(values\/(tile|grids)|base\/(ctx|cpu|pool|checked|compiler|plugin))\.h$/
     }
     # What of the kernels passes and the engine may call.
     function passes_may(t) {
-        return t ~ /^kernels\/(kernels|arith|int4|functions|philox|train_args|train_codes|train_device)\.h$|^kernels\/(unary(_math)?|block_types)\.inc$/
+        return t ~ /^kernels\/(kernels|arith|int4|grid_codes|functions|philox|train_args|train_codes|train_device)\.h$|^kernels\/(unary(_math)?|block_types)\.inc$/
     }
     # Headers say that they are experimental in their first comment.
     function is_experimental(path,    line, found) {

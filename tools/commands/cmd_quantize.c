@@ -36,6 +36,18 @@ static const struct opt target_opts[] = {
      .help = "codes of 8 bits and f32 scales: a quarter of f32; in GGUF files Q8_0 blocks"},
     {.name = "int4", TARGET, .set = VC_TARGET_INT4, .option = "target=int4",
      .help = "codes of 4 bits and a scale per 128 of them: an eighth of f32; the scales are searched for the least error"},
+    {.name = "fp8", TARGET, .set = VC_TARGET_FP8, .option = "target=fp8",
+     .help = "floats of 8 bits (E4M3) and a scale per row: a quarter of f32"},
+    {.name = "nvfp4", TARGET, .set = VC_TARGET_NVFP4, .option = "target=nvfp4",
+     .help = "floats of 4 bits (E2M1), an E4M3 scale per 16 and a scale per tensor, the same for layers that runtimes "
+             "join: a seventh of f32; reads all weights first, also with --dry-run"},
+    {.name = "nf4", TARGET, .set = VC_TARGET_NF4, .option = "target=nf4",
+     .help = "the 16 values of QLoRA's NF4 and a scale per 64: a seventh of f32; in folders of transformers for bitsandbytes"},
+    {.name = "fp4", TARGET, .set = VC_TARGET_FP4, .option = "target=fp4", .help = "the same with bitsandbytes' FP4"},
+    {.name = "mxfp4", TARGET, .set = VC_TARGET_MXFP4, .option = "target=mxfp4",
+     .help = "floats of 4 bits (E2M1) and a power of two per 32: less than a seventh of f32"},
+    {.name = "mxfp8", TARGET, .set = VC_TARGET_MXFP8, .option = "target=mxfp8",
+     .help = "floats of 8 bits (E4M3) and a power of two per 32"},
     {.name = "fp16", TARGET, .set = VC_TARGET_F16, .option = "target=f16",
      .help = "IEEE half precision: half of f32, values up to 65504"},
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
@@ -54,8 +66,8 @@ static const struct opt target_opts[] = {
 
 static const struct opt scheme_opts[] = {
     {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
-     .help = "int8, int4: one scale per tensor (int8 only), per index of the axis, or per N elements of an index "
-             "(default channel; int4 group:128; GGUF has group:32 only)"},
+     .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index (default "
+             "channel; int4 group:128, nf4 and fp4 group:64; GGUF has group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
      .help = "int8: the axis of the channels, negative from the end (default: the output channels: the last axis of "
              "kernels of Flax and Keras, axis 0 if neither format nor name is known)"},
@@ -65,8 +77,8 @@ static const struct opt scheme_opts[] = {
      .help = "int8: codes -128..127 with a zero point per scale"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
-     .help = "int8 and int4 in safetensors: the programs that load the output. plain: codes and f32 scales for everything; "
-             "compressed-tensors (transformers, vLLM) and bitsandbytes (int8): linear layers only, under their names "
+     .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
+             "compressed-tensors (transformers, vLLM; not nf4, fp4) and bitsandbytes (int8, nf4, fp4): linear layers only, under their names "
              "(default auto: the layout for the program that loads the input, or a refusal)"},
     {.name = "encoder", .value = "best|llama", .kind = OPT_CHOICE, QUANTIZE(encoder),
      .help = "--gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
@@ -122,7 +134,8 @@ static const char *list_targets(char *all, size_t room)
 
 static bool makes_codes(const struct vc_quantize_options *options)
 {
-    return options->target == VC_TARGET_INT8 || options->target == VC_TARGET_INT4;
+    return options->target == VC_TARGET_INT8 || options->target == VC_TARGET_INT4 ||
+           (options->target >= VC_TARGET_FP8 && options->target <= VC_TARGET_FP4);
 }
 
 /* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
@@ -138,13 +151,16 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     bool rest = options->rest != NULL && strcmp(options->rest, "keep") != 0;
 
     if (target_given(app) == NULL) {
-        char all[160];
+        char all[256];
 
         return app_usage(app, "no target given: choose %s", list_targets(all, sizeof(all)));
     }
     for (size_t i = 0; !codes && i < n_codes_only; i++) {
         if (options_seen(&app->parsed, codes_only[i])) {
-            return app_usage(app, i < 2 ? "--%s works with --int8 and --int4 only" : "--%s works with --int8 only",
+            return app_usage(app,
+                             i < 2 ? "--%s works with targets that have scales only: --int8, --int4, --fp8, --nvfp4, "
+                                     "--nf4, --fp4, --mxfp4, --mxfp8"
+                                   : "--%s works with --int8 only",
                              codes_only[i]);
         }
     }

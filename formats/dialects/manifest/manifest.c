@@ -12,6 +12,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/model/code_schemes.h"
 #include "core/values/tile.h"
 
 /* One entry of "tensors" being applied. */
@@ -105,6 +106,16 @@ bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *s
 static bool may_be_scale(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
+}
+
+static bool may_be_bytes(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_U8;
+}
+
+static bool may_be_global(enum vc_dtype dtype)
+{
+    return dtype == VC_DTYPE_F32;
 }
 
 static bool may_be_zero_point(enum vc_dtype dtype)
@@ -203,9 +214,16 @@ static enum vc_status read_source_dtype(const struct entry *e, enum vc_dtype *ou
                : refuse_key(e, "source_dtype", "one of f16, bf16, f32, f64");
 }
 
-/* bitsandbytes keeps one number per output as a list, where our own scales have all axes. */
-static bool is_list_of_outputs(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
+/* bitsandbytes keeps one number per output, or per block, as a list, where our own scales have all axes. */
+static bool is_list(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
+    uint64_t n_rows;
+    uint64_t row;
+
+    if (quant->granularity == VC_GRANULARITY_GROUP && scale->n_dims == 1) {
+        vc_rows_of(t->shape, t->n_dims, &n_rows, &row);
+        return row % quant->group_size == 0 && scale->shape[0] == n_rows * (row / quant->group_size);
+    }
     return vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR && quant->granularity == VC_GRANULARITY_CHANNEL &&
            t->n_dims > 1 && scale->n_dims == 1 && scale->shape[0] == t->shape[quant->axis];
 }
@@ -219,12 +237,14 @@ static enum vc_status read_absmax(const struct entry *e, bool *absmax)
     return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
 }
 
-/* "shape": that of a weight whose codes lie two in a byte, in the array [rows, row / 2]. *t becomes the codes. */
-static enum vc_status read_shape(const struct entry *e, struct vc_tensor *t)
+/* "shape": that of a weight whose codes lie in bytes, two in a byte in the array [rows, row / 2]. *t becomes the codes.
+ */
+static enum vc_status read_shape(const struct entry *e, const struct vc_code_scheme *kind, struct vc_tensor *t)
 {
     json_t *list = json_object_get(e->json, "shape");
     size_t n_dims = json_array_size(list);
     uint64_t *shape = vc_arena_alloc(e->ctx, &e->model->arena, (n_dims + 1) * sizeof *shape);
+    unsigned per_byte = vc_codes_per_byte(kind);
     uint64_t row = 1;
     size_t d;
 
@@ -239,47 +259,46 @@ static enum vc_status read_shape(const struct entry *e, struct vc_tensor *t)
             return refuse_key(e, "shape", "a list of whole numbers from 1 on");
         }
     }
-    if (n_dims < 2 || n_dims > VC_MAX_DIMS || t->n_dims != 2 || shape[0] != t->shape[0] || row % 2 != 0 ||
-        row / 2 != t->shape[1]) {
-        return refuse_key(e, "shape", "that of a matrix of bytes with two codes each");
+    if (n_dims < 2 || n_dims > VC_MAX_DIMS || t->n_dims != 2 || shape[0] != t->shape[0] || row % per_byte != 0 ||
+        row / per_byte != t->shape[1]) {
+        return refuse_key(e, "shape",
+                          per_byte == 2 ? "that of a matrix of bytes with two codes each"
+                                        : "that of a matrix of bytes with a code each");
     }
-    t->dtype = VC_DTYPE_I4;
+    t->dtype = kind->codes;
     t->n_dims = (unsigned)n_dims;
     t->shape = shape;
-    t->n_elems *= 2;
+    t->n_elems *= per_byte;
     return VC_OK;
 }
 
-/* A scheme, and the type of the array that its codes lie in. */
-struct codes_kind {
-    const char *name;
-    enum vc_scheme scheme;
-    enum vc_dtype array;
-};
-
-static const struct codes_kind codes_kinds[] = {{"int8", VC_SCHEME_INT8, VC_DTYPE_I8},
-                                                {"int4", VC_SCHEME_INT4, VC_DTYPE_U8}};
-
-static const struct codes_kind *find_kind(const char *scheme)
+static enum vc_status check_keys_of(const struct entry *e, const struct vc_code_scheme *kind)
 {
-    size_t i = 0;
+    static const char *const keys[] = {"scheme",          "granularity",  "axis",        "group_size",
+                                       "symmetric",       "source_dtype", "scale",       "zero_point",
+                                       "scale_is_absmax", "shape",        "global_scale"};
 
-    while (i < sizeof codes_kinds / sizeof codes_kinds[0] && strcmp(codes_kinds[i].name, scheme) != 0) {
-        i++;
-    }
-    return i < sizeof codes_kinds / sizeof codes_kinds[0] ? &codes_kinds[i] : NULL;
+    return check_keys(e, keys, sizeof keys / sizeof keys[0] - (kind->array != VC_DTYPE_U8 ? 2 : kind->global ? 0 : 1));
 }
 
-static enum vc_status check_keys_of(const struct entry *e, const struct codes_kind *kind)
+/* "global_scale": one number, which divides all scales. */
+static enum vc_status read_global(const struct entry *e, struct vc_quant *quant)
 {
-    static const char *const keys[] = {"scheme",       "granularity", "axis",       "group_size",      "symmetric",
-                                       "source_dtype", "scale",       "zero_point", "scale_is_absmax", "shape"};
+    size_t index = VC_NO_TENSOR;
+    enum vc_status status = VC_OK;
 
-    return check_keys(e, keys, sizeof keys / sizeof keys[0] - (kind->array == VC_DTYPE_U8 ? 0 : 1));
+    VC_TRY(find_part(e, "global_scale", may_be_global, "f32", &index));
+    if (e->model->tensors[index].n_elems != 1) {
+        return vc_fail(e->ctx, VC_E_FORMAT, "%s: its global scale '%s' is not one number",
+                       e->model->tensors[e->tensor].name, e->model->tensors[index].name);
+    }
+    vc_quant_set(quant, VC_PART_GLOBAL_SCALE, index);
+out:
+    return status;
 }
 
 /* An entry of codes: the parts are found and checked, then attached. */
-static enum vc_status apply_codes(const struct entry *e, const struct codes_kind *kind)
+static enum vc_status apply_codes(const struct entry *e, const struct vc_code_scheme *kind)
 {
     struct vc_quant quant = {.scheme = kind->scheme};
     size_t scale_index = VC_NO_TENSOR;
@@ -298,7 +317,7 @@ static enum vc_status apply_codes(const struct entry *e, const struct codes_kind
     if (t.quant != NULL) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the file itself says how it is quantized", t.name);
     }
-    VC_TRY(kind->array == VC_DTYPE_U8 ? read_shape(e, &t) : VC_OK);
+    VC_TRY(kind->array == VC_DTYPE_U8 ? read_shape(e, kind, &t) : VC_OK);
     VC_TRY(read_granularity(e, &t, &quant));
     VC_TRY(read_source_dtype(e, &quant.source_dtype));
     if (!json_is_boolean(symmetric)) {
@@ -309,13 +328,15 @@ static enum vc_status apply_codes(const struct entry *e, const struct codes_kind
         return refuse_key(e, "symmetric", "true");
     }
     VC_TRY(read_absmax(e, &absmax));
-    VC_TRY(find_part(e, "scale", may_be_scale, "f32, f16 or bf16", &scale_index));
+    VC_TRY(find_part(e, "scale", kind->scale != VC_DTYPE_NONE ? may_be_bytes : may_be_scale,
+                     kind->scale != VC_DTYPE_NONE ? "u8" : "f32, f16 or bf16", &scale_index));
     vc_quant_set(&quant, absmax ? VC_PART_ABSMAX : VC_PART_SCALE, scale_index);
     scale = &e->model->tensors[scale_index];
-    if (!vc_manifest_scale_fits(&t, scale, &quant) && !is_list_of_outputs(&t, scale, &quant)) {
+    if (!vc_manifest_scale_fits(&t, scale, &quant) && !is_list(&t, scale, &quant)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: the shape of its scale '%s' does not fit this granularity", t.name,
                        scale->name);
     }
+    VC_TRY(kind->global ? read_global(e, &quant) : VC_OK);
     if (!quant.symmetric) {
         VC_TRY(find_part(e, "zero_point", may_be_zero_point, "i8", &zero_index));
         vc_quant_set(&quant, VC_PART_ZERO_POINT, zero_index);
@@ -362,8 +383,8 @@ static enum vc_status apply_entry(const struct entry *e)
     if (!json_is_object(e->json)) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its entry is no object", name);
     }
-    if (scheme != NULL && find_kind(scheme) != NULL) {
-        return apply_codes(e, find_kind(scheme));
+    if (scheme != NULL && vc_code_scheme_named(scheme) != NULL) {
+        return apply_codes(e, vc_code_scheme_named(scheme));
     }
     if (scheme == NULL && dtype != NULL && strcmp(dtype, "bf16") == 0) {
         return apply_bf16(e);

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/model/code_schemes.h"
 #include "formats/dialects/manifest/manifest.h"
 
 static bool is_bf16(const struct vc_out_tensor *t)
@@ -49,7 +50,7 @@ static const char *granularity_name(enum vc_granularity granularity)
     return "group";
 }
 
-/* Codes that are stored as bytes of two: the shape of the weight. */
+/* Codes that are stored as bytes: the shape of the weight. */
 static void add_shape(struct vc_text *text, const struct vc_out_tensor *t)
 {
     unsigned d;
@@ -66,7 +67,7 @@ static void add_quant(struct vc_text *text, const struct selection *s, const str
     const struct vc_quant *quant = t->quant;
 
     vc_text_add(text, "\"scheme\": \"%s\"", vc_scheme_name(quant->scheme));
-    if (t->dtype == VC_DTYPE_I4) {
+    if (vc_code_scheme(quant->scheme)->array == VC_DTYPE_U8) {
         add_shape(text, t);
     }
     add_string(text, "granularity", granularity_name(quant->granularity));
@@ -81,6 +82,9 @@ static void add_quant(struct vc_text *text, const struct selection *s, const str
     add_string(text, "scale", name_of(s, vc_quant_scale(quant)));
     if (vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR) {
         vc_text_add(text, ", \"scale_is_absmax\": true");
+    }
+    if (vc_quant_find(quant, VC_PART_GLOBAL_SCALE) != VC_NO_TENSOR) {
+        add_string(text, "global_scale", name_of(s, vc_quant_find(quant, VC_PART_GLOBAL_SCALE)));
     }
     if (!quant->symmetric) {
         add_string(text, "zero_point", name_of(s, vc_quant_find(quant, VC_PART_ZERO_POINT)));
@@ -108,9 +112,20 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *
     const struct vc_out_list *outs = s->outs;
     bool first = true;
     size_t i = 0;
+    size_t k;
 
     while (i < outs->n && !has_entry(s, i)) {
         i++;
+    }
+    for (k = i; k < outs->n; k++) {
+        const struct vc_out_tensor t = vc_out_at(outs, k);
+
+        if (has_entry(s, k) && t.quant != NULL && t.quant->scale_group != 0) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: its scales are codes themselves (double quantization), which this layout does not "
+                           "have; dequantize it first",
+                           t.name);
+        }
     }
     if (i == outs->n) {
         return VC_OK;

@@ -1,17 +1,24 @@
-/* decode_int8.c - the decoder of int8 and int4 codes: values (q - z) * s. Two int4 codes lie in a byte. Scales are f32,
- * f16 or bf16, or absolute maxima. They come whole with the source, or, from a step before this one, with each tile.
- * What is too large for f32 is decided by policy where the caller gives one. */
+/* decode_codes.c - the decoder of codes with scales beside them: values (q - z) * s of int8 and int4, grid[q] * s of
+ * the others (core/model/code_schemes.h). Two codes of four bits lie in a byte. Scales are f32, f16 or bf16, or
+ * absolute maxima, or bytes of E8M0 or E4M3. They come whole with the source, or, from a step before this one, with
+ * each tile. What is too large for f32 is decided by policy where the caller gives one. */
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "kernels/arith.h"
-#include "kernels/int4.h"
+#include "kernels/grid_codes.h"
 #include "kernels/kernels.h"
 #include "passes/decoders.h"
 #include "passes/nonfinite.h"
 
 struct codes_state {
     struct vc_quant quant;
+    const struct vc_code_scheme *codes;
+    bool has_grid;      /* values are grid[code] * scale; else the codes are whole numbers, and kernels decode them */
+    float grid[256];    /* by code */
+    size_t global_part; /* among step->in.parts; SIZE_MAX: scales are not divided */
+    float global;       /* ... what they are divided by, where it is a tensor of the source */
     size_t scale_part, zero_part; /* among step->in.parts; zero_part SIZE_MAX: symmetric */
     uint64_t row_len, n_groups, group, inner, n_scales;
     bool by_rows;
@@ -37,7 +44,9 @@ struct tile_scales {
 /* Codes of less than a byte become bytes first. */
 size_t vc_decode_scratch(enum vc_dtype codes, uint64_t n_elems)
 {
-    return codes == VC_DTYPE_I4 ? ((size_t)vc_min_u64(n_elems, VC_TILE_ELEMS) + 63) & ~(size_t)63 : 0;
+    bool nibbles = codes == VC_DTYPE_I4 || codes == VC_DTYPE_U4 || codes == VC_DTYPE_F4_E2M1;
+
+    return nibbles ? ((size_t)vc_min_u64(n_elems, VC_TILE_ELEMS) + 63) & ~(size_t)63 : 0;
 }
 
 static void map_scales(struct codes_state *s, const struct vc_desc *desc)
@@ -47,6 +56,12 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
     unsigned d;
 
     s->quant = *quant;
+    s->codes = vc_code_scheme(quant->scheme);
+    s->has_grid = s->codes->grid != VC_GRID_NONE;
+    if (s->has_grid) {
+        vc_float_values(s->codes->grid, s->grid);
+    }
+    s->global_part = vc_desc_find_part(desc, VC_PART_GLOBAL_SCALE);
     s->code_bytes = vc_decode_scratch(desc->dtype, desc->n_elems);
     s->scale_part = vc_desc_find_part(desc, VC_PART_ABSMAX);
     s->scale_part = s->scale_part != SIZE_MAX ? s->scale_part : vc_desc_find_part(desc, VC_PART_SCALE);
@@ -65,9 +80,16 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
 
 /* ---- scales ---- */
 
-/* n stored scales as f32. `from` may be the upper half of the room at `scale`, with scales of 16 bits: going upwards, a
- * float is never written over a scale that has not been read. */
-static void widen_scales(const struct vc_part_desc *part, const unsigned char *from, size_t n, float *scale)
+/* A scale that is a byte: a power of two, or an E4M3 number that is divided by that of the tensor. */
+static float scale_of_byte(const struct codes_state *s, uint8_t byte, float global)
+{
+    return s->codes->scale == VC_DTYPE_F8_E8M0 ? vc_e8m0_value(byte) : vc_e4m3_value(byte) / global;
+}
+
+/* n stored scales as f32. `from` may be the upper half of the room at `scale`, with scales of 16 or 8 bits: going
+ * upwards, a float is never written over a scale that has not been read. */
+static void widen_scales(const struct codes_state *s, const struct vc_part_desc *part, const unsigned char *from,
+                         size_t n, float global, float *scale)
 {
     size_t i;
 
@@ -75,7 +97,9 @@ static void widen_scales(const struct vc_part_desc *part, const unsigned char *f
         float value;
         uint16_t h;
 
-        if (part->dtype == VC_DTYPE_F32) {
+        if (s->codes->scale != VC_DTYPE_NONE) {
+            value = scale_of_byte(s, from[i], global);
+        } else if (part->dtype == VC_DTYPE_F32) {
             memcpy(&value, from + 4 * i, sizeof value);
         } else {
             h = vc_le16(from + 2 * i);
@@ -93,7 +117,7 @@ static bool any_overflows(const struct codes_state *s, const float *scale, size_
     if (s->overflow == VC_OVERFLOW_INF) {
         return false;
     }
-    while (i < n && !vc_int8_steps_overflow(255.0f, scale[i])) {
+    while (i < n && !vc_int8_steps_overflow(s->codes->largest, scale[i])) {
         i++;
     }
     return i < n;
@@ -118,6 +142,27 @@ out:
     return status;
 }
 
+/* Scales that are codes of scales: `from` is the upper part of the room at `scale`, as in widen_scales. */
+static enum vc_status decode_scales(struct vc_ctx *ctx, const struct codes_state *s, const struct vc_step *step,
+                                    const struct vc_item *item, const unsigned char *from, size_t n, float *scale)
+{
+    const struct vc_part_desc *book = &step->in.parts[vc_desc_find_part(&step->in, VC_PART_CODEBOOK)];
+    const struct vc_part_desc *outer = &step->in.parts[vc_desc_find_part(&step->in, VC_PART_SCALE_SCALE)];
+    float *values = vc_alloc_array(ctx, VC_TAG_SCALES, 256 + (size_t)outer->n_elems, sizeof *values);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(values);
+    VC_TRY(vc_part_load(ctx, item, book, values));
+    VC_TRY(vc_part_load(ctx, item, outer, values + 256));
+    for (i = 0; i < n; i++) {
+        scale[i] = values[from[i]] * values[256 + i / s->quant.scale_group] + s->quant.scale_offset;
+    }
+out:
+    vc_free(ctx, values);
+    return status;
+}
+
 /* Reads the scales and zero points that are tensors of the source. */
 static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
@@ -135,7 +180,14 @@ static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     VC_TRY_ALLOC(s->scale);
     upper = (unsigned char *)s->scale + n * (sizeof *s->scale - vc_dtype_size(part->dtype));
     VC_TRY(vc_part_load(ctx, item, part, upper));
-    widen_scales(part, upper, n, s->scale);
+    if (s->global_part != SIZE_MAX) {
+        VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->global_part], &s->global));
+    }
+    if (s->quant.scale_group != 0) {
+        VC_TRY(decode_scales(ctx, s, step, item, upper, n, s->scale));
+    } else {
+        widen_scales(s, part, upper, n, s->global, s->scale);
+    }
     if (s->zero_part != SIZE_MAX) {
         s->zero = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
         VC_TRY_ALLOC(s->zero);
@@ -163,17 +215,21 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
 {
     const struct codes_state *s = step->state;
     const struct vc_part_view *view;
+    float global = 1.0f;
 
     *out = (struct tile_scales){s->scale, s->zero, 0, s->may_overflow};
     if (s->scale != NULL) {
         return VC_OK;
     }
     view = &in->parts[s->scale_part];
-    if (view->data == NULL) {
+    if (view->data == NULL || (s->global_part != SIZE_MAX && in->parts[s->global_part].data == NULL)) {
         return vc_fail(ctx, VC_E_INTERNAL, "its scales did not come with the codes");
     }
     scratch = (char *)scratch + s->code_bytes;
-    widen_scales(&step->in.parts[s->scale_part], view->data, view->n, scratch);
+    if (s->global_part != SIZE_MAX) {
+        memcpy(&global, in->parts[s->global_part].data, sizeof global);
+    }
+    widen_scales(s, &step->in.parts[s->scale_part], view->data, view->n, global, scratch);
     out->scale = scratch;
     out->zero = s->zero_part != SIZE_MAX ? in->parts[s->zero_part].data : NULL;
     out->first = view->first;
@@ -183,12 +239,51 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
 
 /* ---- codes ---- */
 
+/* The number of the scale of an element among those of the tile. */
+static size_t scale_of(const struct codes_state *s, const struct tile_scales *t, uint64_t flat)
+{
+    return (size_t)((s->by_rows ? flat / s->row_len * s->n_groups + flat % s->row_len / s->group
+                                : flat / s->inner % s->n_scales) -
+                    t->first);
+}
+
+/* Elements from `flat` on that have its scale. */
+static uint64_t run_of(const struct codes_state *s, uint64_t flat)
+{
+    uint64_t col;
+
+    if (!s->by_rows) {
+        return s->inner - flat % s->inner;
+    }
+    col = flat % s->row_len;
+    return vc_min_u64(s->group - col % s->group, s->row_len - col);
+}
+
+static void decode_grid(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
+                        const uint8_t *q, char *y)
+{
+    size_t i = 0;
+
+    while (i < tile->n_elems) {
+        size_t end = i + (size_t)vc_min_u64(run_of(s, tile->first + i), tile->n_elems - i);
+        float scale = t->scale[scale_of(s, t, tile->first + i)];
+
+        for (; i < end; i++) {
+            float value = s->grid[q[i]] * scale;
+
+            memcpy(y + i * sizeof value, &value, sizeof value);
+        }
+    }
+}
+
 static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct codes_state *s,
                                    const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
 {
     enum vc_status status = VC_OK;
 
-    if (s->by_rows && tile->whole_rows) {
+    if (s->has_grid) {
+        decode_grid(s, t, tile, in, (char *)y);
+    } else if (s->by_rows && tile->whole_rows) {
         uint64_t first = tile->row0 * s->n_groups - t->first;
 
         VC_KERNEL_TRY(k->int8_decode_rows(in, tile->n_rows, tile->row_len, (size_t)s->group, t->scale + first,
@@ -206,14 +301,6 @@ static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *
     }
 out:
     return status;
-}
-
-/* The number of the scale of an element among those of the tile. */
-static size_t scale_of(const struct codes_state *s, const struct tile_scales *t, uint64_t flat)
-{
-    return (size_t)((s->by_rows ? flat / s->row_len * s->n_groups + flat % s->row_len / s->group
-                                : flat / s->inner % s->n_scales) -
-                    t->first);
 }
 
 /* Infinities that came from a finite scale become the largest f32. False where the policy refuses them. */
@@ -244,7 +331,11 @@ static const int8_t *codes_of(const struct codes_state *s, const struct vc_tile 
     if (s->code_bytes == 0) {
         return in;
     }
-    vc_int4_unpack(in, tile->n_elems, scratch);
+    if (s->has_grid) {
+        vc_nibbles_unpack(in, tile->n_elems, s->codes->high_first, scratch);
+    } else {
+        vc_int4_unpack(in, tile->n_elems, scratch);
+    }
     return scratch;
 }
 
@@ -267,7 +358,10 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     for (i = 0; t.may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, &t, tile->first + i);
 
-        values[n++] = (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0)) * (double)t.scale[k];
+        double code =
+            s->has_grid ? (double)s->grid[(uint8_t)q[i]] : (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0));
+
+        values[n++] = code * (double)t.scale[k];
         if (n == CHUNK_ELEMS || i + 1 == tile->n_elems) {
             vc_specials_add(&s->specials, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
             n = 0;
@@ -334,6 +428,9 @@ static void plan_memory(const struct codes_state *s, struct vc_step *step)
 
     if (step->in.parts[s->scale_part].maker == NULL) {
         step->state_bytes = (size_t)s->n_scales * (s->zero_part != SIZE_MAX ? 5 : 4);
+        if (s->quant.scale_group != 0) {
+            step->state_bytes += (256 + (size_t)vc_ceil_div_u64(s->n_scales, s->quant.scale_group)) * sizeof(float);
+        }
     } else {
         step->scratch_bytes = (size_t)(s->by_rows && s->row_len > VC_TILE_ELEMS ? s->n_scales : most) * sizeof(float);
     }
@@ -375,5 +472,5 @@ static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const 
     return VC_OK;
 }
 
-const struct vc_decoder vc_decoder_int8 = {.scheme = VC_SCHEME_INT8, .dtype = VC_DTYPE_I8, .add = codes_add};
-const struct vc_decoder vc_decoder_int4 = {.scheme = VC_SCHEME_INT4, .dtype = VC_DTYPE_I4, .add = codes_add};
+/* One function for all of them. */
+const struct vc_decoder vc_decoder_codes = {.add = codes_add};

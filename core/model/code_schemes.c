@@ -1,0 +1,107 @@
+/* code_schemes.c - see code_schemes.h. */
+#include "core/model/code_schemes.h"
+
+#include <string.h>
+
+static const struct vc_code_scheme rows[] = {{.scheme = VC_SCHEME_INT8,
+                                              .name = "int8",
+                                              .codes = VC_DTYPE_I8,
+                                              .array = VC_DTYPE_I8,
+                                              .scale = VC_DTYPE_NONE,
+                                              .largest = 255.0f},
+                                             {.scheme = VC_SCHEME_INT4,
+                                              .name = "int4",
+                                              .codes = VC_DTYPE_I4,
+                                              .array = VC_DTYPE_U8,
+                                              .scale = VC_DTYPE_NONE,
+                                              .largest = 8.0f},
+                                             {.scheme = VC_SCHEME_FP8,
+                                              .grid = VC_GRID_E4M3,
+                                              .name = "fp8",
+                                              .codes = VC_DTYPE_F8_E4M3,
+                                              .array = VC_DTYPE_U8,
+                                              .scale = VC_DTYPE_NONE,
+                                              .largest = 448.0f},
+                                             {.scheme = VC_SCHEME_MXFP8,
+                                              .grid = VC_GRID_E4M3,
+                                              .name = "mxfp8",
+                                              .codes = VC_DTYPE_F8_E4M3,
+                                              .array = VC_DTYPE_U8,
+                                              .scale = VC_DTYPE_F8_E8M0,
+                                              .group = 32,
+                                              .largest = 448.0f},
+                                             {.scheme = VC_SCHEME_MXFP4,
+                                              .grid = VC_GRID_E2M1,
+                                              .name = "mxfp4",
+                                              .codes = VC_DTYPE_F4_E2M1,
+                                              .array = VC_DTYPE_U8,
+                                              .scale = VC_DTYPE_F8_E8M0,
+                                              .group = 32,
+                                              .largest = 6.0f},
+                                             {.scheme = VC_SCHEME_NVFP4,
+                                              .grid = VC_GRID_E2M1,
+                                              .name = "nvfp4",
+                                              .codes = VC_DTYPE_F4_E2M1,
+                                              .array = VC_DTYPE_U8,
+                                              .scale = VC_DTYPE_F8_E4M3,
+                                              .group = 16,
+                                              .global = true,
+                                              .largest = 6.0f},
+                                             {.scheme = VC_SCHEME_NF4,
+                                              .grid = VC_GRID_NF4,
+                                              .name = "nf4",
+                                              .codes = VC_DTYPE_U4,
+                                              .array = VC_DTYPE_U8,
+                                              .scale = VC_DTYPE_NONE,
+                                              .high_first = true,
+                                              .largest = 1.0f},
+                                             {.scheme = VC_SCHEME_FP4,
+                                              .grid = VC_GRID_FP4,
+                                              .name = "fp4",
+                                              .codes = VC_DTYPE_U4,
+                                              .array = VC_DTYPE_U8,
+                                              .scale = VC_DTYPE_NONE,
+                                              .high_first = true,
+                                              .largest = 1.0f}};
+
+static const size_t n_rows = sizeof rows / sizeof rows[0];
+
+const struct vc_code_scheme *vc_code_scheme_at(size_t index)
+{
+    return index < n_rows ? &rows[index] : NULL;
+}
+
+const struct vc_code_scheme *vc_code_scheme(enum vc_scheme scheme)
+{
+    size_t i = 0;
+
+    while (i < n_rows && rows[i].scheme != scheme) {
+        i++;
+    }
+    return vc_code_scheme_at(i);
+}
+
+const struct vc_code_scheme *vc_code_scheme_named(const char *name)
+{
+    size_t i = 0;
+
+    while (i < n_rows && strcmp(rows[i].name, name) != 0) {
+        i++;
+    }
+    return vc_code_scheme_at(i);
+}
+
+unsigned vc_codes_per_byte(const struct vc_code_scheme *row)
+{
+    size_t n_elems;
+    size_t n_bytes;
+
+    vc_dtype_block(row->codes, &n_elems, &n_bytes);
+    return (unsigned)n_elems;
+}
+
+bool vc_code_scheme_takes_scale(const struct vc_code_scheme *row, enum vc_dtype dtype)
+{
+    return row->scale == VC_DTYPE_NONE ? dtype == VC_DTYPE_F32 || dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16
+                                       : dtype == VC_DTYPE_U8 || dtype == row->scale;
+}

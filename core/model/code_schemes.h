@@ -1,0 +1,43 @@
+/* code_schemes.h - the schemes of codes with scales beside them, a row each: what a code is, what a scale is, and how
+ * many elements share one. Passes, dialects and decoders ask the row; a scheme is added here once.
+ *
+ *     value = grid[code] * scale           the grid of int8 and int4 is the code itself (minus a zero point)
+ *
+ * The arithmetic of the grids is in kernels/grid_codes.h and kernels/int4.h; docs/numerics.md has the formulas. */
+#ifndef VC_CORE_CODE_SCHEMES_H
+#define VC_CORE_CODE_SCHEMES_H
+
+#include <vcompress/model.h>
+
+#include "core/values/grids.h"
+
+struct vc_code_scheme {
+    enum vc_scheme scheme;
+    const char *name;    /* "int8": in reports, recipes and manifests; codes of a weight `w` are "w.int8" where formats
+                            name them by their scheme */
+    enum vc_dtype codes; /* the type of the codes in a model */
+    enum vc_dtype array; /* the type of the array that formats without that type store them in: I8, or U8 for bytes */
+    enum vc_dtype scale; /* NONE: scales are f32, f16 or bf16; else a byte each, which is of this type (F8_E8M0, ...) */
+    uint64_t group;      /* elements that share a scale, always; 0: as the quantization says */
+    bool global;         /* scales are divided by one number of the tensor, the part VC_PART_GLOBAL_SCALE */
+    bool high_first;     /* of two codes in a byte the first has the high four bits */
+    enum vc_grid grid;
+    float largest; /* magnitude of a code, or of a value on the grid */
+};
+
+/* The row of the scheme; NULL for NONE and numbers that are no scheme. */
+const struct vc_code_scheme *vc_code_scheme(enum vc_scheme scheme);
+
+/* The row with that name; NULL: none has. */
+const struct vc_code_scheme *vc_code_scheme_named(const char *name);
+
+/* Row number `index`; NULL behind the last. */
+const struct vc_code_scheme *vc_code_scheme_at(size_t index);
+
+/* Codes of one byte: 1, or 2 of four bits. */
+unsigned vc_codes_per_byte(const struct vc_code_scheme *row);
+
+/* Whether a scale of codes of that scheme may have that type in a model. */
+bool vc_code_scheme_takes_scale(const struct vc_code_scheme *row, enum vc_dtype dtype);
+
+#endif

@@ -1,0 +1,358 @@
+/* float_codes.c - codes that are numbers of a grid of floats: fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4; a scale per row of
+ * axis 0 (fp8), or per group of a row.
+ *
+ *     w  f32 [64, 512] --nvfp4--> codes f4_e2m1 [64, 512], scale u8 [64, 32] of E4M3 bytes, global_scale f32 [1]
+ *
+ * docs/numerics.md has the definitions; kernels/grid_codes.h has the arithmetic. The step is planned as that of int8
+ * is. Of nvfp4 all values are seen while the job is planned: layers that runtimes join (q, k and v) share a global
+ * scale, which is that of the largest magnitude in all of them. */
+#include "quantize/float_codes.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/code_schemes.h"
+#include "core/model/names.h"
+#include "kernels/grid_codes.h"
+#include "quantize/int8.h"
+
+struct float_state {
+    struct vc_int8_state shared; /* first */
+    const struct vc_code_scheme *codes;
+
+    /* nvfp4 */
+    pthread_mutex_t mutex; /* while values are seen */
+    bool has_mutex;
+    uint32_t absmax; /* bits of the largest finite magnitude */
+    float global;
+};
+
+/* Scratch of one tile: that of int8, and behind it the codes a byte each, what they stand for, the bytes of scales. */
+struct float_scratch {
+    struct vc_int8_scratch shared;
+    float *y;
+    uint8_t *q, *bytes;
+};
+
+static size_t round_up(size_t n)
+{
+    return (n + 63) & ~(size_t)63;
+}
+
+static size_t tile_elems(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+/* A tile has no more scales than elements. */
+static size_t scratch_bytes(const struct vc_step *step, const struct float_state *s)
+{
+    return round_up(vc_int8_scratch_bytes(step, &s->shared)) + 3 * 64 + tile_elems(step) * (sizeof(float) + 2);
+}
+
+static void carve(const struct vc_step *step, const struct float_state *s, void *memory, struct float_scratch *out)
+{
+    char *at = memory;
+
+    vc_int8_scratch_carve(step, &s->shared, memory, &out->shared);
+    out->y = (float *)(void *)(at + round_up(vc_int8_scratch_bytes(step, &s->shared)));
+    out->q = (uint8_t *)(out->y + tile_elems(step));
+    out->bytes = out->q + round_up(tile_elems(step));
+}
+
+/* ---- nvfp4: the largest magnitude ---- */
+
+static uint32_t largest_finite(const float *x, size_t n)
+{
+    uint32_t top = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint32_t bits = vc_f32_magnitude(vc_int4_at(x, i));
+
+        top = bits < VC_F32_INF_BITS && bits > top ? bits : top;
+    }
+    return top;
+}
+
+static enum vc_status float_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct float_state *s = step->state;
+    struct float_scratch t;
+    const float *x;
+    uint32_t top;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
+    if (!s->codes->global) {
+        return VC_OK;
+    }
+    carve(step, s, scratch, &t);
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &x));
+    top = largest_finite(x, tile->n_elems);
+    (void)pthread_mutex_lock(&s->mutex);
+    s->absmax = top > s->absmax ? top : s->absmax;
+    (void)pthread_mutex_unlock(&s->mutex);
+out:
+    return status;
+}
+
+static void float_forget(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct float_state *s = step->state;
+
+    if (s->has_mutex) {
+        (void)pthread_mutex_destroy(&s->mutex);
+    }
+    vc_policy_forget(ctx, step);
+}
+
+/* ---- one tile ---- */
+
+static struct vc_float_scale scale_of(const struct float_state *s, const float *x, size_t n, float absmax)
+{
+    switch (s->codes->scheme) {
+    case VC_SCHEME_FP8:
+        return vc_fp8_scale(absmax, s->shared.scale_dtype);
+    case VC_SCHEME_MXFP8:
+        return vc_mxfp8_scale(absmax);
+    case VC_SCHEME_MXFP4:
+        return vc_mxfp4_scale(x, n, absmax);
+    case VC_SCHEME_NVFP4:
+        return vc_nvfp4_scale(x, n, absmax, s->global);
+    case VC_SCHEME_FP4:
+        return vc_grid16_scale(VC_GRID_FP4, x, n, absmax, s->shared.scale_dtype);
+    default:
+        return vc_grid16_scale(VC_GRID_NF4, x, n, absmax, s->shared.scale_dtype);
+    }
+}
+
+/* The codes of a group, and what they stand for. */
+static void encode_group(enum vc_grid grid, const float *x, size_t n, const struct vc_float_scale *scale,
+                         const float *values, uint8_t *q, float *y)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        q[i] = vc_float_code_of(grid, scale->zero ? 0.0f : vc_int4_at(x, i) / scale->value);
+        y[i] = values[q[i]] * scale->value;
+    }
+}
+
+static void encode_tile(const struct float_state *s, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                        const float *x, struct float_scratch *t)
+{
+    enum vc_dtype type = s->shared.scale_dtype;
+    float values[256];
+    size_t k = 0;
+    size_t row;
+    size_t first;
+
+    vc_float_values(s->codes->grid, values);
+    for (row = 0; row < tile->n_rows; row++) {
+        for (first = 0; first < tile->row_len; first += map->group, k++) {
+            size_t n = (size_t)vc_min_u64(map->group, tile->row_len - first);
+            size_t at = row * tile->row_len + first;
+            struct vc_float_scale scale = scale_of(s, x + at, n, vc_bits_f32(t->shared.pos[k]));
+
+            encode_group(s->codes->grid, x + at, n, &scale, values, t->q + at, t->y + at);
+            t->shared.scale[k] = scale.value;
+            t->bytes[k] = scale.byte;
+            t->shared.stored[k] = type == VC_DTYPE_F16 ? vc_f32_to_f16(scale.value) : vc_f32_to_bf16(scale.value);
+        }
+    }
+}
+
+static uint64_t count_zeros(const float *y, size_t n)
+{
+    uint64_t zeros = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        zeros += y[i] == 0.0f;
+    }
+    return zeros;
+}
+
+static enum vc_status float_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                  struct vc_tile_out *out)
+{
+    const struct float_state *s = step->state;
+    const struct vc_int8_state *shared = &s->shared;
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    struct vc_int8_tile_map map;
+    struct float_scratch t;
+    const float *source;
+    const float *x;
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (k == NULL) {
+        return ctx->status;
+    }
+    carve(step, s, scratch, &t);
+    vc_int8_map_tile(shared, tile, &map);
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &source));
+    x = source;
+    VC_TRY(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
+    encode_tile(s, tile, &map, x, &t);
+    out->stats->clipped = 0; /* the search chooses what to clip */
+    out->stats->zeros_after = count_zeros(t.y, tile->n_elems);
+    VC_TRY(vc_int8_measure_finite(ctx, tile, source, t.y, out->stats));
+    if (vc_codes_per_byte(s->codes) == 2) {
+        vc_nibbles_pack(t.q, tile->n_elems, s->codes->high_first, out->data);
+    } else {
+        memcpy(out->data, t.q, tile->n_elems);
+    }
+    out->parts[0] = (struct vc_part_view){.data = s->codes->scale != VC_DTYPE_NONE      ? (const void *)t.bytes
+                                                  : shared->scale_dtype != VC_DTYPE_F32 ? (const void *)t.shared.stored
+                                                                                        : t.shared.scale,
+                                          .first = map.first_scale,
+                                          .n = map.n_local,
+                                          .write = true};
+    if (s->codes->global) {
+        out->parts[1] = (struct vc_part_view){.data = &s->global, .n = 1, .write = tile->index == 0};
+    }
+out:
+    return status;
+}
+
+/* ---- the step ---- */
+
+static const struct vc_step_ops float_ops = {
+    .calibrate = float_calibrate, .explain = vc_policy_explain, .apply = float_apply, .forget = float_forget};
+
+/* A group lies in one tile, and a byte of two codes in one row. */
+static const char *float_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
+{
+    bool group = options->granularity == VC_GRANULARITY_GROUP;
+    bool pairs = vc_codes_per_byte(vc_code_scheme(vc_scheme_of_target(options->target)->scheme)) == 2;
+    uint64_t n_rows;
+    uint64_t row;
+
+    vc_rows_of(desc->shape, desc->n_dims, &n_rows, &row);
+    return desc->n_dims < 2                                                              ? "fewer than 2 dimensions"
+           : pairs && row % 2 != 0                                                       ? "rows of an odd length"
+           : row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0) ? "rows longer than 262144"
+                                                                                         : NULL;
+}
+
+static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct float_state *s)
+{
+    uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, sizeof *shape);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(shape);
+    shape[0] = 1;
+    if (pthread_mutex_init(&s->mutex, NULL) != 0) {
+        return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
+    }
+    s->has_mutex = true;
+    s->global = 1.0f;
+    step->calibrate = true;
+    step->calibrate_all = true;
+    VC_TRY(vc_step_add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, VC_DTYPE_F32, 1, shape));
+    vc_item_replan(item);
+out:
+    return status;
+}
+
+static enum vc_status float_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                                enum vc_dtype weights)
+{
+    const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
+    struct float_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_step *step;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(s);
+    s->codes = vc_code_scheme(row->scheme);
+    VC_TRY(vc_int8_add_step(ctx, item, row, &float_ops, options, weights, &s->shared, &step));
+    VC_TRY(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
+    step->scratch_bytes = scratch_bytes(step, s);
+out:
+    return status;
+}
+
+/* ---- nvfp4: one global scale for layers that are joined ---- */
+
+static struct float_state *global_of(const struct vc_item *item)
+{
+    size_t i;
+
+    for (i = item->chain->pass_first; i < item->chain->n_steps; i++) {
+        struct vc_step *step = item->chain->steps[i];
+
+        if (step->ops == &float_ops && ((struct float_state *)step->state)->codes->global) {
+            return step->state;
+        }
+    }
+    return NULL;
+}
+
+/* The largest magnitude in the tensor and those that it is joined with. `name`: room for any name of the model. */
+static uint32_t joined_absmax(const struct vc_plan *plan, size_t tensor, char *name)
+{
+    static const char weight[] = ".weight";
+    const char *own = plan->model->tensors[tensor].name;
+    uint32_t top = global_of(&plan->items[tensor])->absmax;
+    size_t n = strlen(own);
+    size_t n_base;
+    const char *const *set;
+
+    if (n < sizeof weight || strcmp(own + n - (sizeof weight - 1), weight) != 0) {
+        return top;
+    }
+    set = vc_name_joined(own, n - (sizeof weight - 1), &n_base);
+    for (; set != NULL && *set != NULL; set++) {
+        const struct float_state *other;
+        size_t index;
+
+        memcpy(name, own, n_base);
+        memcpy(name + n_base, *set, strlen(*set));
+        memcpy(name + n_base + strlen(*set), weight, sizeof weight);
+        index = vc_model_find(plan->model, name);
+        other = index != VC_NO_TENSOR ? global_of(&plan->items[index]) : NULL;
+        top = other != NULL && other->absmax > top ? other->absmax : top;
+    }
+    return top;
+}
+
+enum vc_status vc_float_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
+{
+    size_t longest = 0;
+    char *name = NULL;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < plan->n_items; i++) {
+        longest = (size_t)vc_max_u64(longest, strlen(plan->model->tensors[i].name));
+    }
+    name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
+    VC_TRY_ALLOC(name);
+    for (i = 0; i < plan->n_items; i++) {
+        struct float_state *s = global_of(&plan->items[i]);
+
+        if (s != NULL) {
+            s->global = vc_nvfp4_global(vc_bits_f32(joined_absmax(plan, i, name)));
+        }
+    }
+out:
+    vc_free(ctx, name);
+    return status;
+}
+
+/* ---- the rows ---- */
+
+#define FLOAT_ROW(NAME, word, type)                                                                          \
+    .target = VC_TARGET_##NAME, .name = word, .flag = "--" word, .result = type, .scheme = VC_SCHEME_##NAME, \
+    .codes = true, .rows_only = true, .no_aim = true, .reason = float_reason, .add = float_add
+
+const struct vc_scheme_row vc_scheme_fp8 = {FLOAT_ROW(FP8, "fp8", VC_DTYPE_F8_E4M3)};
+const struct vc_scheme_row vc_scheme_mxfp8 = {FLOAT_ROW(MXFP8, "mxfp8", VC_DTYPE_F8_E4M3), .usual_group = 32};
+const struct vc_scheme_row vc_scheme_mxfp4 = {FLOAT_ROW(MXFP4, "mxfp4", VC_DTYPE_F4_E2M1), .usual_group = 32};
+const struct vc_scheme_row vc_scheme_nvfp4 = {FLOAT_ROW(NVFP4, "nvfp4", VC_DTYPE_F4_E2M1), .usual_group = 16};
+const struct vc_scheme_row vc_scheme_nf4 = {FLOAT_ROW(NF4, "nf4", VC_DTYPE_U4), .usual_group = 64};
+const struct vc_scheme_row vc_scheme_fp4 = {FLOAT_ROW(FP4, "fp4", VC_DTYPE_U4), .usual_group = 64};

@@ -1,0 +1,239 @@
+"""test_float_codes.py - codes of float grids (fp8, mxfp8, mxfp4, nvfp4, nf4, fp4) are those of the definition, bit for
+bit: in an npz, and as compressed-tensors and bitsandbytes store them.
+
+Where these packages can be imported, folders are loaded by them: their weights are those of `dequantize`, and what they
+write themselves is read as what they decode.
+"""
+import json
+import unittest
+
+from judge_support import SMALL, Judge, main, np, sha
+from test_layouts import import_torch, missing
+from test_safetensors import STORED, TYPES, st_arrays, st_read
+import definition as d
+import weights
+
+F4 = np.float32
+SHAPES = {"a.weight": (40, 256), "b.weight": (33, 130), "c.weight": (20, 6, 3, 3), "short.weight": (50, 34),
+          "many.weight": (90, 384)}
+GROUPS = {"fp8": 0, "mxfp8": 32, "mxfp4": 32, "nvfp4": 16, "nf4": 64, "fp4": 64}
+
+
+def unpack(b, high_first):
+    low, high = b & 15, b >> 4
+    return np.stack([high, low] if high_first else [low, high], -1).reshape(len(b), -1)
+
+
+def codes_of(z, name, scheme):
+    return z[name] if scheme in ("fp8", "mxfp8") else unpack(z[name], scheme in ("nf4", "fp4"))
+
+
+class Codes(Judge):
+    def test_npz(self):
+        for dtype in ("f32", "f16", "f64"):
+            arrays = weights.model(dtype, SHAPES)
+            weights.save(self.path("in.npz"), arrays, dtype)
+            for scheme, group in GROUPS.items():
+                want = None
+                for extra in ([], ["--threads", "1", "--cpu-mask", "ref"]):
+                    self.vc("quantize", "--" + scheme, *SMALL, *extra, "--force", self.path("in.npz"), "-o",
+                            self.path("q.npz"))
+                    want = want or sha(self.path("q.npz"))
+                    self.assertEqual(sha(self.path("q.npz")), want)
+                z = self.load(self.path("q.npz"))
+                self.vc("verify", "--data", self.path("q.npz"))
+                self.vc("dequantize", "--force", self.path("q.npz"), "-o", self.path("d.npz"))
+                back = self.load(self.path("d.npz"))
+                for n, a in arrays.items():
+                    what = (n, scheme, dtype)
+                    divisor = F4(1)
+                    if scheme == "nvfp4":
+                        divisor = d.nvfp4_divisor([weights.value(a, dtype)])
+                        self.same_bits(z[n + ".global_scale"], np.array([divisor], F4), what)
+                    q, s, used = d.float_group(scheme, weights.value(a, dtype), group or a[0].size, "f32", divisor)
+                    self.same_bits(z[n + ".scale"].reshape(s.shape), s, what)
+                    self.same_bits(codes_of(z, n, scheme), q, what)
+                    self.same_bits(back[n], d.float_value(scheme, q, used, group or a[0].size).reshape(a.shape), what)
+
+    def test_quality(self):
+        """Normal weights reach the figures that the field knows for these grids."""
+        x = np.random.default_rng(5).standard_normal((64, 4096)).astype(F4) * F4(0.02)
+        np.savez(self.path("in.npz"), w=x)
+        for scheme, extra, least in (("fp8", [], 31.4), ("mxfp8", [], 31.4), ("mxfp4", [], 18.95), ("nvfp4", [], 21.7),
+                                     ("nf4", [], 21.3), ("nf4", ["--granularity", "group:32"], 21.9),
+                                     ("fp4", [], 18.85)):
+            self.vc("quantize", "--" + scheme, *extra, "--force", self.path("in.npz"), "-o", self.path("q.npz"))
+            self.vc("dequantize", "--force", self.path("q.npz"), "-o", self.path("d.npz"))
+            y = self.load(self.path("d.npz"))["w"].astype("f8")
+            self.assertGreaterEqual(10 * np.log10((x.astype("f8") ** 2).sum() / ((x - y) ** 2).sum()), least, scheme)
+
+    def test_extremes(self):
+        """Zeros, one value, tiny and huge values: finite, and no larger than twice the largest magnitude."""
+        x = np.zeros((8, 128), F4)
+        x[1] = 0.5
+        x[2, ::2] = -1e-38
+        x[3] = np.linspace(-3e38, 3e38, 128)
+        x[4, 7] = 1e-45
+        x[5] = 6.1e-5
+        x[6] = -np.arange(128)
+        np.savez(self.path("in.npz"), w=x)
+        for scheme, group in GROUPS.items():
+            self.vc("quantize", "--" + scheme, *SMALL, "--force", self.path("in.npz"), "-o", self.path("q.npz"))
+            z = self.load(self.path("q.npz"))
+            self.vc("dequantize", "--force", self.path("q.npz"), "-o", self.path("d.npz"))
+            divisor = d.nvfp4_divisor([x]) if scheme == "nvfp4" else F4(1)
+            q, s, used = d.float_group(scheme, x, group or 128, "f32", divisor)
+            self.same_bits(z["w.scale"].reshape(s.shape), s, scheme)
+            self.same_bits(codes_of(z, "w", scheme), q, scheme)
+            y = self.load(self.path("d.npz"))["w"]
+            self.assertTrue(np.isfinite(y).all(), scheme)
+            self.assertTrue((y[0] == 0).all(), scheme)
+
+    def test_layouts(self):
+        """The bytes that compressed-tensors and bitsandbytes read; scales have the type of the weights where those of
+        compressed-tensors are floats."""
+        shapes = {"a.weight": (40, 256), "b.weight": (33, 100), "d.weight": (30, 384)}
+        for dtype in ("bf16", "f32", "f16"):
+            arrays = weights.model(dtype, shapes)
+            st_arrays(self.path("in.safetensors"), arrays, dtype)
+            for scheme, group in GROUPS.items():
+                bnb = scheme in ("nf4", "fp4")
+                self.vc("quantize", "--" + scheme, "--layout", "bitsandbytes" if bnb else "compressed-tensors", *SMALL,
+                        "--force", self.path("in.safetensors"), "-o", self.path("q.safetensors"))
+                self.vc("verify", "--data", self.path("q.safetensors"))
+                self.vc("dequantize", "--force", self.path("q.safetensors"), "-o", self.path("d.npz"))
+                back = self.load(self.path("d.npz"))
+                tensors, _ = st_read(self.path("q.safetensors"))
+                for n, a in arrays.items():
+                    what = (n, scheme, dtype)
+                    if group and a.shape[1] % group:
+                        self.assertEqual(tensors[n][0], STORED[dtype] if dtype != "f32" else "F32", what)
+                        continue
+                    x = weights.value(a, dtype)
+                    divisor = d.nvfp4_divisor([x]) if scheme == "nvfp4" else F4(1)
+                    q, s, used = d.float_group(scheme, x, group or a.shape[1], dtype if scheme == "fp8" else "f32",
+                                               divisor)
+                    raw = {t[len(n):]: tensors[t] for t in tensors if t.startswith(n)}
+                    packed = q if scheme in ("fp8", "mxfp8") else \
+                        (q[:, 0::2] << 4 | q[:, 1::2] if bnb else q[:, 0::2] | q[:, 1::2] << 4)
+                    t, shape, data = raw["" if bnb or packed is q else "_packed"]
+                    self.assertEqual((t, tuple(shape)), ("F8_E4M3", q.shape) if packed is q else
+                                     ("U8", (packed.size, 1)) if bnb else ("U8", packed.shape), what)
+                    self.same_bits(np.frombuffer(data, "u1"), packed.reshape(-1), what)
+                    t, shape, data = raw[".absmax" if bnb else "_scale"]
+                    self.assertEqual(t, "F32" if bnb or (scheme == "fp8" and dtype == "f32") else STORED[dtype]
+                                     if scheme == "fp8" else "F8_E4M3" if scheme == "nvfp4" else "U8", what)
+                    self.same_bits(np.frombuffer(data, TYPES.get(t, "u1")).reshape(-1), s.reshape(-1), what)
+                    if scheme == "nvfp4":
+                        self.same_bits(np.frombuffer(raw["_global_scale"][2], F4), np.array([divisor], F4), what)
+                    if bnb:
+                        state = json.loads(raw[".quant_state.bitsandbytes__" + scheme][2])
+                        self.assertEqual(state, {"quant_type": scheme, "blocksize": 64, "shape": list(a.shape),
+                                                 "dtype": {"bf16": "bfloat16", "f16": "float16", "f32": "float32"}[dtype]})
+                        self.same_bits(np.frombuffer(raw[".quant_map"][2], F4), d.float_values(scheme, np.arange(16)) + F4(0), what)
+                    self.same_bits(back[n], d.float_value(scheme, q, used, group or a.shape[1]), what)
+
+    def test_joined(self):
+        """q, k and v have one global scale, that of the largest; so have gate and up. Others have their own."""
+        r = np.random.default_rng(3)
+        names = ["l.%s.weight" % n for n in ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")]
+        arrays = {n: (r.standard_normal((32, 64)) * 0.01 * (i + 1)).astype(F4) for i, n in enumerate(names)}
+        st_arrays(self.path("in.safetensors"), arrays, "f32")
+        self.vc("quantize", "--nvfp4", *SMALL, self.path("in.safetensors"), "-o", self.path("q.safetensors"))
+        tensors, _ = st_read(self.path("q.safetensors"))
+        for joined in (names[:3], names[3:4], names[4:6], names[6:]):
+            want = d.nvfp4_divisor([arrays[n] for n in joined])
+            for n in joined:
+                self.same_bits(np.frombuffer(tensors[n + ".global_scale"][2], F4), np.array([want], F4), n)
+        self.vc("dequantize", self.path("q.safetensors"), "-o", self.path("d.npz"))
+        back = self.load(self.path("d.npz"))
+        q, _, used = d.float_group("nvfp4", arrays[names[0]], 16, "f32", d.nvfp4_divisor([arrays[n] for n in names[:3]]))
+        self.same_bits(back[names[0]], d.float_value("nvfp4", q, used, 16), names[0])
+
+
+class Packages(Judge):
+    """The programs that load such files."""
+
+    def setUp(self):
+        super().setUp()
+        if missing("torch", "transformers", "safetensors"):
+            self.skipTest("torch, transformers and safetensors are needed")
+        import transformers
+        self.torch = import_torch()
+        self.transformers = transformers
+        if int(transformers.__version__.split(".")[0]) < 5:
+            self.skipTest("transformers 5 is needed")
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+
+    def save(self, dtype):
+        config = self.transformers.LlamaConfig(
+            vocab_size=256, hidden_size=128, intermediate_size=256, num_hidden_layers=2, num_attention_heads=4,
+            num_key_value_heads=2, max_position_embeddings=64, tie_word_embeddings=False)
+        self.torch.manual_seed(0)
+        self.transformers.LlamaForCausalLM(config).to(dtype).save_pretrained(self.path("model"))
+
+    def load_both(self, dtype):
+        auto = self.transformers.AutoModelForCausalLM
+        return auto.from_pretrained(self.path("q"), dtype=dtype), auto.from_pretrained(self.path("d"), dtype=dtype)
+
+    def logits(self, net):
+        with self.torch.no_grad():
+            return net(self.torch.arange(40).reshape(1, 40) * 5 % 256).logits
+
+    def test_compressed_tensors(self):
+        if missing("compressed_tensors"):
+            self.skipTest("compressed_tensors is needed")
+        torch = self.torch
+        self.save(torch.bfloat16)
+        for scheme in ("fp8", "mxfp8", "mxfp4", "nvfp4"):
+            self.vc("quantize", "--" + scheme, "--force", self.path("model"), "-o", self.path("q"))
+            self.vc("verify", "--data", self.path("q"))
+            self.vc("dequantize", "--source-dtype", "--force", self.path("q"), "-o", self.path("d"))
+            net, plain = self.load_both(torch.bfloat16)
+            got, want = self.logits(net), self.logits(plain)
+            if scheme != "fp8":  # its loader rounds the inputs of layers, too
+                self.assertTrue(torch.equal(got, want), scheme)
+            modules = dict(net.named_modules())
+            n = 0
+            for name, module in plain.named_modules():
+                if name.endswith("_proj") and hasattr(modules[name], "weight"):
+                    self.assertTrue(torch.equal(modules[name].weight.detach(), module.weight.detach()), (scheme, name))
+                    n += 1
+            self.assertIn(n, (0, 14) if scheme == "nvfp4" else (14,))
+
+    def test_bitsandbytes(self):
+        if missing("bitsandbytes"):
+            self.skipTest("bitsandbytes is needed")
+        import bitsandbytes.functional as functional
+        torch = self.torch
+        for dtype in (torch.bfloat16, torch.float32):
+            self.save(dtype)
+            for scheme, extra in (("nf4", []), ("fp4", []), ("nf4", ["--granularity", "group:32"])):
+                self.vc("quantize", "--" + scheme, *extra, "--force", self.path("model"), "-o", self.path("q"))
+                self.vc("dequantize", "--source-dtype", "--force", self.path("q"), "-o", self.path("d"))
+                net, plain = self.load_both(dtype)
+                self.assertTrue(torch.equal(self.logits(net), self.logits(plain)), (scheme, dtype))
+            for scheme in ("nf4", "fp4"):
+                for double in (False, True):
+                    config = self.transformers.BitsAndBytesConfig(
+                        load_in_4bit=True, bnb_4bit_quant_type=scheme, bnb_4bit_use_double_quant=double,
+                        bnb_4bit_compute_dtype=dtype)
+                    net = self.transformers.AutoModelForCausalLM.from_pretrained(
+                        self.path("model"), quantization_config=config, dtype=dtype)
+                    net.save_pretrained(self.path("theirs"))
+                    self.vc("dequantize", "--source-dtype", "--force", self.path("theirs"), "-o", self.path("d"))
+                    plain = self.transformers.AutoModelForCausalLM.from_pretrained(self.path("d"), dtype=dtype)
+                    modules = dict(plain.named_modules())
+                    n = 0
+                    for name, module in net.named_modules():
+                        state = getattr(getattr(module, "weight", None), "quant_state", None)
+                        if state is not None:
+                            value = functional.dequantize_4bit(module.weight.data, state)
+                            self.assertTrue(torch.equal(value.to(dtype), modules[name].weight.detach()), (scheme, name))
+                            n += 1
+                    self.assertEqual(n, 14)
+
+
+if __name__ == "__main__":
+    main()
