@@ -244,7 +244,7 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
         return VC_OK;
     }
     if (m->t->dtype != VC_DTYPE_I32) {
-        int own = m->t->dtype == VC_DTYPE_I4 ? 4 : 8;
+        int own = m->t->dtype == VC_DTYPE_I4 || m->t->dtype == VC_DTYPE_F4_E2M1 ? 4 : 8;
 
         return bits == own ? VC_OK
                            : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
@@ -374,6 +374,47 @@ static enum vc_status check_joined(const struct check *c, const struct module *m
                          "is quantized, but %s beside it is not: vLLM joins the two, and refuses that", plain);
 }
 
+/* The number that divides the scales of the tensor, as bits; false: its weights are no nvfp4. */
+static bool global_of(const struct check *c, size_t tensor, uint32_t *bits)
+{
+    const struct vc_quant *quant = tensor != VC_NO_TENSOR ? c->model->tensors[tensor].quant : NULL;
+    size_t part = quant != NULL ? vc_quant_find(quant, VC_PART_GLOBAL_SCALE) : VC_NO_TENSOR;
+    unsigned char bytes[4];
+
+    if (part == VC_NO_TENSOR || vc_source_read_any(c->ctx, c->model, part, VC_FORM_VALUES, 0, bytes, 4) != VC_OK) {
+        vc_clear_error(c->ctx);
+        return false;
+    }
+    *bits = vc_le32(bytes);
+    return true;
+}
+
+/* Of layers that runtimes join they keep one global scale. */
+static enum vc_status check_global(const struct check *c, const struct module *m)
+{
+    uint32_t own;
+    uint32_t other;
+    size_t n_base;
+    const char *const *set = vc_name_joined(m->path, m->n_path, &n_base);
+    const char *differs = NULL;
+
+    if (set == NULL || !global_of(c, (size_t)(m->t - c->model->tensors), &own)) {
+        return VC_OK;
+    }
+    for (; *set != NULL && differs == NULL; set++) {
+        memcpy(m->path + n_base, *set, strlen(*set));
+        memcpy(m->path + n_base + strlen(*set), ".weight", sizeof ".weight");
+        differs = global_of(c, vc_model_find(c->model, m->path), &other) && other != own ? *set : NULL;
+    }
+    memcpy(m->path, m->t->name, m->n_path);
+    m->path[m->n_path] = '\0';
+    return differs == NULL ? VC_OK
+                           : vc_find(c->ctx, VC_SEVERITY_ERROR, "global-scale", m->t->name,
+                                     "has another global scale than %s beside it: vLLM joins the two, keeps one, and "
+                                     "decodes the other wrongly",
+                                     differs);
+}
+
 /* ---- bitsandbytes ---- */
 
 static bool ends_in(const char *name, const char *tail)
@@ -439,7 +480,8 @@ out:
 static bool is_quantized(const struct check *c, const struct module *m)
 {
     return ends_in(m->t->name, ".weight_packed") || part_of(c, m, ".weight_shape") != NULL ||
-           ((m->t->dtype == VC_DTYPE_I8 || is_f8(m->t->dtype)) &&
+           (m->t->dtype == VC_DTYPE_U4 && part_of(c, m, ".weight.absmax") != NULL) ||
+           ((m->t->dtype == VC_DTYPE_I8 || m->t->dtype == VC_DTYPE_F4_E2M1 || is_f8(m->t->dtype)) &&
             (part_of(c, m, ".weight_scale") != NULL || part_of(c, m, ".SCB") != NULL));
 }
 
@@ -531,7 +573,9 @@ static enum vc_status check_modules(struct check *c)
     if (c->config == NULL || json_is_null(c->config)) {
         return each_module(c, check_unsaid);
     }
-    if (says(c->config, "quant_method", "bitsandbytes") && json_is_true(json_object_get(c->config, "load_in_8bit"))) {
+    if (says(c->config, "quant_method", "bitsandbytes") &&
+        (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
+         json_is_true(json_object_get(c->config, "load_in_4bit")))) {
         VC_TRY(each_module(c, check_bnb));
         return check_bnb_list(c);
     }
@@ -542,6 +586,7 @@ static enum vc_status check_modules(struct check *c)
     VC_TRY(read_config(c));
     VC_TRY(each_module(c, check_compressed));
     VC_TRY(each_module(c, check_joined));
+    VC_TRY(each_module(c, check_global));
     VC_TRY(check_lists(c));
 out:
     return status;

@@ -7,9 +7,9 @@ write themselves is read as what they decode.
 import json
 import unittest
 
-from judge_support import SMALL, Judge, main, np, sha
+from judge_support import SMALL, Judge, main, np, run, sha
 from test_layouts import import_torch, missing
-from test_safetensors import STORED, TYPES, st_arrays, st_read
+from test_safetensors import STORED, TYPES, st_arrays, st_read, st_write
 import definition as d
 import weights
 
@@ -149,6 +149,31 @@ class Codes(Judge):
         back = self.load(self.path("d.npz"))
         q, _, used = d.float_group("nvfp4", arrays[names[0]], 16, "f32", d.nvfp4_divisor([arrays[n] for n in names[:3]]))
         self.same_bits(back[names[0]], d.float_value("nvfp4", q, used, 16), names[0])
+
+
+    def test_verify_joined(self):
+        """Parts of one joined layer with different global scales: verify says so."""
+        import os
+        r = np.random.default_rng(4)
+        tensors = []
+        for i, n in enumerate(("q_proj", "k_proj")):
+            tensors += [("l.%s.weight_packed" % n, "U8", (8, 32), r.integers(0, 256, (8, 32)).astype("u1").tobytes()),
+                        ("l.%s.weight_scale" % n, "F8_E4M3", (8, 4), np.full((8, 4), 0x30, "u1").tobytes()),
+                        ("l.%s.weight_global_scale" % n, "F32", (1,), np.array([64.0 + i], F4).tobytes())]
+        os.mkdir(self.path("m"))
+        st_write(self.path("m/model.safetensors"), tensors)
+        config = {"model_type": "llama", "quantization_config": {
+            "quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized", "ignore": [], "config_groups": {
+                "group_0": {"targets": ["Linear"], "weights": {"num_bits": 4, "type": "float", "symmetric": True,
+                                                               "strategy": "tensor_group", "group_size": 16}}}}}
+        with open(self.path("m/config.json"), "w") as f:
+            json.dump(config, f)
+        r = run("verify", self.path("m"))
+        self.assertEqual(r.code, 1)
+        self.assertIn(b"global scale than k_proj beside it", r.out)
+        tensors[2] = tensors[2][:3] + (tensors[5][3],)
+        st_write(self.path("m/model.safetensors"), tensors)
+        self.vc("verify", "--data", self.path("m"))
 
 
 class Packages(Judge):
