@@ -331,8 +331,7 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
         }
         /* Parts of codes are a matter of the layout. */
         if (item->chain->n_steps == 0 && !raw && item->desc->quant == NULL &&
-            job->model->tensors[i].part_of == VC_NO_TENSOR &&
-            vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
+            job->model->tensors[i].part_of == VC_NO_TENSOR && vc_sink_refusing(job->sink, item->desc->dtype) != NULL) {
             note_refused(&types, i);
         }
         if (is_plain_codes(item, raw) &&

@@ -573,9 +573,8 @@ static enum vc_status check_modules(struct check *c)
     if (c->config == NULL || json_is_null(c->config)) {
         return each_module(c, check_unsaid);
     }
-    if (says(c->config, "quant_method", "bitsandbytes") &&
-        (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
-         json_is_true(json_object_get(c->config, "load_in_4bit")))) {
+    if (says(c->config, "quant_method", "bitsandbytes") && (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
+                                                            json_is_true(json_object_get(c->config, "load_in_4bit")))) {
         VC_TRY(each_module(c, check_bnb));
         return check_bnb_list(c);
     }

@@ -198,7 +198,7 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     if (sink->dialect == &vc_dialect_plain) {
         vc_plain_note_outs(outs, &sink->loader);
     } else if (sink->dialect->file != NULL && sink->dialect->file->needs != NULL) {
-        sink->loader.needs = sink->dialect->file->needs(outs);
+        VC_TRY(add_note(ctx, self, sink->dialect->file->needs(outs), &sink->loader.needs));
     }
     VC_TRY(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
     VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
