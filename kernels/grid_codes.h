@@ -1,6 +1,6 @@
 /* grid_codes.h - the arithmetic of codes that are numbers of a grid of floats: fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4.
  * The value of a code, the code of a value, the scale of a group. Valid as C11, C++ and CUDA, built with the flags that
- * arith.h names. Tiles and statistics are the pass's (quantize/float_codes.c).
+ * arith.h names. Tiles and statistics are the pass's (quantize/schemes/float_codes.c).
  *
  *     E4M3   s eeee mmm   (1 + m / 8) * 2^(e - 7); e = 0: m * 2^-9; 0x7f and 0xff are NaN; the largest is 448   OCP
  * OFP8 E2M1   s ee m       0 0.5 1 1.5 2 3 4 6 and the negative ones                                            OCP

@@ -1,6 +1,6 @@
 /* int4.h - the arithmetic of int4 codes: the scale of a group by a search, the code of an element, two codes in a byte.
  * Valid as C11, C++ and CUDA, built with the flags that arith.h names. Tiles and statistics are the pass's
- * (quantize/int4.c).
+ * (quantize/schemes/int4.c).
  *
  *     for f = 0.50, 0.54 .. 1.10:   s0 = f * absmax / 8           q = clamp(rint(x / s0), -8, 7)
  *                                   s  = sum q x / sum q q        rounded to the type that is stored

@@ -11,7 +11,7 @@
 #define VC_QUANTIZE_AIM_H
 
 #include "passes/candidate_runs.h"
-#include "quantize/schemes.h"
+#include "quantize/schemes/schemes.h"
 
 #define VC_AIM_CANDIDATES 16
 

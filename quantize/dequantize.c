@@ -6,7 +6,7 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/select.h"
-#include "quantize/cast.h"
+#include "quantize/schemes/cast.h"
 
 struct dequantize {
     struct vc_pass pass;

@@ -11,12 +11,12 @@
 #include "passes/nonfinite.h"
 #include "passes/select.h"
 #include "quantize/aim.h"
-#include "quantize/encode_blocks.h"
-#include "quantize/float_codes.h"
-#include "quantize/int8.h"
 #include "quantize/mixture.h"
 #include "quantize/rest.h"
-#include "quantize/schemes.h"
+#include "quantize/schemes/encode_blocks.h"
+#include "quantize/schemes/float_codes.h"
+#include "quantize/schemes/int8.h"
+#include "quantize/schemes/schemes.h"
 
 #define MAX_RECIPE 12
 

@@ -1,7 +1,7 @@
 /* quantize_candidates.c - the schemes as candidates: core/chain/candidate.h. */
 #include "quantize/quantize_candidates.h"
 
-#include "quantize/schemes.h"
+#include "quantize/schemes/schemes.h"
 
 struct scheme_candidate {
     const struct vc_scheme_row *row;

@@ -3,7 +3,7 @@
 #ifndef VC_QUANTIZE_REST_H
 #define VC_QUANTIZE_REST_H
 
-#include "quantize/schemes.h"
+#include "quantize/schemes/schemes.h"
 
 /* The row that options->rest asks for, "fp16" or "bf16"; NULL in *row for "keep". VC_E_ARGUMENT for another word. */
 enum vc_status vc_rest_choose(struct vc_ctx *ctx, const struct vc_quantize_options *options,

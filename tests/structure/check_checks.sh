@@ -39,7 +39,7 @@ for script in check_includes.sh check_style.sh check_folders.sh; do
 done
 
 for edge in "core/base/pool.c formats/npz/npy.h" "kernels/cpu/kernel_ref.c core/chain/pass.h" \
-    "quantize/int8.c formats/npz/npy.h" "quantize/int8.c zlib.h" "formats/npz/npy.c nettle/sha2.h" "formats/npz/npy.c kernels/kernels.h" \
+    "quantize/schemes/int8.c formats/npz/npy.h" "quantize/schemes/int8.c zlib.h" "formats/npz/npy.c nettle/sha2.h" "formats/npz/npy.c kernels/kernels.h" \
     "engine/engine.c distill/data/network.h" "engine/engine.c passes/select.h" "tools/main.c core/base/ctx.h" "examples/shrink.c core/base/ctx.h" "include/vcompress/model.h core/base/ctx.h"; do
     file=${edge% *}
     echo "#include \"${edge#* }\"" >>"$dir/tree/$file"

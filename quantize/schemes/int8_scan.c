@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "kernels/arith.h"
-#include "quantize/int8.h"
+#include "quantize/schemes/int8.h"
 
 enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {

@@ -3,8 +3,8 @@
  * beyond it is refused, because the format has no better place. */
 #include "core/base/checked.h"
 #include "kernels/arith.h"
-#include "quantize/int8.h"
-#include "quantize/schemes.h"
+#include "quantize/schemes/int8.h"
+#include "quantize/schemes/schemes.h"
 
 #define BLOCK 32
 

@@ -1,7 +1,7 @@
 /* cast.c - to f16 and bf16 by one rounding to nearest even. What does not fit is decided by policy, never by the
  * conversion: a tile whose result holds an infinity or NaN is looked at value by value. */
-#include "quantize/cast.h"
-#include "quantize/schemes.h"
+#include "quantize/schemes/cast.h"
+#include "quantize/schemes/schemes.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  *     byte i of the codes: element 2 i in the low four bits, element 2 i + 1 in the high ones, two's complement
  *
  * docs/numerics.md has the definitions; kernels/int4.h has the arithmetic. The step is planned as that of int8 is. */
-#include "quantize/int8.h"
+#include "quantize/schemes/int8.h"
 
 #include "core/base/checked.h"
 #include "kernels/int4.h"

@@ -5,7 +5,7 @@
  * docs/numerics.md has the definitions; kernels/arith.h has the arithmetic. This file plans the step and decides which
  * kernel does a tile: where a tile holds every element of its scales, one kernel makes scales and codes in one go
  * (int8_rows); else a scan over all tiles (int8_scan.c) finds the scales first. */
-#include "quantize/int8.h"
+#include "quantize/schemes/int8.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* schemes.c - see schemes.h. */
-#include "quantize/schemes.h"
+#include "quantize/schemes/schemes.h"
 
 #include <stdio.h>
 #include <string.h>

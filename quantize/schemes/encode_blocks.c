@@ -1,14 +1,14 @@
 /* encode_blocks.c - see encode_blocks.h. A tile of rows becomes blocks, is decoded again, and the difference is
  * measured: kernels do all three. Steps are f16, so magnitudes have an upper end (vc_largest_fitting), which is refused
  * under every policy but "keep". */
-#include "quantize/encode_blocks.h"
+#include "quantize/schemes/encode_blocks.h"
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
-#include "quantize/int8.h"
-#include "quantize/schemes.h"
+#include "quantize/schemes/int8.h"
+#include "quantize/schemes/schemes.h"
 
 /* The kernels of a type. */
 struct block_kernels {

@@ -11,7 +11,7 @@
 #include "core/chain/pass.h"
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
-#include "quantize/schemes.h"
+#include "quantize/schemes/schemes.h"
 
 /* How the scales of one tensor are found and applied. */
 struct vc_int8_state {

@@ -5,7 +5,7 @@
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
-#include "quantize/int8.h"
+#include "quantize/schemes/int8.h"
 
 /* The number of element i's scale among those that the tile touches. */
 static size_t local_index(const struct vc_tile *tile, const struct vc_int8_tile_map *map, size_t i)

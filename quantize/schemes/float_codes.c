@@ -6,7 +6,7 @@
  * docs/numerics.md has the definitions; kernels/grid_codes.h has the arithmetic. The step is planned as that of int8
  * is. Of nvfp4 all values are seen while the job is planned: layers that runtimes join (q, k and v) share a global
  * scale, which is that of the largest magnitude in all of them. */
-#include "quantize/float_codes.h"
+#include "quantize/schemes/float_codes.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "kernels/grid_codes.h"
-#include "quantize/int8.h"
+#include "quantize/schemes/int8.h"
 
 struct float_state {
     struct vc_int8_state shared; /* first */
