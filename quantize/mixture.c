@@ -291,6 +291,12 @@ static enum vc_dtype type_of_down(const struct vc_mixture_plan *p, uint32_t i)
     if ((is(p, "Q4_K_M") || is(p, "Q5_K_M")) && more_bits(i, n)) {
         return VC_DTYPE_Q6_K;
     }
+    if (i < n / 8 && p->statistics && (is(p, "Q4_0") || is(p, "Q5_0"))) {
+        return is(p, "Q4_0") ? VC_DTYPE_Q4_1 : VC_DTYPE_Q5_1;
+    }
+    if (i < n / 8 && p->statistics && (is(p, "IQ4_NL") || is(p, "IQ4_XS"))) {
+        return p->mixture->base;
+    }
     if (i < n / 8 && (is(p, "IQ4_NL") || is(p, "IQ4_XS") || (is(p, "Q4_K_S") && !p->falcon))) {
         return VC_DTYPE_Q5_K;
     }

@@ -31,7 +31,8 @@ void vc_mixture_list(char *text, size_t n_bytes);
 /* What a mixture is for one model. */
 struct vc_mixture_plan {
     const struct vc_mixture *mixture;
-    bool pure; /* the base type for every tensor */
+    bool pure;       /* the base type for every tensor */
+    bool statistics; /* encoders weigh errors by statistics of data; the caller sets it */
     const struct vc_plan *plan;
     uint32_t *place; /* of each item among those of its kind that the mixture tells apart by layer (attention's values,
                         the second matrix of feed-forward parts), in the order of layers */

@@ -13,6 +13,7 @@
 #include "quantize/aim.h"
 #include "quantize/mixture.h"
 #include "quantize/rest.h"
+#include "quantize/schemes/calibration.h"
 #include "quantize/schemes/encode_blocks.h"
 #include "quantize/schemes/float_codes.h"
 #include "quantize/schemes/int8.h"
@@ -217,6 +218,7 @@ out:
 static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, const struct vc_plan *plan)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(VC_TARGET_GGUF);
+    enum vc_status status = VC_OK;
 
     if (q->scheme == NULL || plan->dialect == NULL || plan->n_targets != 1 ||
         vc_scheme_check(ctx, row, &q->options, plan) != VC_OK) {
@@ -225,7 +227,11 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
                        "GGUF's block types need an output that is a GGUF file: name one that ends in .gguf");
     }
     q->scheme = row;
-    return vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types);
+    VC_TRY(q->options.calibration != NULL ? vc_calibration_check(ctx, q->options.calibration) : VC_OK);
+    VC_TRY(vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types));
+    q->types.statistics = q->options.calibration != NULL;
+out:
+    return status;
 }
 
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
@@ -492,6 +498,9 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "no mixture of block types that can be made is called '%s': choose one of %s", o->gguf, names);
     }
+    if (o->calibration != NULL && o->target != VC_TARGET_GGUF) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with the target gguf only", vc_option(ctx, "calibration"));
+    }
     if (row->rows_only) {
         const char *field = o->asymmetric                               ? "asymmetric"
                             : o->granularity == VC_GRANULARITY_TENSOR   ? "granularity"
@@ -556,6 +565,14 @@ static const char *decimal(struct vc_ctx *ctx, struct quantize *q, long long val
     return vc_arena_printf(ctx, &q->arena, "%lld", value);
 }
 
+/* The name of a file without the way to it. */
+static const char *last_part(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+}
+
 static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
 {
     static const char *const nonfinites[] = {"error", "keep", "zero"};
@@ -580,6 +597,9 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     } else if (q->mixture != NULL) {
         add_entry(q, "encoder", o->encoder == VC_ENCODER_LLAMA ? "llama" : "best");
         add_entry(q, "pure", o->pure ? "true" : "false");
+        if (o->calibration != NULL) {
+            add_entry(q, "calibration", vc_arena_printf(ctx, &q->arena, "%s", last_part(o->calibration->path)));
+        }
     } else if (row->codes) {
         add_entry(q, "granularity", granularity);
         add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));

@@ -100,6 +100,9 @@ struct vc_quantize_options {
     const char *gguf;
     enum vc_encoder encoder; /* VC_TARGET_GGUF */
     bool pure;               /* VC_TARGET_GGUF: the mixture's base type for every tensor that is quantized */
+    /* VC_TARGET_GGUF, or NULL: a file with statistics of the inputs of layers (docs/formats.md, statistics), such as
+     * llama-imatrix writes. Errors are weighed by them. Must outlive the job. */
+    const struct vc_model *calibration;
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

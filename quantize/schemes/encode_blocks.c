@@ -7,6 +7,7 @@
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
+#include "quantize/schemes/calibration.h"
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
 
@@ -53,6 +54,8 @@ struct blocks_state {
     const struct vc_quantize_options *options;
     const struct block_kernels *kernels;
     size_t block; /* elements */
+    struct vc_calibration calibration;
+    float *importance; /* of the columns, from begin to end; NULL: all alike */
 };
 
 static size_t tile_elems(const struct vc_step *step)
@@ -98,13 +101,70 @@ out:
     return status;
 }
 
+static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct blocks_state *s = step->state;
+    size_t n = (size_t)vc_calibration_elems(&s->calibration);
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (n != 0) {
+        s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
+        VC_TRY_ALLOC(s->importance);
+        VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
+    }
+out:
+    return status; /* end frees what is there */
+}
+
+static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct blocks_state *s = step->state;
+
+    vc_free(ctx, s->importance);
+    s->importance = NULL;
+}
+
+/* The tile's rows by matrix, since each matrix of experts has columns of its own. */
+static enum vc_status encode(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_step *step,
+                             const struct vc_tile *tile, const float *x, uint8_t *blocks)
+{
+    const struct blocks_state *s = step->state;
+    const struct vc_desc *desc = &step->in;
+    struct vc_block_how how = {.best = s->options->encoder == VC_ENCODER_BEST};
+    uint64_t n_rows = desc->n_dims < 2 ? 1 : desc->shape[desc->n_dims - 2]; /* of a matrix */
+    uint64_t row = desc->n_dims == 0 ? 1 : desc->shape[desc->n_dims - 1];
+    size_t per_row = tile->row_len; /* elements of the tile in one of its rows */
+    enum vc_status status = VC_OK;
+    size_t done = 0;
+    size_t elems;
+    size_t bytes;
+
+    if (s->importance == NULL) {
+        VC_KERNEL_TRY(s->kernels->encode(k, x, tile->n_rows, tile->row_len, &how, blocks));
+        return VC_OK;
+    }
+    vc_dtype_block(step->out.dtype, &elems, &bytes);
+    per_row = (size_t)vc_min_u64(row, tile->n_elems);
+    while (done < tile->n_elems) {
+        uint64_t flat = tile->first + done;
+        uint64_t at = flat / row;
+        size_t n = (size_t)vc_min_u64((tile->n_elems - done) / per_row, n_rows - at % n_rows);
+
+        how.importance = s->importance + at / n_rows * row + flat % row;
+        VC_KERNEL_TRY(s->kernels->encode(k, x + done, n, per_row, &how, blocks + done / elems * bytes));
+        done += n * per_row;
+    }
+out:
+    return status;
+}
+
 static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
 {
     const struct blocks_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    const struct vc_block_how how = {.best = s->options->encoder == VC_ENCODER_BEST};
     float *y = scratch;
     float *clean = (float *)(void *)((char *)scratch + floats_bytes(step));
     uint32_t *bits = (uint32_t *)(void *)((char *)scratch + n_floats(step, s) * floats_bytes(step));
@@ -129,7 +189,7 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     if (!((double)largest(bits, n_blocks) <= s->policy.specials.limit)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit"); /* explain says which, and how many */
     }
-    VC_KERNEL_TRY(s->kernels->encode(k, from, tile->n_rows, tile->row_len, &how, out->data));
+    VC_TRY(encode(ctx, k, step, tile, from, out->data));
     VC_KERNEL_TRY(s->kernels->decode(k, out->data, tile->n_elems, y));
     VC_TRY(vc_int8_measure_finite(ctx, tile, x, y, out->stats));
     out->stats->clipped = 0;
@@ -141,8 +201,12 @@ out:
     return status;
 }
 
-static const struct vc_step_ops blocks_ops = {
-    .calibrate = vc_policy_calibrate, .explain = vc_policy_explain, .apply = blocks_apply, .forget = vc_policy_forget};
+static const struct vc_step_ops blocks_ops = {.calibrate = vc_policy_calibrate,
+                                              .explain = vc_policy_explain,
+                                              .begin = blocks_begin,
+                                              .apply = blocks_apply,
+                                              .end = blocks_end,
+                                              .forget = vc_policy_forget};
 
 enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                     enum vc_dtype type)
@@ -153,6 +217,10 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
 
     if (s == NULL) {
         return VC_E_NOMEM;
+    }
+    if (vc_calibration_find(ctx, options->calibration, item, &s->calibration) != VC_OK) {
+        vc_free(ctx, s);
+        return ctx->status;
     }
     s->options = options;
     s->kernels = kernels_of(type);
@@ -170,6 +238,8 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     step->scheme = vc_dtype_name(type);
     step->lossy = true;
     step->out.dtype = type;
+    step->state_bytes = (size_t)vc_calibration_elems(&s->calibration) * sizeof(float);
+    step->why = options->calibration != NULL && s->calibration.sums == VC_NO_TENSOR ? "no statistics" : step->why;
     step->scratch_bytes = n_floats(step, s) * floats_bytes(step) + tile_elems(step) / s->block * sizeof(uint32_t) + 64;
     vc_item_replan(item);
     return VC_OK;

@@ -73,7 +73,7 @@ VALUES = {
     "dtype": "f16", "svg": "s.svg", "size": "batch=5", "weights": "t.npz", "outputs": "o2.npz", "value": "y",
     "tolerance": "100", "against": "w.npz", "pattern": "2:4", "granularity": "tensor", "axis": "1", "layout": "plain",
     "rest": "fp16", "min-elements": "1000", "min-row": "80", "nonfinite": "keep", "overflow": "sat", "aim-sqnr": "30",
-    "aim-bytes": "3000", "gguf": "Q4_0", "encoder": "llama", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
+    "aim-bytes": "3000", "gguf": "Q4_0", "encoder": "llama", "calibration": "im.npz", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
     "round-to": "4", "couplings": "c.txt", "mask": "m.npz", "mask-out": "mo.npz", "set": "*=0.9", "min-keep": "0.9",
     "sparsity": "0.5", "drop-layers": "0", "keep-layers": "0", "layers": "h", "pass": "quantize --fp16",
     "student": "t.npz", "width": "0.5", "eval": "d.npz", "eval-array": "x=z", "eval-teacher": "a.npz",
@@ -207,6 +207,7 @@ def make_files():
     write("g.txt", "input x [batch, 96]\nlinear fc1 64\nrelu\nlinear fc2 5\n")
     write("g2.txt", "input x [batch, 96]\nlinear fc1 64\ntanh\nlinear fc2 5\n")
     write_npz("blk.npz", {"blk.0.attn_v.weight": ("<f4", (64, 256), floats(16384)), "blk.0.ffn_up.weight": ("<f4", (64, 256), floats(16384))})
+    write_npz("im.npz", {"blk.0.ffn_up.weight.in_sum2": ("<f4", (256,), struct.pack("<256f", *range(256)))})
     write_npz("l.npz", {"h.%d.w" % k: ("<f4", (4, 4), floats(16)) for k in range(3)})
     write("r.txt", "fc1.weight:0 1\n")
     write("c.txt", "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n")

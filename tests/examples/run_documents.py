@@ -67,7 +67,9 @@ def make_models(vcompress, source, at):
     for name in os.listdir(at + "/llama"):
         os.rename(at + "/llama/" + name, at + "/" + name)
     os.rmdir(at + "/llama")
-    for name in ("pairs.npz", "blocks.npz", "blocks.gguf"):
+    make("make_npz.py", "statistics.npz", "blk.0.ffn_up.weight.in_sum2:f4:64:%2")
+    convert("statistics.npz", "-o", "imatrix.gguf")
+    for name in ("pairs.npz", "blocks.npz", "blocks.gguf", "statistics.npz"):
         os.remove(at + "/" + name)
     make("make_pt.py", "training.pt", "model.a.weight=0:64x64", "optimizer.state.0.exp_avg=1:64x64", "optimizer.state.0.exp_avg_sq=2:64x64")
     os.mkdir(at + "/whole")

@@ -141,6 +141,36 @@ GOLDEN = {
 }
 
 
+# With statistics: llama-quantize --imatrix of the file that `statistics` writes.
+CALIBRATED = {
+    ("llama", "Q4_K_M"): "f6ebdaa1d9a0065f",
+    ("llama", "Q4_0"): "bc1baa11fc668f41",
+    ("llama", "IQ4_XS"): "33dddb64e0e2caf8",
+    ("llama", "Q2_K"): "78be70092e6cbf7f",
+    ("llama", "Q3_K_M"): "498ce950be0e225a",
+    ("llama", "Q6_K"): "c40315413c599c96",
+    ("tied", "Q5_0"): "b14b75082c3c0fbe",
+    ("tied", "IQ4_XS"): "ee0306b8e7ab50ea",
+    ("moe", "Q4_K_M"): "794e3ed243fc2dbc",
+    ("moe", "Q5_K_S"): "5b2a7c7849400d46",
+}
+
+
+def statistics(path, tensors):
+    """A file as llama-imatrix writes it, of all matrices of the model; expert 1 was never called."""
+    out = []
+    for name, _, shape, _ in tensors:
+        if len(shape) > 1:
+            n_matrices = int(np.prod(shape[:-2]))
+            sums_2 = (sums("statistics of " + name, n_matrices * shape[-1]) * np.float32(2**6)) ** 2 + np.float32(0.125)
+            sums_2 = sums_2.astype("f4").reshape(n_matrices, shape[-1])
+            counts = np.full((n_matrices, 1), 4, "f4")
+            sums_2[1:2], counts[1:2] = 0, 0
+            out += [(name + ".in_sum2", 0, sums_2.shape, sums_2.tobytes()), (name + ".counts", 0, counts.shape, counts.tobytes())]
+    gguf_write(path, out, [pair_string("general.type", "imatrix"), string("imatrix.datasets") + struct.pack("<IIQ", 9, 8, 1) + string("text"),
+                           pair_u32("imatrix.chunk_count", 4), pair_u32("imatrix.chunk_size", 512)])
+
+
 class GgufTypes(Judge):
     def write(self, name):
         tensors, pairs = model(name)
@@ -158,6 +188,58 @@ class GgufTypes(Judge):
             self.assertEqual(digest(tensors), GOLDEN[name, mixture, pure], (name, mixture, pure, said))
             self.assertEqual(pairs["general.file_type"], (U32, struct.pack("<I", FILE_TYPES[mixture])))
             self.assertEqual(pairs["general.quantization_version"], (U32, struct.pack("<I", 2)))
+
+    def test_calibrated(self):
+        """With statistics: the types and bytes of llama-quantize; `best` has less of the error that they weigh."""
+        for name in ("llama", "tied", "moe"):
+            tensors, _ = model(name)
+            path = self.write(name)
+            statistics(self.path("im.gguf"), tensors)
+            for mixture in [m for n, m in CALIBRATED if n == name]:
+                out = self.path("out.gguf")
+                self.vc("quantize", "--gguf", mixture, "--encoder", "llama", "--calibration", self.path("im.gguf"), "--force", path,
+                        "-o", out)
+                self.assertEqual(digest(gguf_read(out)[0]), CALIBRATED[name, mixture], (name, mixture))
+        path = self.write("llama")
+        tensors, _ = model("llama")
+        statistics(self.path("im.gguf"), tensors)
+        stats, _ = gguf_read(self.path("im.gguf"))
+        error = {}
+        for encoder, extra in (("none", []), ("llama", ["--encoder", "llama"]), ("best", [])):
+            extra = extra if encoder == "none" else [*extra, "--calibration", self.path("im.gguf")]
+            self.vc("quantize", "--gguf", "Q4_K_S", "--pure", *extra, "--force", path, "-o", self.path("out.gguf"))
+            self.vc("dequantize", "--force", self.path("out.gguf"), "-o", self.path("out.npz"))
+            y = self.load(self.path("out.npz"))
+            for n, _, shape, content in tensors:
+                if n.endswith("ffn_up.weight"):
+                    h = np.frombuffer(stats[n + ".in_sum2"][2], "f4").astype("f8")
+                    x = np.frombuffer(content, "<f2").astype("f8").reshape(shape)
+                    error.setdefault(n, []).append(float((h * (x - y[n]) ** 2).sum()))
+        for n, (none, llama, best) in error.items():
+            self.assertLess(best, llama, n)
+            self.assertLess(llama, none, n)
+
+    def test_wrong_statistics(self):
+        """Of another model, damaged, or none at all: refused, and nothing written."""
+        path = self.write("llama")
+        tensors, _ = model("llama")
+        run = ["quantize", "--gguf", "Q4_K_M", "--calibration", self.path("im.gguf"), path, "-o", self.path("no.gguf")]
+        statistics(self.path("im.gguf"), model("tied")[0])
+        self.assertIn("the statistics are those of another model", self.refuse(3, *run))
+        gguf_write(self.path("im.gguf"), [("a", 0, (4,), bytes(16))])
+        self.assertIn("has no statistics", self.refuse(3, *run))
+        for bad in (np.nan, -1.0, np.inf):
+            h = np.ones(256, "f4")
+            h[7] = bad
+            gguf_write(self.path("im.gguf"), [("blk.0.attn_q.weight.in_sum2", 0, (1, 256), h.tobytes())])
+            self.assertIn("has NaN, infinite or negative numbers", self.refuse(3, *run))
+        gguf_write(self.path("im.gguf"), [("blk.0.attn_q.weight.in_sum2", 0, (1, 256), np.ones(256, "f4").tobytes())])
+        report = self.vc(*run, "--json").json()
+        why = {r["name"]: r["reason"] for r in report["tensors"]}
+        self.assertEqual((why["blk.0.attn_q.weight"], why["blk.1.attn_q.weight"]), (None, "no statistics"))
+        np.savez(self.path("im.npz"), **{"blk.0.attn_q.weight.in_sum2": np.ones(256, "f4")})
+        run[4] = self.path("im.npz")
+        self.vc(*run, "--force")
 
     def test_best(self):
         """The other encoder: the same types and sizes, no tensor with more error, values as the package reads them."""

@@ -7,6 +7,8 @@
 struct quantize_cli {
     struct convert_options convert; /* first: the shared options */
     struct vc_quantize_options quantize;
+    const char *calibration;     /* --calibration */
+    struct vc_model *statistics; /* ... opened */
 };
 
 /* "tensor", "channel" or "group:N" */
@@ -84,6 +86,9 @@ static const struct opt scheme_opts[] = {
      .help = "--gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
     {.name = "pure", .kind = OPT_BOOL, .set = 1, QUANTIZE(pure),
      .help = "--gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
+    {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, calibration),
+     .help = "--gguf: statistics of the inputs of layers, as llama-imatrix writes them (GGUF), or NAME.in_sum2 and "
+             "NAME.counts in npz or safetensors; errors are weighed by them"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
@@ -144,7 +149,7 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     static const char *const codes_only[] = {"granularity", "layout", "axis", "symmetric", "asymmetric"};
     static const size_t n_codes_only = sizeof(codes_only) / sizeof(codes_only[0]);
     static const char *const not_gguf[] = {"rest", "overflow", "min-elements", "min-row"};
-    static const char *const gguf_only[] = {"encoder", "pure"};
+    static const char *const gguf_only[] = {"encoder", "pure", "calibration"};
     bool aim = options->target == VC_TARGET_CHOSEN;
     bool gguf = options->target == VC_TARGET_GGUF;
     bool codes = makes_codes(options) || aim;
@@ -215,14 +220,31 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     return rc;
 }
 
+/* Opens the statistics for the first input; they serve all. */
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
+    struct quantize_cli *own = cli;
+    enum vc_status status = VC_OK;
+
     (void)model;
-    return vc_job_add_quantize(ctx, job, &((const struct quantize_cli *)cli)->quantize);
+    if (own->calibration != NULL && own->statistics == NULL) {
+        status = vc_model_open(ctx, own->calibration, NULL, &own->statistics);
+    }
+    own->quantize.calibration = own->statistics;
+    return status == VC_OK ? vc_job_add_quantize(ctx, job, &own->quantize) : status;
 }
 
-const struct pass_row pass_quantize = {
-    .command = &command_quantize, .size = sizeof(struct quantize_cli), .begin = begin, .ready = ready, .add = add};
+static void end(void *cli)
+{
+    vc_model_close(((struct quantize_cli *)cli)->statistics);
+}
+
+const struct pass_row pass_quantize = {.command = &command_quantize,
+                                       .size = sizeof(struct quantize_cli),
+                                       .begin = begin,
+                                       .ready = ready,
+                                       .add = add,
+                                       .end = end};
 
 static int run_quantize(struct app *app, int n_args, char **args)
 {
@@ -231,9 +253,9 @@ static int run_quantize(struct app *app, int n_args, char **args)
 
 const struct command command_quantize = {
     .name = "quantize",
-    .usage =
-        "(--int8 | --int4 | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | --aim-bytes SIZE) [options] INPUT... [-o "
-        "OUTPUT | -d DIR]",
+    .usage = "(--int8 | --int4 | --fp8 | --nvfp4 | --nf4 | ... | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | "
+             "--aim-bytes SIZE) "
+             "[options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "store weights in fewer bits",
     .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
             "Small, one-dimensional and integer tensors are copied bit for bit, with the reason in the report. "

@@ -1,0 +1,142 @@
+/* calibration.c - see calibration.h. */
+#include "quantize/schemes/calibration.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+static const char sums_tail[] = ".in_sum2";
+static const char counts_tail[] = ".counts";
+
+static bool ends_in(const char *name, const char *tail)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(tail);
+
+    return n > k && strcmp(name + n - k, tail) == 0;
+}
+
+enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file)
+{
+    size_t i = 0;
+
+    while (i < file->n_tensors && !ends_in(file->tensors[i].name, sums_tail)) {
+        i++;
+    }
+    return i < file->n_tensors ? VC_OK
+                               : vc_fail(ctx, VC_E_FORMAT, "%s: has no statistics: they are tensors called NAME%s",
+                                         file->path, sums_tail);
+}
+
+static enum vc_status find(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
+                           size_t *out)
+{
+    char *full = vc_alloc(ctx, VC_TAG_NAMES, strlen(name) + strlen(tail) + 1);
+
+    if (full == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(full, name, strlen(name));
+    memcpy(full + strlen(name), tail, strlen(tail) + 1);
+    *out = vc_model_find(file, full);
+    vc_free(ctx, full);
+    return VC_OK;
+}
+
+static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, uint64_t n,
+                                   const char *of)
+{
+    const struct vc_tensor *t = &file->tensors[tensor];
+
+    if (t->dtype != VC_DTYPE_F32) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: '%s' has type %s, expected f32", file->path, t->name,
+                       vc_dtype_name(t->dtype));
+    }
+    return t->n_elems == n ? VC_OK
+                           : vc_fail(ctx, VC_E_UNSUPPORTED,
+                                     "%s: '%s' has %llu numbers, and %s needs %llu: the statistics are those of "
+                                     "another model",
+                                     file->path, t->name, (unsigned long long)t->n_elems, of, (unsigned long long)n);
+}
+
+enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_item *item,
+                                   struct vc_calibration *out)
+{
+    const struct vc_desc *desc = item->desc;
+    const struct vc_tensor *own;
+    enum vc_status status = VC_OK;
+    unsigned d;
+
+    *out = (struct vc_calibration){.file = file, .sums = VC_NO_TENSOR, .counts = VC_NO_TENSOR, .n_matrices = 1};
+    if (file == NULL || desc->n_dims < 2) {
+        return VC_OK;
+    }
+    (void)vc_model_of(item->set->model, item->source, &own);
+    out->row = desc->shape[desc->n_dims - 1];
+    for (d = 0; d + 2 < desc->n_dims; d++) {
+        out->n_matrices *= desc->shape[d];
+    }
+    VC_TRY(find(ctx, file, own->name, sums_tail, &out->sums));
+    VC_TRY(find(ctx, file, own->name, counts_tail, &out->counts));
+    if (out->sums == VC_NO_TENSOR) {
+        return VC_OK;
+    }
+    VC_TRY(check_tensor(ctx, file, out->sums, out->row * out->n_matrices, own->name));
+    VC_TRY(out->counts != VC_NO_TENSOR ? check_tensor(ctx, file, out->counts, out->n_matrices, own->name) : VC_OK);
+out:
+    return status;
+}
+
+uint64_t vc_calibration_elems(const struct vc_calibration *calibration)
+{
+    return calibration->sums == VC_NO_TENSOR ? 0 : calibration->row * calibration->n_matrices;
+}
+
+/* The importance of the columns of one matrix, from their sums. */
+static bool weigh(float *h, uint64_t n, float count)
+{
+    bool any = false;
+    uint64_t i;
+
+    for (i = 0; i < n; i++) {
+        if (!(h[i] >= 0.0f) || isinf(h[i])) {
+            return false;
+        }
+        any = any || h[i] > 0.0f;
+    }
+    for (i = 0; i < n; i++) {
+        h[i] = any && count > 0.0f ? h[i] / count : 1.0f;
+    }
+    return count >= 0.0f && isfinite(count);
+}
+
+enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *importance)
+{
+    const struct vc_model *file = calibration->file;
+    size_t n_matrices = (size_t)calibration->n_matrices;
+    float *counts = vc_alloc_array(ctx, VC_TAG_MISC, n_matrices, sizeof *counts);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    VC_TRY_ALLOC(counts);
+    VC_TRY(vc_source_read_any(ctx, file, calibration->sums, VC_FORM_VALUES, 0, importance,
+                              (size_t)vc_calibration_elems(calibration) * sizeof *importance));
+    for (i = 0; i < n_matrices; i++) {
+        counts[i] = 1.0f;
+    }
+    if (calibration->counts != VC_NO_TENSOR) {
+        VC_TRY(
+            vc_source_read_any(ctx, file, calibration->counts, VC_FORM_VALUES, 0, counts, n_matrices * sizeof *counts));
+    }
+    for (i = 0; i < n_matrices; i++) {
+        if (!weigh(importance + i * calibration->row, calibration->row, counts[i])) {
+            status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN, infinite or negative numbers (matrix %zu)",
+                             file->path, file->tensors[calibration->sums].name, i);
+            break;
+        }
+    }
+out:
+    vc_free(ctx, counts);
+    return status;
+}
