@@ -5,9 +5,7 @@
  * here; edits of ONNX graphs are in test_onnx_edits.c. */
 #include "formats_test.h"
 
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "folder_builder.h"
 #include "gguf_builder.h"
@@ -324,8 +322,5 @@ int main(void)
         cmocka_unit_test(test_codes),  cmocka_unit_test(test_loaders),
     };
 
-    if (access("/dev/shm", W_OK) == 0) { /* thousands of outputs are begun */
-        (void)setenv("TMPDIR", "/dev/shm", 1);
-    }
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
 }

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "folder_builder.h"
 #include "tasks.h"
@@ -155,8 +154,5 @@ int main(void)
         cmocka_unit_test(test_faults),
     };
 
-    if (access("/dev/shm", W_OK) == 0) { /* hundreds of outputs are synced */
-        (void)setenv("TMPDIR", "/dev/shm", 1);
-    }
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
 }

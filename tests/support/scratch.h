@@ -1,5 +1,6 @@
-/* scratch.h - a folder of the test program's own, under $TMPDIR or /tmp, and files in it. Names are those of files in
- * the folder; what begins with '/' is a path and stays one. Whatever fails here stops the test. */
+/* scratch.h - a folder of the test program's own, and files in it: under $TMPDIR, else /dev/shm where that has a GiB of
+ * room (TMPDIR names it from then on), else /tmp. Names are those of files in the folder; what begins with '/' is a
+ * path and stays one. Whatever fails here stops the test. */
 #ifndef VC_TESTS_SCRATCH_H
 #define VC_TESTS_SCRATCH_H
 
