@@ -22,6 +22,7 @@
 #define POISON      0xff
 #define MAX_THREADS 1024u
 #define MAX_GRID    2147483647u
+#define MAX_KEPT    ((size_t)256 << 20)
 
 enum kind { DEVICE_MEMORY, PINNED_MEMORY };
 
@@ -49,6 +50,8 @@ struct card {
     std::mutex mutex;
     struct vc_emu_settings settings;
     std::map<char *, allocation> allocations; /* by first byte */
+    std::multimap<size_t, char *> released;   /* blocks by their bytes, poisoned until they are handed out again */
+    size_t released_bytes;
     uint64_t device_bytes, calls;
     size_t n_handles;
     int sticky_error; /* once set, every call of every thread returns it */
@@ -58,9 +61,18 @@ struct card {
     {
         vc_emu_defaults(&settings);
         device_bytes = calls = 0;
+        released_bytes = 0;
         n_handles = 0;
         sticky_error = cudaSuccess;
         report[0] = '\0';
+    }
+
+    ~card()
+    {
+        for (auto &block : released) {
+            __asan_unpoison_memory_region(block.second, block.first);
+            free(block.second);
+        }
     }
 };
 
@@ -122,6 +134,35 @@ bool inside(const void *p, size_t bytes, enum kind kind)
     return next->second.kind == kind && at + bytes <= next->first + next->second.bytes;
 }
 
+/* A block of that size which was released, or a new one; returns NULL if memory is short. Fresh pages from the system
+ * are most of the time of programs that open the card hundreds of times. */
+char *take_block(card &c, size_t bytes)
+{
+    auto kept = c.released.find(bytes);
+    char *block;
+
+    if (kept == c.released.end()) {
+        return (char *)malloc(bytes);
+    }
+    block = kept->second;
+    c.released.erase(kept);
+    c.released_bytes -= bytes;
+    __asan_unpoison_memory_region(block, bytes);
+    return block;
+}
+
+/* Keeps it for take_block, or frees it. */
+void give_block(card &c, char *block, size_t bytes)
+{
+    if (bytes > MAX_KEPT - c.released_bytes) {
+        free(block);
+        return;
+    }
+    c.released.emplace(bytes, block);
+    c.released_bytes += bytes;
+    __asan_poison_memory_region(block, bytes);
+}
+
 /* cudaMalloc and cudaMallocHost. Only device memory counts towards the size of the card. */
 cudaError_t allocate(void **p, size_t bytes, enum kind kind)
 {
@@ -137,7 +178,7 @@ cudaError_t allocate(void **p, size_t bytes, enum kind kind)
         lock.unlock();
         return note(cudaErrorMemoryAllocation);
     }
-    block = (char *)malloc(bytes + 2 * RED_ZONE);
+    block = take_block(c, bytes + 2 * RED_ZONE);
     if (block == NULL) {
         lock.unlock();
         return note(cudaErrorMemoryAllocation);
@@ -175,8 +216,8 @@ cudaError_t release(void *p, enum kind kind)
                  (unsigned char)data[at->second.bytes + i] == CANARY;
     }
     c.device_bytes -= kind == DEVICE_MEMORY ? at->second.bytes : 0;
+    give_block(c, data - RED_ZONE, at->second.bytes + 2 * RED_ZONE);
     c.allocations.erase(at);
-    free(data - RED_ZONE);
     lock.unlock();
     if (!intact) {
         vc_emu_complain("write beyond an allocation");
