@@ -25,7 +25,7 @@ import unittest
 PROGRAM = os.environ.get("VCOMPRESS_PROGRAM", "")
 if len(sys.argv) > 1 and os.path.isfile(sys.argv[1]):
     PROGRAM = os.path.abspath(sys.argv.pop(1))
-TENSORS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 60000
+TENSORS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 30000
 POINTS = int(sys.argv.pop(1)) if len(sys.argv) > 1 and sys.argv[1].isdigit() else 2
 SANITIZED = bool(os.environ.get("VCOMPRESS_SANITIZED"))
 ALLOWED = 1.5 * max(TENSORS / 1e6, 0.05) * (10 if SANITIZED else 1)  # seconds of processor time behind the signal
