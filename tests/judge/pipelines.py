@@ -23,9 +23,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TQDM_DISABLE", "1")
 warnings.filterwarnings("ignore")
 try:
+    import diffusers  # first: where it is missing, nobody waits for the others
     import torch
     import transformers
-    import diffusers
 except ImportError as error:
     print("SKIPPED: %s (%s)" % (error, sys.executable))
     sys.exit(77)

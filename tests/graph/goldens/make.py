@@ -15,17 +15,17 @@ import contextlib
 import json
 import os
 import sys
+from importlib import metadata
 
 try:
+    if int(metadata.version("transformers").split(".")[0]) < 5:  # before what takes seconds to import
+        raise ImportError("transformers %s is older than what the configurations are written for" % metadata.version("transformers"))
     import torch
     import transformers
     from safetensors import safe_open
     from safetensors.torch import save_file
 except ImportError as missing:
-    print(f"SKIPPED: {missing} for {sys.executable}")
-    sys.exit(77)
-if int(transformers.__version__.split(".")[0]) < 5:
-    print(f"SKIPPED: transformers {transformers.__version__} is older than what the configurations are written for")
+    print(f"SKIPPED: {missing} ({sys.executable})")
     sys.exit(77)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
