@@ -226,6 +226,20 @@ enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st
     return VC_OK;
 }
 
+enum vc_status vc_infile_of_bytes(struct vc_ctx *ctx, unsigned char *bytes, uint64_t n, const char *path,
+                                  struct vc_infile **out)
+{
+    struct vc_infile *file = vc_alloc(ctx, VC_TAG_MISC, sizeof *file);
+
+    *out = file;
+    if (file == NULL) {
+        vc_free(ctx, bytes);
+        return VC_E_NOMEM;
+    }
+    *file = (struct vc_infile){.fd = -1, .size_bytes = n, .path = path, .bytes = bytes};
+    return VC_OK;
+}
+
 /* The open file becomes an input, or is closed. */
 static enum vc_status adopt(struct vc_ctx *ctx, int fd, const char *path, struct vc_infile **out)
 {
@@ -312,8 +326,12 @@ enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
 {
     struct stat st;
     enum vc_status status = VC_OK;
-    int fd = take_fd(ctx, file);
+    int fd;
 
+    if (file->bytes != NULL) {
+        return VC_OK;
+    }
+    fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
     }
@@ -342,7 +360,10 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
         if (file->fd >= 0) {
             (void)close(file->fd);
         }
-        vc_kept_drop(ctx, &file->kept);
+        if (file->bytes == NULL) {
+            vc_kept_drop(ctx, &file->kept);
+        }
+        vc_free(ctx, file->bytes);
         vc_free(ctx, file);
     }
 }
@@ -357,6 +378,10 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
     if (offset > file->size_bytes || n > file->size_bytes - offset) {
         return vc_fail(ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n,
                        offset, file->size_bytes);
+    }
+    if (file->bytes != NULL) {
+        memcpy(dst, file->bytes + offset, n);
+        return VC_OK;
     }
     fd = take_fd(ctx, file);
     if (fd < 0) {

@@ -15,6 +15,7 @@ struct vc_infile {
     struct vc_kept_file kept; /* to know the input again whatever it is called */
     struct timespec modified; /* with size_bytes: to see that it is still as it was when it was opened */
     const char *path;         /* borrowed from the model */
+    unsigned char *bytes;     /* not NULL: there is no file, these are its bytes; the pool's */
 };
 
 #define VC_HEAD_BYTES 512 /* of a file tell what it is */
@@ -48,6 +49,9 @@ enum vc_status vc_infile_open_other(struct vc_ctx *ctx, const char *path, const 
 /* An open descriptor of a regular file becomes an input; it is closed after a failure, too. */
 enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st, const char *path,
                                struct vc_infile **out);
+/* Bytes in memory become an input, which frees them (vc_free), also after a failure. path: borrowed. */
+enum vc_status vc_infile_of_bytes(struct vc_ctx *ctx, unsigned char *bytes, uint64_t n, const char *path,
+                                  struct vc_infile **out);
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
 /* The file is as it was when it was opened: VC_E_FORMAT when its size or the time of its last change is another. To be
  * called once all of it has been read. */
