@@ -25,6 +25,7 @@
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
 #include "formats/gguf/gguf.h"
+#include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/check_config.h"
 #include "formats/huggingface/hf_program.h"
 #include "formats/huggingface/infolder.h"
@@ -703,19 +704,56 @@ out:
     return status;
 }
 
-enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
-                              struct vc_model **out)
+/* A model of that path, which nobody has opened yet. */
+static enum vc_status create_model(struct vc_ctx *ctx, const char *path, struct vc_model **out)
 {
     struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
     enum vc_status status = VC_OK;
 
-    *out = NULL;
+    *out = model;
     VC_TRY_ALLOC(model);
     model->ctx = ctx;
     model->expect = vc_format_expect;
     model->path = vc_strdup(ctx, VC_TAG_NAMES, path);
     VC_TRY_ALLOC(model->path);
+out:
+    return status;
+}
+
+/* vc_open_options.as_gguf: the folder that was opened becomes the source of a GGUF model, which takes its place. */
+static enum vc_status wrap_as_gguf(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
+{
+    struct vc_model *source = *model;
+    struct vc_model *wrapped = NULL;
+    bool fits = false;
+    enum vc_status status;
+
+    VC_TRY(vc_gguf_folder_fits(ctx, source, &fits));
+    if (!fits) {
+        return VC_OK;
+    }
+    set_layout(source);
+    status = create_model(ctx, source->path, &wrapped);
+    if (status != VC_OK) {
+        vc_model_close(wrapped);
+        return status;
+    }
+    *model = wrapped;
+    VC_TRY(vc_gguf_folder_open(ctx, options, source, wrapped));
+out:
+    return status;
+}
+
+enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
+                              struct vc_model **out)
+{
+    struct vc_model *model = NULL;
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY(create_model(ctx, path, &model));
     VC_TRY(vc_infolder_is(path) ? open_folder(ctx, options, model) : open_file(ctx, options, model));
+    VC_TRY(options != NULL && options->as_gguf ? wrap_as_gguf(ctx, options, &model) : VC_OK);
     if (model->format == NULL || !model->format->tells_axes) {
         vc_model_name_axes(model);
     }

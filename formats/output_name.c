@@ -19,6 +19,7 @@
 #include "core/text/text.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
+#include "formats/huggingface/infolder.h"
 #include "formats/io/numbered_name.h"
 #include "formats/npz/npz.h"
 
@@ -149,7 +150,7 @@ enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *m
     }
     vc_text_init(&text, ctx);
     vc_text_init(&moved, ctx);
-    if (vc_model_extension(model)[0] == '\0' && divided_stem(input) == 0) {
+    if ((vc_model_extension(model)[0] == '\0' || vc_infolder_is(vc_model_path(model))) && divided_stem(input) == 0) {
         add_folder(&text, input);
     } else {
         add_file(&text, input);

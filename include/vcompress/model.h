@@ -152,6 +152,14 @@ struct vc_open_options {
      * input_ids. token_bits: 16 or 32 bits per token; 0 means 16. A header of llm.c is skipped and decides the number
      * of bits. */
     uint64_t row_tokens, token_bits;
+    /* A folder with a config.json becomes the GGUF model that llama.cpp runs: its names, shapes and values of tensors,
+     * metadata and vocabulary. VC_E_UNSUPPORTED if llama.cpp computes something else than the configuration says. Other
+     * inputs ignore this field. */
+    bool as_gguf;
+    /* as_gguf: tokenizer.ggml.pre, the name of the way in which llama.cpp cuts texts, "qwen2". NULL: found by the
+     * regular expressions of tokenizer.json. */
+    const char *gguf_pre;
+    bool gguf_no_vocab; /* as_gguf: without a vocabulary; callers of llama.cpp give numbers of tokens */
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

@@ -36,6 +36,7 @@ MODES = {
                  "int4": ["--int4", "w.npz", "-o", "out.npz"],
                  **{scheme: ["--" + scheme, "w.npz", "-o", "out.npz"] for scheme in ("fp8", "mxfp8", "mxfp4", "nvfp4", "nf4", "fp4")},
                  "gguf": ["--gguf", "Q3_K_M", "blk.npz", "-o", "out.gguf"],
+                 "folder": ["--gguf", "Q4_0", "hf", "-o", "out.gguf"],
                  "aim-sqnr": ["--aim-sqnr", "30", "w.npz", "-o", "out.npz"],
                  "aim-bytes": ["--aim-bytes", "12000", "w.npz", "-o", "out.npz"]},
     "prune": {"sparsity": ["--sparsity", "0.5", "w.npz", "-o", "out.npz"],
@@ -46,7 +47,8 @@ MODES = {
               "mask": ["--mask", "m.npz", "w.npz", "-o", "out.npz"],
               "drop-layers": ["--drop-layers", "1", "l.npz", "-o", "out.npz"]},
     "dequantize": {"int8": ["q.npz", "-o", "out.npz"], "fp16": ["--fp16", "q.npz", "-o", "out.npz"]},
-    "convert": {"npz": ["w.npz", "-o", "out.npz"], "safetensors": ["w.npz", "-o", "out.safetensors"]},
+    "convert": {"npz": ["w.npz", "-o", "out.npz"], "safetensors": ["w.npz", "-o", "out.safetensors"],
+                "folder": ["hf", "-o", "out.gguf"]},
     "run": {"int8": ["--pass", "quantize --int8", "w.npz", "-o", "out.npz"],
             "prune": ["--pass", "prune --sparsity 0.5", "w.npz", "-o", "out.npz"]},
     "distill": {"kd": ["--teacher", "t.npz", *DISTILL], "labels": ["--alpha", "0", *DISTILL],
@@ -88,7 +90,7 @@ VALUES = {
     "allocator": "cuda", "lora": "4", "lora-targets": "all", "grad-dtype": "f16", "im2col": "1", "workspace": "1MiB",
     "context-overhead": "1MiB", "dp": "2", "zero": "1", "tp": "2", "pp": "2", "chunks": "2", "stage": "0", "bucket": "1000",
     "offload": "optimizer", "gpu": "RTX 4080", "memory": "2GiB", "baseline": "w.npz", "max-growth": "0.0001",
-    "ecc": "on", "slice": "1/2", "activations": "1MiB", "margin": "1MiB", "used": "1MiB", "without": "int8",
+    "ecc": "on", "slice": "1/2", "activations": "1MiB", "margin": "1MiB", "used": "1MiB", "without": "int8", "pre": "smollm",
 }
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",
@@ -212,6 +214,17 @@ def make_files():
     write("r.txt", "fc1.weight:0 1\n")
     write("c.txt", "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n")
     write("gpus.csv", run("gpus", "--csv", "RTX 4090")[1].decode().replace("RTX 4090", "RTX 4091"))
+    os.mkdir("hf")
+    h = "model.layers.0."
+    write_npz("h.npz", {"model.embed_tokens.weight": ("<f4", (64, 64), floats(4096)), "model.norm.weight": ("<f4", (64,), floats(64)),
+                        **{h + n + ".weight": ("<f4", (64,), floats(64)) for n in ("input_layernorm", "post_attention_layernorm")},
+                        **{h + n + "_proj.weight": ("<f4", (64, 64), floats(4096)) for n in
+                           ("self_attn.q", "self_attn.k", "self_attn.v", "self_attn.o", "mlp.gate", "mlp.up", "mlp.down")}})
+    must("convert", "h.npz", "-o", "hf/model.safetensors")
+    write("hf/config.json", '{"model_type":"llama","hidden_size":64,"intermediate_size":64,"num_hidden_layers":1,"num_attention_heads":4,'
+          '"num_key_value_heads":4,"vocab_size":64,"max_position_embeddings":512,"rms_norm_eps":1e-5,"tie_word_embeddings":true}')
+    write("hf/tokenizer.json", '{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]},'
+          '"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},"decoder":{"type":"ByteLevel"}}')
     os.mkdir("cfg")
     write("cfg/config.json", '{"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_size":64,"intermediate_size":128,'
         '"num_hidden_layers":4,"num_attention_heads":4,"num_key_value_heads":2,"vocab_size":256,"max_position_embeddings":512,'

@@ -28,6 +28,10 @@ PHI3 = """{"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_s
 """
 MINILM = """{"model_type": "bert", "architectures": ["BertModel"]}"""
 LLAMA = """{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}"""
+QWEN3 = """{"model_type": "qwen3", "architectures": ["Qwen3ForCausalLM"], "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1,
+ "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 512, "tie_word_embeddings": true}"""
+BYTES = """{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}, "decoder": {"type": "ByteLevel"},
+ "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}}"""
 PIPELINE = {"model_index.json": """{"_class_name": "StableDiffusionPipeline", "text_encoder": ["transformers", "CLIPTextModel"],
 "unet": ["diffusers", "UNet2DConditionModel"], "vae": ["diffusers", "AutoencoderKL"]}""",
             "text_encoder/config.json": """{"model_type": "clip_text_model"}""",
@@ -84,6 +88,16 @@ def make_models(vcompress, source, at):
     shutil.copy(at + "/model.safetensors", at + "/stable-diffusion/text_encoder")
     for part in ("unet", "vae"):
         shutil.copy(at + "/model.safetensors", at + "/stable-diffusion/" + part + "/diffusion_pytorch_model.safetensors")
+    layer = "model.layers.0."
+    make("make_npz.py", "qwen3.npz", "model.embed_tokens.weight:f4:40x64", "model.norm.weight:f4:64",
+         *(layer + n + ".weight:f4:64" for n in ("input_layernorm", "post_attention_layernorm")),
+         *(layer + "self_attn.%s_norm.weight:f4:32" % n for n in "qk"), layer + "self_attn.q_proj.weight:f4:128x64",
+         *(layer + "self_attn.%s_proj.weight:f4:64x64" % n for n in "kv"), layer + "self_attn.o_proj.weight:f4:64x128",
+         *(layer + "mlp.%s_proj.weight:f4:64x64" % n for n in ("gate", "up", "down")))
+    write(at + "/qwen3/config.json", QWEN3)
+    write(at + "/qwen3/tokenizer.json", BYTES)
+    convert("qwen3.npz", "-o", "qwen3/model.safetensors")
+    os.remove(at + "/qwen3.npz")
     write(at + "/recipe.txt", "prune --sparsity 0.5\nquantize --int8\n")
 
 

@@ -20,13 +20,18 @@ const struct command command_convert = {
     .name = "convert",
     .usage = "[options] INPUT... (-o OUTPUT | --format FORMAT [-d DIR])",
     .summary = "write the same tensors in another file format",
-    .text = "The extension of the output, or --format, decides the format. Every tensor is copied bit for bit. A "
-            "tensor that the format cannot store is refused before values are read. Quantized tensors keep their "
-            "codes and scales. No value changes: quantize (--fp16, --bf16) and dequantize cast, and also convert if "
-            "the output's name has another format.\n"
-            "  vcompress convert model.npz -o model.safetensors\n"
-            "  vcompress convert model.npz -o deflated.npz --deflate\n"
-            "  vcompress convert --format safetensors *.npz",
+    .text =
+        "The extension of the output, or --format, decides the format. Every tensor is copied bit for bit. A "
+        "tensor that the format cannot store is refused before values are read. Quantized tensors keep their "
+        "codes and scales. No value changes: quantize (--fp16, --bf16) and dequantize cast, and also convert if "
+        "the output's name has another format.\n"
+        "A Hugging Face folder (config.json, weights, tokenizer) whose output is a GGUF file becomes the model that "
+        "llama.cpp runs: names, order of rows, metadata and vocabulary are those of llama.cpp. What llama.cpp would "
+        "compute in another way is refused.\n"
+        "  vcompress convert model.npz -o model.safetensors\n"
+        "  vcompress convert model.npz -o deflated.npz --deflate\n"
+        "  vcompress convert --format safetensors *.npz\n"
+        "  vcompress convert qwen3/ -o qwen3.gguf",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -216,6 +216,7 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     if (rc == GO_ON) {
         what->tag = aim ? "aim" : own->quantize.gguf != NULL ? own->quantize.gguf : target_given(app)->name;
         what->more_tensors = aim || makes_codes(&own->quantize);
+        what->gguf = own->quantize.gguf != NULL;
     }
     return rc;
 }
@@ -266,7 +267,8 @@ const struct command command_quantize = {
             "  vcompress quantize --int8 --exclude 'lm_head*' --min-sqnr 35 model.npz\n"
             "  vcompress quantize --int8 *.safetensors -d small\n"
             "  vcompress quantize --int8 --rest fp16 pipeline/\n"
-            "  vcompress quantize --gguf Q4_K_M model-f16.gguf -o model-q4_k_m.gguf",
+            "  vcompress quantize --gguf Q4_K_M model-f16.gguf -o model-q4_k_m.gguf\n"
+            "  vcompress quantize --gguf Q4_K_M qwen3/ -o qwen3-q4_k_m.gguf",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

@@ -172,6 +172,14 @@ static const struct opt write_opts[] = {
      .help = "PyTorch files: the dict whose tensors are the weights, such as ema or nets.0 (default: the usual names)"},
     {.name = "void-as", .value = "bf16", .kind = OPT_CALL, .call = take_void_as, .option = "void_as",
      .help = "what NumPy's raw 2-byte elements (V2) mean"},
+    {.name = "keep-names", .kind = OPT_BOOL, .set = 1, .field = offsetof(struct convert_options, keep_names), .option = "as_gguf=false",
+     .help = "GGUF of a folder: keep names and shapes of tensors, without metadata (default: the model that llama.cpp "
+             "runs, made of config.json, tensors and tokenizer)"},
+    {.name = "pre", .value = "NAME", .kind = OPT_TEXT, OPT_FIELD(struct convert_options, open.gguf_pre),
+     .help = "GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 "
+             "(default: found by the regular expressions in tokenizer.json)"},
+    {.name = "no-vocab", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_no_vocab),
+     .help = "GGUF of a folder: leave the vocabulary out; programs then give numbers of tokens"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
     {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "expect_sparsity",
@@ -333,6 +341,57 @@ static int check_promises(struct app *app, const struct vc_write_options *write)
     return GO_ON;
 }
 
+static bool is_gguf(const char *format)
+{
+    return format != NULL && strcmp(format, "gguf") == 0;
+}
+
+/* Whether outputs are GGUF files: *all of them, *some of them. */
+static void look_for_gguf(const struct vc_write_options *write, const struct conversion *what, bool *all, bool *some)
+{
+    const char *name;
+
+    *some = is_gguf(write->format) || (what->gguf && output_name(write, 0) == NULL);
+    *all = *some;
+    if (write->format != NULL) {
+        return;
+    }
+    for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
+        const char *format = vc_format_of_name(name);
+        bool is = format != NULL ? is_gguf(format) : what->gguf;
+
+        *all = is && (i == 0 || *all);
+        *some = *some || is;
+    }
+}
+
+/* A folder becomes one model, with the names of one format; and options about that want such a folder. */
+static int check_folder(struct app *app, const struct convert_options *options, const struct conversion *what,
+                        const struct vc_model *model)
+{
+    bool made = strcmp(vc_model_path(model), app->subject) == 0 && is_gguf(vc_model_format(model));
+    bool folder = vc_path_is_divided(app->subject) && !is_gguf(vc_model_format(model));
+    bool vocabulary = options->open.gguf_pre != NULL || options->open.gguf_no_vocab;
+    bool all;
+    bool some;
+
+    look_for_gguf(&options->write, what, &all, &some);
+    if (some && !all && !options->keep_names && folder) {
+        return app_usage(
+            app,
+            "%s: GGUF files for llama.cpp have other tensors than files of other formats: make them in runs "
+            "of their own, or keep the names of the folder with --keep-names",
+            app->subject);
+    }
+    if ((vocabulary && !(made && vc_path_is_divided(app->subject))) || (options->keep_names && !(some && folder))) {
+        return app_usage(app, "--%s is for GGUF files that are made of a folder with a config.json",
+                         !vocabulary                      ? "keep-names"
+                         : options->open.gguf_pre != NULL ? "pre"
+                                                          : "no-vocab");
+    }
+    return GO_ON;
+}
+
 /* What only makes sense of outputs that have names; and several INPUTs have outputs of their own, whose names are made
  * from theirs. */
 static int check_several(struct app *app, const struct convert_options *options, const struct conversion *what)
@@ -341,6 +400,9 @@ static int check_several(struct app *app, const struct convert_options *options,
 
     if (options->folder != NULL && output_name(write, 0) != NULL) {
         return app_usage(app, "--output-dir conflicts with %s: choose one", write->path != NULL ? "-o" : "--emit");
+    }
+    if (options->open.gguf_pre != NULL && options->open.gguf_no_vocab) {
+        return app_usage(app, "--pre says how a vocabulary is used, and --no-vocab leaves it out: choose one");
     }
     if (options->digest && is_piped(write)) {
         return app_usage(app, "--digest: standard output cannot be read back");
@@ -565,6 +627,7 @@ static int convert_model(struct app *app, const struct work *work, const struct 
     enum vc_status status;
     int rc = check_key(app, model, work->options->open.key);
 
+    rc = rc == GO_ON ? check_folder(app, work->options, work->what, model) : rc;
     if (rc == GO_ON && output_name(&write, 0) == NULL && strcmp(app->subject, "-") != 0) {
         rc = make_name(app, model, work->options, work->what, &app->own_output);
         app->output = app->own_output;
@@ -636,8 +699,11 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
 {
     struct work work = {.options = options, .what = what};
     bool made = false;
+    bool some;
     int rc = list_emitted(app, options);
 
+    look_for_gguf(&options->write, what, &options->open.as_gguf, &some);
+    options->open.as_gguf = options->open.as_gguf && !options->keep_names;
     options->open.pairs = what->pairs;
     rc = rc == GO_ON ? check_words(app, &options->write) : rc;
     rc = rc == GO_ON ? check_several(app, options, what) : rc;

@@ -28,6 +28,7 @@ struct convert_options {
         *emit[VC_MAX_OUTPUTS]; /* what write.emit points to: the names in the lists, which app->own_names holds */
     bool drop[VC_ROLE_OTHER + 1];
     bool digest;
+    bool keep_names;        /* of a folder that becomes a GGUF file */
     const char *folder;     /* --output-dir; NULL: beside the input */
     struct targets targets; /* --target-gpu */
 };
@@ -44,6 +45,7 @@ struct conversion {
     const char *tag;
     const char *beside; /* another file that it writes, --mask-out; NULL: none */
     bool more_tensors;  /* the output has scales, too */
+    bool gguf;          /* the output is a GGUF file where no name says another format */
     bool pairs;         /* its input is opened with vc_open_options.pairs */
     /* Adds its pass to a job of the model; NULL: none. */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *user);

@@ -1,0 +1,252 @@
+/* gguf_folder.c - the GGUF model of a folder: makes the metadata in memory, where the reader of GGUF finds them, and
+ * the list of tensors, whose values come from the source.
+ *
+ *     config.json, tokenizer -> pairs -> bytes of a file without tensors -> struct gguf, so that writers copy the pairs
+ *     tensors of the source  -> plan  -> tensors of the model, read by llm_values.c */
+#include "formats/gguf_folder/gguf_folder.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/formats.h"
+#include "formats/gguf_folder/vocab.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/infolder.h"
+
+/* `self` of the model. It begins as that of any GGUF model does, so that the room of GGUF may look into it. */
+struct folder {
+    struct gguf gguf;
+    struct vc_model *source;
+    struct llm_plan plan;
+};
+
+enum vc_status vc_gguf_folder_fits(struct vc_ctx *ctx, const struct vc_model *source, bool *fits)
+{
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    *fits = false;
+    if (source->folder == NULL || source->n_components != 0 || vc_infolder_has_models(source->folder)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
+    *fits = text != NULL;
+out:
+    vc_free(ctx, text);
+    return status;
+}
+
+/* vc_source_ops.read */
+static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
+                                  uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
+{
+    const struct folder *self = model->self;
+
+    (void)form; /* both are the bytes of the data, as in a file */
+    (void)check;
+    return vc_llm_values_read(ctx, self->source, &self->plan.tensors[tensor], offset, dst, n_bytes);
+}
+
+/* vc_source_ops.close */
+static void close_folder(struct vc_model *model)
+{
+    struct vc_ctx *ctx = model->ctx;
+    struct folder *self = model->self;
+
+    if (self->gguf.shards != NULL) {
+        vc_infile_close(ctx, self->gguf.shards[0].file);
+    }
+    vc_free(ctx, self->gguf.shards);
+    vc_arena_release(ctx, &self->gguf.arena);
+    vc_llm_plan_release(ctx, &self->plan);
+    vc_model_close(self->source);
+    vc_free(ctx, model->inputs);
+    vc_free(ctx, self);
+    vc_free(ctx, model->tensors);
+    vc_free(ctx, model->io);
+}
+
+static const struct vc_source_ops ops = {.read = read_values, .close = close_folder, .program = vc_gguf_program};
+
+/* The files of the source are those of the model: a writer knows them again, and they may not change. */
+static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)
+{
+    size_t n = source->n_inputs + (source->input != NULL);
+    size_t k = 0;
+    enum vc_status status = VC_OK;
+
+    model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
+    VC_TRY_ALLOC(model->inputs);
+    for (size_t i = 0; i < source->n_inputs; i++) {
+        model->inputs[k++] = source->inputs[i];
+    }
+    if (source->input != NULL) {
+        model->inputs[k++] = source->input;
+    }
+    model->n_inputs = k - 1;
+    model->input = model->inputs[k - 1];
+    model->file_bytes = source->file_bytes;
+out:
+    return status;
+}
+
+/* The tensors of the plan as those of the model. */
+static enum vc_status list_tensors(struct vc_ctx *ctx, const struct llm_plan *plan, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+
+    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->tensors);
+    VC_TRY_ALLOC(model->tensors);
+    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->io);
+    VC_TRY_ALLOC(model->io);
+    model->n_tensors = plan->n;
+    for (size_t i = 0; i < plan->n; i++) {
+        const struct llm_tensor *t = &plan->tensors[i];
+        uint64_t n = 1;
+
+        for (unsigned d = 0; d < t->n_dims; d++) {
+            n *= t->shape[d];
+        }
+        model->tensors[i] = (struct vc_tensor){.name = t->name,
+                                               .dtype = t->dtype,
+                                               .n_dims = t->n_dims,
+                                               .shape = t->shape,
+                                               .n_elems = n,
+                                               .size_bytes = n * vc_dtype_size(t->dtype),
+                                               .file_bytes = n * vc_dtype_size(t->dtype),
+                                               .part_of = VC_NO_TENSOR,
+                                               .alias_of = VC_NO_TENSOR};
+        model->io[i] = (struct vc_tensor_io){.raw_bytes = model->tensors[i].size_bytes};
+    }
+    VC_TRY(vc_model_index_names(ctx, model));
+out:
+    return status;
+}
+
+/* The pairs as a file without tensors, read as any other: it is checked, and writers copy from it. */
+static enum vc_status take_pairs(struct vc_ctx *ctx, struct llm_pairs *pairs, struct folder *self,
+                                 struct vc_model *model)
+{
+    uint64_t n = VC_GGUF_HEADER_BYTES + pairs->text.n;
+    unsigned char *bytes = vc_alloc(ctx, VC_TAG_NAMES, (size_t)n);
+    struct gguf_cursor cursor = {.ctx = ctx};
+    uint64_t n_tensors;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(bytes);
+    memcpy(bytes, "GGUF", 4);
+    vc_put_le32(bytes + 4, VC_GGUF_VERSION);
+    vc_put_le64(bytes + 8, 0);
+    vc_put_le64(bytes + 16, pairs->n);
+    memcpy(bytes + VC_GGUF_HEADER_BYTES, pairs->text.data, pairs->text.n);
+    vc_text_release(&pairs->text);
+    self->gguf.shards = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self->gguf.shards);
+    if (self->gguf.shards == NULL) {
+        vc_free(ctx, bytes);
+        return VC_E_NOMEM;
+    }
+    self->gguf.n_shards = 1;
+    VC_TRY(vc_infile_of_bytes(ctx, bytes, n, model->path, &self->gguf.shards[0].file));
+    VC_TRY(vc_gguf_cursor_init(ctx, self->gguf.shards[0].file, &cursor));
+    VC_TRY(vc_gguf_read_head(&cursor, model, &n_tensors, &self->gguf.shards[0].metadata));
+out:
+    vc_gguf_cursor_release(&cursor);
+    return status;
+}
+
+/* The row of the family, or why there is none. */
+static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family **out)
+{
+    const json_t *quantized = vc_llm_find(config, "quantization_config");
+    const char *method = json_string_value(json_object_get(quantized, "quant_method"));
+    char list[600];
+
+    *out = config->model_type != NULL ? vc_llm_family(config->model_type) : NULL;
+    if (*out == NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "config.json: the model_type '%s' is none of those that become a GGUF model for llama.cpp (%s); "
+                       "%s keeps the tensors as they are",
+                       config->model_type != NULL ? config->model_type : "", vc_llm_family_list(list, sizeof list),
+                       vc_option(ctx, "as_gguf=false"));
+    }
+    if (quantized != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "config.json: its weights are quantized ('%s'); vcompress dequantize makes a folder of floats, "
+                       "which becomes a GGUF model",
+                       method != NULL ? method : "no quant_method");
+    }
+    return VC_OK;
+}
+
+static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, const struct llm_config *config,
+                           struct folder *self, struct vc_model *model, struct llm_pairs *pairs)
+{
+    const struct llm_family *family = NULL;
+    struct llm_sizes sizes;
+    struct llm_rope rope;
+    enum vc_status status;
+
+    VC_TRY(find_family(ctx, config, &family));
+    pairs->architecture = family->architecture;
+    VC_TRY(vc_llm_sizes_read(ctx, config, family, &sizes));
+    VC_TRY(vc_llm_rope_read(ctx, config, family, &rope));
+    VC_TRY(vc_llm_check(ctx, config, family, &sizes, &rope, model));
+    VC_TRY(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, model, &self->plan));
+    VC_TRY(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
+    VC_TRY(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));
+    vc_llm_plan_sort(&self->plan);
+    if (options->gguf_no_vocab) {
+        vc_llm_put_text(pairs, "tokenizer.ggml.model", "no_vocab");
+    } else {
+        VC_TRY(vc_vocab_put(ctx, vc_infolder_path(self->source->folder), config, family, sizes.vocabulary,
+                            options->gguf_pre, model, pairs));
+    }
+    VC_TRY(pairs->text.status);
+    VC_TRY(list_tensors(ctx, &self->plan, model));
+    VC_TRY(take_pairs(ctx, pairs, self, model));
+out:
+    return status;
+}
+
+/* Notes of the source are those of the model. */
+static enum vc_status take_notes(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < source->n_facts; i++) {
+        if (strcmp(source->facts[i].key, VC_FACT_NOTE) == 0) {
+            VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s", source->facts[i].value));
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_gguf_folder_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *source,
+                                   struct vc_model *model)
+{
+    struct folder *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    struct llm_config config = {.root = NULL};
+    struct llm_pairs pairs = {.n = 0};
+    enum vc_status status = VC_OK;
+
+    if (self == NULL) {
+        vc_model_close(source);
+        return VC_E_NOMEM;
+    }
+    self->source = source;
+    self->plan.arena = &self->gguf.arena;
+    model->self = self;
+    model->ops = &ops; /* from here on vc_model_close frees everything */
+    vc_model_set_format(model, &vc_format_gguf);
+    vc_text_init(&pairs.text, ctx);
+    VC_TRY(take_inputs(ctx, source, model));
+    VC_TRY(take_notes(ctx, source, model));
+    VC_TRY(vc_llm_config_read(ctx, source, &config));
+    VC_TRY(make(ctx, options, &config, self, model, &pairs));
+out:
+    vc_text_release(&pairs.text);
+    vc_llm_config_free(ctx, &config);
+    return status;
+}

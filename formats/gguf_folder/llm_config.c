@@ -1,0 +1,174 @@
+/* llm_config.c - config.json as llama.cpp's metadata need it. Files of transformers 4 and 5 say the same things in
+ * different places; here they are looked up in both. */
+#include "formats/gguf_folder/llm_parts.h"
+
+#include <string.h>
+
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/infolder.h"
+
+enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out)
+{
+    static const char *const parts[] = {"text_config", "llm_config", "language_config"};
+    char *text = NULL;
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    *out = (struct llm_config){.root = NULL};
+    VC_TRY(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
+    if (text == NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "has no config.json, which says what the model computes");
+    }
+    status = vc_hf_config_parse(ctx, text, n, true, &out->json);
+    if (status != VC_OK) {
+        VC_TRY(vc_context(ctx, VC_HF_CONFIG_NAME));
+    }
+    out->root = out->json.root;
+    out->part = out->root;
+    for (i = 0; i < sizeof parts / sizeof parts[0] && out->part == out->root; i++) {
+        json_t *part = json_object_get(out->root, parts[i]);
+
+        out->part = json_is_object(part) ? part : out->root;
+    }
+    out->model_type = json_string_value(vc_llm_find(out, "model_type"));
+out:
+    vc_free(ctx, text);
+    return status;
+}
+
+void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
+{
+    vc_hf_json_free(ctx, &config->json);
+    *config = (struct llm_config){.root = NULL};
+}
+
+static json_t *find_in(const json_t *object, const char *names)
+{
+    while (names != NULL) {
+        const char *end = strchr(names, '|');
+        json_t *value = json_object_getn(object, names, end != NULL ? (size_t)(end - names) : strlen(names));
+
+        if (value != NULL && !json_is_null(value)) {
+            return value;
+        }
+        names = end != NULL ? end + 1 : NULL;
+    }
+    return NULL;
+}
+
+json_t *vc_llm_find(const struct llm_config *config, const char *names)
+{
+    json_t *value = find_in(config->part, names);
+
+    return value != NULL ? value : find_in(config->root, names);
+}
+
+uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64_t otherwise)
+{
+    const json_t *value = vc_llm_find(config, names);
+
+    return json_is_integer(value) && json_integer_value(value) >= 0 ? (uint64_t)json_integer_value(value) : otherwise;
+}
+
+double vc_llm_real(const struct llm_config *config, const char *names, double otherwise)
+{
+    const json_t *value = vc_llm_find(config, names);
+
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+bool vc_llm_flag(const struct llm_config *config, const char *names, bool otherwise)
+{
+    const json_t *value = vc_llm_find(config, names);
+
+    return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+const char *vc_llm_word(const struct llm_config *config, const char *names, const char *otherwise)
+{
+    const json_t *value = vc_llm_find(config, names);
+
+    return json_is_string(value) ? json_string_value(value) : otherwise;
+}
+
+double vc_llm_real_of(const json_t *object, const char *name, double otherwise)
+{
+    const json_t *value = json_object_get(object, name);
+
+    return json_is_number(value) ? json_number_value(value) : otherwise;
+}
+
+/* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. */
+static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, const char *names, uint64_t otherwise,
+                           uint64_t *out)
+{
+    const char *end = strchr(names, '|');
+
+    *out = vc_llm_count(config, names, otherwise);
+    if (*out == 0 || *out > INT32_MAX) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"", VC_HF_CONFIG_NAME,
+                       (int)(end != NULL ? end - names : (ptrdiff_t)strlen(names)), names);
+    }
+    return VC_OK;
+}
+
+enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                                 struct llm_sizes *out)
+{
+    enum vc_status status;
+
+    *out = (struct llm_sizes){.experts = 0};
+    VC_TRY(need(ctx, config, "num_hidden_layers|n_layer|num_layers|n_layers", 0, &out->layers));
+    VC_TRY(need(ctx, config, "hidden_size|n_embd|d_model|dim", 0, &out->hidden));
+    VC_TRY(need(ctx, config, "num_attention_heads|n_head|num_heads|n_heads", family->heads, &out->heads));
+    VC_TRY(need(ctx, config, "num_key_value_heads", family->key_heads != 0 ? family->key_heads : out->heads,
+                &out->key_heads));
+    VC_TRY(need(ctx, config, "head_dim", family->head_size != 0 ? family->head_size : out->hidden / out->heads,
+                &out->head_size));
+    out->head_size_given = vc_llm_find(config, "head_dim") != NULL || family->head_size != 0;
+    VC_TRY(need(ctx, config, "intermediate_size|n_inner|d_ff|hidden_dim", 0, &out->feed_forward));
+    VC_TRY(need(ctx, config, "max_position_embeddings|n_positions|n_ctx", family->context, &out->context));
+    if (out->heads % out->key_heads != 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads", VC_HF_CONFIG_NAME,
+                       (unsigned long long)out->heads, (unsigned long long)out->key_heads);
+    }
+    if ((family->flags & LLM_EXPERTS) != 0) {
+        VC_TRY(need(ctx, config, "num_local_experts|num_experts|n_routed_experts|moe_num_experts", 0, &out->experts));
+        VC_TRY(need(ctx, config, "num_experts_per_tok|top_k_experts", 0, &out->experts_used));
+        VC_TRY(need(ctx, config, (family->flags & LLM_EXPERT_SIZE) != 0 ? "moe_intermediate_size" : "intermediate_size",
+                    0, &out->expert_size));
+        out->shared_size = vc_llm_count(config, "shared_expert_intermediate_size", 0);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                                struct llm_rope *out)
+{
+    const json_t *block = vc_llm_find(config, "rope_parameters|rope_scaling");
+    const json_t *full = json_object_get(block, "full_attention");
+    const json_t *local = json_object_get(block, "sliding_attention");
+    const char *local_type = json_string_value(json_object_get(local, "rope_type"));
+    double theta = vc_llm_real(config, "rope_theta", family->theta != 0 ? family->theta : 10000.0);
+
+    block = json_is_object(full) ? full : json_is_object(block) ? block : NULL;
+    out->block = block;
+    out->type = json_string_value(json_object_get(block, "rope_type"));
+    out->type = out->type != NULL ? out->type : json_string_value(json_object_get(block, "type"));
+    out->type = out->type != NULL ? out->type : "default";
+    out->theta = vc_llm_real_of(block, "rope_theta", theta);
+    out->local_theta = vc_llm_real_of(local, "rope_theta", vc_llm_real(config, "rope_local_base_freq", 10000.0));
+    out->share = vc_llm_real_of(
+        block, "partial_rotary_factor",
+        vc_llm_real(config, "partial_rotary_factor|rotary_pct", family->share != 0 ? family->share : 1.0));
+    if (local_type != NULL && strcmp(local_type, "default") != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: rotary embeddings of sliding layers are scaled ('%s')",
+                       VC_HF_CONFIG_NAME, local_type);
+    }
+    if (!(out->share > 0.0 && out->share <= 1.0)) {
+        return vc_fail(ctx, VC_E_FORMAT, "%s: \"partial_rotary_factor\" is no share", VC_HF_CONFIG_NAME);
+    }
+    return VC_OK;
+}

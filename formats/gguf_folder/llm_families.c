@@ -1,0 +1,281 @@
+/* llm_families.c - the families of models that llama.cpp runs, a row each: the name of the architecture there, what
+ * becomes of tensors, what transformers takes where config.json does not say. To add a family: a row, and its rules for
+ * names where they differ from those of all. docs/formats.md has how close llama.cpp comes to transformers in each. */
+#include "formats/gguf_folder/llm_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ATTENTION "attn_norm attn_q attn_k attn_v attn_output "
+#define DENSE     ATTENTION "ffn_norm ffn_gate ffn_up ffn_down"
+#define EXPERTS   ATTENTION "ffn_norm ffn_gate_inp ffn_gate_exps ffn_up_exps ffn_down_exps"
+#define QK_NORMS  " attn_q_norm attn_k_norm"
+
+#define QKV_BIASES "attn_q.bias attn_k.bias attn_v.bias"
+#define ALL_BIASES QKV_BIASES " attn_output.bias ffn_gate.bias ffn_up.bias ffn_down.bias"
+
+#define SILU "silu|swish"
+#define TANH "gelu_pytorch_tanh"
+
+const struct llm_rule vc_llm_rules[] = {
+    {.from = "embed_tokens", .to = "token_embd", .shape = "VH"},
+    {.from = "norm", .to = "output_norm", .shape = "H"},
+    {.from = "lm_head", .to = "output", .shape = "VH"},
+    {.from = "layers.#.input_layernorm", .to = "blk.#.attn_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.q_proj", .to = "blk.#.attn_q", .shape = "qH"},
+    {.from = "layers.#.self_attn.k_proj", .to = "blk.#.attn_k", .shape = "kH"},
+    {.from = "layers.#.self_attn.v_proj", .to = "blk.#.attn_v", .shape = "kH"},
+    {.from = "layers.#.self_attn.o_proj", .to = "blk.#.attn_output", .shape = "Hq"},
+    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "d"},
+    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "d"},
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.mlp.gate_proj", .to = "blk.#.ffn_gate", .shape = "FH"},
+    {.from = "layers.#.mlp.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "layers.#.mlp.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "layers.#.mlp.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.mlp.experts.*.gate_proj", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.mlp.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.mlp.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
+    {.from = "layers.#.mlp.experts.gate_up_proj",
+     .to = "blk.#.ffn_gate_exps.weight",
+     .shape = "EeH",
+     .rows = LLM_FIRST_HALF},
+    {.from = "layers.#.mlp.experts.gate_up_proj",
+     .to = "blk.#.ffn_up_exps.weight",
+     .shape = "EeH",
+     .rows = LLM_SECOND_HALF},
+    {.from = "layers.#.mlp.experts.down_proj", .to = "blk.#.ffn_down_exps.weight", .shape = "EHe"},
+    {.from = "layers.#.mlp.shared_expert.gate_proj", .to = "blk.#.ffn_gate_shexp", .shape = "sH"},
+    {.from = "layers.#.mlp.shared_expert.up_proj", .to = "blk.#.ffn_up_shexp", .shape = "sH"},
+    {.from = "layers.#.mlp.shared_expert.down_proj", .to = "blk.#.ffn_down_shexp", .shape = "Hs"},
+    {.from = "layers.#.mlp.shared_expert_gate", .to = "blk.#.ffn_gate_inp_shexp", .shape = "1H"},
+    {.from = NULL},
+};
+
+/* Norms before and behind attention and the feed-forward part. */
+static const struct llm_rule four_norms[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.pre_feedforward_layernorm", .to = "blk.#.ffn_norm", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* Norms behind them alone; those of queries and keys go over all heads together. */
+static const struct llm_rule rules_of_olmo2[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
+    {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
+    {.from = NULL},
+};
+
+/* Joined matrices stay joined. */
+static const struct llm_rule rules_of_phi3[] = {
+    {.from = "layers.#.self_attn.qkv_proj", .to = "blk.#.attn_qkv", .shape = "QH"},
+    {.from = "layers.#.mlp.gate_up_proj", .to = "blk.#.ffn_up", .shape = "GH"},
+    {.from = NULL},
+};
+
+static const struct llm_rule rules_of_glm4[] = {
+    {.from = "layers.#.post_self_attn_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.post_mlp_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
+    {.from = "layers.#.mlp.gate_up_proj", .to = "blk.#.ffn_up", .shape = "GH"},
+    {.from = NULL},
+};
+
+static const struct llm_rule rules_of_seed_oss[] = {
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+static const struct llm_family families[] = {
+    {.types = "llama",
+     .architecture = "llama",
+     .flags = LLM_PERMUTES | LLM_FREQS,
+     .layer = DENSE,
+     .maybe = ALL_BIASES,
+     .activation = SILU,
+     .context = 2048},
+    {.types = "mistral",
+     .architecture = "llama",
+     .flags = LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST,
+     .layer = DENSE,
+     .maybe = "",
+     .activation = SILU,
+     .key_heads = 8,
+     .context = 131072,
+     .window = 4096},
+    {.types = "mixtral",
+     .architecture = "llama",
+     .flags = LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST | LLM_EXPERTS,
+     .layer = EXPERTS,
+     .maybe = "",
+     .activation = SILU,
+     .key_heads = 8,
+     .context = 131072,
+     .epsilon = 1e-5,
+     .theta = 1e6},
+    {.types = "qwen2",
+     .architecture = "qwen2",
+     .flags = LLM_HEADS_FILL | LLM_WINDOW_LOST,
+     .layer = DENSE,
+     .maybe = QKV_BIASES,
+     .activation = SILU,
+     .context = 32768},
+    {.types = "qwen2_moe",
+     .architecture = "qwen2moe",
+     .flags = LLM_HEADS_FILL | LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE | LLM_OWN_HEAD,
+     .layer = EXPERTS " ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp",
+     .maybe = QKV_BIASES,
+     .activation = SILU,
+     .context = 32768},
+    {.types = "qwen3",
+     .architecture = "qwen3",
+     .flags = LLM_WINDOW_LOST,
+     .layer = DENSE QK_NORMS,
+     .maybe = QKV_BIASES,
+     .activation = SILU,
+     .key_heads = 32,
+     .head_size = 128,
+     .context = 32768},
+    {.types = "qwen3_moe",
+     .architecture = "qwen3moe",
+     .flags = LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE,
+     .layer = EXPERTS QK_NORMS,
+     .maybe = QKV_BIASES,
+     .activation = SILU,
+     .key_heads = 4,
+     .context = 32768},
+    {.types = "gemma2",
+     .architecture = "gemma2",
+     .flags = LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
+     .rules = four_norms,
+     .layer = DENSE " post_attention_norm post_ffw_norm",
+     .maybe = "",
+     .activation = TANH,
+     .heads = 8,
+     .key_heads = 4,
+     .head_size = 256,
+     .context = 8192,
+     .window = 4096},
+    {.types = "gemma3_text|gemma3",
+     .architecture = "gemma3",
+     .flags = LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
+     .rules = four_norms,
+     .layer = DENSE QK_NORMS " post_attention_norm post_ffw_norm",
+     .maybe = "",
+     .activation = TANH,
+     .heads = 8,
+     .key_heads = 4,
+     .head_size = 256,
+     .context = 131072,
+     .window = 4096,
+     .theta = 1e6},
+    {.types = "phi3",
+     .architecture = "phi3",
+     .flags = LLM_HEADS_FILL | LLM_WINDOW_LOST,
+     .rules = rules_of_phi3,
+     .layer = "attn_norm attn_qkv attn_output ffn_norm ffn_up ffn_down",
+     .maybe = "",
+     .activation = SILU,
+     .context = 4096,
+     .epsilon = 1e-5},
+    {.types = "smollm3",
+     .architecture = "smollm3",
+     .flags = LLM_PERMUTES | LLM_TIED | LLM_WINDOW_LOST,
+     .layer = DENSE,
+     .maybe = QKV_BIASES,
+     .activation = SILU,
+     .key_heads = 4,
+     .context = 32768,
+     .theta = 2e6},
+    {.types = "granite",
+     .architecture = "granite",
+     .flags = LLM_PERMUTES | LLM_FREQS | LLM_HEADS_FILL | LLM_NO_HEAD_SIZE,
+     .layer = DENSE,
+     .maybe = ALL_BIASES,
+     .activation = SILU,
+     .context = 2048},
+    {.types = "olmo2",
+     .architecture = "olmo2",
+     .flags = LLM_HEADS_FILL | LLM_OWN_HEAD,
+     .rules = rules_of_olmo2,
+     .layer = "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down post_attention_norm post_ffw_norm" QK_NORMS,
+     .maybe = "",
+     .activation = SILU,
+     .context = 2048,
+     .epsilon = 1e-5},
+    {.types = "olmo3",
+     .architecture = "olmo2",
+     .flags = LLM_HEADS_FILL | LLM_OWN_HEAD | LLM_SLIDES,
+     .rules = rules_of_olmo2,
+     .layer = "attn_q attn_k attn_v attn_output ffn_gate ffn_up ffn_down post_attention_norm post_ffw_norm" QK_NORMS,
+     .maybe = "",
+     .activation = SILU,
+     .context = 2048,
+     .window = 4096,
+     .epsilon = 1e-5,
+     .theta = 5e5},
+    {.types = "glm4",
+     .architecture = "glm4",
+     .flags = 0,
+     .rules = rules_of_glm4,
+     .layer = ATTENTION "post_attention_norm ffn_norm ffn_up ffn_down post_ffw_norm",
+     .maybe = QKV_BIASES,
+     .activation = SILU,
+     .key_heads = 2,
+     .head_size = 128,
+     .context = 131072,
+     .epsilon = 1.5625e-7,
+     .share = 0.5},
+    {.types = "seed_oss",
+     .architecture = "seed_oss",
+     .rules = rules_of_seed_oss,
+     .layer = ATTENTION "post_attention_norm ffn_gate ffn_up ffn_down",
+     .maybe = QKV_BIASES,
+     .activation = SILU,
+     .key_heads = 8,
+     .head_size = 128,
+     .context = 524288},
+    {.types = NULL},
+};
+
+bool vc_llm_is_one_of(const char *word, const char *words)
+{
+    size_t n = strlen(word);
+
+    while (*words != '\0') {
+        size_t k = strcspn(words, "| ");
+
+        if (k == n && memcmp(words, word, n) == 0) {
+            return true;
+        }
+        words += words[k] == '\0' ? k : k + 1;
+    }
+    return false;
+}
+
+const struct llm_family *vc_llm_family(const char *model_type)
+{
+    for (const struct llm_family *f = families; f->types != NULL; f++) {
+        if (vc_llm_is_one_of(model_type, f->types)) {
+            return f;
+        }
+    }
+    return NULL;
+}
+
+const char *vc_llm_family_list(char *list, size_t room)
+{
+    size_t n = 0;
+
+    for (const struct llm_family *f = families; f->types != NULL && n < room; f++) {
+        n += (size_t)snprintf(list + n, room - n, "%s%.*s", f == families ? "" : ", ", (int)strcspn(f->types, "|"),
+                              f->types);
+    }
+    return list;
+}

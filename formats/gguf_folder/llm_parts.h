@@ -1,0 +1,191 @@
+/* llm_parts.h - what the parts of this room share: the configuration, the row of a family, the plan of the tensors,
+ * pairs of metadata. Letters for sizes, in rules and here:
+ *
+ *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
+ *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types   1
+ * 1 */
+#ifndef VC_FORMATS_LLM_PARTS_H
+#define VC_FORMATS_LLM_PARTS_H
+
+#include "core/base/arena.h"
+#include "core/model/source.h"
+#include "core/text/text.h"
+#include "formats/gguf/gguf.h"
+#include "formats/huggingface/config/hf_json.h"
+
+/* ---- config.json (llm_config.c) ---- */
+
+struct llm_config {
+    struct hf_json json;
+    json_t *root;
+    json_t *part;           /* "text_config" of a model that also sees or hears: its keys count first; else the root */
+    const char *model_type; /* of the part */
+};
+
+/* Reads it from the folder of the source. vc_llm_config_free in any case. */
+enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out);
+void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config);
+
+/* The value of the first of the names "a|b" that is there and not null; NULL: none is. */
+json_t *vc_llm_find(const struct llm_config *config, const char *names);
+/* The same as a whole number, a number, a truth value; what is no such value is not there. */
+uint64_t vc_llm_count(const struct llm_config *config, const char *names, uint64_t otherwise);
+double vc_llm_real(const struct llm_config *config, const char *names, double otherwise);
+bool vc_llm_flag(const struct llm_config *config, const char *names, bool otherwise);
+const char *vc_llm_word(const struct llm_config *config, const char *names, const char *otherwise);
+/* Of any object. */
+double vc_llm_real_of(const json_t *object, const char *name, double otherwise);
+
+/* ---- families (llm_families.c) ---- */
+
+enum llm_flag {
+    LLM_PERMUTES = 1 << 0,    /* rows of q and k: llama.cpp rotates neighbours, transformers halves */
+    LLM_PLUS_ONE = 1 << 1,    /* norms are stored as their difference from 1 */
+    LLM_TIED = 1 << 2,        /* the head is the embedding where the configuration does not say */
+    LLM_NO_HEAD = 1 << 3,     /* there is no other head in llama.cpp: one in the file is a copy */
+    LLM_OWN_HEAD = 1 << 4,    /* there is always one in llama.cpp */
+    LLM_FREQS = 1 << 5,       /* llama.cpp reads rope_freqs.weight */
+    LLM_SLIDES = 1 << 6,      /* llama.cpp has windows, layer by layer */
+    LLM_WINDOW_LOST = 1 << 7, /* transformers has a window that llama.cpp has not */
+    LLM_HEADS_FILL = 1 << 8,  /* heads x head size is the hidden size */
+    LLM_EXPERTS = 1 << 9,
+    LLM_EXPERT_SIZE = 1 << 10, /* experts have a feed-forward size of their own */
+    LLM_NO_HEAD_SIZE = 1 << 11 /* no keys about it */
+};
+
+enum llm_rows { LLM_ALL, LLM_FIRST_HALF, LLM_SECOND_HALF }; /* of each matrix */
+
+/* A name of transformers and that of llama.cpp: '#' is the number of the layer, '*' of the expert. Where `to` does not
+ * end in ".weight" or ".bias", both may have either behind them. */
+struct llm_rule {
+    const char *from, *to; /* to NULL: it is left out */
+    const char *shape;     /* letters, one a dimension */
+    enum llm_rows rows;
+};
+
+struct llm_family {
+    const char *types; /* "gemma3_text|gemma3" */
+    const char *architecture;
+    unsigned flags;
+    const struct llm_rule *rules; /* before those of all; the last has no `from`. NULL: none */
+    const char *layer;            /* tensors that each layer has; without a point in it ".weight" follows */
+    const char *maybe;            /* and may have */
+    const char *activation;       /* "silu|swish" */
+    /* What transformers takes where the configuration does not say; 0: the rule of all families. */
+    uint64_t heads, key_heads, head_size, context, window;
+    double epsilon, theta, share; /* share: of the head size that is rotated */
+};
+
+const struct llm_family *vc_llm_family(const char *model_type);
+/* "llama, mistral, ..." Returns `list`. */
+const char *vc_llm_family_list(char *list, size_t room);
+/* Of all families; the last has no `from`. */
+extern const struct llm_rule vc_llm_rules[];
+
+/* "a" is one of the words of "a|b" (or of "a b"). */
+bool vc_llm_is_one_of(const char *word, const char *words);
+
+/* ---- sizes and rotary embeddings ---- */
+
+struct llm_sizes {
+    uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
+    uint64_t experts, experts_used, expert_size, shared_size;
+    bool head_size_given;
+};
+
+struct llm_rope {
+    const json_t *block; /* "rope_parameters" or "rope_scaling": of the full-attention layers; NULL: none */
+    const char *type;    /* "default", "yarn", ... */
+    double theta, local_theta, share; /* share: of the head size that is rotated */
+};
+
+/* The configuration's sizes. VC_E_FORMAT names the key that is missing. */
+enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                                 struct llm_sizes *out);
+enum vc_status vc_llm_rope_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                                struct llm_rope *out);
+
+/* ---- the plan of the tensors ---- */
+
+/* `rows` rows of the source tensor from row `first` on. */
+struct llm_piece {
+    size_t source;
+    uint64_t first;
+};
+
+/* A tensor of the GGUF model. Its rows are those of all pieces, one after the other. */
+struct llm_tensor {
+    const char *name;
+    int64_t layer; /* -1: of the whole model */
+    enum vc_dtype dtype, from;
+    unsigned n_dims;
+    uint64_t shape[3];
+    uint64_t row_elems;  /* 1 where there is one dimension */
+    uint64_t piece_rows; /* of each piece */
+    uint64_t head_rows;  /* of each head whose rows are permuted; 0: none are */
+    float add, scale;    /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
+    size_t n_pieces;
+    const struct llm_piece *pieces;
+    const float *values; /* not the source's: these; else NULL */
+};
+
+struct llm_plan {
+    struct vc_arena *arena;
+    size_t n, capacity;
+    struct llm_tensor *tensors; /* the pool's; sorted by layer, then name */
+};
+
+void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan);
+/* Names, shapes and operations of all tensors of the source. Sets sizes->vocabulary. */
+enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
+                                   const struct llm_family *family, struct llm_sizes *sizes, struct vc_model *model,
+                                   struct llm_plan *plan);
+/* Adds a tensor of one dimension whose values are in the arena. */
+enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
+                                      uint64_t n);
+void vc_llm_plan_sort(struct llm_plan *plan);
+
+/* n_bytes from `offset` of the values of a tensor (llm_values.c). */
+enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
+                                  uint64_t offset, void *dst, size_t n_bytes);
+
+/* ---- pairs of metadata (llm_pairs.c) ---- */
+
+struct llm_pairs {
+    struct vc_text text; /* failures stay in text.status */
+    uint64_t n;
+    const char *architecture; /* in front of the keys that begin with a point */
+};
+
+/* key: "general.name", or ".block_count" for "<architecture>.block_count". */
+void vc_llm_put_u32(struct llm_pairs *pairs, const char *key, uint64_t value);
+void vc_llm_put_f32(struct llm_pairs *pairs, const char *key, double value);
+void vc_llm_put_bool(struct llm_pairs *pairs, const char *key, bool value);
+void vc_llm_put_text(struct llm_pairs *pairs, const char *key, const char *value);
+/* The head of an array; then n elements. */
+void vc_llm_put_array(struct llm_pairs *pairs, const char *key, enum gguf_kind kind, uint64_t n);
+void vc_llm_element_u32(struct llm_pairs *pairs, uint32_t value);
+void vc_llm_element_f32(struct llm_pairs *pairs, float value);
+void vc_llm_element_u8(struct llm_pairs *pairs, uint8_t value);
+void vc_llm_element_text(struct llm_pairs *pairs, const char *value, size_t n);
+
+/* ---- metadata (llm_keys.c, llm_rope.c) ---- */
+
+/* What the configuration says that llama.cpp does in another way: refused, or a note of the model. */
+enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                            const struct llm_sizes *sizes, const struct llm_rope *rope, struct vc_model *model);
+/* general.* and <architecture>.* */
+enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                               const struct llm_sizes *sizes, const struct llm_rope *rope, const struct llm_plan *plan,
+                               struct llm_pairs *pairs);
+/* Scaling of rotary embeddings: pairs, and tensors of the plan. */
+enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                               const struct llm_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
+                               struct vc_model *model, struct llm_pairs *pairs);
+/* Elements of a head that are rotated. */
+uint64_t vc_llm_rotated(const struct llm_sizes *sizes, const struct llm_rope *rope);
+/* By what the scores of attention are multiplied in transformers, over what llama.cpp multiplies by. */
+double vc_llm_attention_factor(const struct llm_config *config, const struct llm_family *family,
+                               const struct llm_sizes *sizes);
+
+#endif

@@ -1,0 +1,222 @@
+/* llm_rope.c - how rotary embeddings are stretched to longer texts, as llama.cpp says it: by keys, or by a tensor with
+ * a divisor for each frequency.
+ *
+ *     linear     .rope.scaling.type "linear", .factor
+ *     yarn       .rope.scaling.type "yarn", .factor, .original_context_length, .attn_factor where it is not the usual
+ * one llama3     rope_freqs.weight longrope   rope_factors_long.weight, rope_factors_short.weight,
+ * .rope.scaling.attn_factor */
+#include "formats/gguf_folder/llm_parts.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PI 3.14159265358979323846
+
+struct scaling {
+    struct vc_ctx *ctx;
+    const struct llm_config *config;
+    const struct llm_family *family;
+    const struct llm_rope *rope;
+    double factor, original; /* original: context */
+    uint64_t rotated;        /* elements of a head */
+    uint64_t context;
+    struct llm_plan *plan;
+    struct llm_pairs *pairs;
+};
+
+static enum vc_status refuse(const struct scaling *s, const char *why)
+{
+    return vc_fail(s->ctx, VC_E_UNSUPPORTED, "config.json: rotary embeddings of type '%s' %s", s->rope->type, why);
+}
+
+static double real(const struct scaling *s, const char *name, double otherwise)
+{
+    return vc_llm_real_of(s->rope->block, name, otherwise);
+}
+
+/* Room for a divisor of each frequency. */
+static enum vc_status make_values(const struct scaling *s, float **values)
+{
+    *values = vc_arena_alloc(s->ctx, s->plan->arena, (size_t)(s->rotated / 2 + 1) * sizeof **values);
+    return *values != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* Low frequencies are divided by the factor, high ones stay, between them is a ramp. */
+static enum vc_status put_llama3(const struct scaling *s)
+{
+    double low = real(s, "low_freq_factor", 1.0);
+    double high = real(s, "high_freq_factor", 4.0);
+    float *values;
+    enum vc_status status;
+
+    if ((s->family->flags & LLM_FREQS) == 0) {
+        return refuse(s, "are not known to llama.cpp in such a model");
+    }
+    if (!(low > 0 && high > low)) {
+        return refuse(s, "need \"high_freq_factor\" above \"low_freq_factor\"");
+    }
+    VC_TRY(make_values(s, &values));
+    for (uint64_t i = 0; i < s->rotated / 2; i++) {
+        double wave = 2 * PI * pow(s->rope->theta, 2.0 * (double)i / (double)s->rotated);
+        double share = (s->original / wave - low) / (high - low);
+
+        values[i] = (float)(wave < s->original / high  ? 1.0
+                            : wave > s->original / low ? s->factor
+                                                       : 1.0 / ((1.0 - share) / s->factor + share));
+    }
+    VC_TRY(vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2));
+out:
+    return status;
+}
+
+/* The dimension that turns `beta` times within the original context. */
+static double turning(const struct scaling *s, double beta)
+{
+    double d = (double)s->rotated;
+
+    return fmin(fmax(d * log(s->original / (beta * 2 * PI)) / (2 * log(s->rope->theta)), 0.0), d - 1);
+}
+
+/* The ramp of yarn as llama.cpp's keys cannot say it: not rounded, or between other dimensions. */
+static enum vc_status put_ramp(const struct scaling *s, double fast, double slow, bool truncate)
+{
+    double low = turning(s, fast);
+    double high = turning(s, slow);
+    float *values;
+    enum vc_status status;
+
+    VC_TRY(make_values(s, &values));
+    low = truncate ? floor(low) : low;
+    high = truncate ? ceil(high) : high;
+    high = low == high ? high + 0.001 : high;
+    for (uint64_t i = 0; i < s->rotated / 2; i++) {
+        double share = fmin(fmax(((double)i - low) / (high - low), 0.0), 1.0);
+
+        values[i] = (float)(1.0 / (1.0 - share + share / s->factor));
+    }
+    VC_TRY(vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2));
+out:
+    return status;
+}
+
+static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
+{
+    double usual = s->factor <= 1 ? 1.0 : 1.0 + 0.1 * log(s->factor);
+    double scale = real(s, "mscale", 0.0);
+    double scale_all = real(s, "mscale_all_dim", 0.0);
+    double attention = scale != 0 && scale_all != 0 && s->factor > 1
+                           ? (1.0 + 0.1 * scale * log(s->factor)) / (1.0 + 0.1 * scale_all * log(s->factor))
+                           : usual;
+    double fast = real(s, "beta_fast", 32.0);
+    double slow = real(s, "beta_slow", 1.0);
+    bool truncate = !json_is_false(json_object_get(s->rope->block, "truncate"));
+    bool freqs = (s->family->flags & LLM_FREQS) != 0;
+    bool other_ramp = fast != 32.0 || slow != 1.0;
+    enum vc_status status = VC_OK;
+
+    attention = real(s, "attention_factor", attention);
+    if (freqs && (other_ramp || !truncate)) {
+        VC_TRY(put_ramp(s, fast, slow, truncate));
+        vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", attention);
+        return VC_OK;
+    }
+    if (other_ramp) {
+        return refuse(s, "with other \"beta_fast\" and \"beta_slow\" than 32 and 1 are not known to llama.cpp");
+    }
+    if (!truncate) {
+        VC_TRY(vc_model_add_fact(s->ctx, model, VC_FACT_NOTE,
+                                 "llama.cpp rounds where the rotary embeddings begin to be stretched, the source does "
+                                 "not (\"truncate\": false): answers differ"));
+    }
+    vc_llm_put_text(s->pairs, ".rope.scaling.type", "yarn");
+    vc_llm_put_f32(s->pairs, ".rope.scaling.factor", s->factor);
+    vc_llm_put_u32(s->pairs, ".rope.scaling.original_context_length", (uint64_t)s->original);
+    if ((float)(attention / usual) != 1.0F) {
+        vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", attention / usual);
+    }
+out:
+    return status;
+}
+
+/* "short_factor" or "long_factor" as a tensor. */
+static enum vc_status put_factors(const struct scaling *s, const char *key, const char *tensor)
+{
+    const json_t *list = json_object_get(s->rope->block, key);
+    float *values;
+    enum vc_status status;
+
+    if (json_array_size(list) != s->rotated / 2) {
+        return vc_fail(s->ctx, VC_E_FORMAT, "config.json: \"%s\" has %zu numbers, expected %llu", key,
+                       json_array_size(list), (unsigned long long)(s->rotated / 2));
+    }
+    VC_TRY(make_values(s, &values));
+    for (size_t i = 0; i < s->rotated / 2; i++) {
+        values[i] = (float)json_number_value(json_array_get(list, i));
+    }
+    VC_TRY(vc_llm_plan_add_values(s->ctx, s->plan, tensor, values, s->rotated / 2));
+out:
+    return status;
+}
+
+static enum vc_status put_longrope(const struct scaling *s)
+{
+    double share = (double)s->context / s->original;
+    double attention = share <= 1.0 ? 1.0 : sqrt(1.0 + log(share) / log(s->original));
+    enum vc_status status;
+
+    if (strcmp(s->family->architecture, "phi3") != 0) {
+        return refuse(s, "are not known to llama.cpp in such a model");
+    }
+    VC_TRY(put_factors(s, "long_factor", "rope_factors_long.weight"));
+    VC_TRY(put_factors(s, "short_factor", "rope_factors_short.weight"));
+    vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", real(s, "attention_factor", attention));
+out:
+    return status;
+}
+
+enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
+                               const struct llm_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
+                               struct vc_model *model, struct llm_pairs *pairs)
+{
+    static const char original[] = "original_max_position_embeddings";
+    struct scaling s = {.ctx = ctx,
+                        .config = config,
+                        .family = family,
+                        .rope = rope,
+                        .rotated = vc_llm_rotated(sizes, rope),
+                        .context = sizes->context,
+                        .plan = plan,
+                        .pairs = pairs};
+    enum vc_status status = VC_OK;
+
+    s.factor = real(&s, "factor", 1.0);
+    s.original = real(&s, original, vc_llm_real(config, original, (double)sizes->context));
+    if (strcmp(family->architecture, "phi3") == 0) {
+        vc_llm_put_u32(pairs, ".rope.scaling.original_context_length", (uint64_t)s.original);
+    }
+    if (strcmp(rope->type, "default") == 0) {
+        return VC_OK;
+    }
+    if (!(s.factor > 0 && s.original > 1 && rope->theta > 1)) {
+        return refuse(&s, "need a \"factor\" above 0");
+    }
+    if (strcmp(rope->type, "linear") == 0) {
+        vc_llm_put_text(pairs, ".rope.scaling.type", "linear");
+        vc_llm_put_f32(pairs, ".rope.scaling.factor", s.factor);
+    } else if (strcmp(rope->type, "yarn") == 0) {
+        VC_TRY(put_yarn(&s, model));
+    } else if (strcmp(rope->type, "llama3") == 0) {
+        VC_TRY(put_llama3(&s));
+    } else if (strcmp(rope->type, "longrope") == 0 || strcmp(rope->type, "su") == 0) {
+        VC_TRY(put_longrope(&s));
+    } else if (strcmp(rope->type, "dynamic") == 0) {
+        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                 "the source stretches its rotary embeddings with the length of a text ('dynamic'), "
+                                 "llama.cpp does not: answers are the same up to %llu tokens",
+                                 (unsigned long long)sizes->context));
+    } else {
+        return refuse(&s, "are not known");
+    }
+out:
+    return status;
+}

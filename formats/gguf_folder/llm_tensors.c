@@ -1,0 +1,575 @@
+/* llm_tensors.c - which tensors of the source become which of the GGUF model.
+ *
+ *     model.layers.0.self_attn.q_proj.weight        blk.0.attn_q.weight           rows of each head in another order
+ *     model.layers.0.mlp.experts.7.up_proj.weight   blk.0.ffn_up_exps.weight      piece 7 of it
+ *     model.layers.0.input_layernorm.weight         blk.0.attn_norm.weight        f32, and plus 1 in some families
+ *
+ * llama.cpp loads a file only where it has each tensor of its graph and no other, so each name has to be known, each
+ * tensor there and of the right shape. */
+#include "formats/gguf_folder/llm_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+#define NAME_BYTES 256
+
+/* A tensor of the source under the name that it gets. */
+struct match {
+    const char *name;
+    int64_t layer, expert; /* -1: none */
+    size_t source;
+    const struct llm_rule *rule;
+};
+
+struct planning {
+    struct vc_ctx *ctx;
+    const struct vc_model *source;
+    const struct llm_config *config;
+    const struct llm_family *family;
+    struct llm_sizes *sizes;
+    struct llm_plan *plan;
+    struct match *matches; /* the pool's */
+    size_t n, capacity;
+    bool tied, bare; /* bare: a model without a head, as embeddings have them */
+    size_t n_other;  /* tensors of other parts */
+};
+
+/* ---- names ---- */
+
+/* Tensors of parts that see or hear, buffers, and heads that predict more than the next token. */
+static bool is_other_part(const char *name)
+{
+    static const char *const parts[] = {"vision",     "visual",     "audio", "multi_modal_projector",
+                                        "projector.", "patch_embed"};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strstr(name, parts[i]) != NULL) {
+            return true;
+        }
+    }
+    return strncmp(name, "mtp.", 4) == 0;
+}
+
+static bool is_buffer(const char *name)
+{
+    static const char *const ends[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias", ".attention.bias",
+                                       "position_ids"};
+    size_t n = strlen(name);
+
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t k = strlen(ends[i]);
+
+        if (n >= k && strcmp(name + n - k, ends[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The name without what wraps the language model: "model.language_model.layers.0" -> "layers.0". False: it is longer
+ * than any known. */
+static bool strip(const char *name, char *to)
+{
+    static const char inner[] = "language_model.";
+    const char *at = strstr(name, inner);
+    int n = at != NULL ? snprintf(to, NAME_BYTES, "%.*s%s", (int)(at - name), name, at + sizeof inner - 1)
+                       : snprintf(to, NAME_BYTES, "%s", name);
+
+    if (n < 0 || n >= NAME_BYTES) {
+        return false;
+    }
+    if (strncmp(to, "model.", 6) == 0) {
+        memmove(to, to + 6, strlen(to + 6) + 1);
+    }
+    return true;
+}
+
+/* Digits as a number, or false: none, or more than a file of ours has layers. */
+static bool take_number(const char **at, int64_t *out)
+{
+    size_t n = strspn(*at, "0123456789");
+
+    if (n == 0 || n > 9) {
+        return false;
+    }
+    *out = strtol(*at, NULL, 10);
+    *at += n;
+    return true;
+}
+
+/* Whether the name is that of the rule; *rest: what follows, ".weight" or "". */
+static bool fits(const struct llm_rule *rule, const char *name, struct match *match, const char **rest)
+{
+    const char *from = rule->from;
+
+    match->layer = match->expert = -1;
+    for (; *from != '\0'; from++) {
+        if (*from == '#' || *from == '*') {
+            if (!take_number(&name, *from == '#' ? &match->layer : &match->expert)) {
+                return false;
+            }
+        } else if (*from != *name++) {
+            return false;
+        }
+    }
+    *rest = name;
+    return true;
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(end);
+
+    return n >= k && strcmp(name + n - k, end) == 0;
+}
+
+static bool is_whole(const char *to)
+{
+    return ends_in(to, ".weight") || ends_in(to, ".bias");
+}
+
+/* "blk.#.attn_q" -> "blk.12.attn_q.weight", in the arena. */
+static const char *make_name(struct planning *p, const struct match *match, const char *rest)
+{
+    const char *to = match->rule->to;
+    const char *number = strchr(to, '#');
+
+    return number == NULL ? vc_arena_printf(p->ctx, p->plan->arena, "%s%s", to, rest)
+                          : vc_arena_printf(p->ctx, p->plan->arena, "%.*s%" PRId64 "%s%s", (int)(number - to), to,
+                                            match->layer, number + 1, rest);
+}
+
+static enum vc_status add_match(struct planning *p, struct match *match, const char *rest)
+{
+    enum vc_status status = VC_OK;
+
+    match->name = make_name(p, match, rest);
+    VC_TRY_ALLOC(match->name);
+    if (strlen(match->name) > VC_GGUF_MAX_NAME) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: its name is too long for GGUF", match->name);
+    }
+    p->matches[p->n++] = *match;
+out:
+    return status;
+}
+
+/* Adds what the name becomes by these rules; *known: some of them fit. */
+static enum vc_status match_rules(struct planning *p, const struct llm_rule *rules, const char *name, size_t source,
+                                  bool *known)
+{
+    enum vc_status status = VC_OK;
+
+    for (const struct llm_rule *rule = rules; rule != NULL && rule->from != NULL; rule++) {
+        struct match match = {.source = source, .rule = rule};
+        const char *rest;
+
+        if (!fits(rule, name, &match, &rest) ||
+            (is_whole(rule->to) ? rest[0] != '\0' : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
+            continue;
+        }
+        *known = true;
+        if (match.layer >= (int64_t)p->sizes->layers) {
+            p->n_other++; /* of a head that predicts more tokens */
+        } else if (strcmp(rule->to, "output") != 0 || !p->tied) {
+            VC_TRY(add_match(p, &match, rest));
+        }
+    }
+out:
+    return status;
+}
+
+/* "layers.61.eh_proj.weight" of a model with 61 layers: of a head that predicts more tokens. */
+static bool is_beyond(const struct planning *p, const char *name)
+{
+    int64_t layer;
+
+    if (strncmp(name, "layers.", 7) != 0) {
+        return false;
+    }
+    name += 7;
+    return take_number(&name, &layer) && layer >= (int64_t)p->sizes->layers;
+}
+
+static enum vc_status match_tensor(struct planning *p, size_t source)
+{
+    const struct vc_tensor *t = &p->source->tensors[source];
+    char name[NAME_BYTES];
+    bool known = false;
+    enum vc_status status = VC_OK;
+
+    if (is_buffer(t->name)) {
+        return VC_OK;
+    }
+    if (is_other_part(t->name) || (strip(t->name, name) && is_beyond(p, name))) {
+        p->n_other++;
+        return VC_OK;
+    }
+    if (strip(t->name, name)) {
+        VC_TRY(match_rules(p, p->family->rules, name, source, &known));
+        VC_TRY(known ? VC_OK : match_rules(p, vc_llm_rules, name, source, &known));
+    }
+    if (!known) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no such tensor in a model of the kind '%s'",
+                       t->name, p->family->architecture);
+    }
+out:
+    return status;
+}
+
+/* ---- tensors ---- */
+
+/* Types that stay: llama.cpp computes with all others than matrices in f32. */
+static bool needs_f32(const char *name, unsigned n_dims)
+{
+    static const char *const parts[] = {"ffn_gate_inp",   "position_embd", "token_types", "ssm_conv1d",
+                                        "shortconv.conv", "attn_rel_b",    "rope_freqs",  "rope_factors_"};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strstr(name, parts[i]) != NULL) {
+            return true;
+        }
+    }
+    return n_dims < 2 || ends_in(name, "_norm.weight") || !ends_in(name, ".weight");
+}
+
+static uint64_t size_of(const struct llm_sizes *s, char letter)
+{
+    switch (letter) {
+    case 'H':
+        return s->hidden;
+    case 'q':
+        return s->heads * s->head_size;
+    case 'k':
+        return s->key_heads * s->head_size;
+    case 'd':
+        return s->head_size;
+    case 'F':
+        return s->feed_forward;
+    case 'V':
+        return s->vocabulary;
+    case 'E':
+        return s->experts;
+    case 'e':
+        return s->expert_size;
+    case 's':
+        return s->shared_size;
+    case 'Q':
+        return (s->heads + 2 * s->key_heads) * s->head_size;
+    case 'G':
+        return 2 * s->feed_forward;
+    default:
+        return 1;
+    }
+}
+
+/* "(96, 64)" */
+static const char *shape_text(const uint64_t *shape, unsigned n, char *to, size_t room)
+{
+    size_t at = (size_t)snprintf(to, room, "(");
+
+    for (unsigned d = 0; d < n && at < room; d++) {
+        at += (size_t)snprintf(to + at, room - at, "%s%" PRIu64, d == 0 ? "" : ", ", shape[d]);
+    }
+    (void)snprintf(to + at, at < room ? room - at : 0, ")");
+    return to;
+}
+
+static enum vc_status refuse_shape(const struct planning *p, const struct match *match, const uint64_t *wanted,
+                                   unsigned n)
+{
+    const struct vc_tensor *t = &p->source->tensors[match->source];
+    char found[96];
+    char text[96];
+
+    return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: its shape is %s, expected %s by config.json", t->name,
+                   shape_text(t->shape, t->n_dims < 4 ? t->n_dims : 4, found, sizeof found),
+                   shape_text(wanted, n, text, sizeof text));
+}
+
+/* What a tensor of the source has to look like, so that it is all of the tensor, or an expert of it, or holds twice as
+ * many rows. */
+static enum vc_status check_source(const struct planning *p, const struct match *match, const struct llm_tensor *to)
+{
+    const struct vc_tensor *t = &p->source->tensors[match->source];
+    unsigned begin = match->expert >= 0 ? 1 : 0;
+    unsigned n = to->n_dims - begin;
+    uint64_t wanted[3] = {1, 1, 1};
+    bool same = t->n_dims == n;
+
+    for (unsigned d = 0; d < n; d++) {
+        wanted[d] = to->shape[begin + d];
+    }
+    if (match->rule->rows != LLM_ALL) {
+        wanted[n - 2] *= 2;
+    }
+    for (unsigned d = 0; d < n && same; d++) {
+        same = t->shape[d] == wanted[d];
+    }
+    if (!same) {
+        return refuse_shape(p, match, wanted, n);
+    }
+    if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: is quantized; dequantize the folder first", t->name);
+    }
+    if (t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected f32, f16 or bf16", t->name,
+                       vc_dtype_name(t->dtype));
+    }
+    if (t->dtype != to->from) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, and other experts of its layer have %s", t->name,
+                       vc_dtype_name(t->dtype), vc_dtype_name(to->from));
+    }
+    return VC_OK;
+}
+
+/* The numbers that change a tensor's values. */
+static void set_values(const struct planning *p, const char *tail, struct llm_tensor *to)
+{
+    unsigned flags = p->family->flags;
+    double factor = vc_llm_attention_factor(p->config, p->family, p->sizes);
+    bool queries = strcmp(tail, "attn_q.weight") == 0 || strcmp(tail, "attn_q.bias") == 0;
+    bool keys = strcmp(tail, "attn_k.weight") == 0 || strcmp(tail, "attn_k.bias") == 0;
+    bool norms_queries = strstr(p->family->layer, "attn_q_norm") != NULL;
+
+    to->head_rows = (flags & LLM_PERMUTES) != 0 && (queries || keys) ? p->sizes->head_size : 0;
+    to->add = (flags & LLM_PLUS_ONE) != 0 && ends_in(tail, "norm.weight") ? 1.0F : 0.0F;
+    to->scale = 1.0F;
+    if (factor != 1.0 && (norms_queries ? strcmp(tail, "attn_q_norm.weight") == 0 : queries)) {
+        to->scale = (float)factor;
+        to->dtype = VC_DTYPE_F32; /* so that the product is not rounded again */
+    }
+}
+
+/* One tensor of all matches with a name. */
+static enum vc_status add_tensor(struct planning *p, const struct match *matches, size_t n)
+{
+    const struct llm_rule *rule = matches[0].rule;
+    const struct vc_tensor *first = &p->source->tensors[matches[0].source];
+    const char *point = matches[0].layer >= 0 ? strchr(matches[0].name + 4, '.') + 1 : matches[0].name;
+    bool bias = ends_in(matches[0].name, ".bias");
+    unsigned n_dims = bias && rule->shape[0] != 'E' ? 1 : (unsigned)strlen(rule->shape);
+    struct llm_tensor t = {.name = matches[0].name, .layer = matches[0].layer, .from = first->dtype, .n_dims = n_dims};
+    bool stacked = n_dims == 3;
+    struct llm_piece *pieces;
+    enum vc_status status = VC_OK;
+
+    for (unsigned d = 0; d < n_dims; d++) {
+        t.shape[d] = size_of(p->sizes, rule->shape[d]);
+    }
+    if (n != 1 && (matches[0].expert < 0 || n != p->sizes->experts)) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: %zu tensors of the folder become it, expected %" PRIu64, t.name,
+                       n, matches[0].expert < 0 ? 1 : p->sizes->experts);
+    }
+    t.dtype = needs_f32(t.name, n_dims) ? VC_DTYPE_F32 : t.from;
+    set_values(p, point, &t);
+    t.row_elems = n_dims == 1 ? 1 : t.shape[n_dims - 1];
+    t.piece_rows = n_dims == 1 ? t.shape[0] : t.shape[n_dims - 2];
+    t.n_pieces = stacked ? (size_t)p->sizes->experts : 1;
+    pieces = vc_arena_alloc(p->ctx, p->plan->arena, t.n_pieces * sizeof *pieces);
+    VC_TRY_ALLOC(pieces);
+    t.pieces = pieces;
+    for (size_t i = 0; i < n; i++) {
+        if (n != 1 && (uint64_t)matches[i].expert != i) {
+            return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: expert %zu of its layer is missing", t.name, i);
+        }
+        VC_TRY(check_source(p, &matches[i], &t));
+    }
+    for (size_t i = 0; i < t.n_pieces; i++) {
+        uint64_t rows = t.piece_rows * (rule->rows == LLM_ALL ? 1 : 2);
+
+        pieces[i].source = matches[n == 1 ? 0 : i].source;
+        pieces[i].first = (n == 1 ? i * rows : 0) + (rule->rows == LLM_SECOND_HALF ? t.piece_rows : 0);
+    }
+    p->plan->tensors[p->plan->n++] = t;
+out:
+    return status;
+}
+
+static int compare_matches(const void *a, const void *b)
+{
+    const struct match *x = a;
+    const struct match *y = b;
+    int names = strcmp(x->name, y->name);
+
+    return x->layer != y->layer     ? (x->layer < y->layer ? -1 : 1)
+           : names != 0             ? names
+           : x->expert != y->expert ? (x->expert < y->expert ? -1 : 1)
+                                    : 0;
+}
+
+static int compare_tensors(const void *a, const void *b)
+{
+    const struct llm_tensor *x = a;
+    const struct llm_tensor *y = b;
+
+    return x->layer != y->layer ? (x->layer < y->layer ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+void vc_llm_plan_sort(struct llm_plan *plan)
+{
+    qsort(plan->tensors, plan->n, sizeof *plan->tensors, compare_tensors);
+}
+
+/* ---- what has to be there ---- */
+
+static bool has_tensor(const struct llm_plan *plan, int64_t layer, const char *name)
+{
+    const struct llm_tensor key = {.name = name, .layer = layer};
+
+    return bsearch(&key, plan->tensors, plan->n, sizeof key, compare_tensors) != NULL;
+}
+
+static enum vc_status refuse_missing(const struct planning *p, const char *name)
+{
+    return vc_fail(p->ctx, VC_E_UNSUPPORTED,
+                   "no tensor of the folder becomes '%s', which llama.cpp needs in a model of "
+                   "the kind '%s'",
+                   name, p->family->architecture);
+}
+
+/* "attn_q attn_k": each of them in that layer. */
+static enum vc_status check_layer(const struct planning *p, int64_t layer)
+{
+    const char *at = p->family->layer;
+    char name[128];
+
+    while (*at != '\0') {
+        size_t n = strcspn(at, " ");
+
+        (void)snprintf(name, sizeof name, "blk.%" PRId64 ".%.*s%s", layer, (int)n, at,
+                       memchr(at, '.', n) != NULL ? "" : ".weight");
+        if (!has_tensor(p->plan, layer, name)) {
+            return refuse_missing(p, name);
+        }
+        at += n + strspn(at + n, " ");
+    }
+    return VC_OK;
+}
+
+/* Of a layer: it is one that the graph asks for. */
+static enum vc_status check_asked(const struct planning *p, const struct llm_tensor *t)
+{
+    const char *tail = strchr(t->name + 4, '.') + 1;
+    char word[64];
+    size_t n = strlen(tail) - (ends_in(tail, ".weight") ? strlen(".weight") : 0);
+
+    (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
+    if (!vc_llm_is_one_of(word, p->family->layer) && !vc_llm_is_one_of(word, p->family->maybe)) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
+                       p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
+    }
+    return VC_OK;
+}
+
+static enum vc_status check_whole(const struct planning *p)
+{
+    bool head = has_tensor(p->plan, -1, "output.weight");
+    enum vc_status status = VC_OK;
+
+    if (!has_tensor(p->plan, -1, "output_norm.weight")) {
+        return refuse_missing(p, "output_norm.weight");
+    }
+    if (!head && ((p->family->flags & LLM_OWN_HEAD) != 0 || (!p->tied && !p->bare))) {
+        return refuse_missing(p, "output.weight");
+    }
+    for (size_t i = 0; i < p->plan->n; i++) {
+        const struct llm_tensor *t = &p->plan->tensors[i];
+
+        if (t->layer < 0 && ends_in(t->name, ".bias")) {
+            return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
+                           p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
+        }
+        VC_TRY(t->layer >= 0 ? check_asked(p, t) : VC_OK);
+    }
+    for (uint64_t i = 0; i < p->sizes->layers; i++) {
+        VC_TRY(check_layer(p, (int64_t)i));
+    }
+out:
+    return status;
+}
+
+/* The rows of the embedding are the vocabulary's size, whatever the configuration says. */
+static enum vc_status find_vocabulary(struct planning *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        const struct vc_tensor *t = &p->source->tensors[p->matches[i].source];
+
+        if (strcmp(p->matches[i].name, "token_embd.weight") == 0 && t->n_dims == 2 && t->shape[0] <= INT32_MAX) {
+            p->sizes->vocabulary = t->shape[0];
+            return VC_OK;
+        }
+    }
+    return refuse_missing(p, "token_embd.weight");
+}
+
+void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan)
+{
+    vc_free(ctx, plan->tensors);
+    *plan = (struct llm_plan){.n = 0};
+}
+
+enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
+                                      uint64_t n)
+{
+    if (plan->n == plan->capacity) {
+        return vc_fail(ctx, VC_E_INTERNAL, "%s: there is no room for it", name);
+    }
+    plan->tensors[plan->n++] = (struct llm_tensor){.name = name,
+                                                   .layer = -1,
+                                                   .dtype = VC_DTYPE_F32,
+                                                   .from = VC_DTYPE_F32,
+                                                   .n_dims = 1,
+                                                   .shape = {n},
+                                                   .row_elems = 1,
+                                                   .piece_rows = n,
+                                                   .scale = 1.0F,
+                                                   .values = values};
+    return VC_OK;
+}
+
+#define MADE_TENSORS 4 /* at most: the scaling of rotary embeddings */
+
+enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
+                                   const struct llm_family *family, struct llm_sizes *sizes, struct vc_model *model,
+                                   struct llm_plan *plan)
+{
+    const char *class_name = json_string_value(json_array_get(vc_llm_find(config, "architectures"), 0));
+    struct planning p = {
+        .ctx = ctx, .source = source, .config = config, .family = family, .sizes = sizes, .plan = plan};
+    size_t end;
+    enum vc_status status = VC_OK;
+
+    p.tied = (family->flags & LLM_NO_HEAD) != 0 ||
+             vc_llm_flag(config, "tie_word_embeddings", (family->flags & LLM_TIED) != 0);
+    p.bare = class_name != NULL && ends_in(class_name, "Model");
+    p.capacity = 2 * source->n_tensors; /* a rule makes at most two of one */
+    p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches);
+    VC_TRY_ALLOC(p.matches);
+    for (size_t i = 0; i < source->n_tensors; i++) {
+        VC_TRY(match_tensor(&p, i));
+    }
+    VC_TRY(find_vocabulary(&p));
+    qsort(p.matches, p.n, sizeof *p.matches, compare_matches);
+    plan->capacity = p.n + MADE_TENSORS;
+    plan->tensors = vc_alloc_array(ctx, VC_TAG_NAMES, plan->capacity, sizeof *plan->tensors);
+    VC_TRY_ALLOC(plan->tensors);
+    for (size_t i = 0; i < p.n; i = end) {
+        for (end = i + 1; end < p.n && strcmp(p.matches[i].name, p.matches[end].name) == 0; end++) {
+        }
+        VC_TRY(add_tensor(&p, p.matches + i, end - i));
+    }
+    vc_llm_plan_sort(plan);
+    VC_TRY(check_whole(&p));
+    if (p.n_other != 0) {
+        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                 "%zu tensors of parts that see, hear or predict more tokens are left out", p.n_other));
+    }
+out:
+    vc_free(ctx, p.matches);
+    return status;
+}

@@ -1,0 +1,313 @@
+/* vocab.c - chooses the kind of a vocabulary, reads the files of it, and writes the pairs. See vocab.h. */
+#include "formats/gguf_folder/vocab.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "core/text/name_table.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/json/json_walk.h"
+
+#define MOST_JSON    ((uint64_t)256 << 20)
+#define UNUSED_SCORE (-10000.0F)
+
+/* ---- files ---- */
+
+const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *status)
+{
+    const char *path = vc_arena_printf(v->ctx, v->arena, "%s/%s", v->folder, name);
+    struct stat st;
+    bool there = false;
+
+    *status = path != NULL ? vc_hf_look(v->ctx, path, &st, &there) : VC_E_NOMEM;
+    return there && S_ISREG(st.st_mode) ? path : NULL;
+}
+
+/* Reads a JSON file of the folder; it stays empty where there is none. */
+static enum vc_status load(struct vocab *v, const char *name, struct vocab_file *out)
+{
+    enum vc_status status = VC_OK;
+    const char *path = vc_vocab_path(v, name, &status);
+    struct vc_infile *file = NULL;
+    char *text = NULL;
+
+    if (path == NULL) {
+        return status;
+    }
+    VC_TRY(vc_infile_open(v->ctx, path, &file));
+    if (file->size_bytes > MOST_JSON) {
+        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is too large: %" PRIu64 " bytes", file->size_bytes));
+    }
+    text = vc_alloc(v->ctx, VC_TAG_IO, (size_t)file->size_bytes);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(vc_json_tree_load(v->ctx, text, (size_t)file->size_bytes, &out->root, &out->counted));
+out:
+    vc_free(v->ctx, text);
+    vc_infile_close(v->ctx, file);
+    return status == VC_OK ? VC_OK : vc_context(v->ctx, "%s", name);
+}
+
+static enum vc_status load_files(struct vocab *v)
+{
+    enum vc_status status;
+
+    VC_TRY(load(v, "tokenizer.json", &v->tokenizer));
+    VC_TRY(load(v, "tokenizer_config.json", &v->settings));
+    VC_TRY(load(v, "generation_config.json", &v->generation));
+    VC_TRY(load(v, "added_tokens.json", &v->added));
+    VC_TRY(load(v, "chat_template.json", &v->template_file));
+out:
+    return status;
+}
+
+static void unload_files(struct vocab *v)
+{
+    vc_json_tree_free(v->ctx, v->tokenizer.root, v->tokenizer.counted);
+    vc_json_tree_free(v->ctx, v->settings.root, v->settings.counted);
+    vc_json_tree_free(v->ctx, v->generation.root, v->generation.counted);
+    vc_json_tree_free(v->ctx, v->added.root, v->added.counted);
+    vc_json_tree_free(v->ctx, v->template_file.root, v->template_file.counted);
+}
+
+/* ---- tokens ---- */
+
+enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score)
+{
+    if (id >= v->n) {
+        return vc_fail(v->ctx, VC_E_UNSUPPORTED,
+                       "the vocabulary has a token %" PRIu64 " ('%.60s'), and the embedding has %zu rows", id, text,
+                       v->n);
+    }
+    if (v->tokens[id].text != NULL) {
+        return vc_fail(v->ctx, VC_E_FORMAT, "the vocabulary has two tokens %" PRIu64 ", '%.60s' and '%.60s'", id,
+                       v->tokens[id].text, text);
+    }
+    v->tokens[id] = (struct vocab_token){.text = text, .n = n, .type = type, .score = score};
+    return VC_OK;
+}
+
+bool vc_vocab_find(const struct vocab *v, const char *text, uint64_t *id)
+{
+    size_t n = strlen(text);
+    bool found = false;
+
+    for (size_t i = 0; i < v->n; i++) {
+        const struct vocab_token *t = &v->tokens[i];
+
+        if (t->text != NULL && t->n == n && memcmp(t->text, text, n) == 0 && (!found || t->added)) {
+            *id = i;
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* Rows without a token have a name that no text has. */
+static enum vc_status fill_gaps(struct vocab *v)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        struct vocab_token *t = &v->tokens[i];
+        char *text;
+
+        if (t->text != NULL) {
+            continue;
+        }
+        text = vc_arena_printf(v->ctx, v->arena, "[PAD%zu]", i);
+        if (text == NULL) {
+            return VC_E_NOMEM;
+        }
+        *t = (struct vocab_token){.text = text, .n = strlen(text), .type = VOCAB_UNUSED, .score = UNUSED_SCORE};
+    }
+    return VC_OK;
+}
+
+/* llama.cpp ends the program where two texts are equal. */
+static enum vc_status check_different(struct vocab *v)
+{
+    size_t twice = SIZE_MAX;
+    enum vc_status status;
+
+    VC_TRY(vc_names_unique(v->ctx, VC_NAME_LIST(v->tokens, sizeof *v->tokens), v->n, &twice));
+    if (twice != SIZE_MAX) {
+        status = vc_fail(v->ctx, VC_E_UNSUPPORTED, "the vocabulary has the token '%.60s' twice, the second time as %zu",
+                         v->tokens[twice].text, twice);
+    }
+out:
+    return status;
+}
+
+/* ---- kinds ---- */
+
+static enum vc_status refuse_kind(struct vocab *v, const char *type)
+{
+    return vc_fail(v->ctx, VC_E_UNSUPPORTED,
+                   "%s%s: there is no tokenizer that is known (tokenizer.json with byte-level BPE, BPE with byte "
+                   "fallback, WordPiece or Unigram; tokenizer.model; vocab.txt); %s leaves the vocabulary out",
+                   type != NULL ? "tokenizer.json has a model of type " : "the folder", type != NULL ? type : "",
+                   vc_option(v->ctx, "gguf_no_vocab"));
+}
+
+static enum vc_status read_tokens(struct vocab *v)
+{
+    const json_t *model = json_object_get(v->tokenizer.root, "model");
+    const char *type = json_string_value(json_object_get(model, "type"));
+    bool merges = json_object_get(model, "merges") != NULL && (type == NULL || strcmp(type, "BPE") == 0);
+    bool byte_level = false;
+    const char *path;
+    struct vc_text form;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&form, v->ctx);
+    vc_vocab_form(v->tokenizer.root, &form, &byte_level);
+    vc_text_release(&form);
+    if (merges && byte_level) {
+        return vc_vocab_read_bytes(v);
+    }
+    if (type != NULL && strcmp(type, "WordPiece") == 0) {
+        return vc_vocab_read_words(v);
+    }
+    if (type != NULL && strcmp(type, "Unigram") == 0) {
+        return vc_vocab_read_unigrams(v);
+    }
+    path = vc_vocab_path(v, "tokenizer.model", &status);
+    if (path == NULL && status == VC_OK) {
+        path = vc_vocab_path(v, "spiece.model", &status);
+    }
+    VC_TRY(status);
+    if (path != NULL) {
+        return vc_vocab_read_pieces(v, path);
+    }
+    if (merges && json_is_true(json_object_get(model, "byte_fallback"))) {
+        return vc_vocab_read_merged(v);
+    }
+    path = vc_vocab_path(v, "vocab.txt", &status);
+    VC_TRY(status);
+    return path != NULL && type == NULL ? vc_vocab_read_words(v) : refuse_kind(v, type);
+out:
+    return status;
+}
+
+/* ---- pairs ---- */
+
+/* A merge as the file is to have it: "left right". A space in a part is the letter for it. */
+static enum vc_status put_merge(struct vocab *v, const json_t *merge, struct llm_pairs *pairs)
+{
+    const char *both = json_string_value(merge);
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    if (both != NULL) {
+        vc_llm_element_text(pairs, both, strlen(both));
+        return VC_OK;
+    }
+    vc_text_init(&text, v->ctx);
+    for (size_t k = 0; k < 2; k++) {
+        const char *part = json_string_value(json_array_get(merge, k));
+
+        if (part == NULL) {
+            VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: a merge is not of two texts"));
+        }
+        vc_text_add(&text, "%s", k == 0 ? "" : " ");
+        for (; *part != '\0'; part++) {
+            vc_text_add_bytes(&text, *part == ' ' ? "\xc4\xa0" : part, *part == ' ' ? 2 : 1);
+        }
+    }
+    VC_TRY(text.status);
+    vc_llm_element_text(pairs, text.data, text.n);
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+static enum vc_status put_tokens(struct vocab *v, struct llm_pairs *pairs)
+{
+    enum vc_status status = VC_OK;
+
+    vc_llm_put_text(pairs, "tokenizer.ggml.model", v->kind);
+    vc_llm_put_text(pairs, "tokenizer.ggml.pre", v->pre);
+    vc_llm_put_array(pairs, "tokenizer.ggml.tokens", GGUF_STRING, v->n);
+    for (size_t i = 0; i < v->n; i++) {
+        vc_llm_element_text(pairs, v->tokens[i].text, v->tokens[i].n);
+    }
+    if (v->has_scores) {
+        vc_llm_put_array(pairs, "tokenizer.ggml.scores", GGUF_F32, v->n);
+    }
+    for (size_t i = 0; i < v->n && v->has_scores; i++) {
+        vc_llm_element_f32(pairs, v->tokens[i].score);
+    }
+    vc_llm_put_array(pairs, "tokenizer.ggml.token_type", GGUF_I32, v->n);
+    for (size_t i = 0; i < v->n; i++) {
+        vc_llm_element_u32(pairs, (uint32_t)v->tokens[i].type);
+    }
+    if (v->merges != NULL) {
+        vc_llm_put_array(pairs, "tokenizer.ggml.merges", GGUF_STRING, json_array_size(v->merges));
+    }
+    for (size_t i = 0; i < json_array_size(v->merges); i++) {
+        VC_TRY(put_merge(v, json_array_get(v->merges, i), pairs));
+    }
+out:
+    return status;
+}
+
+/* What only some kinds have. */
+static void put_normalizer(const struct vocab *v, struct llm_pairs *pairs)
+{
+    if (v->space_prefix >= 0) {
+        vc_llm_put_bool(pairs, "tokenizer.ggml.add_space_prefix", v->space_prefix != 0);
+    }
+    if (v->spaces >= 0 && strcmp(v->kind, "t5") == 0) {
+        vc_llm_put_bool(pairs, "tokenizer.ggml.remove_extra_whitespaces", v->spaces != 0);
+    }
+    if (v->n_charsmap != 0 && strcmp(v->kind, "t5") == 0) {
+        vc_llm_put_array(pairs, "tokenizer.ggml.precompiled_charsmap", GGUF_U8, v->n_charsmap);
+        vc_text_add_bytes(&pairs->text, (const char *)v->charsmap, v->n_charsmap);
+    }
+    if (v->lowercase >= 0) {
+        vc_llm_put_bool(pairs, "tokenizer.ggml.normalizer.lowercase", v->lowercase != 0);
+        vc_llm_put_bool(pairs, "tokenizer.ggml.normalizer.strip_accents", v->accents != 0);
+    }
+}
+
+enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct llm_config *config,
+                            const struct llm_family *family, uint64_t rows, const char *pre, struct vc_model *model,
+                            struct llm_pairs *pairs)
+{
+    struct vc_arena arena = {0};
+    struct vocab v = {.ctx = ctx,
+                      .arena = &arena,
+                      .folder = folder,
+                      .config = config,
+                      .family = family,
+                      .model = model,
+                      .n = (size_t)rows,
+                      .pre = pre,
+                      .space_prefix = -1,
+                      .spaces = -1,
+                      .lowercase = -1};
+    const json_t *prefix;
+    enum vc_status status;
+
+    v.tokens = vc_calloc_array(ctx, VC_TAG_NAMES, v.n, sizeof *v.tokens);
+    VC_TRY_ALLOC(v.tokens);
+    VC_TRY(load_files(&v));
+    VC_TRY(read_tokens(&v));
+    v.pre = pre != NULL ? pre : v.pre;
+    VC_TRY(vc_vocab_add(&v));
+    VC_TRY(strcmp(v.kind, "bert") == 0 ? vc_vocab_mark_words(&v) : VC_OK);
+    VC_TRY(fill_gaps(&v));
+    VC_TRY(check_different(&v));
+    prefix = json_object_get(v.settings.root, "add_prefix_space");
+    if (v.space_prefix >= 0 && json_is_boolean(prefix)) {
+        v.space_prefix = json_is_true(prefix);
+    }
+    VC_TRY(put_tokens(&v, pairs));
+    put_normalizer(&v, pairs);
+    VC_TRY(vc_vocab_put_special(&v, pairs));
+    VC_TRY(pairs->text.status);
+out:
+    unload_files(&v);
+    vc_free(ctx, v.tokens);
+    vc_arena_release(ctx, &arena);
+    return status;
+}

@@ -1,0 +1,90 @@
+/* vocab.h - the vocabulary of a folder as llama.cpp reads it from GGUF's metadata. It knows four kinds:
+ *
+ *     gpt2    byte-level BPE: tokenizer.json                    tokens, types, merges, and a name for how text is cut
+ *     llama   SentencePiece's BPE: tokenizer.model, or tokenizer.json     tokens, types, scores
+ *     bert    WordPiece: tokenizer.json or vocab.txt            tokens, types
+ *     t5      Unigram: tokenizer.json or spiece.model           tokens, types, scores, a table of characters
+ *
+ * vocab.c chooses the kind, vocab_special.c finds the tokens with a meaning, the others read one kind each. */
+#ifndef VC_FORMATS_VOCAB_H
+#define VC_FORMATS_VOCAB_H
+
+#include "formats/gguf_folder/llm_parts.h"
+
+enum vocab_type {
+    VOCAB_NORMAL = 1,
+    VOCAB_UNKNOWN = 2,
+    VOCAB_CONTROL = 3,
+    VOCAB_USER = 4, /* found in a text whatever is around it */
+    VOCAB_UNUSED = 5,
+    VOCAB_BYTE = 6
+};
+
+struct vocab_token {
+    const char *text; /* NULL: no token has this number yet. The trees' or the arena's */
+    size_t n;
+    int32_t type;
+    float score;
+    bool added;
+};
+
+/* A JSON file of the folder; root NULL: it is not there. */
+struct vocab_file {
+    json_t *root;
+    uint64_t counted;
+};
+
+struct vocab {
+    struct vc_ctx *ctx;
+    struct vc_arena *arena;
+    const char *folder;
+    const struct llm_config *config;
+    const struct llm_family *family;
+    struct vc_model *model; /* for notes */
+    size_t n;               /* rows of the embedding */
+    struct vocab_token *tokens;
+    struct vocab_file tokenizer, settings, generation, added, template_file;
+    const char *kind, *pre;
+    const json_t *merges; /* NULL: none are written */
+    bool has_scores;
+    int space_prefix, spaces; /* add_space_prefix and remove_extra_whitespaces; -1: not said */
+    int lowercase, accents;   /* of WordPiece; -1: not said */
+    const unsigned char *charsmap;
+    size_t n_charsmap;
+    size_t n_beyond; /* added tokens that have no row */
+};
+
+/* Adds the pairs of the vocabulary; rows: of the embedding. pre: what tokenizer.ggml.pre is to say, or NULL. */
+enum vc_status vc_vocab_put(struct vc_ctx *ctx, const char *folder, const struct llm_config *config,
+                            const struct llm_family *family, uint64_t rows, const char *pre, struct vc_model *model,
+                            struct llm_pairs *pairs);
+
+/* The path of a file in the folder; NULL: it is not there, or *status is a failure. */
+const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *status);
+
+/* Token number `id` of the model itself. VC_E_UNSUPPORTED where the embedding has no such row. */
+enum vc_status vc_vocab_set(struct vocab *v, uint64_t id, const char *text, size_t n, int32_t type, float score);
+/* Tokens added to the model, from each file that lists such. */
+enum vc_status vc_vocab_add(struct vocab *v);
+/* The number of the token with that text, an added one before others; false: there is none. */
+bool vc_vocab_find(const struct vocab *v, const char *text, uint64_t *id);
+
+/* ---- the kinds ---- */
+
+enum vc_status vc_vocab_read_bytes(struct vocab *v);                    /* vocab_bytes.c: gpt2 */
+enum vc_status vc_vocab_read_merged(struct vocab *v);                   /* vocab_pieces.c: llama, of tokenizer.json */
+enum vc_status vc_vocab_read_pieces(struct vocab *v, const char *path); /* vocab_pieces.c: llama or t5, of a protobuf */
+enum vc_status vc_vocab_read_unigrams(struct vocab *v);                 /* vocab_words.c: t5, of tokenizer.json */
+enum vc_status vc_vocab_read_words(struct vocab *v);                    /* vocab_words.c: bert */
+/* bert, behind vc_vocab_add: "##ing" becomes "ing", "play" gets U+2581 in front, control tokens stay. */
+enum vc_status vc_vocab_mark_words(struct vocab *v);
+
+/* vocab_pre.c: the steps that cut a text, as one text; *byte_level: one of them turns bytes into letters. */
+void vc_vocab_form(const json_t *tokenizer, struct vc_text *form, bool *byte_level);
+/* The name that llama.cpp has for the form; NULL: none is known. */
+const char *vc_vocab_pre_name(const char *form, bool ignores_merges, bool cleans, bool is_glm, bool is_roberta);
+
+/* vocab_special.c: ids, what is put in front and behind, the template of a chat. */
+enum vc_status vc_vocab_put_special(struct vocab *v, struct llm_pairs *pairs);
+
+#endif

@@ -1,0 +1,130 @@
+/* vocab_pre.c - how byte-level BPE cuts a text before it looks for tokens. llama.cpp has the regular expressions under
+ * names, and tokenizer.json has them in full, so the name is found by comparing:
+ *
+ *     Sequence [Split(Regex r, Isolated), ByteLevel(use_regex false)]      r              "qwen2" for the r of Qwen
+ *     Sequence [Digits(individual), ByteLevel]                             D; G           "smollm", "starcoder"
+ *     ByteLevel                                                            G              "gpt-2" */
+#include "formats/gguf_folder/vocab.h"
+
+#include <string.h>
+
+/* ---- the form ---- */
+
+static void add_step(struct vc_text *form, const char *step)
+{
+    vc_text_add(form, "%s%s", form->n == 0 ? "" : "; ", step);
+}
+
+static const char *word(const json_t *step, const char *key)
+{
+    const char *value = json_string_value(json_object_get(step, key));
+
+    return value != NULL ? value : "";
+}
+
+static void add_split(struct vc_text *form, const json_t *step)
+{
+    const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
+    bool inverted = json_is_true(json_object_get(step, "invert"));
+    const char *behavior = word(step, "behavior");
+
+    if (regex != NULL && strcmp(behavior, inverted ? "Removed" : "Isolated") == 0) {
+        add_step(form, regex);
+    } else {
+        add_step(form, "Split");
+        vc_text_add(form, "(%s, %s)", regex != NULL ? regex : "a text", behavior);
+    }
+}
+
+static void add_steps(struct vc_text *form, const json_t *step, bool *byte_level, unsigned depth)
+{
+    const char *type = word(step, "type");
+    const json_t *steps = json_object_get(step, "pretokenizers");
+
+    if (strcmp(type, "Sequence") == 0 && depth < 8) {
+        for (size_t i = 0; i < json_array_size(steps); i++) {
+            add_steps(form, json_array_get(steps, i), byte_level, depth + 1);
+        }
+    } else if (strcmp(type, "Split") == 0) {
+        add_split(form, step);
+    } else if (strcmp(type, "Digits") == 0) {
+        add_step(form, json_is_true(json_object_get(step, "individual_digits")) ? "D" : "Digits");
+    } else if (strcmp(type, "ByteLevel") == 0) {
+        *byte_level = true;
+        if (json_is_true(json_object_get(step, "add_prefix_space"))) {
+            add_step(form, "ByteLevel(add_prefix_space)");
+        } else if (!json_is_false(json_object_get(step, "use_regex"))) {
+            add_step(form, "G");
+        }
+    } else if (strcmp(type, "Punctuation") == 0) {
+        add_step(form, strcmp(word(step, "behavior"), "Contiguous") == 0 ? "Punctuation contiguous" : "Punctuation");
+    } else if (type[0] != '\0') {
+        add_step(form, type);
+    }
+}
+
+void vc_vocab_form(const json_t *tokenizer, struct vc_text *form, bool *byte_level)
+{
+    *byte_level = strcmp(word(json_object_get(tokenizer, "decoder"), "type"), "ByteLevel") == 0;
+    add_steps(form, json_object_get(tokenizer, "pre_tokenizer"), byte_level, 0);
+}
+
+/* ---- names ---- */
+
+#define CONTRACTIONS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define SPACES       "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define LETTERS      "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+"
+#define SIGNS        " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*"
+#define PATHS        " ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*"
+#define CASED(upper, lower) \
+    "[^\\r\\n\\p{L}\\p{N}]?[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]" upper "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]" lower
+#define BLOOM " ?[^(\\s|[.,!?\xe2\x80\xa6\xe3\x80\x82\xef\xbc\x8c\xe3\x80\x81\xe0\xa5\xa4\xdb\x94\xd8\x8c])]+"
+
+enum need { ANY, YES, NO };
+
+/* A form has the name of the first row that fits. Names with the same form differ in whether merges may be ignored, and
+ * in whether llama.cpp cleans spaces of the texts that it makes. */
+static const struct {
+    const char *form;
+    enum need ignores_merges, cleans, glm, roberta;
+    const char *name;
+} names[] = {
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, YES, ANY, YES, ANY, "glm4"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, YES, ANY, ANY, ANY, "llama-bpe"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, NO, ANY, YES, ANY, "chatglm-bpe"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1,3}|" SIGNS "|" SPACES, NO, ANY, ANY, ANY, "dbrx"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}|" SIGNS "|" SPACES, ANY, ANY, ANY, ANY, "qwen2"},
+    {CONTRACTIONS "|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACES, ANY,
+     ANY, ANY, ANY, "qwen35"},
+    {CASED("*", "+") CONTRACTIONS "?|" CASED("+", "*") CONTRACTIONS "?|\\p{N}{1,3}|" PATHS "|" SPACES, ANY, ANY, ANY,
+     ANY, "gpt-4o"},
+    {CASED("*", "+") "|" CASED("+", "*") "|\\p{N}|" PATHS "|" SPACES, YES, ANY, ANY, ANY, "tekken"},
+    {"\\p{N}{1,3}; [\xe4\xb8\x80-\xe9\xbe\xa5\xe3\x81\x80-\xe3\x82\x9f\xe3\x82\xa0-\xe3\x83\xbf]+; "
+     "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| "
+     "?[\\p{P}\\p{S}]+[\\r\\n]*|" SPACES,
+     ANY, ANY, ANY, ANY, "deepseek-v3"},
+    {"G", ANY, ANY, ANY, YES, "roberta-bpe"},
+    {"G", ANY, ANY, ANY, ANY, "gpt-2"},
+    {"D; G", ANY, YES, ANY, ANY, "starcoder"},
+    {"D; G", ANY, NO, ANY, ANY, "smollm"},
+    {"Punctuation contiguous; G; Digits; [0-9][0-9][0-9]", ANY, ANY, ANY, ANY, "falcon"},
+    {BLOOM, ANY, ANY, ANY, ANY, "bloom"},
+    {BLOOM "; D", ANY, ANY, ANY, ANY, "viking"},
+    {CONTRACTIONS "|" LETTERS "|\\p{N}{1}| ?[^\\s\\p{L}\\p{N}\\r\\n]+|" SPACES, ANY, ANY, ANY, ANY, "seed-coder"},
+};
+
+static bool fits(enum need need, bool is)
+{
+    return need == ANY || (need == YES) == is;
+}
+
+const char *vc_vocab_pre_name(const char *form, bool ignores_merges, bool cleans, bool is_glm, bool is_roberta)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i].form, form) == 0 && fits(names[i].ignores_merges, ignores_merges) &&
+            fits(names[i].cleans, cleans) && fits(names[i].glm, is_glm) && fits(names[i].roberta, is_roberta)) {
+            return names[i].name;
+        }
+    }
+    return NULL;
+}

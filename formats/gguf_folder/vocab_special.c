@@ -1,0 +1,336 @@
+/* vocab_special.c - tokens with a meaning: tokens that were added to a model, the begin and the end of a text, and the
+ * template of a chat. */
+#include "formats/gguf_folder/vocab.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "formats/io/infile.h"
+
+#define ADDED_SCORE    (-1000.0F)
+#define MOST_TEMPLATE  ((uint64_t)1 << 20)
+#define MOST_TEMPLATES 64
+
+/* ---- added tokens ---- */
+
+/* "<|...|>" and the like: a control token whatever a file says. */
+static bool looks_special(const char *text)
+{
+    static const struct {
+        const char *begin, *end;
+    } forms[] = {{"<|", "|>"}, {"<\xef\xbd\x9c", "\xef\xbd\x9c>"}, {"<unused", ">"}};
+    size_t n = strlen(text);
+
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        size_t begin = strlen(forms[i].begin);
+        size_t end = strlen(forms[i].end);
+
+        if (n >= begin + end && strncmp(text, forms[i].begin, begin) == 0 &&
+            strcmp(text + n - end, forms[i].end) == 0) {
+            return true;
+        }
+    }
+    return strcmp(text, "<pad>") == 0 || strcmp(text, "<mask>") == 0;
+}
+
+/* U+2581 as spaces: SentencePiece writes them so, a text has them so. */
+static const char *with_spaces(struct vocab *v, const char *text)
+{
+    char *copy = vc_arena_copy(v->ctx, v->arena, text, strlen(text));
+    char *to = copy;
+
+    for (const char *at = text; copy != NULL && *at != '\0';) {
+        bool space = strncmp(at, "\xe2\x96\x81", 3) == 0;
+
+        *to++ = space ? ' ' : *at;
+        at += space ? 3 : 1;
+    }
+    if (copy != NULL) {
+        *to = '\0';
+    }
+    return copy;
+}
+
+/* The first file that lists a token tells what it is. */
+static enum vc_status add(struct vocab *v, json_int_t id, const char *text, bool special)
+{
+    struct vocab_token *t;
+    bool control = special || looks_special(text);
+
+    if (id < 0 || (uint64_t)id >= v->n) {
+        v->n_beyond++;
+        return VC_OK;
+    }
+    t = &v->tokens[id];
+    if (t->added) {
+        return VC_OK;
+    }
+    if (v->has_scores && !control) {
+        text = with_spaces(v, text);
+        if (text == NULL) {
+            return VC_E_NOMEM;
+        }
+    }
+    *t = (struct vocab_token){.text = text,
+                              .n = strlen(text),
+                              .type = t->type == VOCAB_UNKNOWN || t->type == VOCAB_BYTE ? t->type
+                                      : control                                         ? VOCAB_CONTROL
+                                                                                        : VOCAB_USER,
+                              .score = v->has_scores ? ADDED_SCORE : 0,
+                              .added = true};
+    return VC_OK;
+}
+
+/* {"id": 5, "content": "<s>", "special": true}; id -1: it is in there. */
+static enum vc_status add_entry(struct vocab *v, json_int_t id, const json_t *entry)
+{
+    const char *text = json_string_value(json_object_get(entry, "content"));
+    const json_t *number = json_object_get(entry, "id");
+
+    id = id >= 0 ? id : json_is_integer(number) ? json_integer_value(number) : -1;
+    if (text == NULL || text[0] == '\0' || id < 0) {
+        return vc_fail(v->ctx, VC_E_FORMAT, "an added token has no text, or no number");
+    }
+    return add(v, id, text, json_is_true(json_object_get(entry, "special")));
+}
+
+enum vc_status vc_vocab_add(struct vocab *v)
+{
+    const json_t *list = json_object_get(v->tokenizer.root, "added_tokens");
+    const char *name;
+    json_t *value;
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        VC_TRY(add_entry(v, -1, json_array_get(list, i)));
+    }
+    json_object_foreach(json_object_get(v->settings.root, "added_tokens_decoder"), name, value)
+    {
+        VC_TRY(add_entry(v, strtol(name, NULL, 10), value));
+    }
+    json_object_foreach(v->added.root, name, value)
+    {
+        if (!json_is_integer(value) || name[0] == '\0') {
+            return vc_fail(v->ctx, VC_E_FORMAT, "added_tokens.json: an added token has no text, or no number");
+        }
+        VC_TRY(add(v, json_integer_value(value), name, false));
+    }
+    if (v->n_beyond != 0) {
+        VC_TRY(vc_model_add_fact(v->ctx, v->model, VC_FACT_NOTE,
+                                 "%zu added tokens have no row in the embedding, and are left out", v->n_beyond));
+    }
+out:
+    return status;
+}
+
+/* ---- ids ---- */
+
+/* "bos_token": a text, or an object with one. */
+static const char *text_of(const struct vocab *v, const char *key)
+{
+    const json_t *value = json_object_get(v->settings.root, key);
+
+    return json_string_value(json_is_object(value) ? json_object_get(value, "content") : value);
+}
+
+static bool id_in(const json_t *object, const char *key, uint64_t rows, uint64_t *id)
+{
+    const json_t *value = json_object_get(object, key);
+
+    value = json_is_array(value) ? json_array_get(value, 0) : value;
+    if (!json_is_integer(value) || json_integer_value(value) < 0 || (uint64_t)json_integer_value(value) >= rows) {
+        return false;
+    }
+    *id = (uint64_t)json_integer_value(value);
+    return true;
+}
+
+/* word: "bos". What the tokenizer says comes before what the model says. */
+static bool find_id(struct vocab *v, const char *word, uint64_t *id)
+{
+    char text_key[32];
+    char id_key[32];
+    const char *text;
+
+    (void)snprintf(text_key, sizeof text_key, "%s_token", word);
+    (void)snprintf(id_key, sizeof id_key, "%s_token_id", word);
+    text = text_of(v, text_key);
+    return (text != NULL && vc_vocab_find(v, text, id)) || id_in(v->config->part, id_key, v->n, id) ||
+           id_in(v->config->root, id_key, v->n, id) || id_in(v->generation.root, id_key, v->n, id);
+}
+
+/* ---- what is put around a text ---- */
+
+struct around {
+    bool known, begin, end, between;
+    const char *begin_text, *end_text; /* NULL: not said */
+};
+
+/* Of {"SpecialToken": {"id": "<s>"}}; NULL: it is the text itself. */
+static const char *template_text(const json_t *entry)
+{
+    return json_string_value(json_object_get(json_object_get(entry, "SpecialToken"), "id"));
+}
+
+static void look_at_step(const json_t *step, struct around *a, unsigned depth)
+{
+    const char *type = json_string_value(json_object_get(step, "type"));
+    const json_t *single = json_object_get(step, "single");
+    const json_t *steps = json_object_get(step, "processors");
+    size_t n = json_array_size(single);
+
+    for (size_t i = 0; i < json_array_size(steps) && depth < 8; i++) {
+        look_at_step(json_array_get(steps, i), a, depth + 1);
+    }
+    if (type == NULL) {
+        return;
+    }
+    if (strcmp(type, "TemplateProcessing") == 0) {
+        a->known = true;
+        a->begin_text = template_text(json_array_get(single, 0));
+        a->end_text = n > 1 ? template_text(json_array_get(single, n - 1)) : NULL;
+        a->begin = a->begin_text != NULL;
+        a->end = a->end_text != NULL;
+    } else if (strcmp(type, "RobertaProcessing") == 0 || strcmp(type, "BertProcessing") == 0) {
+        a->known = a->begin = a->end = true;
+        a->between = type[0] == 'R';
+        a->begin_text = json_string_value(json_array_get(json_object_get(step, "cls"), 0));
+        a->end_text = json_string_value(json_array_get(json_object_get(step, "sep"), 0));
+    } else if (strcmp(type, "ByteLevel") == 0) {
+        a->known = true;
+    }
+}
+
+/* What a text begins and ends with is the begin and the end, whatever other files say. */
+static void put_ids(struct vocab *v, const struct around *a, struct llm_pairs *pairs)
+{
+    static const struct {
+        const char *key, *word;
+    } ids[] = {{"tokenizer.ggml.bos_token_id", "bos"},     {"tokenizer.ggml.eos_token_id", "eos"},
+               {"tokenizer.ggml.unknown_token_id", "unk"}, {"tokenizer.ggml.seperator_token_id", "sep"},
+               {"tokenizer.ggml.padding_token_id", "pad"}, {"tokenizer.ggml.cls_token_id", "cls"},
+               {"tokenizer.ggml.mask_token_id", "mask"}};
+    bool bert = strcmp(v->kind, "bert") == 0;
+
+    for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+        const char *word = bert && i < 2 ? (i == 0 ? "cls" : "sep") : ids[i].word;
+        const char *text = i == 0 ? a->begin_text : i == 1 ? a->end_text : NULL;
+        uint64_t id;
+
+        if ((text != NULL && vc_vocab_find(v, text, &id)) || find_id(v, word, &id)) {
+            vc_llm_put_u32(pairs, ids[i].key, id);
+        }
+    }
+}
+
+static void put_around(struct vocab *v, struct llm_pairs *pairs)
+{
+    const json_t *begin = json_object_get(v->settings.root, "add_bos_token");
+    const json_t *end = json_object_get(v->settings.root, "add_eos_token");
+    struct around a = {.known = false};
+
+    look_at_step(json_object_get(v->tokenizer.root, "post_processor"), &a, 0);
+    if (!a.known) {
+        a.begin = json_is_boolean(begin) ? json_is_true(begin) : strcmp(v->kind, "llama") == 0;
+        a.end = json_is_boolean(end) ? json_is_true(end) : strcmp(v->kind, "t5") == 0;
+    }
+    put_ids(v, &a, pairs);
+    vc_llm_put_bool(pairs, "tokenizer.ggml.add_bos_token", a.begin);
+    vc_llm_put_bool(pairs, "tokenizer.ggml.add_eos_token", a.end);
+    if (a.between) {
+        vc_llm_put_bool(pairs, "tokenizer.ggml.add_sep_token", true);
+    }
+}
+
+/* ---- the template of a chat ---- */
+
+/* chat_template.jinja. */
+static enum vc_status read_template(struct vocab *v, const char **out)
+{
+    enum vc_status status = VC_OK;
+    const char *path = vc_vocab_path(v, "chat_template.jinja", &status);
+    struct vc_infile *file = NULL;
+    char *text;
+
+    *out = NULL;
+    if (path == NULL) {
+        return status;
+    }
+    VC_TRY(vc_infile_open(v->ctx, path, &file));
+    if (file->size_bytes > MOST_TEMPLATE) {
+        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is too large"));
+    }
+    text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
+    text[file->size_bytes] = '\0';
+    *out = text;
+out:
+    vc_infile_close(v->ctx, file);
+    return status == VC_OK ? VC_OK : vc_context(v->ctx, "chat_template.jinja");
+}
+
+/* A list of {"name", "template"}: "default" is the one that is used. */
+static enum vc_status put_templates(struct vocab *v, const json_t *list, struct llm_pairs *pairs)
+{
+    size_t n = 0;
+    enum vc_status status = VC_OK;
+
+    if (json_array_size(list) > MOST_TEMPLATES) {
+        return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer_config.json: it has more than %d chat templates",
+                       MOST_TEMPLATES);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(list, i), "name"));
+        const char *text = json_string_value(json_object_get(json_array_get(list, i), "template"));
+        bool is_default = name != NULL && strcmp(name, "default") == 0;
+        const char *key = "tokenizer.chat_template";
+
+        if (name == NULL || text == NULL) {
+            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer_config.json: chat template %zu has no name, or no text", i);
+        }
+        if (!is_default) {
+            key = vc_arena_printf(v->ctx, v->arena, "tokenizer.chat_template.%.200s", name);
+            VC_TRY_ALLOC(key);
+        }
+        vc_llm_put_text(pairs, key, text);
+        n += !is_default;
+    }
+    if (n != 0) {
+        vc_llm_put_array(pairs, "tokenizer.chat_templates", GGUF_STRING, n);
+    }
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(list, i), "name"));
+
+        if (strcmp(name, "default") != 0) {
+            vc_llm_element_text(pairs, name, strlen(name));
+        }
+    }
+out:
+    return status;
+}
+
+static enum vc_status put_template(struct vocab *v, struct llm_pairs *pairs)
+{
+    const json_t *said = json_object_get(v->settings.root, "chat_template");
+    const char *text;
+    enum vc_status status;
+
+    VC_TRY(read_template(v, &text));
+    text = text != NULL ? text : json_string_value(said);
+    if (text == NULL && json_is_array(said)) {
+        return put_templates(v, said, pairs);
+    }
+    text = text != NULL ? text : json_string_value(json_object_get(v->template_file.root, "chat_template"));
+    if (text != NULL) {
+        vc_llm_put_text(pairs, "tokenizer.chat_template", text);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_vocab_put_special(struct vocab *v, struct llm_pairs *pairs)
+{
+    put_around(v, pairs);
+    return put_template(v, pairs);
+}

@@ -1,0 +1,205 @@
+/* vocab_words.c - WordPiece, and Unigram as tokenizer.json has it.
+ *
+ *     WordPiece   "##ing" goes on with a word, "play" begins one:  llama.cpp has "ing" and "U+2581 play"
+ *     Unigram     [["<pad>", 0.0], ["U+2581 the", -3.2], ...], a table of characters in base64 */
+#include "formats/gguf_folder/vocab.h"
+
+#include <string.h>
+
+#include "formats/io/infile.h"
+
+/* ---- WordPiece ---- */
+
+static enum vc_status read_vocabulary(struct vocab *v)
+{
+    json_t *vocabulary = json_object_get(json_object_get(v->tokenizer.root, "model"), "vocab");
+    const char *text;
+    json_t *id;
+    enum vc_status status = VC_OK;
+
+    json_object_foreach(vocabulary, text, id)
+    {
+        if (!json_is_integer(id) || json_integer_value(id) < 0) {
+            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token '%.60s' has no number", text);
+        }
+        VC_TRY(vc_vocab_set(v, (uint64_t)json_integer_value(id), text, strlen(text), VOCAB_NORMAL, 0));
+    }
+out:
+    return status;
+}
+
+/* vocab.txt: a token a line. */
+static enum vc_status read_lines(struct vocab *v)
+{
+    struct vc_infile *file = NULL;
+    const char *path;
+    char *text;
+    uint64_t id = 0;
+    enum vc_status status = VC_OK;
+
+    path = vc_vocab_path(v, "vocab.txt", &status);
+    if (path == NULL) {
+        return status;
+    }
+    VC_TRY(vc_infile_open(v->ctx, path, &file));
+    text = vc_arena_alloc(v->ctx, v->arena, (size_t)file->size_bytes + 1);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
+    text[file->size_bytes] = '\0';
+    for (char *at = text; *at != '\0'; id++) {
+        size_t n = strcspn(at, "\n");
+        bool last = at[n] == '\0';
+        size_t end = n != 0 && at[n - 1] == '\r' ? n - 1 : n;
+
+        at[end] = '\0';
+        VC_TRY(vc_vocab_set(v, id, at, end, VOCAB_NORMAL, 0));
+        at += n + !last;
+    }
+out:
+    vc_infile_close(v->ctx, file);
+    return status == VC_OK ? VC_OK : vc_context(v->ctx, "vocab.txt");
+}
+
+enum vc_status vc_vocab_read_words(struct vocab *v)
+{
+    static const char *const special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+    const json_t *normalizer = json_object_get(v->tokenizer.root, "normalizer");
+    const json_t *lower = json_object_get(normalizer, "lowercase");
+    const json_t *strip = json_object_get(normalizer, "strip_accents");
+    uint64_t id;
+    enum vc_status status;
+
+    v->kind = "bert";
+    v->pre = "default";
+    lower = lower != NULL ? lower : json_object_get(v->settings.root, "do_lower_case");
+    strip = json_is_boolean(strip) ? strip : json_object_get(v->settings.root, "strip_accents");
+    v->lowercase = lower == NULL || json_is_true(lower);
+    v->accents = json_is_boolean(strip) ? json_is_true(strip) : v->lowercase;
+    VC_TRY(v->tokenizer.root != NULL ? read_vocabulary(v) : read_lines(v));
+    for (size_t i = 0; i < sizeof special / sizeof special[0]; i++) {
+        if (vc_vocab_find(v, special[i], &id)) {
+            v->tokens[id].type = VOCAB_CONTROL;
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_vocab_mark_words(struct vocab *v)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        struct vocab_token *t = &v->tokens[i];
+        char *marked;
+
+        if (t->text == NULL || t->type != VOCAB_NORMAL) {
+            continue;
+        }
+        if (strncmp(t->text, "##", 2) == 0 && t->n > 2) {
+            t->text += 2;
+            t->n -= 2;
+            continue;
+        }
+        marked = vc_arena_printf(v->ctx, v->arena, "\xe2\x96\x81%s", t->text);
+        if (marked == NULL) {
+            return VC_E_NOMEM;
+        }
+        t->text = marked;
+        t->n += 3;
+    }
+    return VC_OK;
+}
+
+/* ---- Unigram ---- */
+
+static int base64_value(char c)
+{
+    return c >= 'A' && c <= 'Z'   ? c - 'A'
+           : c >= 'a' && c <= 'z' ? c - 'a' + 26
+           : c >= '0' && c <= '9' ? c - '0' + 52
+           : c == '+'             ? 62
+           : c == '/'             ? 63
+                                  : -1;
+}
+
+/* The table of characters, from base64. */
+static enum vc_status take_charsmap(struct vocab *v, const char *text)
+{
+    unsigned char *bytes = vc_arena_alloc(v->ctx, v->arena, strlen(text) / 4 * 3 + 3);
+    uint32_t bits = 0;
+    unsigned n_bits = 0;
+    size_t n = 0;
+
+    if (bytes == NULL) {
+        return VC_E_NOMEM;
+    }
+    for (; *text != '\0' && *text != '='; text++) {
+        int value = base64_value(*text);
+
+        if (value < 0) {
+            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: its precompiled_charsmap is no base64");
+        }
+        bits = bits << 6 | (uint32_t)value;
+        n_bits += 6;
+        if (n_bits >= 8) {
+            n_bits -= 8;
+            bytes[n++] = (unsigned char)(bits >> n_bits);
+        }
+    }
+    v->charsmap = bytes;
+    v->n_charsmap = n;
+    return VC_OK;
+}
+
+/* A step of the normalizer, or of what cuts the text. */
+static enum vc_status take_step(struct vocab *v, const json_t *step, unsigned depth)
+{
+    const char *type = json_string_value(json_object_get(step, "type"));
+    const char *map = json_string_value(json_object_get(step, "precompiled_charsmap"));
+    const char *scheme = json_string_value(json_object_get(step, "prepend_scheme"));
+    const char *regex = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
+    const json_t *steps = json_object_get(step, "normalizers");
+    enum vc_status status = VC_OK;
+
+    steps = steps != NULL ? steps : json_object_get(step, "pretokenizers");
+    for (size_t i = 0; i < json_array_size(steps) && depth < 8; i++) {
+        VC_TRY(take_step(v, json_array_get(steps, i), depth + 1));
+    }
+    VC_TRY(map != NULL ? take_charsmap(v, map) : VC_OK);
+    if (type != NULL && strcmp(type, "Metaspace") == 0) {
+        v->space_prefix =
+            scheme != NULL ? strcmp(scheme, "never") != 0 : !json_is_false(json_object_get(step, "add_prefix_space"));
+    }
+    if ((type != NULL && strcmp(type, "WhitespaceSplit") == 0) || (regex != NULL && strcmp(regex, " {2,}") == 0)) {
+        v->spaces = 1;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_vocab_read_unigrams(struct vocab *v)
+{
+    const json_t *model = json_object_get(v->tokenizer.root, "model");
+    const json_t *list = json_object_get(model, "vocab");
+    const json_t *unknown = json_object_get(model, "unk_id");
+    enum vc_status status = VC_OK;
+
+    v->kind = "t5";
+    v->pre = "default";
+    v->has_scores = true;
+    v->space_prefix = v->spaces = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *pair = json_array_get(list, i);
+        const char *text = json_string_value(json_array_get(pair, 0));
+        bool is_unknown = json_is_integer(unknown) && (json_int_t)i == json_integer_value(unknown);
+
+        if (text == NULL || !json_is_number(json_array_get(pair, 1))) {
+            return vc_fail(v->ctx, VC_E_FORMAT, "tokenizer.json: token %zu has no text, or no score", i);
+        }
+        VC_TRY(vc_vocab_set(v, i, text, strlen(text), is_unknown ? VOCAB_UNKNOWN : VOCAB_NORMAL,
+                            (float)json_number_value(json_array_get(pair, 1))));
+    }
+    VC_TRY(take_step(v, json_object_get(v->tokenizer.root, "normalizer"), 0));
+    VC_TRY(take_step(v, json_object_get(v->tokenizer.root, "pre_tokenizer"), 0));
+out:
+    return status;
+}

@@ -1,0 +1,29 @@
+/* llm_builder.h - a tiny language model in a folder of Hugging Face, for tests and fuzz targets: weights that never
+ * change, and what config.json and the tokenizers of them say when all is well. */
+#ifndef VC_TESTS_LLM_BUILDER_H
+#define VC_TESTS_LLM_BUILDER_H
+
+/* One layer of llama: hidden size 4, two heads, one key head, eight rows of the vocabulary. */
+#define LLM_CONFIG                                                                                                \
+    "{\"model_type\": \"llama\", \"hidden_size\": 4, \"intermediate_size\": 6, \"num_hidden_layers\": 1, "        \
+    "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"max_position_embeddings\": 16, \"rope_scaling\": " \
+    "{\"type\": \"llama3\", \"factor\": 2.0, \"original_max_position_embeddings\": 8}, "                          \
+    "\"tie_word_embeddings\": true}"
+
+#define LLM_TOKENIZER                                                                                            \
+    "{\"added_tokens\": [{\"id\": 4, \"content\": \"<s>\", \"special\": true}], \"pre_tokenizer\": {\"type\": "  \
+    "\"Sequence\", \"pretokenizers\": [{\"type\": \"Digits\", \"individual_digits\": true}, {\"type\": "         \
+    "\"ByteLevel\", "                                                                                            \
+    "\"add_prefix_space\": false}]}, \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": "        \
+    "[{\"SpecialToken\": {\"id\": \"<s>\"}}, {\"Sequence\": {\"id\": \"A\"}}]}, \"model\": {\"type\": \"BPE\", " \
+    "\"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2, \"aab\": 3}, \"merges\": [\"a b\", [\"a\", \"ab\"]]}}"
+
+/* SentencePiece's BPE with two pieces. */
+#define LLM_PIECES                  \
+    "\x0a\x09\x0a\x05<unk>\x18\x02" \
+    "\x0a\x08\x0a\x01z\x15\x00\x00\x80\xbf\x12\x02\x18\x02\x1a\x02\x18\x01"
+
+/* Writes the weights into a folder that is there. */
+void llm_fill(const char *path);
+
+#endif

@@ -1,0 +1,82 @@
+"""test_gguf_models.py - folders of Hugging Face as GGUF models, with transformers as the judge: it makes tiny models of random
+weights (norms and biases, too), reads the files that vcompress made of them, and computes the same logits, bit for bit in f32,
+with the same numbers of tokens.
+
+transformers reads GGUF files of few families, so only these are here; tests/cli/test_gguf_folder.py compares names, values and
+metadata of all families with llama.cpp's, and docs/formats.md has figures of llama.cpp itself.
+"""
+import os
+import sys
+import unittest
+
+from judge_support import Judge, main, run
+from test_layouts import missing
+
+if missing("torch", "transformers", "gguf", "tokenizers"):
+    sys.exit(77)
+import torch
+import transformers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+TEXTS = ["Hello world, it's 12345 o'clock.", "def f(x):\n\treturn x**2\n\n\n", "  two  spaces ", "Größe", "привет мир", "你好，世界", "a<|end|>b"]
+QWEN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+         "max_position_embeddings": 128}
+# name: configuration, what is beside the sizes
+FAMILIES = {"Llama": {"attention_bias": False}, "Mistral": {"sliding_window": None}, "Qwen2": {}, "Phi3": {"pad_token_id": 0}}
+
+
+def tokenizer(path):
+    """Byte-level BPE that cuts texts as Qwen does."""
+    t = Tokenizer(models.BPE())
+    t.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(QWEN), "isolated"),
+                                               pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(TEXTS * 8, trainers.BpeTrainer(vocab_size=320, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+                                                         special_tokens=["<|end|>"], show_progress=False))
+    t.save(path)
+    return t
+
+
+def make(name, folder, rows):
+    """A model with weights that differ from those of a new one everywhere."""
+    config = getattr(transformers, name + "Config")(vocab_size=rows, bos_token_id=1, eos_token_id=0, **SIZES, **FAMILIES[name])
+    torch.manual_seed(5)
+    model = getattr(transformers, name + "ForCausalLM")(config).float().eval()
+    with torch.no_grad():
+        for key, p in model.named_parameters():
+            p.copy_(torch.randn_like(p) * 0.15 + (1.0 if "norm" in key else 0.0))
+    model.save_pretrained(folder, safe_serialization=True)
+    return model
+
+
+class Models(Judge):
+    def test_logits(self):
+        rows = tokenizer(self.path("tokenizer.json")).get_vocab_size() + 3
+        ids = torch.randint(0, rows, (1, 40), generator=torch.Generator().manual_seed(3))
+        for name in FAMILIES:
+            with self.subTest(name):
+                folder = self.path(name)
+                model = make(name, folder, rows)
+                tokenizer(os.path.join(folder, "tokenizer.json"))
+                done = run("convert", folder, "-o", os.path.join(folder, "m.gguf"), "-q")
+                self.assertEqual(done.code, 0, done.err)
+                read = transformers.AutoModelForCausalLM.from_pretrained(folder, gguf_file="m.gguf", torch_dtype=torch.float32).eval()
+                with torch.no_grad():
+                    wanted, found = model(ids).logits, read(ids).logits
+                self.assertTrue(torch.equal(wanted, found), float((wanted - found).abs().max()))
+
+    def test_tokens(self):
+        folder = self.path("Qwen2")
+        rows = tokenizer(self.path("tokenizer.json")).get_vocab_size() + 3
+        make("Qwen2", folder, rows)
+        t = tokenizer(os.path.join(folder, "tokenizer.json"))
+        done = run("convert", folder, "-o", os.path.join(folder, "m.gguf"), "-q")
+        self.assertEqual(done.code, 0, done.err)
+        read = transformers.AutoTokenizer.from_pretrained(folder, gguf_file="m.gguf")
+        for text in TEXTS:
+            self.assertEqual(read(text, add_special_tokens=False)["input_ids"], t.encode(text).ids, text)
+
+
+if __name__ == "__main__":
+    main()
