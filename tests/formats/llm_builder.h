@@ -23,6 +23,19 @@
     "\x0a\x09\x0a\x05<unk>\x18\x02" \
     "\x0a\x08\x0a\x01z\x15\x00\x00\x80\xbf\x12\x02\x18\x02\x1a\x02\x18\x01"
 
+#define LLM_UNIGRAM                                                                                      \
+    "{\"model\": {\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [[\"<unk>\", 0.0], [\"a\", -1.5]]}, " \
+    "\"normalizer\": {\"type\": \"Precompiled\", \"precompiled_charsmap\": \"YWJj\"}}"
+
+/* tokenizer_config.json. */
+#define LLM_SETTINGS                                                                                                   \
+    "{\"bos_token\": {\"content\": \"a\"}, \"add_bos_token\": true, \"added_tokens_decoder\": {\"6\": {\"content\": "  \
+    "\"<x>\"}}, \"chat_template\": [{\"name\": \"default\", \"template\": \"t\"}, {\"name\": \"tool\", \"template\": " \
+    "\"u\"}]}"
+
+/* vocab.txt. */
+#define LLM_WORDS "[PAD]\n[UNK]\n[CLS]\n[SEP]\nplay\n##ing\n"
+
 /* Writes the weights into a folder that is there. */
 void llm_fill(const char *path);
 

@@ -6,6 +6,7 @@
 
 #include "folder_builder.h"
 #include "gguf_builder.h"
+#include "llm_builder.h"
 #include "onnx_builder.h"
 #include "torch_builder.h"
 #include "zip_builder.h"
@@ -368,6 +369,27 @@ static void index_seeds(void)
     save_index("other-file", "{\"weight_map\": {\"x\": \"other.safetensors\"}}", "{}");
     save_index("no-string", "{\"weight_map\": {\"x\": 1}}", NULL);
     save_index("leads-out", "{\"weight_map\": {\"x\": \"../a.safetensors\"}}", NULL);
+}
+
+/* Which of the files that fuzz_folder.c names, then its text. */
+static void folder_seeds(void)
+{
+#define SEED(name, which, text)        \
+    {                                  \
+        name, which text, sizeof(text) \
+    }
+    static const struct {
+        const char *name, *text;
+        size_t n;
+    } seeds[] = {SEED("config", "\0", LLM_CONFIG),   SEED("bytes", "\1", LLM_TOKENIZER),
+                 SEED("unigram", "\1", LLM_UNIGRAM), SEED("settings", "\2", LLM_SETTINGS),
+                 SEED("pieces", "\3", LLM_PIECES),   SEED("words", "\4", LLM_WORDS)};
+
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        const struct bytes b = {(unsigned char *)(uintptr_t)seeds[i].text, seeds[i].n, seeds[i].n};
+
+        save("folder", seeds[i].name, &b);
+    }
 }
 
 static void save_gguf(const char *name, struct gguf_builder *g)
@@ -761,6 +783,7 @@ int main(int argc, char **argv)
     safetensors_seeds();
     layout_seeds();
     index_seeds();
+    folder_seeds();
     pipeline_seeds();
     config_seeds();
     gguf_seeds();
