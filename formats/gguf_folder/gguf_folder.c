@@ -195,6 +195,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     VC_TRY(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, model, &self->plan));
     VC_TRY(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
     VC_TRY(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));
+    VC_TRY(vc_llm_pooling_put(ctx, vc_infolder_path(self->source->folder), model, pairs));
     vc_llm_plan_sort(&self->plan);
     if (options->gguf_no_vocab) {
         vc_llm_put_text(pairs, "tokenizer.ggml.model", "no_vocab");

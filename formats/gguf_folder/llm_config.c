@@ -6,6 +6,10 @@
 
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
+#include "formats/io/infile.h"
+#include "formats/json/json_walk.h"
+
+#define MOST_JSON ((uint64_t)256 << 20)
 
 enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *source, struct llm_config *out)
 {
@@ -41,6 +45,48 @@ void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
 {
     vc_hf_json_free(ctx, &config->json);
     *config = (struct llm_config){.root = NULL};
+}
+
+/* Reads a file of the folder. */
+static enum vc_status read_json(struct vc_ctx *ctx, const char *path, struct llm_json *out)
+{
+    struct vc_infile *file = NULL;
+    char *text = NULL;
+    enum vc_status status;
+
+    VC_TRY(vc_infile_open(ctx, path, &file));
+    if (file->size_bytes > MOST_JSON) {
+        VC_TRY(vc_fail(ctx, VC_E_FORMAT, "is too large: %llu bytes", (unsigned long long)file->size_bytes));
+    }
+    text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
+    VC_TRY_ALLOC(text);
+    VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
+    VC_TRY(vc_json_tree_load(ctx, text, (size_t)file->size_bytes, &out->root, &out->counted));
+out:
+    vc_free(ctx, text);
+    vc_infile_close(ctx, file);
+    return status;
+}
+
+enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const char *name, struct llm_json *out)
+{
+    char *path = vc_hf_path_beside(ctx, folder, name);
+    struct stat st;
+    bool there = false;
+    enum vc_status status;
+
+    *out = (struct llm_json){.root = NULL};
+    if (path == NULL) {
+        return ctx->status;
+    }
+    VC_TRY(vc_hf_look(ctx, path, &st, &there));
+    if (there && S_ISREG(st.st_mode)) {
+        status = read_json(ctx, path, out);
+        status = status == VC_OK ? VC_OK : vc_context(ctx, "%s", name);
+    }
+out:
+    vc_free(ctx, path);
+    return status;
 }
 
 static json_t *find_in(const json_t *object, const char *names)
@@ -129,6 +175,14 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     out->head_size_given = vc_llm_find(config, "head_dim") != NULL || family->head_size != 0;
     VC_TRY(need(ctx, config, "intermediate_size|n_inner|d_ff|hidden_dim", 0, &out->feed_forward));
     VC_TRY(need(ctx, config, "max_position_embeddings|n_positions|n_ctx", family->context, &out->context));
+    if ((family->flags & LLM_ENCODER) != 0) {
+        out->types = vc_llm_count(config, "type_vocab_size", 2);
+        out->skipped = strcmp(config->model_type, "bert") == 0 ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
+        if (out->skipped >= out->context) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: \"pad_token_id\" leaves no positions", VC_HF_CONFIG_NAME);
+        }
+        out->context -= out->skipped;
+    }
     if (out->heads % out->key_heads != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads", VC_HF_CONFIG_NAME,
                        (unsigned long long)out->heads, (unsigned long long)out->key_heads);

@@ -14,6 +14,10 @@
 #define QKV_BIASES "attn_q.bias attn_k.bias attn_v.bias"
 #define ALL_BIASES QKV_BIASES " attn_output.bias ffn_gate.bias ffn_up.bias ffn_down.bias"
 
+#define BERT                                                                                                  \
+    "attn_q attn_q.bias attn_k attn_k.bias attn_v attn_v.bias attn_output attn_output.bias attn_output_norm " \
+    "attn_output_norm.bias ffn_up ffn_up.bias ffn_down ffn_down.bias layer_output_norm layer_output_norm.bias"
+
 #define SILU "silu|swish"
 #define TANH "gelu_pytorch_tanh"
 
@@ -89,6 +93,23 @@ static const struct llm_rule rules_of_glm4[] = {
 
 static const struct llm_rule rules_of_seed_oss[] = {
     {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* The first positions of RoBERTa belong to no token. */
+static const struct llm_rule rules_of_bert[] = {
+    {.from = "embeddings.word_embeddings", .to = "token_embd", .shape = "VH"},
+    {.from = "embeddings.position_embeddings", .to = "position_embd", .shape = "PH", .rows = LLM_BEHIND},
+    {.from = "embeddings.token_type_embeddings", .to = "token_types", .shape = "TH"},
+    {.from = "embeddings.LayerNorm", .to = "token_embd_norm", .shape = "H"},
+    {.from = "encoder.layer.#.attention.self.query", .to = "blk.#.attn_q", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.self.key", .to = "blk.#.attn_k", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.self.value", .to = "blk.#.attn_v", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.output.dense", .to = "blk.#.attn_output", .shape = "HH"},
+    {.from = "encoder.layer.#.attention.output.LayerNorm", .to = "blk.#.attn_output_norm", .shape = "H"},
+    {.from = "encoder.layer.#.intermediate.dense", .to = "blk.#.ffn_up", .shape = "FH"},
+    {.from = "encoder.layer.#.output.dense", .to = "blk.#.ffn_down", .shape = "HF"},
+    {.from = "encoder.layer.#.output.LayerNorm", .to = "blk.#.layer_output_norm", .shape = "H"},
     {.from = NULL},
 };
 
@@ -241,6 +262,35 @@ static const struct llm_family families[] = {
      .key_heads = 8,
      .head_size = 128,
      .context = 524288},
+    {.types = "ministral3",
+     .architecture = "mistral3",
+     .flags = LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST,
+     .layer = DENSE,
+     .maybe = "",
+     .activation = SILU,
+     .key_heads = 8,
+     .head_size = 128,
+     .context = 262144,
+     .epsilon = 1e-5,
+     .theta = 1e6},
+    {.types = "arcee",
+     .architecture = "arcee",
+     .flags = LLM_PERMUTES | LLM_FREQS,
+     .layer = ATTENTION "ffn_norm ffn_up ffn_down",
+     .maybe = "",
+     .activation = "relu2",
+     .context = 4096,
+     .epsilon = 1e-5},
+    {.types = "bert|roberta|xlm-roberta",
+     .architecture = "bert",
+     .flags = LLM_ENCODER | LLM_HEADS_FILL,
+     .rules = rules_of_bert,
+     .whole = "token_embd_norm token_embd_norm.bias position_embd token_types",
+     .layer = BERT,
+     .maybe = "",
+     .activation = "gelu",
+     .context = 512,
+     .epsilon = 1e-12},
     {.types = NULL},
 };
 
@@ -274,8 +324,7 @@ const char *vc_llm_family_list(char *list, size_t room)
     size_t n = 0;
 
     for (const struct llm_family *f = families; f->types != NULL && n < room; f++) {
-        n += (size_t)snprintf(list + n, room - n, "%s%.*s", f == families ? "" : ", ", (int)strcspn(f->types, "|"),
-                              f->types);
+        n += (size_t)snprintf(list + n, room - n, "%s%s", f == families ? "" : ", ", f->types);
     }
     return list;
 }

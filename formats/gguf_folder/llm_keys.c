@@ -63,7 +63,7 @@ static bool is_every_fourth(const struct llm_config *config, uint64_t layers)
 }
 
 static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
-                                   const struct llm_sizes *sizes)
+                                   const struct llm_sizes *sizes, const struct llm_rope *rope)
 {
     static const char cap[] = "attn_logit_softcapping";
 
@@ -79,6 +79,13 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
     if (is(family, "gemma2") && (json_is_null(json_object_get(config->part, cap)) ||
                                  json_is_null(json_object_get(config->part, "final_logit_softcapping")))) {
         return refuse_key(ctx, family, cap, "or \"final_logit_softcapping\" is null");
+    }
+    if (is(family, "mistral3") && strcmp(rope->type, "yarn") != 0) {
+        return refuse_key(ctx, family, "rope_type", "is not yarn");
+    }
+    if (is(family, "bert") && (vc_llm_flag(config, "is_decoder", false) ||
+                               strcmp(vc_llm_word(config, "position_embedding_type", "absolute"), "absolute") != 0)) {
+        return refuse_key(ctx, family, "is_decoder", "is true, or positions are no table");
     }
     if (is(family, "gemma3") && vc_llm_find(config, cap) != NULL) {
         return refuse_key(ctx, family, cap, "is there");
@@ -112,7 +119,7 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     if ((family->flags & LLM_SLIDES) != 0 && window == 0) {
         return refuse_key(ctx, family, "sliding_window", "is not there");
     }
-    VC_TRY(check_family(ctx, config, family, sizes));
+    VC_TRY(check_family(ctx, config, family, sizes, rope));
     if ((family->flags & LLM_WINDOW_LOST) != 0 && window != 0 && window < sizes->context) {
         VC_TRY(vc_model_add_fact(
             ctx, model, VC_FACT_NOTE,
@@ -217,9 +224,21 @@ static void put_family(const struct llm_config *config, const struct llm_family 
         vc_llm_put_f32(pairs, ".logit_scale", vc_llm_real(config, "logits_scaling", 1.0));
     } else if (is(family, "phi3")) {
         vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config, family));
+    } else if (is(family, "mistral3")) {
+        vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
+        vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
     } else if (is(family, "qwen2moe")) {
         vc_llm_put_u32(pairs, ".expert_shared_feed_forward_length", sizes->shared_size);
     }
+}
+
+static void put_encoder(const struct llm_config *config, const struct llm_family *family, const struct llm_sizes *sizes,
+                        struct llm_pairs *pairs)
+{
+    vc_llm_put_f32(pairs, ".attention.layer_norm_epsilon", vc_llm_real(config, "layer_norm_eps", family->epsilon));
+    vc_llm_put_bool(pairs, ".attention.causal", false);
+    vc_llm_put_u32(pairs, ".vocab_size", sizes->vocabulary);
+    vc_llm_put_u32(pairs, "tokenizer.ggml.token_type_count", sizes->types);
 }
 
 enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
@@ -240,6 +259,10 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     vc_llm_put_u32(pairs, ".embedding_length", sizes->hidden);
     vc_llm_put_u32(pairs, ".feed_forward_length", sizes->feed_forward);
     vc_llm_put_u32(pairs, ".attention.head_count", sizes->heads);
+    if ((family->flags & LLM_ENCODER) != 0) {
+        put_encoder(config, family, sizes, pairs);
+        return VC_OK;
+    }
     vc_llm_put_u32(pairs, ".attention.head_count_kv", sizes->key_heads);
     if (head_size) {
         vc_llm_put_u32(pairs, ".attention.key_length", sizes->head_size);

@@ -2,8 +2,8 @@
  * pairs of metadata. Letters for sizes, in rules and here:
  *
  *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
- *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types   1
- * 1 */
+ *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types
+ *     1 one */
 #ifndef VC_FORMATS_LLM_PARTS_H
 #define VC_FORMATS_LLM_PARTS_H
 
@@ -36,6 +36,14 @@ const char *vc_llm_word(const struct llm_config *config, const char *names, cons
 /* Of any object. */
 double vc_llm_real_of(const json_t *object, const char *name, double otherwise);
 
+/* A JSON file of the folder; root NULL: it is not there. vc_json_tree_free in any case. */
+struct llm_json {
+    json_t *root;
+    uint64_t counted;
+};
+
+enum vc_status vc_llm_json_load(struct vc_ctx *ctx, const char *folder, const char *name, struct llm_json *out);
+
 /* ---- families (llm_families.c) ---- */
 
 enum llm_flag {
@@ -49,11 +57,13 @@ enum llm_flag {
     LLM_WINDOW_LOST = 1 << 7, /* transformers has a window that llama.cpp has not */
     LLM_HEADS_FILL = 1 << 8,  /* heads x head size is the hidden size */
     LLM_EXPERTS = 1 << 9,
-    LLM_EXPERT_SIZE = 1 << 10, /* experts have a feed-forward size of their own */
-    LLM_NO_HEAD_SIZE = 1 << 11 /* no keys about it */
+    LLM_EXPERT_SIZE = 1 << 10,  /* experts have a feed-forward size of their own */
+    LLM_NO_HEAD_SIZE = 1 << 11, /* no keys about it */
+    LLM_ENCODER = 1 << 12       /* of BERT's kind: a table of positions, no head, LayerNorm */
 };
 
-enum llm_rows { LLM_ALL, LLM_FIRST_HALF, LLM_SECOND_HALF }; /* of each matrix */
+/* Of each matrix; LLM_BEHIND: without the first positions, which no token has. */
+enum llm_rows { LLM_ALL, LLM_FIRST_HALF, LLM_SECOND_HALF, LLM_BEHIND };
 
 /* A name of transformers and that of llama.cpp: '#' is the number of the layer, '*' of the expert. Where `to` does not
  * end in ".weight" or ".bias", both may have either behind them. */
@@ -68,6 +78,7 @@ struct llm_family {
     const char *architecture;
     unsigned flags;
     const struct llm_rule *rules; /* before those of all; the last has no `from`. NULL: none */
+    const char *whole;            /* tensors of the whole model beside token_embd; NULL: output_norm */
     const char *layer;            /* tensors that each layer has; without a point in it ".weight" follows */
     const char *maybe;            /* and may have */
     const char *activation;       /* "silu|swish" */
@@ -90,6 +101,7 @@ bool vc_llm_is_one_of(const char *word, const char *words);
 struct llm_sizes {
     uint64_t hidden, layers, heads, key_heads, head_size, feed_forward, vocabulary, context;
     uint64_t experts, experts_used, expert_size, shared_size;
+    uint64_t types, skipped; /* skipped: positions in front of the first that a token has */
     bool head_size_given;
 };
 
@@ -178,6 +190,9 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
 enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                const struct llm_sizes *sizes, const struct llm_rope *rope, const struct llm_plan *plan,
                                struct llm_pairs *pairs);
+/* How sentence-transformers makes one vector of those of all tokens, where modules.json says it (llm_pooling.c). */
+enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct vc_model *model,
+                                  struct llm_pairs *pairs);
 /* Scaling of rotary embeddings: pairs, and tensors of the plan. */
 enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                const struct llm_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,

@@ -115,6 +115,12 @@ static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
     enum vc_status status = VC_OK;
 
     attention = real(s, "attention_factor", attention);
+    if (strcmp(s->family->architecture, "mistral3") == 0) { /* has keys of its own */
+        vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_fast", fast);
+        vc_llm_put_f32(s->pairs, ".rope.scaling.yarn_beta_slow", slow);
+        attention = usual;
+        other_ramp = freqs = false;
+    }
     if (freqs && (other_ramp || !truncate)) {
         VC_TRY(put_ramp(s, fast, slow, truncate));
         vc_llm_put_f32(s->pairs, ".rope.scaling.attn_factor", attention);

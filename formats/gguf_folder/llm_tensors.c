@@ -36,6 +36,7 @@ struct planning {
     size_t n, capacity;
     bool tied, bare; /* bare: a model without a head, as embeddings have them */
     size_t n_other;  /* tensors of other parts */
+    size_t n_heads;  /* ... of heads that llama.cpp has not */
 };
 
 /* ---- names ---- */
@@ -75,6 +76,7 @@ static bool is_buffer(const char *name)
 static bool strip(const char *name, char *to)
 {
     static const char inner[] = "language_model.";
+    static const char *const outer[] = {"model.", "bert.", "roberta."};
     const char *at = strstr(name, inner);
     int n = at != NULL ? snprintf(to, NAME_BYTES, "%.*s%s", (int)(at - name), name, at + sizeof inner - 1)
                        : snprintf(to, NAME_BYTES, "%s", name);
@@ -82,10 +84,20 @@ static bool strip(const char *name, char *to)
     if (n < 0 || n >= NAME_BYTES) {
         return false;
     }
-    if (strncmp(to, "model.", 6) == 0) {
-        memmove(to, to + 6, strlen(to + 6) + 1);
+    for (size_t i = 0; i < sizeof outer / sizeof outer[0]; i++) {
+        size_t k = strlen(outer[i]);
+
+        if (strncmp(to, outer[i], k) == 0) {
+            memmove(to, to + k, strlen(to + k) + 1);
+        }
     }
     return true;
+}
+
+/* Of an encoder: what makes answers of other kinds than the embeddings. */
+static bool is_head(const char *name)
+{
+    return strncmp(name, "pooler.", 7) == 0 || strncmp(name, "cls.", 4) == 0 || strncmp(name, "lm_head.", 8) == 0;
 }
 
 /* Digits as a number, or false: none, or more than a file of ours has layers. */
@@ -195,6 +207,18 @@ static bool is_beyond(const struct planning *p, const char *name)
     return take_number(&name, &layer) && layer >= (int64_t)p->sizes->layers;
 }
 
+/* "LayerNorm.gamma" and "beta", as the first BERT models have them. */
+static void rename_norm(char *name)
+{
+    size_t n = strlen(name);
+
+    if (ends_in(name, ".gamma") && n + 2 < NAME_BYTES) {
+        memcpy(name + n - 5, "weight", sizeof "weight");
+    } else if (ends_in(name, ".beta")) {
+        memcpy(name + n - 4, "bias", sizeof "bias");
+    }
+}
+
 static enum vc_status match_tensor(struct planning *p, size_t source)
 {
     const struct vc_tensor *t = &p->source->tensors[source];
@@ -210,6 +234,11 @@ static enum vc_status match_tensor(struct planning *p, size_t source)
         return VC_OK;
     }
     if (strip(t->name, name)) {
+        if ((p->family->flags & LLM_ENCODER) != 0 && is_head(name)) {
+            p->n_heads++;
+            return VC_OK;
+        }
+        rename_norm(name);
         VC_TRY(match_rules(p, p->family->rules, name, source, &known));
         VC_TRY(known ? VC_OK : match_rules(p, vc_llm_rules, name, source, &known));
     }
@@ -262,6 +291,10 @@ static uint64_t size_of(const struct llm_sizes *s, char letter)
         return (s->heads + 2 * s->key_heads) * s->head_size;
     case 'G':
         return 2 * s->feed_forward;
+    case 'P':
+        return s->context;
+    case 'T':
+        return s->types;
     default:
         return 1;
     }
@@ -304,7 +337,9 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     for (unsigned d = 0; d < n; d++) {
         wanted[d] = to->shape[begin + d];
     }
-    if (match->rule->rows != LLM_ALL) {
+    if (match->rule->rows == LLM_BEHIND) {
+        wanted[0] += p->sizes->skipped;
+    } else if (match->rule->rows != LLM_ALL) {
         wanted[n - 2] *= 2;
     }
     for (unsigned d = 0; d < n && same; d++) {
@@ -380,10 +415,13 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
         VC_TRY(check_source(p, &matches[i], &t));
     }
     for (size_t i = 0; i < t.n_pieces; i++) {
-        uint64_t rows = t.piece_rows * (rule->rows == LLM_ALL ? 1 : 2);
+        bool halves = rule->rows == LLM_FIRST_HALF || rule->rows == LLM_SECOND_HALF;
 
         pieces[i].source = matches[n == 1 ? 0 : i].source;
-        pieces[i].first = (n == 1 ? i * rows : 0) + (rule->rows == LLM_SECOND_HALF ? t.piece_rows : 0);
+        pieces[i].first =
+            (n == 1 ? i * t.piece_rows * (halves ? 2 : 1) : 0) + (rule->rows == LLM_SECOND_HALF ? t.piece_rows
+                                                                  : rule->rows == LLM_BEHIND    ? p->sizes->skipped
+                                                                                                : 0);
     }
     p->plan->tensors[p->plan->n++] = t;
 out:
@@ -432,17 +470,19 @@ static enum vc_status refuse_missing(const struct planning *p, const char *name)
                    name, p->family->architecture);
 }
 
-/* "attn_q attn_k": each of them in that layer. */
-static enum vc_status check_layer(const struct planning *p, int64_t layer)
+/* "attn_q attn_k": each of them in that layer, or in the whole model. */
+static enum vc_status check_there(const struct planning *p, const char *at, int64_t layer)
 {
-    const char *at = p->family->layer;
+    char prefix[32] = "";
     char name[128];
 
+    if (layer >= 0) {
+        (void)snprintf(prefix, sizeof prefix, "blk.%" PRId64 ".", layer);
+    }
     while (*at != '\0') {
         size_t n = strcspn(at, " ");
 
-        (void)snprintf(name, sizeof name, "blk.%" PRId64 ".%.*s%s", layer, (int)n, at,
-                       memchr(at, '.', n) != NULL ? "" : ".weight");
+        (void)snprintf(name, sizeof name, "%s%.*s%s", prefix, (int)n, at, memchr(at, '.', n) != NULL ? "" : ".weight");
         if (!has_tensor(p->plan, layer, name)) {
             return refuse_missing(p, name);
         }
@@ -451,43 +491,38 @@ static enum vc_status check_layer(const struct planning *p, int64_t layer)
     return VC_OK;
 }
 
-/* Of a layer: it is one that the graph asks for. */
-static enum vc_status check_asked(const struct planning *p, const struct llm_tensor *t)
+/* It is one that the graph asks for. */
+static enum vc_status check_asked(const struct planning *p, const struct llm_tensor *t, const char *whole)
 {
-    const char *tail = strchr(t->name + 4, '.') + 1;
+    const char *tail = t->layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
     char word[64];
     size_t n = strlen(tail) - (ends_in(tail, ".weight") ? strlen(".weight") : 0);
+    bool asked;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
-    if (!vc_llm_is_one_of(word, p->family->layer) && !vc_llm_is_one_of(word, p->family->maybe)) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
-                       p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
-    }
-    return VC_OK;
+    asked = t->layer >= 0 ? vc_llm_is_one_of(word, p->family->layer) || vc_llm_is_one_of(word, p->family->maybe)
+                          : vc_llm_is_one_of(word, "token_embd output") || vc_llm_is_one_of(word, whole);
+    return asked ? VC_OK
+                 : vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
+                           p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
 }
 
 static enum vc_status check_whole(const struct planning *p)
 {
+    const char *whole = p->family->whole != NULL ? p->family->whole : "output_norm";
+    bool headless = (p->family->flags & LLM_ENCODER) != 0 || p->tied || p->bare;
     bool head = has_tensor(p->plan, -1, "output.weight");
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
-    if (!has_tensor(p->plan, -1, "output_norm.weight")) {
-        return refuse_missing(p, "output_norm.weight");
-    }
-    if (!head && ((p->family->flags & LLM_OWN_HEAD) != 0 || (!p->tied && !p->bare))) {
+    VC_TRY(check_there(p, whole, -1));
+    if (!head && ((p->family->flags & LLM_OWN_HEAD) != 0 || !headless)) {
         return refuse_missing(p, "output.weight");
     }
     for (size_t i = 0; i < p->plan->n; i++) {
-        const struct llm_tensor *t = &p->plan->tensors[i];
-
-        if (t->layer < 0 && ends_in(t->name, ".bias")) {
-            return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
-                           p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);
-        }
-        VC_TRY(t->layer >= 0 ? check_asked(p, t) : VC_OK);
+        VC_TRY(check_asked(p, &p->plan->tensors[i], whole));
     }
     for (uint64_t i = 0; i < p->sizes->layers; i++) {
-        VC_TRY(check_layer(p, (int64_t)i));
+        VC_TRY(check_there(p, p->family->layer, (int64_t)i));
     }
 out:
     return status;
@@ -565,6 +600,10 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
     }
     vc_llm_plan_sort(plan);
     VC_TRY(check_whole(&p));
+    if (p.n_heads != 0) {
+        VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
+                                 "%zu tensors of heads are left out: the model gives embeddings", p.n_heads));
+    }
     if (p.n_other != 0) {
         VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
                                  "%zu tensors of parts that see, hear or predict more tokens are left out", p.n_other));

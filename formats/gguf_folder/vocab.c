@@ -8,7 +8,6 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/json/json_walk.h"
 
-#define MOST_JSON    ((uint64_t)256 << 20)
 #define UNUSED_SCORE (-10000.0F)
 
 /* ---- files ---- */
@@ -23,40 +22,15 @@ const char *vc_vocab_path(struct vocab *v, const char *name, enum vc_status *sta
     return there && S_ISREG(st.st_mode) ? path : NULL;
 }
 
-/* Reads a JSON file of the folder; it stays empty where there is none. */
-static enum vc_status load(struct vocab *v, const char *name, struct vocab_file *out)
-{
-    enum vc_status status = VC_OK;
-    const char *path = vc_vocab_path(v, name, &status);
-    struct vc_infile *file = NULL;
-    char *text = NULL;
-
-    if (path == NULL) {
-        return status;
-    }
-    VC_TRY(vc_infile_open(v->ctx, path, &file));
-    if (file->size_bytes > MOST_JSON) {
-        VC_TRY(vc_fail(v->ctx, VC_E_FORMAT, "is too large: %" PRIu64 " bytes", file->size_bytes));
-    }
-    text = vc_alloc(v->ctx, VC_TAG_IO, (size_t)file->size_bytes);
-    VC_TRY_ALLOC(text);
-    VC_TRY(vc_infile_read(v->ctx, file, 0, text, (size_t)file->size_bytes));
-    VC_TRY(vc_json_tree_load(v->ctx, text, (size_t)file->size_bytes, &out->root, &out->counted));
-out:
-    vc_free(v->ctx, text);
-    vc_infile_close(v->ctx, file);
-    return status == VC_OK ? VC_OK : vc_context(v->ctx, "%s", name);
-}
-
 static enum vc_status load_files(struct vocab *v)
 {
     enum vc_status status;
 
-    VC_TRY(load(v, "tokenizer.json", &v->tokenizer));
-    VC_TRY(load(v, "tokenizer_config.json", &v->settings));
-    VC_TRY(load(v, "generation_config.json", &v->generation));
-    VC_TRY(load(v, "added_tokens.json", &v->added));
-    VC_TRY(load(v, "chat_template.json", &v->template_file));
+    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "tokenizer.json", &v->tokenizer));
+    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "tokenizer_config.json", &v->settings));
+    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "generation_config.json", &v->generation));
+    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "added_tokens.json", &v->added));
+    VC_TRY(vc_llm_json_load(v->ctx, v->folder, "chat_template.json", &v->template_file));
 out:
     return status;
 }

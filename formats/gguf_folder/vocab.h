@@ -28,12 +28,6 @@ struct vocab_token {
     bool added;
 };
 
-/* A JSON file of the folder; root NULL: it is not there. */
-struct vocab_file {
-    json_t *root;
-    uint64_t counted;
-};
-
 struct vocab {
     struct vc_ctx *ctx;
     struct vc_arena *arena;
@@ -43,7 +37,7 @@ struct vocab {
     struct vc_model *model; /* for notes */
     size_t n;               /* rows of the embedding */
     struct vocab_token *tokens;
-    struct vocab_file tokenizer, settings, generation, added, template_file;
+    struct llm_json tokenizer, settings, generation, added, template_file;
     const char *kind, *pre;
     const json_t *merges; /* NULL: none are written */
     bool has_scores;

@@ -137,6 +137,12 @@ GLM = [r for r in DENSE if "mlp" not in r[0]] + [
     ("post_self_attn_layernorm", "post_attention_norm", "H"), ("post_mlp_layernorm", "post_ffw_norm", "H"),
     ("mlp.gate_up_proj", "ffn_up", "GH"), ("mlp.down_proj", "ffn_down", "HF")]
 SEED = [(a, "post_attention_norm" if b == "ffn_norm" else b, c) for a, b, c in DENSE]
+BERT = [(f"attention.self.{a}", f"attn_{b}", "HH") for a, b in (("query", "q"), ("key", "k"), ("value", "v"))] + [
+    ("attention.output.dense", "attn_output", "HH"), ("attention.output.LayerNorm", "attn_output_norm", "H"),
+    ("intermediate.dense", "ffn_up", "FH"), ("output.dense", "ffn_down", "HF"), ("output.LayerNorm", "layer_output_norm", "H")]
+BERT = [(a + end, b + end, c[:1] if end == ".bias" else c) for a, b, c in BERT for end in ("", ".bias")]
+YARN = {"rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": 16, "mscale": 1.0, "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.25}
 FILL = {"head_dim": H // A}  # heads that fill the hidden size
 
 # type: architecture, tensors of a layer, what the configuration adds, pairs behind the architecture, what is special
@@ -168,11 +174,17 @@ FAMILIES = {
               {"attention.sliding_window": 16, "attention.sliding_window_pattern": [True, False]}, ""),
     "glm4": ("glm4", GLM, {}, {"rope.dimension_count": D // 2}, ""),
     "seed_oss": ("seed_oss", SEED, {}, {}, ""),
+    "ministral3": ("mistral3", DENSE, {"rope_parameters": {**YARN, "rope_theta": 20000.0}},
+                   {"rope.scaling.yarn_log_multiplier": 1.0, "attention.temperature_scale": 0.25, "rope.scaling.yarn_beta_fast": 32.0}, "perm"),
+    "arcee": ("arcee", [r for r in DENSE if "gate" not in r[0]], {"hidden_act": "relu2"}, {}, "perm"),
+    "bert": ("bert", BERT, {**FILL, "hidden_act": "gelu", "layer_norm_eps": 1e-12, "type_vocab_size": 2}, {"attention.causal": False}, "encoder"),
+    "roberta": ("bert", BERT, {**FILL, "hidden_act": "gelu", "layer_norm_eps": 1e-5, "type_vocab_size": 1, "pad_token_id": 1},
+                {"context_length": 62, "attention.layer_norm_epsilon": f32(1e-5)}, "encoder skip"),
 }
 
 
 def size(letter, d):
-    return {"H": H, "F": F, "q": A * d, "k": K * d, "d": d, "V": V, "E": E, "M": M, "S": S, "Q": (A + 2 * K) * d, "G": 2 * F, "1": 1}[letter]
+    return {"H": H, "F": F, "q": A * d, "k": K * d, "d": d, "V": V, "E": E, "M": M, "S": S, "Q": (A + 2 * K) * d, "G": 2 * F, "1": 1, "P": 64, "2": 2}[letter]
 
 
 def values(shape):
@@ -200,16 +212,25 @@ def make(kind):
             n = len(x) // shape[0]  # of a row
             order = [h * d + s * d // 2 + i for h in range(shape[0] // d) for i in range(d // 2) for s in (0, 1)]
             x = [v for r in order for v in x[r * n:r * n + n]]
+        if "skip" in special and to.startswith("position_embd"):
+            shape, x = (shape[0] - 2, H), x[2 * H:]
         wanted[to] = (shape, x)
+    encoder = "encoder" in special
     top = [("model.embed_tokens", "token_embd", "VH"), ("model.norm", "output_norm", "H")]
-    for name, to, letters in top + ([] if "tied" in special else [("lm_head", "output", "VH")]):
+    if encoder:
+        top = [("embeddings.word_embeddings", "token_embd", "VH"), ("embeddings.position_embeddings", "position_embd", "PH"),
+               ("embeddings.token_type_embeddings", "token_types", "2H" if kind == "bert" else "1H"),
+               ("embeddings.LayerNorm", "token_embd_norm", "H")]
+        add("embeddings.LayerNorm.bias", "token_embd_norm.bias", (H,), values((H,)))
+        source["pooler.dense.weight"] = ((H, H), values((H, H)))
+    for name, to, letters in top + ([] if "tied" in special or encoder else [("lm_head", "output", "VH")]):
         shape = tuple(size(c, d) for c in letters)
         add(name + ".weight", to + ".weight", shape, values(shape))
     for layer in range(N):
         for name, to, letters in rules:
             shape = tuple(size(c, d) for c in letters)
             end = "" if name.endswith("bias") else ".weight"
-            at, to = f"model.layers.{layer}.{name}{end}", f"blk.{layer}.{to}{end}"
+            at, to = f"encoder.layer.{layer}.{name}{end}" if encoder else f"model.layers.{layer}.{name}{end}", f"blk.{layer}.{to}{end}"
             if "*" not in name:
                 add(at, to, shape, values(shape))
                 continue
@@ -217,8 +238,9 @@ def make(kind):
             for i, part in enumerate(parts):
                 source[at.replace("*", str(i))] = (shape, part)
             wanted[to] = ((E, *shape), [v for part in parts for v in part])
-    pairs = {"block_count": N, "embedding_length": H, "feed_forward_length": F, "attention.head_count": A, "attention.head_count_kv": K,
-             "context_length": 64, "attention.layer_norm_rms_epsilon": f32(1e-5), "rope.freq_base": 20000.0, "vocab_size": V, **pairs}
+    rms = {} if encoder else {"attention.head_count_kv": K, "attention.layer_norm_rms_epsilon": f32(1e-5), "rope.freq_base": 20000.0}
+    pairs = {"block_count": N, "embedding_length": H, "feed_forward_length": F, "attention.head_count": A, "context_length": 64,
+             "vocab_size": V, **rms, **pairs}
     return config, source, wanted, {"general.architecture": architecture, "general.file_type": 0,
                                     **{f"{architecture}.{k}": v for k, v in pairs.items()}}
 
@@ -471,6 +493,8 @@ def test_refusals():
     refused("no rope", "\"no_rope_layers\"", "smollm3", change={"no_rope_layers": [1, 0]})
     refused("cap", "\"attn_logit_softcapping\"", "gemma2", change={"attn_logit_softcapping": None})
     refused("both ways", "\"use_bidirectional_attention\"", "gemma3_text", change={"use_bidirectional_attention": True})
+    refused("no yarn", "\"rope_type\" is not yarn", "ministral3", change={"rope_parameters": {"rope_theta": 1e4}})
+    refused("decoder", "\"is_decoder\" is true", "bert", change={"is_decoder": True})
     refused("rope", "of type 'wave' are not known", change={"rope_scaling": {"type": "wave", "factor": 2.0}})
     refused("llama3 of qwen2", "of type 'llama3'", change={"rope_scaling": {"type": "llama3", "factor": 2.0}})
     refused("betas", "\"beta_fast\"", change={"rope_scaling": {"type": "yarn", "factor": 2.0, "beta_fast": 8.0}})
@@ -500,6 +524,26 @@ def test_refusals():
         check(rc == 2 and "a folder with a config.json" in err, f"{options}: exit {rc}: {err}")
 
 
+def test_pooling():
+    """Modules of sentence-transformers, and the names of the first BERT models."""
+    config, source, _, _ = make("bert")
+    source = {"bert." + n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t for n, t in source.items()}
+    modules = [{"path": "", "type": "sentence_transformers.models.Transformer"}, {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]
+    os.makedirs("pooled/1_Pooling")
+    for mode, kind in (("mean_tokens", 1), ("cls_token", 2), ("lasttoken", 3)):
+        write("pooled/1_Pooling/config.json", json.dumps({"pooling_mode_" + mode: True}))
+        folder("pooled", config, source, modules__json=modules)
+        made = convert("pooled", "--no-vocab")
+        check(made and made[0].pairs.get("bert.pooling_type") == kind, f"pooling: {mode}")
+    check(made and "of heads are left out" in made[1], "no note about the pooler")
+    write("pooled/1_Pooling/config.json", json.dumps({"pooling_mode_max_tokens": True}))
+    rc, _, err = run("convert", "pooled", "-o", "no.gguf", "--no-vocab")
+    check(rc == 3 and "the mean, the first or the last token" in err, f"pooling: {err}")
+    write("pooled/modules.json", json.dumps([{"path": "../x", "type": "Pooling"}]))
+    rc, _, err = run("convert", "pooled", "-o", "no.gguf", "--no-vocab")
+    check(rc == 3 and "is no folder beside it" in err, f"pooling: {err}")
+
+
 def test_notes():
     config, source, _, _ = make("qwen2")
     folder("window", {**config, "use_sliding_window": True, "sliding_window": 32}, source)
@@ -517,6 +561,7 @@ with tempfile.TemporaryDirectory() as place:
     test_vocabularies()
     test_refusals()
     test_notes()
+    test_pooling()
     os.chdir("/")
 print("\n".join(WRONG))
 print(f"{len(FAMILIES)} families, {len(WRONG)} wrong")
