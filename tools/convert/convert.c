@@ -222,7 +222,7 @@ static int list_emitted(struct app *app, struct convert_options *options)
     at = app->own_names;
     write->emit = options->emit;
     for (size_t i = 0; i < options->n_lists; i++) {
-        for (const char *name = options->lists[i], *end = name; end != NULL; name = end + 1) {
+        for (const char *name = options->lists[i], *end = name; end != NULL; name = end != NULL ? end + 1 : name) {
             size_t n = strcspn(name, ",");
 
             end = name[n] == ',' ? name + n : NULL;
