@@ -113,8 +113,8 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct llm_plan *pl
                                                .n_dims = t->n_dims,
                                                .shape = t->shape,
                                                .n_elems = n,
-                                               .size_bytes = n * vc_dtype_size(t->dtype),
-                                               .file_bytes = n * vc_dtype_size(t->dtype),
+                                               .size_bytes = vc_dtype_bytes(t->dtype, n),
+                                               .file_bytes = vc_dtype_bytes(t->dtype, n),
                                                .part_of = VC_NO_TENSOR,
                                                .alias_of = VC_NO_TENSOR};
         model->io[i] = (struct vc_tensor_io){.raw_bytes = model->tensors[i].size_bytes};
@@ -170,7 +170,8 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
                        config->model_type != NULL ? config->model_type : "", vc_llm_family_list(list, sizeof list),
                        vc_option(ctx, "as_gguf=false"));
     }
-    if (quantized != NULL) {
+    if (quantized != NULL &&
+        !(method != NULL && strcmp(method, "mxfp4") == 0 && strcmp((*out)->architecture, "gpt-oss") == 0)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "config.json: its weights are quantized ('%s'); vcompress dequantize makes a folder of floats, "
                        "which becomes a GGUF model",

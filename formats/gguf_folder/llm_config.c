@@ -190,7 +190,9 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     if ((family->flags & LLM_EXPERTS) != 0) {
         VC_TRY(need(ctx, config, "num_local_experts|num_experts|n_routed_experts|moe_num_experts", 0, &out->experts));
         VC_TRY(need(ctx, config, "num_experts_per_tok|top_k_experts", 0, &out->experts_used));
-        VC_TRY(need(ctx, config, (family->flags & LLM_EXPERT_SIZE) != 0 ? "moe_intermediate_size" : "intermediate_size",
+        VC_TRY(need(ctx, config,
+                    (family->flags & LLM_EXPERT_SIZE) != 0 ? "moe_intermediate_size|intermediate_size"
+                                                           : "intermediate_size",
                     0, &out->expert_size));
         out->shared_size = vc_llm_count(config, "shared_expert_intermediate_size", 0);
     }

@@ -18,6 +18,11 @@
     "attn_q attn_q.bias attn_k attn_k.bias attn_v attn_v.bias attn_output attn_output.bias attn_output_norm " \
     "attn_output_norm.bias ffn_up ffn_up.bias ffn_down ffn_down.bias layer_output_norm layer_output_norm.bias"
 
+#define EXPERTS_OF_GPT_OSS                                                                                        \
+    ATTENTION "attn_q.bias attn_k.bias attn_v.bias attn_output.bias attn_sinks post_attention_norm ffn_gate_inp " \
+              "ffn_gate_inp.bias ffn_gate_exps ffn_gate_exps.bias ffn_up_exps ffn_up_exps.bias ffn_down_exps "    \
+              "ffn_down_exps.bias"
+
 #define SILU "silu|swish"
 #define TANH "gelu_pytorch_tanh"
 
@@ -110,6 +115,25 @@ static const struct llm_rule rules_of_bert[] = {
     {.from = "encoder.layer.#.intermediate.dense", .to = "blk.#.ffn_up", .shape = "FH"},
     {.from = "encoder.layer.#.output.dense", .to = "blk.#.ffn_down", .shape = "HF"},
     {.from = "encoder.layer.#.output.LayerNorm", .to = "blk.#.layer_output_norm", .shape = "H"},
+    {.from = NULL},
+};
+
+/* Experts are matrices of [in, out], in which rows of the gate and of the other part take turns; or blocks of MXFP4. */
+static const struct llm_rule rules_of_gpt_oss[] = {
+    {.from = "layers.#.self_attn.sinks", .to = "blk.#.attn_sinks.weight", .shape = "A"},
+    {.from = "layers.#.post_attention_layernorm", .to = "blk.#.post_attention_norm", .shape = "H"},
+    {.from = "layers.#.mlp.router", .to = "blk.#.ffn_gate_inp", .shape = "EH"},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_gate_exps.weight", "EeH", LLM_EVEN, LLM_TURNED},
+    {"layers.#.mlp.experts.gate_up_proj", "blk.#.ffn_up_exps.weight", "EeH", LLM_ODD, LLM_TURNED},
+    {"layers.#.mlp.experts.down_proj", "blk.#.ffn_down_exps.weight", "EHe", LLM_ALL, LLM_TURNED},
+    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_gate_exps.bias", "Ee", LLM_EVEN, LLM_TURNED},
+    {"layers.#.mlp.experts.gate_up_proj_bias", "blk.#.ffn_up_exps.bias", "Ee", LLM_ODD, LLM_TURNED},
+    {.from = "layers.#.mlp.experts.down_proj_bias", .to = "blk.#.ffn_down_exps.bias", .shape = "EH"},
+    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_gate_exps.weight", "EeH", LLM_EVEN, LLM_BLOCKS},
+    {"layers.#.mlp.experts.gate_up_proj_blocks", "blk.#.ffn_up_exps.weight", "EeH", LLM_ODD, LLM_BLOCKS},
+    {"layers.#.mlp.experts.down_proj_blocks", "blk.#.ffn_down_exps.weight", "EHe", LLM_ALL, LLM_BLOCKS},
+    {.from = "layers.#.mlp.experts.gate_up_proj_scales"},
+    {.from = "layers.#.mlp.experts.down_proj_scales"},
     {.from = NULL},
 };
 
@@ -262,6 +286,19 @@ static const struct llm_family families[] = {
      .key_heads = 8,
      .head_size = 128,
      .context = 524288},
+    {.types = "gpt_oss",
+     .architecture = "gpt-oss",
+     .flags = LLM_EXPERTS | LLM_EXPERT_SIZE | LLM_OWN_HEAD | LLM_SLIDES,
+     .rules = rules_of_gpt_oss,
+     .layer = EXPERTS_OF_GPT_OSS,
+     .maybe = "",
+     .activation = SILU,
+     .key_heads = 8,
+     .head_size = 64,
+     .context = 131072,
+     .window = 128,
+     .epsilon = 1e-5,
+     .theta = 150000},
     {.types = "ministral3",
      .architecture = "mistral3",
      .flags = LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST,

@@ -80,6 +80,10 @@ static enum vc_status check_family(struct vc_ctx *ctx, const struct llm_config *
                                  json_is_null(json_object_get(config->part, "final_logit_softcapping")))) {
         return refuse_key(ctx, family, cap, "or \"final_logit_softcapping\" is null");
     }
+    if (is(family, "gpt-oss") && ((float)vc_llm_real(config, "swiglu_alpha", 1.702) != 1.702F ||
+                                  vc_llm_real(config, "swiglu_limit", 7.0) != 7.0)) {
+        return refuse_key(ctx, family, "swiglu_alpha", "or \"swiglu_limit\" is not 1.702 and 7");
+    }
     if (is(family, "mistral3") && strcmp(rope->type, "yarn") != 0) {
         return refuse_key(ctx, family, "rope_type", "is not yarn");
     }
@@ -134,7 +138,12 @@ out:
 /* general.file_type: of the type that most elements have. */
 static uint32_t file_type(const struct llm_plan *plan)
 {
+    static const struct {
+        enum vc_dtype dtype;
+        uint32_t number;
+    } numbers[] = {{VC_DTYPE_F32, 0}, {VC_DTYPE_F16, 1}, {VC_DTYPE_BF16, 32}, {VC_DTYPE_MXFP4, 38}};
     uint64_t n[VC_DTYPE_COUNT] = {0};
+    size_t most = 0;
 
     for (size_t i = 0; i < plan->n; i++) {
         uint64_t elems = 1;
@@ -144,9 +153,10 @@ static uint32_t file_type(const struct llm_plan *plan)
         }
         n[plan->tensors[i].dtype] += elems;
     }
-    return n[VC_DTYPE_F16] > n[VC_DTYPE_F32] && n[VC_DTYPE_F16] > n[VC_DTYPE_BF16] ? 1
-           : n[VC_DTYPE_BF16] > n[VC_DTYPE_F32]                                    ? 32
-                                                                                   : 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        most = n[numbers[i].dtype] > n[numbers[most].dtype] ? i : most;
+    }
+    return numbers[most].number;
 }
 
 static bool has_letters(const char *text, const char *part)
@@ -186,7 +196,7 @@ static bool slides(const struct llm_config *config, const struct llm_family *fam
     if (types != NULL) {
         return type != NULL && strcmp(type, "sliding_attention") == 0;
     }
-    return is(family, "gemma2") ? i % 2 == 0 : period == 0 || (i + 1) % period != 0;
+    return is(family, "gemma2") || is(family, "gpt-oss") ? i % 2 == 0 : period == 0 || (i + 1) % period != 0;
 }
 
 static enum vc_status put_windows(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,

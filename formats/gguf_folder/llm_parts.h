@@ -3,7 +3,7 @@
  *
  *     H hidden   q query heads x head size   k key heads x head size   d head size   F feed-forward   V vocabulary
  *     E experts  e feed-forward of an expert   s ... of the shared one   Q q + 2 k   G 2 F   P positions   T types
- *     1 one */
+ *     A query heads   1 one */
 #ifndef VC_FORMATS_LLM_PARTS_H
 #define VC_FORMATS_LLM_PARTS_H
 
@@ -63,7 +63,11 @@ enum llm_flag {
 };
 
 /* Of each matrix; LLM_BEHIND: without the first positions, which no token has. */
-enum llm_rows { LLM_ALL, LLM_FIRST_HALF, LLM_SECOND_HALF, LLM_BEHIND };
+enum llm_rows { LLM_ALL, LLM_FIRST_HALF, LLM_SECOND_HALF, LLM_EVEN, LLM_ODD, LLM_BEHIND };
+
+/* How the source has a matrix of experts: as it is; its rows as columns; as blocks of MXFP4, with scales in another
+ * tensor. */
+enum llm_form { LLM_STRAIGHT, LLM_TURNED, LLM_BLOCKS };
 
 /* A name of transformers and that of llama.cpp: '#' is the number of the layer, '*' of the expert. Where `to` does not
  * end in ".weight" or ".bias", both may have either behind them. */
@@ -71,6 +75,7 @@ struct llm_rule {
     const char *from, *to; /* to NULL: it is left out */
     const char *shape;     /* letters, one a dimension */
     enum llm_rows rows;
+    enum llm_form form;
 };
 
 struct llm_family {
@@ -135,6 +140,10 @@ struct llm_tensor {
     uint64_t row_elems;  /* 1 where there is one dimension */
     uint64_t piece_rows; /* of each piece */
     uint64_t head_rows;  /* of each head whose rows are permuted; 0: none are */
+    uint64_t step;       /* rows of the source from one to the next: 1, or 2 where every other one is of this tensor */
+    uint64_t columns;    /* of the source's matrix whose columns the rows are; 0: they are its rows */
+    uint64_t column;     /* the first of them */
+    size_t scales;       /* of blocks: the source's tensor with their scales */
     float add, scale;    /* of a value: ((float)value + add) * scale; 0 and 1: as it is */
     size_t n_pieces;
     const struct llm_piece *pieces;

@@ -180,6 +180,10 @@ static enum vc_status match_rules(struct planning *p, const struct llm_rule *rul
         struct match match = {.source = source, .rule = rule};
         const char *rest;
 
+        if (fits(rule, name, &match, &rest) && rule->to == NULL) { /* goes with another tensor */
+            *known = *known || rest[0] == '\0';
+            continue;
+        }
         if (!fits(rule, name, &match, &rest) ||
             (is_whole(rule->to) ? rest[0] != '\0' : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
             continue;
@@ -291,6 +295,8 @@ static uint64_t size_of(const struct llm_sizes *s, char letter)
         return (s->heads + 2 * s->key_heads) * s->head_size;
     case 'G':
         return 2 * s->feed_forward;
+    case 'A':
+        return s->heads;
     case 'P':
         return s->context;
     case 'T':
@@ -324,40 +330,95 @@ static enum vc_status refuse_shape(const struct planning *p, const struct match 
                    shape_text(wanted, n, text, sizeof text));
 }
 
-/* What a tensor of the source has to look like, so that it is all of the tensor, or an expert of it, or holds twice as
- * many rows. */
-static enum vc_status check_source(const struct planning *p, const struct match *match, const struct llm_tensor *to)
+static bool takes_half(const struct llm_rule *rule)
 {
-    const struct vc_tensor *t = &p->source->tensors[match->source];
+    return rule->rows != LLM_ALL && rule->rows != LLM_BEHIND;
+}
+
+/* The shape of a tensor of the source that is all of this one, or an expert of it, or has twice as many rows. */
+static unsigned wanted_shape(const struct planning *p, const struct match *match, const struct llm_tensor *to,
+                             uint64_t wanted[4])
+{
+    const struct llm_rule *rule = match->rule;
     unsigned begin = match->expert >= 0 ? 1 : 0;
     unsigned n = to->n_dims - begin;
-    uint64_t wanted[3] = {1, 1, 1};
-    bool same = t->n_dims == n;
+    unsigned last = n - 1;
 
     for (unsigned d = 0; d < n; d++) {
         wanted[d] = to->shape[begin + d];
     }
-    if (match->rule->rows == LLM_BEHIND) {
+    if (rule->rows == LLM_BEHIND) {
         wanted[0] += p->sizes->skipped;
-    } else if (match->rule->rows != LLM_ALL) {
+    }
+    if (rule->form == LLM_TURNED) {
+        uint64_t rows = n == 3 ? wanted[1] : wanted[last];
+
+        wanted[n - 2] = n == 3 ? wanted[last] : wanted[n - 2];
+        wanted[last] = rows * (takes_half(rule) ? 2 : 1);
+    } else if (takes_half(rule)) {
         wanted[n - 2] *= 2;
     }
-    for (unsigned d = 0; d < n && same; d++) {
-        same = t->shape[d] == wanted[d];
+    if (rule->form == LLM_BLOCKS) {
+        wanted[last] /= 32;
+        wanted[n++] = 16;
     }
-    if (!same) {
+    return n;
+}
+
+static bool has_shape(const struct vc_tensor *t, const uint64_t *shape, unsigned n)
+{
+    bool same = t->n_dims == n;
+
+    for (unsigned d = 0; d < n && same; d++) {
+        same = t->shape[d] == shape[d];
+    }
+    return same;
+}
+
+static enum vc_status check_source(const struct planning *p, const struct match *match, const struct llm_tensor *to)
+{
+    const struct vc_tensor *t = &p->source->tensors[match->source];
+    uint64_t wanted[4] = {1, 1, 1, 1};
+    unsigned n = wanted_shape(p, match, to, wanted);
+
+    if (!has_shape(t, wanted, n)) {
         return refuse_shape(p, match, wanted, n);
     }
     if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: is quantized; dequantize the folder first", t->name);
     }
-    if (t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16) {
-        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected f32, f16 or bf16", t->name,
-                       vc_dtype_name(t->dtype));
+    if (match->rule->form == LLM_BLOCKS
+            ? t->dtype != VC_DTYPE_U8
+            : t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected %s", t->name, vc_dtype_name(t->dtype),
+                       match->rule->form == LLM_BLOCKS ? "u8" : "f32, f16 or bf16");
     }
     if (t->dtype != to->from) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, and other experts of its layer have %s", t->name,
                        vc_dtype_name(t->dtype), vc_dtype_name(to->from));
+    }
+    return VC_OK;
+}
+
+/* Blocks "..._blocks" have their scales in "..._scales". */
+static enum vc_status find_scales(const struct planning *p, size_t blocks, struct llm_tensor *to)
+{
+    const struct vc_tensor *t = &p->source->tensors[blocks];
+    size_t n = strlen(t->name) - strlen("blocks");
+    char *name = vc_arena_printf(p->ctx, p->plan->arena, "%.*sscales", (int)n, t->name);
+
+    if (name == NULL) {
+        return VC_E_NOMEM;
+    }
+    if (to->row_elems % 32 != 0) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: blocks of 32 do not divide rows of %" PRIu64, t->name,
+                       to->row_elems);
+    }
+    to->scales = vc_model_find(p->source, name);
+    if (to->scales == VC_NO_TENSOR || p->source->tensors[to->scales].dtype != VC_DTYPE_U8 ||
+        !has_shape(&p->source->tensors[to->scales], t->shape, t->n_dims - 1)) {
+        return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: there is no '%s' of type u8 with a scale for each block", t->name,
+                       name);
     }
     return VC_OK;
 }
@@ -380,49 +441,77 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     }
 }
 
+/* Where the rows of a tensor are in the source: those of piece i. */
+static void set_piece(const struct planning *p, const struct match *matches, size_t n, const struct llm_tensor *t,
+                      size_t i, struct llm_piece *piece)
+{
+    const struct llm_rule *rule = matches[0].rule;
+    uint64_t rows = t->columns != 0 ? t->row_elems : t->piece_rows * (takes_half(rule) ? 2 : 1);
+
+    piece->source = matches[n == 1 ? 0 : i].source;
+    piece->first = n == 1 ? i * rows : 0;
+    if (t->columns == 0) {
+        piece->first += rule->rows == LLM_SECOND_HALF ? t->piece_rows
+                        : rule->rows == LLM_ODD       ? 1
+                        : rule->rows == LLM_BEHIND    ? p->sizes->skipped
+                                                      : 0;
+    }
+}
+
+/* Rows, pieces and types of a tensor. */
+static enum vc_status set_rows(struct planning *p, const struct match *matches, size_t n, struct llm_tensor *t)
+{
+    const struct llm_rule *rule = matches[0].rule;
+    bool turned = rule->form == LLM_TURNED;
+    bool stacked = t->n_dims == 3 || (turned && t->n_dims == 2);
+    struct llm_piece *pieces;
+    enum vc_status status = VC_OK;
+
+    t->dtype = rule->form == LLM_BLOCKS ? VC_DTYPE_MXFP4 : needs_f32(t->name, t->n_dims) ? VC_DTYPE_F32 : t->from;
+    t->row_elems = t->n_dims == 1 || (turned && t->n_dims == 2) ? 1 : t->shape[t->n_dims - 1];
+    t->piece_rows = t->n_dims == 1 ? t->shape[0] : t->n_dims == 2 && turned ? t->shape[1] : t->shape[t->n_dims - 2];
+    t->n_pieces = stacked ? (size_t)p->sizes->experts : 1;
+    t->step = rule->rows == LLM_EVEN || rule->rows == LLM_ODD ? 2 : 1;
+    t->columns = turned ? t->piece_rows * t->step : 0;
+    t->column = rule->rows == LLM_ODD;
+    pieces = vc_arena_alloc(p->ctx, p->plan->arena, t->n_pieces * sizeof *pieces);
+    VC_TRY_ALLOC(pieces);
+    t->pieces = pieces;
+    for (size_t i = 0; i < t->n_pieces; i++) {
+        set_piece(p, matches, n, t, i, &pieces[i]);
+    }
+    VC_TRY(rule->form == LLM_BLOCKS ? find_scales(p, matches[0].source, t) : VC_OK);
+out:
+    return status;
+}
+
 /* One tensor of all matches with a name. */
 static enum vc_status add_tensor(struct planning *p, const struct match *matches, size_t n)
 {
     const struct llm_rule *rule = matches[0].rule;
-    const struct vc_tensor *first = &p->source->tensors[matches[0].source];
-    const char *point = matches[0].layer >= 0 ? strchr(matches[0].name + 4, '.') + 1 : matches[0].name;
-    bool bias = ends_in(matches[0].name, ".bias");
-    unsigned n_dims = bias && rule->shape[0] != 'E' ? 1 : (unsigned)strlen(rule->shape);
-    struct llm_tensor t = {.name = matches[0].name, .layer = matches[0].layer, .from = first->dtype, .n_dims = n_dims};
-    bool stacked = n_dims == 3;
-    struct llm_piece *pieces;
+    const char *tail = matches[0].layer >= 0 ? strchr(matches[0].name + 4, '.') + 1 : matches[0].name;
+    bool bias = ends_in(matches[0].name, ".bias") && !is_whole(rule->to);
+    struct llm_tensor t = {.name = matches[0].name,
+                           .layer = matches[0].layer,
+                           .from = p->source->tensors[matches[0].source].dtype,
+                           .n_dims = bias ? 1 : (unsigned)strlen(rule->shape)};
     enum vc_status status = VC_OK;
 
-    for (unsigned d = 0; d < n_dims; d++) {
+    for (unsigned d = 0; d < t.n_dims; d++) {
         t.shape[d] = size_of(p->sizes, rule->shape[d]);
     }
     if (n != 1 && (matches[0].expert < 0 || n != p->sizes->experts)) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: %zu tensors of the folder become it, expected %" PRIu64, t.name,
                        n, matches[0].expert < 0 ? 1 : p->sizes->experts);
     }
-    t.dtype = needs_f32(t.name, n_dims) ? VC_DTYPE_F32 : t.from;
-    set_values(p, point, &t);
-    t.row_elems = n_dims == 1 ? 1 : t.shape[n_dims - 1];
-    t.piece_rows = n_dims == 1 ? t.shape[0] : t.shape[n_dims - 2];
-    t.n_pieces = stacked ? (size_t)p->sizes->experts : 1;
-    pieces = vc_arena_alloc(p->ctx, p->plan->arena, t.n_pieces * sizeof *pieces);
-    VC_TRY_ALLOC(pieces);
-    t.pieces = pieces;
     for (size_t i = 0; i < n; i++) {
         if (n != 1 && (uint64_t)matches[i].expert != i) {
             return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: expert %zu of its layer is missing", t.name, i);
         }
         VC_TRY(check_source(p, &matches[i], &t));
     }
-    for (size_t i = 0; i < t.n_pieces; i++) {
-        bool halves = rule->rows == LLM_FIRST_HALF || rule->rows == LLM_SECOND_HALF;
-
-        pieces[i].source = matches[n == 1 ? 0 : i].source;
-        pieces[i].first =
-            (n == 1 ? i * t.piece_rows * (halves ? 2 : 1) : 0) + (rule->rows == LLM_SECOND_HALF ? t.piece_rows
-                                                                  : rule->rows == LLM_BEHIND    ? p->sizes->skipped
-                                                                                                : 0);
-    }
+    VC_TRY(set_rows(p, matches, n, &t));
+    set_values(p, tail, &t);
     p->plan->tensors[p->plan->n++] = t;
 out:
     return status;
@@ -562,6 +651,7 @@ enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan,
                                                    .shape = {n},
                                                    .row_elems = 1,
                                                    .piece_rows = n,
+                                                   .step = 1,
                                                    .scale = 1.0F,
                                                    .values = values};
     return VC_OK;

@@ -86,6 +86,102 @@ static uint64_t source_row(const struct llm_tensor *t, uint64_t r)
     return r - j + (j % 2) * (t->head_rows / 2) + j / 2;
 }
 
+/* Rows of a tensor that are columns of the source: r and those behind it, `rows` of them, from element `begin` of each
+ * up to `end`. What stands side by side in the source is read together. */
+static enum vc_status read_turned(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
+                                  const struct llm_piece *piece, uint64_t r, size_t rows, uint64_t begin, uint64_t end,
+                                  unsigned char *to)
+{
+    unsigned char buffer[PIECE_ELEMS * 4];
+    size_t from_size = vc_dtype_size(t->from);
+    size_t size = vc_dtype_size(t->dtype);
+    enum vc_status status = VC_OK;
+
+    for (uint64_t column = begin; column < end; column++) {
+        uint64_t first = (piece->first + column) * t->columns + t->column + r * t->step;
+        size_t n = (rows - 1) * (size_t)t->step + 1;
+
+        VC_TRY(
+            vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * from_size, buffer, n * from_size));
+        for (size_t i = 0; i < rows; i++) {
+            unsigned char *at = to + (i * (size_t)(end - begin) + (size_t)(column - begin)) * size;
+            const unsigned char *p = buffer + i * (size_t)t->step * from_size;
+
+            if (t->dtype == t->from) {
+                memcpy(at, p, size);
+            } else {
+                float x = element(t->from, p);
+                uint32_t bits;
+
+                memcpy(&bits, &x, sizeof bits);
+                vc_put_le32(at, bits);
+            }
+        }
+    }
+out:
+    return status;
+}
+
+/* Elements of such a tensor: whole rows together, parts of a row alone. *n: how many were read. */
+static enum vc_status read_columns(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
+                                   const struct llm_piece *piece, uint64_t in_piece, unsigned char *to, uint64_t *n)
+{
+    uint64_t r = in_piece / t->row_elems;
+    uint64_t begin = in_piece % t->row_elems;
+    uint64_t rows = 1;
+    uint64_t end = vc_min_u64(t->row_elems, begin + *n);
+
+    if (begin == 0 && *n >= t->row_elems) {
+        rows = vc_min_u64(vc_min_u64(*n / t->row_elems, t->piece_rows - r), PIECE_ELEMS / t->step);
+    }
+    *n = rows * (end - begin);
+    return read_turned(ctx, source, t, piece, r, (size_t)rows, begin, end, to);
+}
+
+#define MXFP4_ELEMS ((size_t)32)
+#define MXFP4_BYTES ((size_t)17)  /* the scale, then 16 bytes */
+#define ROW_BLOCKS  ((size_t)128) /* that are read at a time */
+
+/* A block of the source has element 2j in the low half of byte j and 2j + 1 in the high one; GGUF has j and j + 16. */
+static void pack_block(unsigned char scale, const unsigned char *from, unsigned char *to)
+{
+    to[0] = scale;
+    for (size_t j = 0; j < 16; j++) {
+        unsigned low = from[j / 2] >> (j % 2 * 4) & 15U;
+        unsigned high = from[(j + 16) / 2] >> (j % 2 * 4) & 15U;
+
+        to[1 + j] = (unsigned char)(low | high << 4);
+    }
+}
+
+/* Blocks from number `at` on. */
+static enum vc_status read_blocks(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
+                                  uint64_t at, unsigned char *to, uint64_t n)
+{
+    uint64_t in_row = t->row_elems / MXFP4_ELEMS;
+    unsigned char codes[ROW_BLOCKS * 16];
+    unsigned char scales[ROW_BLOCKS];
+    enum vc_status status = VC_OK;
+
+    while (n != 0) {
+        uint64_t row = at / in_row;
+        const struct llm_piece *piece = &t->pieces[row / t->piece_rows];
+        uint64_t first = (piece->first + row % t->piece_rows * t->step) * in_row + at % in_row;
+        size_t part = (size_t)vc_min_u64(vc_min_u64(n, in_row - at % in_row), ROW_BLOCKS);
+
+        VC_TRY(vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * 16, codes, part * 16));
+        VC_TRY(vc_source_read_any(ctx, source, t->scales, VC_FORM_VALUES, first, scales, part));
+        for (size_t i = 0; i < part; i++) {
+            pack_block(scales[i], codes + i * 16, to + i * MXFP4_BYTES);
+        }
+        at += part;
+        to += part * MXFP4_BYTES;
+        n -= part;
+    }
+out:
+    return status;
+}
+
 static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
                                   uint64_t at, unsigned char *to, uint64_t n)
 {
@@ -102,9 +198,10 @@ static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *sou
         uint64_t part = vc_min_u64(n, t->head_rows != 0 ? t->row_elems - column : piece_elems - in_piece);
         uint64_t first = row * t->row_elems + column;
 
-        VC_TRY(as_is ? vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * size, to,
-                                          (size_t)part * size)
-                     : convert(ctx, source, t, piece->source, first, to, part));
+        VC_TRY(t->columns != 0 ? read_columns(ctx, source, t, piece, in_piece, to, &part)
+               : as_is         ? vc_source_read_any(ctx, source, piece->source, VC_FORM_VALUES, first * size, to,
+                                                    (size_t)part * size)
+                               : convert(ctx, source, t, piece->source, first, to, part));
         at += part;
         to += part * size;
         n -= part;
@@ -116,11 +213,14 @@ out:
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
                                   uint64_t offset, void *dst, size_t n_bytes)
 {
-    size_t size = vc_dtype_size(tensor->dtype);
+    size_t size = tensor->dtype == VC_DTYPE_MXFP4 ? MXFP4_BYTES : vc_dtype_size(tensor->dtype);
     unsigned char *to = dst;
 
     if (offset % size != 0 || n_bytes % size != 0) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read of parts of elements", tensor->name);
+    }
+    if (tensor->dtype == VC_DTYPE_MXFP4) {
+        return read_blocks(ctx, source, tensor, offset / size, to, n_bytes / size);
     }
     if (tensor->values == NULL) {
         return read_source(ctx, source, tensor, offset / size, to, n_bytes / size);

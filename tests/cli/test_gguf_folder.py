@@ -544,6 +544,84 @@ def test_pooling():
     check(rc == 3 and "is no folder beside it" in err, f"pooling: {err}")
 
 
+def test_gpt_oss():
+    """Experts whose rows are columns, every other one of the gate; and blocks of MXFP4, which keep their bits."""
+    f, h = 5, 32
+    config, source, _, _ = make("qwen2")
+    source = {n: (tuple(h if s == H else s for s in shape), values([h if s == H else s for s in shape])) for n, (shape, _) in source.items()}
+    for layer in range(N):
+        at = f"model.layers.{layer}."
+        for name in [n for n in source if n.startswith(at + "mlp") or n.startswith(at + "self_attn")]:
+            del source[name]
+        for name, shape in (("q_proj", (A * D, h)), ("k_proj", (K * D, h)), ("v_proj", (K * D, h)), ("o_proj", (h, A * D))):
+            source[f"{at}self_attn.{name}.weight"] = (shape, values(shape))
+            source[f"{at}self_attn.{name}.bias"] = (shape[:1], values(shape[:1]))
+        for name, shape in (("self_attn.sinks", (A,)), ("mlp.router.weight", (E, h)), ("mlp.router.bias", (E,)),
+                            ("mlp.experts.gate_up_proj", (E, h, 2 * f)), ("mlp.experts.gate_up_proj_bias", (E, 2 * f)),
+                            ("mlp.experts.down_proj", (E, f, h)), ("mlp.experts.down_proj_bias", (E, h))):
+            source[at + name] = (shape, values(shape))
+    config.update({"model_type": "gpt_oss", "hidden_size": h, "intermediate_size": f, "head_dim": D, "num_local_experts": E,
+                   "num_experts_per_tok": 2, "sliding_window": 16})
+    folder("oss", config, source)
+    made = convert("oss", "--no-vocab")
+    if made is None:
+        return
+    file = made[0]
+    joined, down = source["model.layers.1.mlp.experts.gate_up_proj"][1], source["model.layers.1.mlp.experts.down_proj"][1]
+    for name, odd in (("gate", 0), ("up", 1)):
+        wanted = [joined[(e * h + column) * 2 * f + 2 * r + odd] for e in range(E) for r in range(f) for column in range(h)]
+        check(file.tensors[f"blk.1.ffn_{name}_exps.weight"] == ((E, f, h), 0, wanted), f"gpt_oss: {name}")
+        wanted = source["model.layers.1.mlp.experts.gate_up_proj_bias"][1][odd::2]
+        check(file.tensors[f"blk.1.ffn_{name}_exps.bias"] == ((E, f), 0, wanted), f"gpt_oss: bias of {name}")
+    wanted = [down[(e * f + column) * h + r] for e in range(E) for r in range(h) for column in range(f)]
+    check(file.tensors["blk.1.ffn_down_exps.weight"] == ((E, h, f), 0, wanted), "gpt_oss: down")
+    check(file.tensors["blk.0.attn_sinks.weight"][:2] == ((A,), 0), "gpt_oss: sinks")
+    check(file.pairs["gpt-oss.attention.sliding_window_pattern"] == [True, False], "gpt_oss: windows")
+    check(file.pairs["gpt-oss.expert_feed_forward_length"] == f, "gpt_oss: size of experts")
+    header, data, blocks = {}, b"", {}
+
+    def add(name, kind, shape, blob):
+        nonlocal data
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [len(data), len(data) + len(blob)]}
+        data += blob
+    for name, (shape, x) in source.items():
+        if "experts" not in name or name.endswith("bias"):
+            if name.endswith("gate_up_proj_bias"):
+                shape, x = (E, 64), values((E, 64))
+            add(name, "F32", shape, struct.pack("<%df" % len(x), *x))
+    rows = {"gate_up_proj": 64, "down_proj": h}
+    for layer in range(N):
+        for name in rows:
+            codes, scales = RANDOM.randbytes(E * rows[name] * 16), bytes(RANDOM.randrange(100, 140) for _ in range(E * rows[name]))
+            blocks[layer, name] = (codes, scales)
+            at = f"model.layers.{layer}.mlp.experts.{name}"
+            add(at + "_blocks", "U8", (E, rows[name], 1, 16), codes)
+            add(at + "_scales", "U8", (E, rows[name], 1), scales)
+    config.update({"intermediate_size": 32, "quantization_config": {"quant_method": "mxfp4"}})
+    folder("blocks", config, None)
+    text = json.dumps(header).encode()
+    write("blocks/model.safetensors", struct.pack("<Q", len(text)) + text + data)
+    made = convert("blocks", "--no-vocab")
+    if made is None:
+        return
+
+    def packed(codes, scales, picked):
+        out = b""
+        for i in picked:
+            nibbles = [b >> s & 15 for b in codes[16 * i:16 * i + 16] for s in (0, 4)]
+            out += bytes([scales[i]]) + bytes(nibbles[j] | nibbles[j + 16] << 4 for j in range(16))
+        return out
+    for to, name, first, step in (("gate", "gate_up_proj", 0, 2), ("up", "gate_up_proj", 1, 2), ("down", "down_proj", 0, 1)):
+        wanted = packed(*blocks[1, name], range(first, E * rows[name], step))
+        check(made[0].tensors[f"blk.1.ffn_{to}_exps.weight"][:2] == ((E, 32, 32), 39), f"blocks: {to}")
+        check(wanted in made[0].data, f"blocks: {to} has other bytes")
+    del header["model.layers.1.mlp.experts.down_proj_scales"]
+    text = json.dumps(header).encode()
+    write("blocks/model.safetensors", struct.pack("<Q", len(text)) + text + data)
+    rc, _, err = run("convert", "blocks", "-o", "no.gguf", "--no-vocab")
+    check(rc == 3 and not os.path.exists("no.gguf"), f"blocks without scales: {err}")
+
+
 def test_notes():
     config, source, _, _ = make("qwen2")
     folder("window", {**config, "use_sliding_window": True, "sliding_window": 32}, source)
@@ -562,6 +640,7 @@ with tempfile.TemporaryDirectory() as place:
     test_refusals()
     test_notes()
     test_pooling()
+    test_gpt_oss()
     os.chdir("/")
 print("\n".join(WRONG))
 print(f"{len(FAMILIES)} families, {len(WRONG)} wrong")
