@@ -37,3 +37,12 @@ set(VCOMPRESS_AVX512 ${VCOMPRESS_AVX2} -mavx512f -mavx512bw -mavx512cd -mavx512d
 function(vcompress_level flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${flags}")
 endfunction()
+# vcompress_cold_sources(): the sources of the library in which no test spends much time get VCOMPRESS_COLD_FLAGS. With sanitizers,
+# -O0 compiles such a file in a third of the time of -O1. tests/CMakeLists.txt does the same for tests.
+function(vcompress_cold_sources)
+  get_target_property(sources vcompress SOURCES)
+  list(FILTER sources INCLUDE REGEX
+    "/(core/job|distill/run|formats/(dialects|gguf|huggingface|onnx|safetensors)|graph|prune/structured|report)/")
+  list(FILTER sources EXCLUDE REGEX "/graph/ops/(loops_|window)|/packing_columns.c$") # convolutions; columns of bits
+  set_property(SOURCE ${sources} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS ${VCOMPRESS_COLD_FLAGS})
+endfunction()
