@@ -1,0 +1,13 @@
+/* seed_layouts.h - seeds of weights as compressed-tensors and bitsandbytes store them in safetensors, for make_seeds.c.
+ */
+#ifndef SEED_LAYOUTS_H
+#define SEED_LAYOUTS_H
+
+#include <stddef.h>
+
+/* Saves a safetensors file of that header and n bytes of data as seed-<name>. */
+typedef void save_fn(const char *name, const char *header, const void *data, size_t n);
+
+void seed_layouts(save_fn *save);
+
+#endif
