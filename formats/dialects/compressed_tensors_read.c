@@ -20,6 +20,9 @@
 #include "formats/dialects/compressed_tensors.h"
 #include "formats/dialects/manifest/manifest_internal.h"
 
+/* What transformers makes of mxfp8, mxfp4 and nvfp4, whose scales do not tell what the weights were. */
+#define MADE_BY_LOADERS VC_DTYPE_BF16
+
 /* One packed weight, while it is looked at. */
 struct looking {
     size_t codes, scale, shape;
@@ -161,7 +164,7 @@ static enum vc_status find_packed_floats(struct vc_search *s, size_t codes, size
     size_t global = vc_search_find(s, t->name, n_name, "_global_scale");
     enum vc_scheme scheme = scheme_of_parts(s, scale, global);
     struct vc_quant quant = {
-        .scheme = scheme, .granularity = VC_GRANULARITY_GROUP, .symmetric = true, .source_dtype = VC_DTYPE_F32};
+        .scheme = scheme, .granularity = VC_GRANULARITY_GROUP, .symmetric = true, .source_dtype = MADE_BY_LOADERS};
     const struct vc_tensor *scales;
     struct vc_packed packed;
     enum vc_status status = VC_OK;
@@ -275,7 +278,7 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
         return VC_OK;
     }
     quant.symmetric = zero == VC_NO_TENSOR;
-    quant.source_dtype = quant.scheme == VC_SCHEME_MXFP8 ? VC_DTYPE_F32 : s->model->tensors[scale].dtype;
+    quant.source_dtype = quant.scheme == VC_SCHEME_MXFP8 ? MADE_BY_LOADERS : s->model->tensors[scale].dtype;
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_ZERO_POINT, zero);
     VC_TRY(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
