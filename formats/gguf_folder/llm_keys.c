@@ -172,17 +172,18 @@ static bool has_letters(const char *text, const char *part)
 }
 
 /* The last part of "_name_or_path"; not where llama.cpp takes it for the name of a vocabulary that it treats in a
- * special way. A folder's own name is no part of what is in it. */
+ * special way. A folder's own name is no part of what is in it. There is always a name: older transformers want one. */
 static void put_name(const struct llm_config *config, struct llm_pairs *pairs)
 {
     const char *name = json_string_value(json_object_get(config->root, "_name_or_path"));
     const char *slash = name != NULL ? strrchr(name, '/') : NULL;
 
     name = slash != NULL ? slash + 1 : name;
-    if (name != NULL && name[0] != '\0' && !has_letters(name, "phi-3") && !has_letters(name, "phi3") &&
-        !has_letters(name, "modern-bert")) {
-        vc_llm_put_text(pairs, "general.name", name);
+    if (name == NULL || name[0] == '\0' || has_letters(name, "phi-3") || has_letters(name, "phi3") ||
+        has_letters(name, "modern-bert")) {
+        name = "model";
     }
+    vc_llm_put_text(pairs, "general.name", name);
 }
 
 /* Whether layer i slides, by the list, or by the rule of the family where there is none. */

@@ -2,13 +2,15 @@
  * a divisor for each frequency.
  *
  *     linear     .rope.scaling.type "linear", .factor
- *     yarn       .rope.scaling.type "yarn", .factor, .original_context_length, .attn_factor where it is not the usual
- * one llama3     rope_freqs.weight longrope   rope_factors_long.weight, rope_factors_short.weight,
- * .rope.scaling.attn_factor */
+ *     yarn       .rope.scaling.type "yarn", .factor, .original_context_length, .attn_factor where it is unusual
+ *     llama3     rope_freqs.weight
+ *     longrope   rope_factors_long.weight, rope_factors_short.weight, .rope.scaling.attn_factor */
 #include "formats/gguf_folder/llm_parts.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "kernels/functions.h"
 
 #define PI 3.14159265358979323846
 
@@ -57,7 +59,7 @@ static enum vc_status put_llama3(const struct scaling *s)
     }
     VC_TRY(make_values(s, &values));
     for (uint64_t i = 0; i < s->rotated / 2; i++) {
-        double wave = 2 * PI * pow(s->rope->theta, 2.0 * (double)i / (double)s->rotated);
+        double wave = 2 * PI * vc_pow_f64(s->rope->theta, 2.0 * (double)i / (double)s->rotated);
         double share = (s->original / wave - low) / (high - low);
 
         values[i] = (float)(wave < s->original / high  ? 1.0
@@ -74,7 +76,7 @@ static double turning(const struct scaling *s, double beta)
 {
     double d = (double)s->rotated;
 
-    return fmin(fmax(d * log(s->original / (beta * 2 * PI)) / (2 * log(s->rope->theta)), 0.0), d - 1);
+    return fmin(fmax(d * vc_log_f64(s->original / (beta * 2 * PI)) / (2 * vc_log_f64(s->rope->theta)), 0.0), d - 1);
 }
 
 /* The ramp of yarn as llama.cpp's keys cannot say it: not rounded, or between other dimensions. */
@@ -101,12 +103,13 @@ out:
 
 static enum vc_status put_yarn(const struct scaling *s, struct vc_model *model)
 {
-    double usual = s->factor <= 1 ? 1.0 : 1.0 + 0.1 * log(s->factor);
+    double usual = s->factor <= 1 ? 1.0 : 1.0 + 0.1 * vc_log_f64(s->factor);
     double scale = real(s, "mscale", 0.0);
     double scale_all = real(s, "mscale_all_dim", 0.0);
-    double attention = scale != 0 && scale_all != 0 && s->factor > 1
-                           ? (1.0 + 0.1 * scale * log(s->factor)) / (1.0 + 0.1 * scale_all * log(s->factor))
-                           : usual;
+    double attention =
+        scale != 0 && scale_all != 0 && s->factor > 1
+            ? (1.0 + 0.1 * scale * vc_log_f64(s->factor)) / (1.0 + 0.1 * scale_all * vc_log_f64(s->factor))
+            : usual;
     double fast = real(s, "beta_fast", 32.0);
     double slow = real(s, "beta_slow", 1.0);
     bool truncate = !json_is_false(json_object_get(s->rope->block, "truncate"));
@@ -167,7 +170,7 @@ out:
 static enum vc_status put_longrope(const struct scaling *s)
 {
     double share = (double)s->context / s->original;
-    double attention = share <= 1.0 ? 1.0 : sqrt(1.0 + log(share) / log(s->original));
+    double attention = share <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(share) / vc_log_f64(s->original));
     enum vc_status status;
 
     if (strcmp(s->family->architecture, "phi3") != 0) {

@@ -67,6 +67,8 @@ class Models(Judge):
                 self.assertTrue(torch.equal(wanted, found), float((wanted - found).abs().max()))
 
     def test_tokens(self):
+        if int(transformers.__version__.split(".")[0]) < 5:
+            self.skipTest("transformers 4 does not know control tokens of GGUF files again")
         folder = self.path("Qwen2")
         rows = tokenizer(self.path("tokenizer.json")).get_vocab_size() + 3
         make("Qwen2", folder, rows)
