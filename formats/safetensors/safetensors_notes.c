@@ -167,7 +167,7 @@ out:
 struct second {
     const char *name;
     size_t of;
-    size_t scale, zero_point; /* of a main tensor, in the list; VC_NO_TENSOR: none */
+    size_t scale, zero_point, global; /* of a main tensor, in the list; VC_NO_TENSOR: none */
 };
 
 struct seconds {
@@ -198,7 +198,7 @@ static enum vc_status add(struct seconds *s, const char *name, const char *tail,
 
     VC_TRY_ALLOC(copy);
     VC_TRY(VC_GROW(s->ctx, VC_TAG_NAMES, s->list, s->capacity, s->n + 1));
-    s->list[s->n++] = (struct second){copy, of, VC_NO_TENSOR, VC_NO_TENSOR};
+    s->list[s->n++] = (struct second){copy, of, VC_NO_TENSOR, VC_NO_TENSOR, VC_NO_TENSOR};
 out:
     return status;
 }
@@ -220,10 +220,13 @@ static enum vc_status add_second(struct seconds *s, const char *name, size_t of)
     const char *scale = quant != NULL ? tail_of(s->model, of, vc_quant_scale(quant)) : NULL;
     size_t zero_point = quant != NULL ? vc_quant_find(quant, VC_PART_ZERO_POINT) : VC_NO_TENSOR;
     const char *zero = zero_point != VC_NO_TENSOR ? tail_of(s->model, of, zero_point) : NULL;
+    size_t global_scale = quant != NULL ? vc_quant_find(quant, VC_PART_GLOBAL_SCALE) : VC_NO_TENSOR;
+    const char *global = global_scale != VC_NO_TENSOR ? tail_of(s->model, of, global_scale) : NULL;
     size_t main = s->n;
     enum vc_status status;
 
-    if (quant != NULL && (scale == NULL || (zero == NULL && !quant->symmetric))) {
+    if (quant != NULL && (scale == NULL || (zero == NULL && !quant->symmetric) ||
+                          (global == NULL && global_scale != VC_NO_TENSOR) || quant->scale_group != 0)) {
         return VC_OK;
     }
     VC_TRY(add(s, name, "", of));
@@ -234,6 +237,10 @@ static enum vc_status add_second(struct seconds *s, const char *name, size_t of)
     if (zero != NULL) {
         s->list[main].zero_point = s->n;
         VC_TRY(add(s, name, zero, zero_point));
+    }
+    if (global != NULL) {
+        s->list[main].global = s->n;
+        VC_TRY(add(s, name, global, global_scale));
     }
 out:
     return status;
@@ -372,6 +379,8 @@ static enum vc_status attach(struct seconds *s, size_t first)
                          first + second->scale);
             vc_quant_set(&quant, VC_PART_ZERO_POINT,
                          second->zero_point != VC_NO_TENSOR ? first + second->zero_point : VC_NO_TENSOR);
+            vc_quant_set(&quant, VC_PART_GLOBAL_SCALE,
+                         second->global != VC_NO_TENSOR ? first + second->global : VC_NO_TENSOR);
             VC_TRY(vc_manifest_attach(s->ctx, s->model, first + i, &quant));
         }
     }
