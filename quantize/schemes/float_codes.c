@@ -23,7 +23,8 @@ struct float_state {
     /* nvfp4 */
     pthread_mutex_t mutex; /* while values are seen */
     bool has_mutex;
-    uint32_t absmax; /* bits of the largest finite magnitude */
+    struct vc_step *step; /* its own */
+    uint32_t absmax;      /* bits of the largest finite magnitude */
     float global;
 };
 
@@ -250,6 +251,7 @@ static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struc
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
     s->has_mutex = true;
+    s->step = step;
     s->global = 1.0f;
     step->calibrate = true;
     step->calibrate_all = true;
@@ -336,6 +338,7 @@ enum vc_status vc_float_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
         struct float_state *s = global_of(&plan->items[i]);
 
         if (s != NULL) {
+            s->step->calibrate = false; /* also where another worker writes the tensor */
             s->global = vc_nvfp4_global(vc_bits_f32(joined_absmax(plan, i, name)));
         }
     }

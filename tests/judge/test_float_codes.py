@@ -151,6 +151,24 @@ class Codes(Judge):
         self.same_bits(back[names[0]], d.float_value("nvfp4", q, used, 16), names[0])
 
 
+    def test_shards(self):
+        """Workers that do a file each see all weights: the files are those of one run."""
+        import os
+        r = np.random.default_rng(8)
+        arrays = {"l.%s.weight" % n: (r.standard_normal((64, 128)) * 0.01 * (i + 1)).astype(F4)
+                  for i, n in enumerate(("q_proj", "k_proj", "v_proj", "o_proj"))}
+        st_arrays(self.path("one.safetensors"), arrays, "f32")
+        os.mkdir(self.path("one"))
+        os.rename(self.path("one.safetensors"), self.path("one/model.safetensors"))
+        self.vc("convert", "--max-shard-size", "40KiB", self.path("one"), "-o", self.path("in"))
+        self.vc("quantize", "--nvfp4", *SMALL, self.path("in"), "-o", self.path("whole"))
+        for i in (1, 2):
+            self.vc("quantize", "--nvfp4", "--shard", "%d/2" % i, *SMALL, "--force", self.path("in"), "-o", self.path("parts"))
+        names = sorted(n for n in os.listdir(self.path("whole")) if n.endswith(".safetensors"))
+        self.assertEqual(len(names), 4)
+        for n in names:
+            self.assertEqual(sha(self.path("whole/" + n)), sha(self.path("parts/" + n)), n)
+
     def test_verify_joined(self):
         """Parts of one joined layer with different global scales: verify says so."""
         import os
