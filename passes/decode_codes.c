@@ -2,6 +2,7 @@
  * the others (core/model/code_schemes.h). Two codes of four bits lie in a byte. Scales are f32, f16 or bf16, or
  * absolute maxima, or bytes of E8M0 or E4M3. They come whole with the source, or, from a step before this one, with
  * each tile. What is too large for f32 is decided by policy where the caller gives one. */
+#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -182,6 +183,12 @@ static enum vc_status codes_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     VC_TRY(vc_part_load(ctx, item, part, upper));
     if (s->global_part != SIZE_MAX) {
         VC_TRY(vc_part_load(ctx, item, &step->in.parts[s->global_part], &s->global));
+        if (s->finite_scales && !(s->global > 0.0f && s->global < INFINITY)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "its global scale is %g, which is not finite and above 0; %s leaves the "
+                           "tensor as it is",
+                           (double)s->global, vc_option(ctx, "include=false"));
+        }
     }
     if (s->quant.scale_group != 0) {
         VC_TRY(decode_scales(ctx, s, step, item, upper, n, s->scale));

@@ -75,6 +75,11 @@ struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t r
 
 static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
 {
+    if (strcmp(request->scheme, vc_scheme_name(VC_SCHEME_FP8)) == 0 &&
+        request->granularity == VC_GRANULARITY_GROUP) { /* its loaders have no kernels for that */
+        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes fp8 with a scale per row (%s); %s plain takes groups",
+                       vc_dialect_compressed_tensors.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
+    }
     return vc_linear_check(ctx, &vc_dialect_compressed_tensors, request, true);
 }
 

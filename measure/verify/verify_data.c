@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/model/code_schemes.h"
+#include "kernels/grid_codes.h"
 #include "kernels/kernels.h"
 #include "measure/diff.h"
 #include "measure/verify/verify_parts.h"
@@ -40,6 +42,23 @@ static void look_at_scales(const float *x, const struct vc_tile *tile, bool absm
             if (seen->bad_scales++ == 0) {
                 seen->first_bad = tile->first + i;
                 seen->bad_value = x[i];
+            }
+        }
+    }
+}
+
+/* Scales that are bytes: E8M0 or E4M3. One of 0 is harmless: its codes are 0. */
+static void look_at_bytes(const uint8_t *bytes, const struct vc_tile *tile, enum vc_dtype type, struct seen *seen)
+{
+    uint64_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        float value = type == VC_DTYPE_F8_E8M0 ? vc_e8m0_value(bytes[i]) : vc_e4m3_value(bytes[i]);
+
+        if (!isfinite(value) || signbit(value)) {
+            if (seen->bad_scales++ == 0) {
+                seen->first_bad = tile->first + i;
+                seen->bad_value = value;
             }
         }
     }
@@ -94,9 +113,19 @@ static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
     const struct vc_tensor *t = &model->tensors[index];
     const struct vc_quant *quant = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].quant : NULL;
 
-    *absmax = quant != NULL && vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR;
-    return quant != NULL ? vc_quant_scale(quant) == index
+    *absmax = quant != NULL && (vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR ||
+                                quant->scheme == VC_SCHEME_NF4 || quant->scheme == VC_SCHEME_FP4);
+    return quant != NULL ? vc_quant_scale(quant) == index || vc_quant_find(quant, VC_PART_GLOBAL_SCALE) == index
                          : ends_in(t->name, ".weight_scale") || ends_in(t->name, ".weight_scale_inv");
+}
+
+/* What the bytes of scales are; NONE: the tensor holds none. */
+static enum vc_dtype type_of_bytes(const struct vc_model *model, size_t index)
+{
+    const struct vc_tensor *t = &model->tensors[index];
+    const struct vc_quant *quant = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].quant : NULL;
+
+    return quant != NULL && vc_quant_scale(quant) == index ? vc_code_scheme(quant->scheme)->scale : VC_DTYPE_NONE;
 }
 
 /* Symmetric codes that go from -127 to 127: ours. Other programs use -128 as well. */
@@ -117,6 +146,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
     const struct vc_tensor *t = &v->model->tensors[index];
     bool absmax = false;
     bool scales = is_scale(v->model, index, &absmax);
+    enum vc_dtype bytes = type_of_bytes(v->model, index);
     bool is_f64 = values->item.desc->dtype == VC_DTYPE_F64;
     struct vc_exact_sum total[2];
     struct vc_sha256 sha;
@@ -141,6 +171,9 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
         }
         if (seen->numeric) {
             VC_TRY(look_at_floats(ctx, is_f64, &tile, result.data, buffers->sums, total, &v->rows[index], seen));
+        }
+        if (bytes != VC_DTYPE_NONE) {
+            look_at_bytes(result.data, &tile, bytes, seen);
         }
         if (seen->numeric && scales && !is_f64) {
             look_at_scales(result.data, &tile, absmax, seen);

@@ -151,6 +151,27 @@ class Codes(Judge):
         self.same_bits(back[names[0]], d.float_value("nvfp4", q, used, 16), names[0])
 
 
+    def test_verify_scales(self):
+        """Scales that are none: verify --data says so, and dequantize refuses them."""
+        codes = ("m.weight_packed", "U8", (8, 32), bytes(range(256)))
+        good = np.full((8, 4), 0x30, "u1")
+        for bad, scales, divisor in (("NaN", 0x7F, 64), ("negative", 0xB0, 64), ("zero", 0x30, 0), ("Inf", 0x30, np.inf),
+                                     ("below 0", 0x30, -2)):
+            s = good.copy()
+            s[3, 2] = scales
+            st_write(self.path("x.safetensors"), [codes, ("m.weight_scale", "F8_E4M3", (8, 4), s.tobytes()),
+                                                  ("m.weight_global_scale", "F32", (1,), np.array([divisor], F4).tobytes())])
+            r = run("verify", "--data", self.path("x.safetensors"))
+            self.assertEqual(r.code, 1, bad)
+            self.assertIn(b"scales that are not finite and above 0", r.out, bad)
+            if bad != "negative":
+                self.refuse(3, "dequantize", self.path("x.safetensors"), "-o", self.path("no.npz"))
+        for byte, code in ((0x30, 0), (0xFF, 1)):
+            s = good.copy()
+            s[0, 0] = byte
+            st_write(self.path("x.safetensors"), [codes, ("m.weight_scale", "U8", (8, 2), s[:, :2].tobytes())])
+            self.assertEqual(run("verify", "--data", self.path("x.safetensors")).code, code)
+
     def test_shards(self):
         """Workers that do a file each see all weights: the files are those of one run."""
         import os
