@@ -225,21 +225,6 @@ out:
 static const struct vc_step_ops float_ops = {
     .calibrate = float_calibrate, .explain = vc_policy_explain, .apply = float_apply, .forget = float_forget};
 
-/* A group lies in one tile, and a byte of two codes in one row. */
-static const char *float_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
-{
-    bool group = options->granularity == VC_GRANULARITY_GROUP;
-    bool pairs = vc_codes_per_byte(vc_code_scheme(vc_scheme_of_target(options->target)->scheme)) == 2;
-    uint64_t n_rows;
-    uint64_t row;
-
-    vc_rows_of(desc->shape, desc->n_dims, &n_rows, &row);
-    return desc->n_dims < 2                                                              ? "fewer than 2 dimensions"
-           : pairs && row % 2 != 0                                                       ? "rows of an odd length"
-           : row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0) ? "rows longer than 262144"
-                                                                                         : NULL;
-}
-
 static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct float_state *s)
 {
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, sizeof *shape);
@@ -351,7 +336,7 @@ out:
 
 #define FLOAT_ROW(NAME, word, type)                                                                          \
     .target = VC_TARGET_##NAME, .name = word, .flag = "--" word, .result = type, .scheme = VC_SCHEME_##NAME, \
-    .codes = true, .rows_only = true, .no_aim = true, .reason = float_reason, .add = float_add
+    .codes = true, .rows_only = true, .no_aim = true, .reason = vc_scheme_rows_reason, .add = float_add
 
 const struct vc_scheme_row vc_scheme_fp8 = {FLOAT_ROW(FP8, "fp8", VC_DTYPE_F8_E4M3)};
 const struct vc_scheme_row vc_scheme_mxfp8 = {FLOAT_ROW(MXFP8, "mxfp8", VC_DTYPE_F8_E4M3), .usual_group = 32};

@@ -125,20 +125,6 @@ out:
 static const struct vc_step_ops int4_ops = {
     .calibrate = vc_policy_calibrate, .explain = vc_policy_explain, .apply = int4_apply, .forget = vc_policy_forget};
 
-/* A byte has two codes of one row, and a group lies in one tile. */
-static const char *int4_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
-{
-    bool group = options->granularity == VC_GRANULARITY_GROUP;
-    uint64_t n_rows;
-    uint64_t row;
-
-    vc_rows_of(desc->shape, desc->n_dims, &n_rows, &row);
-    return desc->n_dims < 2                                                              ? "fewer than 2 dimensions"
-           : row % 2 != 0                                                                ? "rows of an odd length"
-           : row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0) ? "rows longer than 262144"
-                                                                                         : NULL;
-}
-
 static enum vc_status int4_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                enum vc_dtype weights)
 {
@@ -162,5 +148,5 @@ const struct vc_scheme_row vc_scheme_int4 = {.target = VC_TARGET_INT4,
                                              .rows_only = true,
                                              .no_aim = true,
                                              .usual_group = 128,
-                                             .reason = int4_reason,
+                                             .reason = vc_scheme_rows_reason,
                                              .add = int4_add};

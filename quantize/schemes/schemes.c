@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/checked.h"
+#include "core/model/code_schemes.h"
 #include "passes/decode.h"
 
 static const struct vc_scheme_row *const rows[] = {
@@ -75,6 +77,20 @@ void vc_scheme_settle(struct vc_quantize_options *options)
         options->granularity = VC_GRANULARITY_GROUP;
         options->group_size = row->usual_group;
     }
+}
+
+const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
+{
+    bool group = options->granularity == VC_GRANULARITY_GROUP;
+    bool pairs = vc_codes_per_byte(vc_code_scheme(vc_scheme_of_target(options->target)->scheme)) == 2;
+    uint64_t count;
+    uint64_t row;
+
+    vc_rows_of(desc->shape, desc->n_dims, &count, &row);
+    return desc->n_dims < 2                                                              ? "fewer than 2 dimensions"
+           : pairs && row % 2 != 0                                                       ? "rows of an odd length"
+           : row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0) ? "rows longer than 262144"
+                                                                                         : NULL;
 }
 
 void vc_scheme_list(char *text, size_t n_bytes)

@@ -63,6 +63,9 @@ const struct vc_scheme_row *vc_scheme_of_codes(const struct vc_desc *desc);
 /* What the user has left to the scheme: the size of its groups. */
 void vc_scheme_settle(struct vc_quantize_options *options);
 
+/* A row's `reason` of schemes that are `rows_only`: a group lies in one tile, and a byte of two codes in one row. */
+const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc);
+
 /* The names of all targets, "int8, f16 or bf16". */
 void vc_scheme_list(char *text, size_t n_bytes);
 
