@@ -227,7 +227,7 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
                        "GGUF's block types need an output that is a GGUF file: name one that ends in .gguf");
     }
     q->scheme = row;
-    VC_TRY(q->options.calibration != NULL ? vc_calibration_check(ctx, q->options.calibration) : VC_OK);
+    VC_TRY(q->options.calibration != NULL ? vc_calibration_check(ctx, q->options.calibration, plan->model) : VC_OK);
     VC_TRY(vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types));
     q->types.statistics = q->options.calibration != NULL;
 out:

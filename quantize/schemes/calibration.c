@@ -9,26 +9,6 @@
 static const char sums_tail[] = ".in_sum2";
 static const char counts_tail[] = ".counts";
 
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n > k && strcmp(name + n - k, tail) == 0;
-}
-
-enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file)
-{
-    size_t i = 0;
-
-    while (i < file->n_tensors && !ends_in(file->tensors[i].name, sums_tail)) {
-        i++;
-    }
-    return i < file->n_tensors ? VC_OK
-                               : vc_fail(ctx, VC_E_FORMAT, "%s: has no statistics: they are tensors called NAME%s",
-                                         file->path, sums_tail);
-}
-
 static enum vc_status find(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
                            size_t *out)
 {
@@ -42,6 +22,24 @@ static enum vc_status find(struct vc_ctx *ctx, const struct vc_model *file, cons
     *out = vc_model_find(file, full);
     vc_free(ctx, full);
     return VC_OK;
+}
+
+enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model)
+{
+    size_t found = VC_NO_TENSOR;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; i < model->n_tensors && found == VC_NO_TENSOR; i++) {
+        VC_TRY(find(ctx, file, model->tensors[i].name, sums_tail, &found));
+    }
+    if (found == VC_NO_TENSOR) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
+                       file->path, sums_tail);
+    }
+out:
+    return status;
 }
 
 static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, uint64_t n,

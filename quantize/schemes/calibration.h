@@ -20,8 +20,8 @@ struct vc_calibration {
     uint64_t row;        /* columns */
 };
 
-/* Refuses a file without any statistics. */
-enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file);
+/* Refuses a file without statistics of any tensor of the model. */
+enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model);
 
 /* Finds the statistics of the item, by its name in the output. VC_E_UNSUPPORTED where they do not fit its shape. */
 enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_item *item,

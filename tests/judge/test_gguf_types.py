@@ -227,7 +227,9 @@ class GgufTypes(Judge):
         statistics(self.path("im.gguf"), model("tied")[0])
         self.assertIn("the statistics are those of another model", self.refuse(3, *run))
         gguf_write(self.path("im.gguf"), [("a", 0, (4,), bytes(16))])
-        self.assertIn("has no statistics", self.refuse(3, *run))
+        self.assertIn("has statistics of no tensor of this model", self.refuse(3, *run))
+        gguf_write(self.path("im.gguf"), [("model.layers.0.self_attn.q_proj.weight.in_sum2", 0, (256,), bytes(1024))])
+        self.assertIn("has statistics of no tensor of this model", self.refuse(3, *run))
         for bad in (np.nan, -1.0, np.inf):
             h = np.ones(256, "f4")
             h[7] = bad
