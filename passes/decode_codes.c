@@ -22,6 +22,7 @@ struct codes_state {
     float global;       /* ... what they are divided by, where it is a tensor of the source */
     size_t scale_part, zero_part; /* among step->in.parts; zero_part SIZE_MAX: symmetric */
     uint64_t row_len, n_groups, group, inner, n_scales;
+    uint64_t group_rows; /* rows that share the scales of their groups */
     bool by_rows;
     size_t code_bytes; /* of scratch, in front of scales: codes of a tile, a byte each; 0: they come so */
 
@@ -50,6 +51,11 @@ size_t vc_decode_scratch(enum vc_dtype codes, uint64_t n_elems)
     return nibbles ? ((size_t)vc_min_u64(n_elems, VC_TILE_ELEMS) + 63) & ~(size_t)63 : 0;
 }
 
+static bool has_groups(const struct vc_quant *quant)
+{
+    return quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK;
+}
+
 static void map_scales(struct codes_state *s, const struct vc_desc *desc)
 {
     const struct vc_quant *quant = desc->quant;
@@ -69,9 +75,10 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
     s->zero_part = vc_desc_find_part(desc, VC_PART_ZERO_POINT);
     s->n_scales = desc->parts[s->scale_part].n_elems;
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
-    s->by_rows = quant->granularity == VC_GRANULARITY_GROUP ||
-                 (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 && desc->n_dims >= 2);
-    s->group = quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : s->row_len;
+    s->by_rows =
+        has_groups(quant) || (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0 && desc->n_dims >= 2);
+    s->group = has_groups(quant) ? quant->group_size : s->row_len;
+    s->group_rows = quant->granularity == VC_GRANULARITY_BLOCK ? quant->group_rows : 1;
     s->n_groups = s->row_len == 0 ? 0 : vc_ceil_div_u64(s->row_len, s->group);
     s->inner = quant->granularity == VC_GRANULARITY_TENSOR ? vc_max_u64(1, desc->n_elems) : 1;
     for (d = quant->axis + 1; quant->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
@@ -249,7 +256,7 @@ static enum vc_status find_scales(struct vc_ctx *ctx, const struct vc_step *step
 /* The number of the scale of an element among those of the tile. */
 static size_t scale_of(const struct codes_state *s, const struct tile_scales *t, uint64_t flat)
 {
-    return (size_t)((s->by_rows ? flat / s->row_len * s->n_groups + flat % s->row_len / s->group
+    return (size_t)((s->by_rows ? flat / s->row_len / s->group_rows * s->n_groups + flat % s->row_len / s->group
                                 : flat / s->inner % s->n_scales) -
                     t->first);
 }

@@ -225,8 +225,9 @@ static enum vc_status refuse_codes(struct vc_ctx *ctx, const struct vc_item *ite
     return vc_fail(ctx, VC_E_UNSUPPORTED,
                    "is quantized (%s); its codes cannot be pruned one by one (%s makes floats of them first, %s keeps "
                    "it)",
-                   item->desc->quant != NULL ? "int8" : vc_dtype_name(item->desc->dtype), vc_option(ctx, "dequantize"),
-                   vc_option(ctx, "include=false"));
+                   item->desc->quant != NULL ? vc_scheme_name(item->desc->quant->scheme)
+                                             : vc_dtype_name(item->desc->dtype),
+                   vc_option(ctx, "dequantize"), vc_option(ctx, "include=false"));
 }
 
 /* One file of several of a model, by its name (x-00001-of-00003.safetensors), that is read without the others. Parts of

@@ -53,11 +53,11 @@ static enum vc_status choose(struct vc_ctx *ctx, const struct dequantize *d, str
     }
     if (desc->quant == NULL && vc_name_is_quantized_part(name) &&
         vc_rules_choose(d->options.rules, d->options.n_rules, name, &glob) != VC_CHOICE_EXCLUDE) {
-        return vc_fail(
-            ctx, VC_E_UNSUPPORTED,
-            "is a part of weights that are quantized in a way that cannot be decoded (GPTQ, AWQ, FP8 and the "
-            "like); %s leaves it as it is",
-            vc_option(ctx, "include=false"));
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "is a part of weights that are quantized in a way that cannot be decoded (GPTQ in an order of "
+                       "its own, codebooks and the "
+                       "like); %s leaves it as it is",
+                       vc_option(ctx, "include=false"));
     }
     if (desc->quant == NULL && !blocks && !(cast && d->options.casts)) {
         return vc_item_keep_as(ctx, item, "not quantized");

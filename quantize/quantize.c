@@ -501,6 +501,10 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     if (o->calibration != NULL && o->target != VC_TARGET_GGUF) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with the target gguf only", vc_option(ctx, "calibration"));
     }
+    if (o->granularity == VC_GRANULARITY_BLOCK) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "codes that share a scale in blocks are read, and not made (%s)",
+                       vc_option(ctx, "granularity"));
+    }
     if (row->rows_only) {
         const char *field = o->asymmetric                               ? "asymmetric"
                             : o->granularity == VC_GRANULARITY_TENSOR   ? "granularity"
@@ -550,6 +554,7 @@ static const char *granularity_text(struct vc_ctx *ctx, struct quantize *q)
     case VC_GRANULARITY_CHANNEL:
         return "channel";
     case VC_GRANULARITY_GROUP:
+    case VC_GRANULARITY_BLOCK: /* refused before */
         break;
     }
     return vc_arena_printf(ctx, &q->arena, "group:%llu", (unsigned long long)q->options.group_size);

@@ -90,6 +90,9 @@ enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *are
     if (own->row == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes of the type %s", vc_dtype_name(desc->dtype));
     }
+    if (quant != NULL && quant->granularity == VC_GRANULARITY_BLOCK) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "no scheme makes codes that share a scale in blocks");
+    }
     vc_quantize_defaults(&own->options);
     own->options.target = own->row->target;
     if (quant != NULL) {

@@ -13,6 +13,8 @@ static const char *granularity_name(enum vc_granularity granularity)
         return "channel";
     case VC_GRANULARITY_GROUP:
         return "group";
+    case VC_GRANULARITY_BLOCK:
+        return "block";
     }
     return "tensor";
 }
@@ -33,7 +35,11 @@ static void write_quant(struct vc_json *json, const struct vc_model *model, cons
     vc_json_string(json, "scheme", vc_scheme_name(quant->scheme));
     vc_json_string(json, "granularity", granularity_name(quant->granularity));
     vc_json_uint(json, "axis", quant->axis);
-    vc_json_uint(json, "group_size", quant->granularity == VC_GRANULARITY_GROUP ? quant->group_size : 0);
+    vc_json_uint(json, "group_size",
+                 quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK
+                     ? quant->group_size
+                     : 0);
+    vc_json_uint(json, "group_rows", quant->group_rows);
     vc_json_bool(json, "symmetric", quant->symmetric);
     vc_json_string(json, "source_dtype", vc_dtype_name(quant->source_dtype));
     vc_json_string(json, "scale", name_of(model, vc_quant_scale(quant)));

@@ -71,6 +71,8 @@ static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant 
             f->n_scales = n_rows * vc_ceil_div_u64(row_len, quant->group_size);
             f->row_len = row_len % quant->group_size != 0 ? row_len : item->n;
             break;
+        case VC_GRANULARITY_BLOCK: /* no int8 codes have it */
+            break;
         }
         f->n_per_row = f->row_len == item->n ? f->n_scales : f->n_scales / n_rows;
     }

@@ -1,11 +1,14 @@
 /* compressed_tensors.c - the dialect of compressed-tensors, which vLLM and transformers load: its rules, writing and
  * configuration. compressed_tensors_read.c finds such weights in a file.
  *
- *     m.weight_packed        int8   I32 [out, ceil(in/4)]   four codes a word, each plus 128, rows padded to whole
- * words int4   I32 [out, ceil(in/8)]   eight codes a word, each plus 8 nvfp4, mxfp4   U8 [out, in/2]  two codes a byte,
- * the first in the low half m.weight               fp8, mxfp8     F8_E4M3 [out, in] m.weight_scale         [out, 1] or
- * [out, in/group], of the type that the weights had; U8 (E8M0) of mxfp8 and mxfp4, F8_E4M3 of nvfp4 m.weight_shape
- * int8, int4     I64 [2] = out, in m.weight_global_scale  nvfp4          F32 [1], which divides the scales
+ *     int8          m.weight_packed        I32 [out, ceil(in/4)]  four codes a word, each plus 128; rows of whole words
+ *     int4          m.weight_packed        I32 [out, ceil(in/8)]  eight codes a word, each plus 8
+ *     nvfp4, mxfp4  m.weight_packed        U8 [out, in/2]         two codes a byte, the first in the low half
+ *     fp8, mxfp8    m.weight               F8_E4M3 [out, in]
+ *     all           m.weight_scale         [out, 1], [out, in/group] or [out/128, in/128], of the type that the weights
+ *                                          had; U8 (E8M0) of mxfp8 and mxfp4, F8_E4M3 of nvfp4
+ *     int8, int4    m.weight_shape         I64 [2] = out, in
+ *     nvfp4         m.weight_global_scale  F32 [1], which divides the scales
  *
  *     "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
  *                             "config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, ...}}},
@@ -24,6 +27,11 @@
 
 /* The version of compressed-tensors whose form this is. */
 #define CT_VERSION "0.15.0"
+
+/* Rows and columns of the blocks of fp8 that its loaders have kernels for, and how these round inputs. */
+#define BLOCK ((uint64_t)128)
+static const char block_inputs[] = "{\"num_bits\": 8, \"type\": \"float\", \"symmetric\": true, "
+                                   "\"strategy\": \"group\", \"group_size\": 128, \"dynamic\": true}";
 
 /* What the layout holds. Rows as short as that could be codes of other bits as well: a reader could not tell without a
  * configuration. Eight codes of 4 bits fill a word, and so do ten of 3 bits as older tools packed them. */
@@ -119,6 +127,9 @@ static bool ct_fits(const struct vc_out_tensor *codes)
     if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
         vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < row->min_row) {
         return false;
+    }
+    if (quant->granularity == VC_GRANULARITY_BLOCK) {
+        return quant->group_rows == BLOCK && quant->group_size == BLOCK;
     }
     return quant->granularity == VC_GRANULARITY_GROUP
                ? codes->shape[1] % quant->group_size == 0
@@ -265,8 +276,10 @@ static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_confi
 
 static void add_group(const struct vc_config_weights *weights, size_t index, struct vc_text *text)
 {
-    static const char *const strategies[] = {
-        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
+    static const char *const strategies[] = {[VC_GRANULARITY_TENSOR] = "tensor",
+                                             [VC_GRANULARITY_CHANNEL] = "channel",
+                                             [VC_GRANULARITY_GROUP] = "group",
+                                             [VC_GRANULARITY_BLOCK] = "block"};
     const struct vc_quant *group = &weights->groups[index];
     const struct ct_scheme *row = find_scheme(group->scheme);
 
@@ -286,10 +299,13 @@ static void add_group(const struct vc_config_weights *weights, size_t index, str
     } else {
         vc_text_add(text, "null");
     }
+    if (group->granularity == VC_GRANULARITY_BLOCK) {
+        vc_text_add(text, ", \"block_structure\": [%" PRIu64 ", %" PRIu64 "]", group->group_rows, group->group_size);
+    }
     vc_text_add(text,
                 ", \"dynamic\": false%s},\n        \"input_activations\": %s,\n"
                 "        \"output_activations\": null\n      }",
-                row->more, row->inputs);
+                row->more, group->granularity == VC_GRANULARITY_BLOCK ? block_inputs : row->inputs);
 }
 
 static void ct_write_config(const struct vc_config_weights *weights, struct vc_text *text)
@@ -335,7 +351,8 @@ static bool is_own_group(const json_t *config, const json_t *group)
         i++;
     }
     return i < n_ct_schemes && json_is_true(json_object_get(weights, "symmetric")) &&
-           (plain || (ct_schemes[i].scheme == VC_SCHEME_FP8 && is_text(inputs, "strategy", "token") &&
+           (plain || (ct_schemes[i].scheme == VC_SCHEME_FP8 &&
+                      (is_text(inputs, "strategy", "token") || is_text(inputs, "strategy", "group")) &&
                       json_is_true(json_object_get(inputs, "dynamic"))));
 }
 
@@ -381,6 +398,8 @@ static bool ct_read_config(const struct json_t *config, struct vc_dialect_hint *
 
         merge(&out->num_bits, first, json_object_get(weights, "num_bits"));
         merge(&out->group_size, first, json_object_get(weights, "group_size"));
+        merge(&out->block[0], first, json_array_get(json_object_get(weights, "block_structure"), 0));
+        merge(&out->block[1], first, json_array_get(json_object_get(weights, "block_structure"), 1));
         first = false;
     }
     return true;

@@ -1,6 +1,7 @@
 /* compressed_tensors_read.c - finds weights of compressed-tensors in a model. Shown as the tensor m.weight:
  *
- *     pack-quantized        m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape     i8 or i4 [out, in]
+ *     pack-quantized        m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape,    i8 or i4 [out, in]
+ *                           perhaps m.weight_zero_point I32 [words, groups]: read, not written
  *     nvfp4-pack-quantized  m.weight_packed U8 [out, in/2], m.weight_scale F8_E4M3 [out, in/16],
  *                           m.weight_global_scale F32 [1]                                        f4_e2m1 [out, in]
  *     mxfp4-pack-quantized  m.weight_packed U8 [out, in/2], m.weight_scale U8 [out, in/32]       f4_e2m1 [out, in]
@@ -9,8 +10,8 @@
  *     int-quantized         m.weight I8 [out, in], m.weight_scale, perhaps m.weight_zero_point: read, not written
  *
  * What is not certain stays the plain tensors it is: a part that is missing (it may lie in another shard) or of another
- * type, zero points packed along the other axis, other numbers of bits, int4 rows of an odd length. Parts that are all
- * there and contradict each other are damage, and so is a module with two weights. */
+ * type, other numbers of bits, int4 rows of an odd length. Parts that are all there and contradict each other are
+ * damage, and so is a module with two weights. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,7 +26,7 @@
 
 /* One packed weight, while it is looked at. */
 struct looking {
-    size_t codes, scale, shape;
+    size_t codes, scale, shape, zero;
     uint64_t n_rows, row;
     struct vc_quant quant;
 };
@@ -91,7 +92,7 @@ out:
     return status;
 }
 
-/* Whether the parts are there and of the types that symmetric codes have; anything else beside them means another
+/* Whether the parts are there and of the types that such codes have; anything else beside them means another
  * scheme. */
 static bool has_parts(const struct vc_search *s, const struct looking *l, size_t n_name)
 {
@@ -100,8 +101,28 @@ static bool has_parts(const struct vc_search *s, const struct looking *l, size_t
 
     return t->dtype == VC_DTYPE_I32 && t->n_dims == 2 && l->scale != VC_NO_TENSOR && l->shape != VC_NO_TENSOR &&
            is_scale_type(tensors[l->scale].dtype) && tensors[l->shape].dtype == VC_DTYPE_I64 &&
-           tensors[l->shape].n_elems == 2 && !vc_search_has(s, t->name, n_name, "_zero_point") &&
+           tensors[l->shape].n_elems == 2 && (l->zero == VC_NO_TENSOR || tensors[l->zero].dtype == VC_DTYPE_I32) &&
            !vc_search_has(s, t->name, n_name, "_g_idx") && !vc_search_has(s, t->name, n_name, "_global_scale");
+}
+
+/* Zero points lie in words along the rows, [rows / codes of a word, groups], each plus 2^(bits-1) as codes are. */
+static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
+{
+    const struct vc_tensor *t = &s->model->tensors[l->zero];
+    const struct vc_tensor *scale = &s->model->tensors[l->scale];
+    unsigned bits = l->quant.scheme == VC_SCHEME_INT8 ? 8 : 4;
+    struct vc_packed packed = {.packing = &vc_packing_across,
+                               .bits = bits,
+                               .n_rows = l->n_rows,
+                               .row = scale->n_dims == 2 ? scale->shape[1] : 1,
+                               .across = VC_ACROSS_WORDS,
+                               .add = -(1 << (bits - 1))};
+
+    if (t->n_dims != 2 || t->shape[0] != vc_ceil_div_u64(l->n_rows, 32 / bits) || t->shape[1] != packed.row) {
+        return vc_fail(s->ctx, VC_E_FORMAT, "%s: its zero points '%s' are not %" PRIu64 " for each of %" PRIu64 " rows",
+                       s->model->tensors[l->codes].name, t->name, packed.row, l->n_rows);
+    }
+    return vc_search_show_part(s, l->zero, VC_DTYPE_I8, &packed);
 }
 
 /* n_name: length of the name of the weight, at the start of that of the codes. */
@@ -117,6 +138,7 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     }
     l->scale = vc_search_find(s, t->name, n_name, "_scale");
     l->shape = vc_search_find(s, t->name, n_name, "_shape");
+    l->zero = vc_search_find(s, t->name, n_name, "_zero_point");
     if (!has_parts(s, l, n_name)) {
         return VC_OK;
     }
@@ -124,9 +146,10 @@ static enum vc_status look_at(struct vc_search *s, struct looking *l, size_t n_n
     if (scheme == VC_SCHEME_NONE) {
         return VC_OK;
     }
-    l->quant =
-        (struct vc_quant){.scheme = scheme, .symmetric = true, .source_dtype = s->model->tensors[l->scale].dtype};
+    l->quant = (struct vc_quant){
+        .scheme = scheme, .symmetric = l->zero == VC_NO_TENSOR, .source_dtype = s->model->tensors[l->scale].dtype};
     vc_quant_set(&l->quant, VC_PART_SCALE, l->scale);
+    vc_quant_set(&l->quant, VC_PART_ZERO_POINT, l->zero);
     VC_TRY(vc_search_granularity(s, &s->model->tensors[l->scale], l->n_rows, l->row, &l->quant, found));
     if (!*found && l->quant.granularity != VC_GRANULARITY_GROUP) {
         return vc_fail(s->ctx, VC_E_FORMAT, "%s: its scales '%s' fit neither %" PRIu64 " rows nor groups of them",
@@ -218,6 +241,7 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
         packed = vc_ct_packed(l.quant.scheme, l.n_rows, l.row);
         VC_TRY(vc_search_attach_packed(s, tensor, &vc_dialect_compressed_tensors, &l.quant, &packed, n_name));
         s->model->tensors[l.shape].part_of = tensor;
+        VC_TRY(l.zero != VC_NO_TENSOR ? attach_zeros(s, &l) : VC_OK);
     }
 out:
     return status;

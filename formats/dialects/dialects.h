@@ -19,6 +19,9 @@
     ROW(plain)              \
     ROW(compressed_tensors) \
     ROW(bitsandbytes)       \
+    ROW(gptq)               \
+    ROW(awq)                \
+    ROW(fp8)                \
     ROW(gguf)               \
     ROW(onnx)
 
@@ -59,7 +62,10 @@ struct vc_laying {
 /* What a configuration says about codes where shapes alone could mean two things. 0: it does not say. */
 struct vc_dialect_hint {
     uint64_t num_bits, group_size;
-    bool conv1d; /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */
+    uint64_t block[2];              /* rows and columns that share a scale */
+    const struct vc_dialect *words; /* whose words hold codes of several rows: &vc_dialect_gptq, _awq; NULL: none */
+    bool zeros_less_one;            /* ... with zero points that are one less than they mean */
+    bool conv1d;                    /* the type of model has Conv1D in place of linear layers: matrices of [in, out] */
 };
 
 /* What a dialect is to formats whose files can hold several: safetensors, and the config.json beside it. Every pointer

@@ -5,7 +5,8 @@
  *
  *     job            row of [out, in]     q0 q1 q2 q3 q4                              a byte each
  *     along rows     compressed-tensors   q0+128 q1+128 q2+128 q3+128 | q4+128 0 0 0  32-bit words, 8 bits a code
- *     along columns  GPTQ                 word [k, n] has codes 8k..8k+7 of row n     [in/8, out], 4 bits a code
+ *     columns        GPTQ                 word [k, n] has codes 8k..8k+7 of row n     [in/8, out], 4 bits a code
+ *     across         AWQ                  word [k, n] has code k of rows 8n..8n+7     [in, out/8], 4 bits a code
  *
  * A range of codes then lies in one run of bytes, or in several: a tile of 64 whole rows is a strip of 64 columns.
  * Other parts than codes can be packed, too (scales that lie in columns); positions count bytes of the part then. */
@@ -18,6 +19,13 @@
 
 struct vc_packing;
 
+/* Where vc_packing_across finds the code of row n and column k of the job, counted in codes. */
+enum vc_across {
+    VC_ACROSS_ROWS, /* at k * n_rows + n: zero points of GPTQ */
+    VC_ACROSS_AWQ,  /* as before, but rows 0 4 1 5 2 6 3 7 of each eight have changed places */
+    VC_ACROSS_WORDS /* word [n / codes of a word, k] at n % codes of a word: zero points of compressed-tensors */
+};
+
 /* A packed weight. */
 struct vc_packed {
     const struct vc_packing *packing; /* NULL: codes lie as they are in the job */
@@ -25,6 +33,10 @@ struct vc_packed {
     unsigned offset; /* what is added to a code: 2^(bits-1) where the stored ones have no sign. Of 8 bits: the bits that
                         are turned over, 0x80, or 0x88 for two codes of 4 bits */
     uint64_t n_rows, row; /* shape of the weight, in codes; row > 0 */
+    unsigned unit;        /* of vc_packing_columns: bytes of a row that stay side by side; 0: 1 */
+    enum vc_across across;
+    bool pairs; /* of vc_packing_across: two codes of 4 bits share a byte in the job, which counts as a code here */
+    int add;    /* ... else a byte of the job is the code plus this number */
 };
 
 /* Where a range of codes lies in the packed array: n_runs runs of run_bytes, each stride bytes behind the one before.
@@ -51,17 +63,23 @@ struct vc_packing {
     /* Packs a tile: the runs of place(), one behind the other. */
     void (*pack)(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed);
 
-    /* Takes codes out of the runs of place(), for any range. `packed` may be `codes` where place() is one run that is
-     * no longer than n bytes and a code has 8 bits. */
+    /* Takes codes out of the runs of place(), for any range. */
     void (*unpack)(const struct vc_packed *p, uint64_t at, size_t n, const void *packed, void *codes);
+
+    bool in_place; /* `packed` may be `codes` where place() is one run that is no longer than n bytes, of 8 bits a code
+                    */
 };
 
 /* Codes side by side along the rows from the lowest bit on, also over the borders of words; each row filled up with
  * zeros to whole little-endian words of 32 bits. */
 extern const struct vc_packing vc_packing_rows;
 
-/* A code of 8 bits a byte, without offset; rows and columns change places. */
+/* Codes of 8 bits, in units of p->unit bytes that stay as they are; rows and columns of these change places. */
 extern const struct vc_packing vc_packing_columns;
+
+/* Codes of 4 or 8 bits in words whose codes belong to several rows of the job, as p->across says. Read only: size,
+ * bound and pack are NULL. */
+extern const struct vc_packing vc_packing_across;
 
 /* Whether rows of that length make so many words of packed codes: as vc_packing_rows has it, or with whole codes in
  * each word, as older tools packed 3, 5, 6 and 7 bits. bits: 1 to 8. */

@@ -1,53 +1,70 @@
-/* packing_columns.c - vc_packing_columns: the columns of the job are the rows of the file, a byte a code.
+/* packing_columns.c - vc_packing_columns: the columns of the job are the rows of the file, in units of one byte or
+ * more.
  *
  *     job  [in, out]   a b c        file  [out, in]   a d
  *                      d e f                          b e
  *                                                     c f
  *
- * A tile of 85 whole rows is a run of 85 bytes in each row of the file; a piece of one row is a byte in each. */
+ * With units of one byte, a tile of 85 whole rows is a run of 85 bytes in each row of the file, and a piece of one row
+ * is a byte in each. Units of 4 bytes are the words of GPTQ. */
 #include "formats/dialects/packing.h"
 
 #include <string.h>
 
 #include "core/base/checked.h"
 
+static unsigned unit_of(const struct vc_packed *p)
+{
+    return p->unit != 0 ? p->unit : 1;
+}
+
 static bool columns_size(const struct vc_packed *p, uint64_t *n_bytes)
 {
     return vc_mul_u64(p->n_rows, p->row, n_bytes);
 }
 
+/* Tiles are whole units. */
 static size_t columns_bound(const struct vc_packed *p, size_t n)
 {
     (void)p;
     return n;
 }
 
-/* A range that is no tile has whole runs, too, with bytes before and behind it. */
+/* A range that is no tile has whole units and whole runs, too, with bytes before and behind it. */
 static struct vc_packed_place columns_place(const struct vc_packed *p, uint64_t at, size_t n)
 {
+    unsigned unit = unit_of(p);
     uint64_t row = at / p->row;
     uint64_t last = (at + n - 1) / p->row;
+    uint64_t first_unit = at % p->row / unit;
+    struct vc_packed_place place = {.stride = p->n_rows * unit};
 
     if (row == last) {
-        return (struct vc_packed_place){
-            .offset = at % p->row * p->n_rows + row, .stride = p->n_rows, .run_bytes = 1, .n_runs = n};
+        place.offset = (first_unit * p->n_rows + row) * unit;
+        place.run_bytes = unit;
+        place.n_runs = (size_t)((at + n - 1) % p->row / unit - first_unit + 1);
+    } else {
+        place.offset = row * unit;
+        place.run_bytes = (size_t)(last - row + 1) * unit;
+        place.n_runs = (size_t)(p->row / unit);
     }
-    return (struct vc_packed_place){
-        .offset = row, .stride = p->n_rows, .run_bytes = (size_t)(last - row + 1), .n_runs = (size_t)p->row};
+    return place;
 }
 
 static void columns_pack(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed)
 {
     const unsigned char *from = codes;
     unsigned char *to = packed;
+    unsigned unit = unit_of(p);
     size_t n_runs = columns_place(p, at, n).n_runs;
-    size_t n_rows = n / n_runs;
-    size_t column;
-    size_t row;
+    size_t n_rows = n / (n_runs * unit);
+    size_t column, row, i;
 
     for (column = 0; column < n_runs; column++) {
         for (row = 0; row < n_rows; row++) {
-            *to++ = from[row * n_runs + column];
+            for (i = 0; i < unit; i++) {
+                *to++ = (unsigned char)(from[(row * n_runs + column) * unit + i] ^ p->offset);
+            }
         }
     }
 }
@@ -57,14 +74,18 @@ static void columns_unpack(const struct vc_packed *p, uint64_t at, size_t n, con
     const struct vc_packed_place place = columns_place(p, at, n);
     const unsigned char *from = packed;
     unsigned char *to = codes;
-    size_t column = place.run_bytes == 1 ? 0 : (size_t)(at % p->row);
+    unsigned unit = unit_of(p);
+    bool one_row = at / p->row == (at + n - 1) / p->row;
+    uint64_t column = at % p->row;
+    uint64_t first = one_row ? column / unit : 0; /* unit, of the first run */
     size_t row = 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        to[i] = from[column * place.run_bytes + row];
+        to[i] = (unsigned char)(from[(size_t)(column / unit - first) * place.run_bytes + row * unit + column % unit] ^
+                                p->offset);
         column++;
-        if (column == place.n_runs) {
+        if (column == p->row) {
             column = 0;
             row++;
         }
@@ -75,4 +96,5 @@ const struct vc_packing vc_packing_columns = {.size = columns_size,
                                               .bound = columns_bound,
                                               .place = columns_place,
                                               .pack = columns_pack,
-                                              .unpack = columns_unpack};
+                                              .unpack = columns_unpack,
+                                              .in_place = true};

@@ -173,5 +173,9 @@ static void rows_unpack(const struct vc_packed *p, uint64_t at, size_t n, const 
     }
 }
 
-const struct vc_packing vc_packing_rows = {
-    .size = rows_size, .bound = rows_bound, .place = rows_place, .pack = rows_pack, .unpack = rows_unpack};
+const struct vc_packing vc_packing_rows = {.size = rows_size,
+                                           .bound = rows_bound,
+                                           .place = rows_place,
+                                           .pack = rows_pack,
+                                           .unpack = rows_unpack,
+                                           .in_place = true};

@@ -74,6 +74,24 @@ out:
     return status;
 }
 
+/* Blocks of an fp8 matrix: of the size that the configuration says, or of 128 x 128. */
+static bool find_block(const struct vc_search *search, const struct vc_tensor *scale, uint64_t n_rows, uint64_t row,
+                       struct vc_quant *quant)
+{
+    bool said = search->hint.block[0] != 0 && search->hint.block[1] != 0;
+    uint64_t rows = said ? search->hint.block[0] : 128;
+    uint64_t columns = said ? search->hint.block[1] : 128;
+
+    if (quant->scheme != VC_SCHEME_FP8 || scale->n_dims != 2 || scale->shape[0] != vc_ceil_div_u64(n_rows, rows) ||
+        scale->shape[1] != vc_ceil_div_u64(row, columns) || (!said && scale->n_elems == 1)) {
+        return false;
+    }
+    quant->granularity = VC_GRANULARITY_BLOCK;
+    quant->group_rows = rows;
+    quant->group_size = columns;
+    return true;
+}
+
 enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_tensor *scale, uint64_t n_rows,
                                      uint64_t row, struct vc_quant *quant, bool *sure)
 {
@@ -83,8 +101,13 @@ enum vc_status vc_search_granularity(struct vc_search *search, const struct vc_t
 
     *sure = true;
     quant->axis = 0;
+    if (quant->scheme == VC_SCHEME_FP8 && !(by_rows && n_groups == 1)) {
+        VC_TRY(vc_search_hint(search));
+    }
     if (by_rows && n_groups == 1) {
         quant->granularity = VC_GRANULARITY_CHANNEL;
+    } else if (find_block(search, scale, n_rows, row, quant)) {
+        ; /* also one block */
     } else if (scale->n_elems == 1) {
         quant->granularity = VC_GRANULARITY_TENSOR;
     } else if (by_rows && n_groups >= 2 && n_groups <= row) {
@@ -119,6 +142,7 @@ enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const s
 
     VC_TRY(make_found(search));
     out->found[tensor].dialect = dialect;
+    out->read = out->read == &vc_dialect_plain ? dialect : out->read;
     out->dialect = as_written && out->dialect == &vc_dialect_plain ? dialect : out->dialect;
     VC_TRY(vc_manifest_attach(search->ctx, search->model, tensor, quant));
 out:
@@ -144,7 +168,27 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
     search->out->found[tensor].packed = *packed;
     search->out->found[tensor].n_name = n_name;
     search->any_packed = true;
-    VC_TRY(vc_search_attach(search, tensor, dialect, quant, true));
+    VC_TRY(vc_search_attach(search, tensor, dialect, quant, dialect->file->fits != NULL));
+out:
+    return status;
+}
+
+enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,
+                                   const struct vc_packed *packed)
+{
+    struct vc_tensor *t = &search->model->tensors[part];
+    uint64_t *shape = vc_arena_alloc(search->ctx, &search->out->arena, 2 * sizeof *shape);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(shape);
+    shape[0] = packed->n_rows;
+    shape[1] = packed->row / vc_dtype_size(dtype);
+    t->dtype = dtype;
+    t->n_dims = 2;
+    t->shape = shape;
+    t->n_elems = shape[0] * shape[1];
+    t->size_bytes = packed->n_rows * packed->row;
+    search->out->found[part].packed = *packed;
 out:
     return status;
 }
@@ -203,10 +247,11 @@ static enum vc_status rename_packed(struct vc_search *search)
 
     for (i = 0; i < search->model->n_tensors; i++) {
         struct vc_tensor *t = &search->model->tensors[i];
-        size_t n_name = search->out->found[i].n_name;
+        const struct vc_found *found = &search->out->found[i];
 
-        if (n_name != 0) {
-            t->name = vc_arena_printf(search->ctx, &search->out->arena, "%.*s", (int)n_name, t->name);
+        if (found->n_name != 0) {
+            t->name = vc_arena_printf(search->ctx, &search->out->arena, "%.*s%s", (int)found->n_name, t->name,
+                                      found->tail != NULL ? found->tail : "");
             VC_TRY_ALLOC(t->name);
         }
     }
@@ -221,6 +266,7 @@ enum vc_status vc_search_packed(struct vc_ctx *ctx, struct vc_model *model, vc_h
     enum vc_status status = VC_OK;
 
     out->dialect = &vc_dialect_plain;
+    out->read = &vc_dialect_plain;
     VC_TRY(make_buffer(&search));
     VC_TRY(ask_rows(&search, true));
     if (search.any_packed) {

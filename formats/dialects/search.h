@@ -14,7 +14,8 @@
 struct vc_found {
     const struct vc_dialect *dialect; /* NULL: it is no quantized weight, or one of our own */
     struct vc_packed packed;          /* packing NULL: the codes lie as they are */
-    size_t n_name;                    /* of packed codes: their name in the model is so much of that in the file */
+    size_t n_name;                    /* of packed codes: their name in the model is so much of that in the file ... */
+    const char *tail;                 /* ... and this behind it; NULL: nothing */
 };
 
 struct vc_finds {
@@ -22,6 +23,7 @@ struct vc_finds {
     struct vc_found *found;           /* by tensor; NULL: there are no such weights. vc_finds_at asks it */
     const struct vc_dialect *dialect; /* that of the weights found, which a copy of the model is written in; plain where
                                          there are none, or only such that are read and not written */
+    const struct vc_dialect *read;    /* that of the first weight found, written or not; plain where there is none */
 };
 
 /* Says what the configuration beside the model says. */
@@ -81,5 +83,10 @@ enum vc_status vc_search_attach(struct vc_search *search, size_t tensor, const s
  * lie as they do in a job. The caller knows that there are as many codes in it. */
 enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
                                        const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name);
+
+/* A part of packed codes that is packed, too: it is shown as [packed->n_rows, elements of a row] of that type. To be
+ * called once the codes are attached. */
+enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,
+                                   const struct vc_packed *packed);
 
 #endif

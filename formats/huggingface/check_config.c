@@ -15,7 +15,7 @@
 #include "core/base/findings.h"
 #include "core/model/names.h"
 #include "core/text/glob.h"
-#include "formats/dialects/packing.h"
+#include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_listed.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
@@ -529,10 +529,12 @@ out:
 }
 
 /* There is no quantization_config, but this module is quantized: a loader would read its codes as weights. The first
- * one is noted. */
+ * one is noted. Codes that our own manifest describes have names of their own. */
 static enum vc_status check_unsaid(const struct check *c, const struct module *m)
 {
-    return !m->quantized || vc_findings_has(c->ctx->findings, VC_HF_CONFIG_NAME)
+    bool described = m->t->quant != NULL && c->model->dialect == &vc_dialect_plain;
+
+    return !m->quantized || described || vc_findings_has(c->ctx->findings, VC_HF_CONFIG_NAME)
                ? VC_OK
                : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", VC_HF_CONFIG_NAME,
                          "has no quantization_config, but modules are quantized: %s is the first", m->path);

@@ -166,6 +166,7 @@ static unsigned part_dims(const struct onnx_sink *self, size_t out, uint64_t *di
         dims[0] = main.shape[main.quant->axis];
         return 1;
     case VC_GRANULARITY_GROUP:
+    case VC_GRANULARITY_BLOCK: /* has no place in a graph */
         break;
     }
     memcpy(dims, main.shape, main.n_dims * sizeof *dims);

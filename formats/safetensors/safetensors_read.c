@@ -175,7 +175,7 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
     VC_TRY(vc_search_codes(ctx, model, get_hint, &self->finds));
     VC_TRY(vc_plain_name_weights(ctx, model));
     VC_TRY(find_conv1d(ctx, model));
-    model->dialect = self->finds.dialect;
+    model->dialect = self->finds.read;
     VC_TRY(vc_family_find_beside(ctx, place_of(model), &self->family));
     model->family = &self->family;
     VC_TRY(vc_safetensors_find_names(ctx, self, model));
@@ -243,7 +243,7 @@ static enum vc_status read_packed(struct vc_ctx *ctx, const struct vc_model *mod
     while (n != 0) {
         size_t part = n;
         struct vc_packed_place place = p->packing->place(p, at, part);
-        bool in_place = p->bits == 8 && place.n_runs == 1 && place.run_bytes == part;
+        bool in_place = p->packing->in_place && p->bits == 8 && place.n_runs == 1 && place.run_bytes == part;
 
         while (!in_place && place.n_runs * place.run_bytes > sizeof buffer) {
             part = (part + 1) / 2;

@@ -131,7 +131,7 @@ static bool makes_codes(const struct vc_out_list *outs)
 static enum vc_status plan_carry(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs)
 {
     struct safetensors_sink *self = sink->self;
-    const struct vc_dialect *before = self->source != NULL ? self->source->finds.dialect : &vc_dialect_plain;
+    const struct vc_dialect *before = self->source != NULL ? self->source->finds.read : &vc_dialect_plain;
     const struct vc_hf_change change = {.model = self->model,
                                         .outs = outs,
                                         .told = self->records.told,
@@ -177,6 +177,19 @@ out:
     return status;
 }
 
+/* For the report: codes of a layout that is not written are still in it where all of them are copied. */
+static void show_copied(struct vc_sink *sink, const struct vc_out_list *outs)
+{
+    const struct safetensors_sink *self = sink->self;
+    const struct vc_dialect *read = self->source != NULL ? self->source->finds.read : &vc_dialect_plain;
+
+    if (sink->dialect != read && sink->accepts_raw && read->file != NULL && read->file->fits == NULL &&
+        !makes_codes(outs)) {
+        sink->dialect = read;
+        sink->loader = read->loader;
+    }
+}
+
 /* vc_sink_ops.layout: names, types and places of all tensors, the headers, config.json. Nothing is written yet, so
  * everything that can be refused is refused here. */
 static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
@@ -203,6 +216,7 @@ static enum vc_status safetensors_layout(struct vc_ctx *ctx, struct vc_sink *sin
     VC_TRY(vc_safetensors_records_make(ctx, outs, self->model, self->source, sink->dialect, &self->records));
     VC_TRY(vc_safetensors_files_make(ctx, &plan, &self->files));
     VC_TRY(plan_carry(ctx, sink, outs));
+    show_copied(sink, outs);
     if (!self->share) {
         VC_TRY(add_files(ctx, self));
         VC_TRY(self->folder != NULL ? check_old(ctx, self) : VC_OK);
@@ -463,6 +477,22 @@ out:
     return status;
 }
 
+/* The user asks for a layout that some codes of the source are not in: these are laid anew, and not copied as they are.
+ */
+static bool lays_anew(const struct safetensors_sink *self, const struct vc_dialect *asked)
+{
+    size_t i;
+
+    for (i = 0; asked != NULL && self->source != NULL && i < self->model->n_tensors; i++) {
+        const struct vc_dialect *found = vc_finds_at(&self->source->finds, i)->dialect;
+
+        if (self->model->tensors[i].quant != NULL && (found != NULL ? found : &vc_dialect_plain) != asked) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* One file or a folder, and what of the source's folder goes along. Of several workers the first one takes that with
  * it. */
 static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_options *options,
@@ -546,7 +576,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
                              .format = vc_format_safetensors.name,
                              .dialect = dialect,
                              .refusal = refusal,
-                             .accepts_raw = same,
+                             .accepts_raw = same && !lays_anew(self, asked),
                              .aliases = !unties};
     *out = sink;
     return VC_OK;

@@ -26,7 +26,10 @@ enum vc_granularity {
     VC_GRANULARITY_TENSOR = 0,  /* one scale */
     VC_GRANULARITY_CHANNEL = 1, /* one scale per index of `axis` */
     /* one scale per `group_size` elements along an index of axis 0; the last group may be short */
-    VC_GRANULARITY_GROUP = 2
+    VC_GRANULARITY_GROUP = 2,
+    /* one scale per `group_rows` rows and `group_size` columns of a matrix; blocks at the ends may be smaller. Read,
+     * and copied; no pass makes such codes */
+    VC_GRANULARITY_BLOCK = 3
 };
 
 enum vc_scheme {
@@ -77,6 +80,7 @@ struct vc_quant {
      * codebook[code] * scale_scale[i / scale_group] + scale_offset. scale_group 0: they are not. */
     uint64_t scale_group;
     float scale_offset;
+    uint64_t group_rows; /* VC_GRANULARITY_BLOCK */
 };
 
 /* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */

@@ -25,6 +25,7 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
     case VC_GRANULARITY_CHANNEL:
         return vc_arena_printf(ctx, item->set->arena, "%s/channel%s", s->row->name, tail);
     case VC_GRANULARITY_GROUP:
+    case VC_GRANULARITY_BLOCK: /* is refused */
         break;
     }
     return vc_arena_printf(ctx, item->set->arena, "%s/group:%llu%s", s->row->name, (unsigned long long)s->group, tail);

@@ -81,31 +81,35 @@ static void check_rows(struct vc_packed p)
     }
 }
 
-/* Rows and columns change places: tiles are packed to where they belong, any range is taken out again. */
-static void test_columns(void **state)
+/* Rows and columns of units change places: tiles are packed to where they belong, any range is taken out again. */
+static void check_columns(unsigned unit)
 {
-    enum { ROWS = 3, ROW = 5, ALL = ROWS * ROW };
-    const struct vc_packed p = {.packing = &vc_packing_columns, .bits = 8, .n_rows = ROWS, .row = ROW};
-    unsigned char codes[ALL];
-    unsigned char file[ALL] = {0};
-    unsigned char runs[ALL];
-    unsigned char back[ALL];
+    enum { ROWS = 3, COLUMNS = 5 };
+    const size_t row = (size_t)COLUMNS * unit;
+    const size_t all = ROWS * row;
+    const struct vc_packed p = {
+        .packing = &vc_packing_columns, .bits = 8, .n_rows = ROWS, .row = row, .unit = unit, .offset = 0x88};
+    unsigned char codes[ROWS * COLUMNS * 4];
+    unsigned char file[ROWS * COLUMNS * 4] = {0};
+    unsigned char runs[ROWS * COLUMNS * 4];
+    unsigned char back[ROWS * COLUMNS * 4];
     uint64_t size;
     size_t from;
     size_t n;
     size_t k;
 
-    (void)state;
-    for (k = 0; k < ALL; k++) {
+    for (k = 0; k < all; k++) {
         codes[k] = (unsigned char)(200 + k);
-        file[k % ROW * ROWS + k / ROW] = codes[k];
+        file[(k % row / unit * ROWS + k / row) * unit + k % unit] = codes[k] ^ 0x88;
     }
     assert_true(p.packing->size(&p, &size));
-    assert_int_equal(size, ALL);
-    for (from = 0; from < ALL; from++) {
-        for (n = 1; n <= ALL - from; n++) {
+    assert_int_equal(size, all);
+    for (from = 0; from < all; from++) {
+        for (n = 1; n <= all - from; n++) {
             struct vc_packed_place place = p.packing->place(&p, from, n);
-            bool tile = (from % ROW == 0 && n % ROW == 0) || from / ROW == (from + n - 1) / ROW;
+            bool whole = from % row == 0 && n % row == 0;
+            bool piece = from / row == (from + n - 1) / row && from % unit == 0 && n % unit == 0;
+            bool tile = whole || piece;
 
             for (k = 0; k < place.n_runs; k++) {
                 memcpy(runs + k * place.run_bytes, file + place.offset + k * place.stride, place.run_bytes);
@@ -122,6 +126,92 @@ static void test_columns(void **state)
     }
 }
 
+static void test_columns(void **state)
+{
+    (void)state;
+    check_columns(1);
+    check_columns(2);
+    check_columns(4);
+}
+
+/* Where the code of row n and column k lies, in codes, by the words of the formats. */
+static uint64_t across_at(const struct vc_packed *p, uint64_t n_columns, uint64_t n, uint64_t k)
+{
+    static const unsigned awq[8] = {0, 2, 4, 6, 1, 3, 5, 7}; /* code i of a word belongs to row awq[i] */
+    unsigned per_word = 32 / p->bits;
+    unsigned i = 0;
+
+    switch (p->across) {
+    case VC_ACROSS_ROWS:
+        return k * p->n_rows + n;
+    case VC_ACROSS_AWQ:
+        while (awq[i] != n % 8) {
+            i++;
+        }
+        return k * p->n_rows + n / 8 * 8 + i;
+    case VC_ACROSS_WORDS:
+        break;
+    }
+    return (n / per_word * n_columns + k) * per_word + n % per_word;
+}
+
+/* Any range of codes of several rows to a word comes out of the runs that the packing names. */
+static void check_across(enum vc_across across, unsigned bits, bool pairs, uint64_t n_rows)
+{
+    enum { ROW = 3 };
+    const struct vc_packed p = {.packing = &vc_packing_across,
+                                .bits = bits,
+                                .offset = 0x88,
+                                .n_rows = n_rows,
+                                .row = ROW,
+                                .across = across,
+                                .pairs = pairs,
+                                .add = -5};
+    const size_t all = (size_t)n_rows * ROW;
+    uint64_t n_columns = ROW * (pairs ? 2 : 1);
+    unsigned char file[256] = {0};
+    unsigned char codes[256] = {0};
+    unsigned char runs[256];
+    unsigned char back[256];
+    size_t from, to, k;
+
+    for (k = 0; k < n_rows * n_columns; k++) {
+        unsigned code = (unsigned)(k * 37 + 11) % (1u << bits);
+        uint64_t at = across_at(&p, n_columns, k / n_columns, k % n_columns) * bits;
+
+        file[at / 8] = (unsigned char)(file[at / 8] | code << at % 8);
+        if (pairs) {
+            codes[k / 2] = (unsigned char)(codes[k / 2] | (code ^ 8u) << (k % 2 * 4));
+        } else {
+            codes[k] = (unsigned char)((int)code - 5);
+        }
+    }
+    for (from = 0; from < all; from++) {
+        for (to = from + 1; to <= all; to++) {
+            struct vc_packed_place place = p.packing->place(&p, from, to - from);
+
+            assert_true(place.n_runs * place.run_bytes <= sizeof runs);
+            for (k = 0; k < place.n_runs; k++) {
+                memcpy(runs + k * place.run_bytes, file + place.offset + k * place.stride, place.run_bytes);
+            }
+            memset(back, 0, sizeof back);
+            p.packing->unpack(&p, from, to - from, runs, back);
+            assert_memory_equal(back, codes + from, to - from);
+        }
+    }
+}
+
+static void test_across(void **state)
+{
+    (void)state;
+    check_across(VC_ACROSS_AWQ, 4, true, 16);
+    check_across(VC_ACROSS_AWQ, 4, false, 24);
+    check_across(VC_ACROSS_ROWS, 4, false, 16);
+    check_across(VC_ACROSS_ROWS, 8, false, 12);
+    check_across(VC_ACROSS_WORDS, 4, false, 19);
+    check_across(VC_ACROSS_WORDS, 8, false, 10);
+}
+
 static void test_ranges(void **state)
 {
     unsigned bits;
@@ -132,8 +222,10 @@ static void test_ranges(void **state)
         for (row = 1; row <= MOST_ROW; row++) {
             unsigned half = 1u << (bits - 1);
 
-            check_rows((struct vc_packed){&vc_packing_rows, bits, half, N_ROWS, row});
-            check_rows((struct vc_packed){&vc_packing_rows, bits, 0, N_ROWS, row});
+            check_rows((struct vc_packed){
+                .packing = &vc_packing_rows, .bits = bits, .offset = half, .n_rows = N_ROWS, .row = row});
+            check_rows((struct vc_packed){
+                .packing = &vc_packing_rows, .bits = bits, .offset = 0, .n_rows = N_ROWS, .row = row});
         }
     }
 }
@@ -155,7 +247,7 @@ static void test_words(void **state)
 
     (void)state;
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct vc_packed p = {&vc_packing_rows, cases[i].bits, 0, 1, 20};
+        struct vc_packed p = {.packing = &vc_packing_rows, .bits = cases[i].bits, .offset = 0, .n_rows = 1, .row = 20};
         unsigned char codes[20];
         unsigned char got[20];
         uint64_t n_bytes = 0;
@@ -175,7 +267,7 @@ static void test_words(void **state)
 /* The words of 4 bits from int4 codes of a job, (5i + 3) mod 16 - 8, two a byte. */
 static void test_pairs(void **state)
 {
-    struct vc_packed p = {&vc_packing_rows, 8, 0x88, 1, 10};
+    struct vc_packed p = {.packing = &vc_packing_rows, .bits = 8, .offset = 0x88, .n_rows = 1, .row = 10};
     static const uint32_t words[3] = {0x61c72d83, 0xe94fa50b, 0x00002d83};
     int8_t codes[20], back[20];
     unsigned char pairs[10], got[12], again[10];
@@ -199,7 +291,7 @@ static void test_pairs(void **state)
 
 static void test_sizes(void **state)
 {
-    struct vc_packed p = {&vc_packing_rows, 8, 128, UINT64_MAX / 8, 9};
+    struct vc_packed p = {.packing = &vc_packing_rows, .bits = 8, .offset = 128, .n_rows = UINT64_MAX / 8, .row = 9};
     uint64_t n_bytes = 0;
 
     (void)state;
@@ -228,8 +320,11 @@ static void test_table(void **state)
             assert_string_equal(vc_layout_name(n_choices++), row->name);
         }
         if (row->file != NULL) {
-            assert_true(row->file->fits != NULL && row->file->lay != NULL);
-            assert_true(row->takes_codes && row->is_choice);
+            bool written = row->file->fits != NULL;
+
+            assert_int_equal(row->file->lay != NULL, written);
+            assert_true(row->takes_codes == written && row->is_choice == written);
+            assert_true(written || row->file->find_packed != NULL || row->file->find_codes != NULL);
         }
     }
     assert_null(vc_layout_name(n_choices));
@@ -418,11 +513,11 @@ static int teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_columns), cmocka_unit_test(test_ranges), cmocka_unit_test(test_words),
-        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_sizes),  cmocka_unit_test(test_table),
-        cmocka_unit_test(test_asked),   cmocka_unit_test(test_common), cmocka_unit_test(test_no_dialect),
-        cmocka_unit_test(test_check),   cmocka_unit_test(test_reason), cmocka_unit_test(test_part_type),
-        cmocka_unit_test(test_schemes),
+        cmocka_unit_test(test_columns),    cmocka_unit_test(test_across),  cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_pairs),   cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_table),      cmocka_unit_test(test_asked),   cmocka_unit_test(test_common),
+        cmocka_unit_test(test_no_dialect), cmocka_unit_test(test_check),   cmocka_unit_test(test_reason),
+        cmocka_unit_test(test_part_type),  cmocka_unit_test(test_schemes),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

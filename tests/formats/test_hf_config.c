@@ -488,7 +488,8 @@ static void test_hints(void **state)
                        "\"c\": {\"weights\": {\"num_bits\": 8}}"),
                 0, 0);
     expect_hint(GROUPS("\"a\": {\"weights\": {\"num_bits\": -8, \"group_size\": 1.5}}"), 0, 0);
-    expect_hint("{\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}}", 0, 0);
+    expect_hint("{\"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}}", 4, 0);
+    expect_hint("{\"quantization_config\": {\"quant_method\": \"aqlm\", \"bits\": 4}}", 0, 0);
 }
 
 /* The n-th allocation fails, for every n. */

@@ -44,10 +44,14 @@ static void float_code_seeds(save_fn *save)
     static const char state[] = "{\"quant_type\":\"nf4\",\"blocksize\":32,\"dtype\":\"bfloat16\",\"shape\":[2,32],"
                                 "\"nested_blocksize\":256,\"nested_dtype\":\"float32\",\"nested_offset\":0.5}";
     unsigned char data[2048];
+    unsigned char shape[64] = {0};
     char text[1024];
     size_t n = sizeof state - 1;
 
     memset(data, 0x31, sizeof data);
+    memset(shape, 0x31, 48);
+    shape[48] = 2; /* [2, 40], as I64 */
+    shape[56] = 40;
     save("nvfp4",
          "{\"m.weight_packed\":{\"dtype\":\"U8\",\"shape\":[2,8],\"data_offsets\":[0,16]},"
          "\"m.weight_scale\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,1],\"data_offsets\":[16,18]},"
@@ -61,6 +65,16 @@ static void float_code_seeds(save_fn *save)
          "{\"m.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[2,8],\"data_offsets\":[0,16]},"
          "\"m.weight_scale\":{\"dtype\":\"BF16\",\"shape\":[2,1],\"data_offsets\":[16,20]}}",
          data, 20);
+    save("blocks",
+         "{\"m.weight\":{\"dtype\":\"F8_E4M3\",\"shape\":[3,130],\"data_offsets\":[0,390]},"
+         "\"m.weight_scale_inv\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[390,398]}}",
+         data, 398);
+    save("zeros",
+         "{\"m.weight_packed\":{\"dtype\":\"I32\",\"shape\":[2,5],\"data_offsets\":[0,40]},"
+         "\"m.weight_scale\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[40,44]},"
+         "\"m.weight_zero_point\":{\"dtype\":\"I32\",\"shape\":[1,1],\"data_offsets\":[44,48]},"
+         "\"m.weight_shape\":{\"dtype\":\"I64\",\"shape\":[2],\"data_offsets\":[48,64]}}",
+         shape, 64);
     memcpy(data + 1318, state, n);
     (void)snprintf(
         text, sizeof text,

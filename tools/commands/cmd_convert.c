@@ -2,8 +2,19 @@
 #include "tools/commands/commands.h"
 #include "tools/convert/convert.h"
 
-static const struct opt_group *const groups[] = {&group_copy, &group_run,    &group_json,
-                                                 &group_page, &group_report, &group_help};
+/* clang-format off */
+static const struct opt layout_opts[] = {
+    {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
+     OPT_FIELD(struct convert_options, write.layout),
+     .help = "of codes in safetensors: the same codes and scales as another program finds them, or a refusal where it "
+             "has no place for them (default auto: as they lie)"},
+};
+/* clang-format on */
+
+static const struct opt_group group_layout = {"Layout", layout_opts, sizeof(layout_opts) / sizeof(layout_opts[0]), 0};
+
+static const struct opt_group *const groups[] = {&group_layout, &group_copy,   &group_run, &group_json,
+                                                 &group_page,   &group_report, &group_help};
 
 static int run_convert(struct app *app, int n_args, char **args)
 {
@@ -23,7 +34,8 @@ const struct command command_convert = {
     .text =
         "The extension of the output, or --format, decides the format. Every tensor is copied bit for bit. A "
         "tensor that the format cannot store is refused before values are read. Quantized tensors keep their "
-        "codes and scales. No value changes: quantize (--fp16, --bf16) and dequantize cast, and also convert if "
+        "codes and scales. Weights of GPTQ and AWQ are read, too; --layout writes their codes for other programs. No "
+        "value changes: quantize (--fp16, --bf16) and dequantize cast, and also convert if "
         "the output's name has another format.\n"
         "A Hugging Face folder (config.json, weights, tokenizer) whose output is a GGUF file becomes the model that "
         "llama.cpp runs: names, order of rows, metadata and vocabulary are those of llama.cpp. What llama.cpp would "
@@ -31,6 +43,7 @@ const struct command command_convert = {
         "  vcompress convert model.npz -o model.safetensors\n"
         "  vcompress convert model.npz -o deflated.npz --deflate\n"
         "  vcompress convert --format safetensors *.npz\n"
+        "  vcompress convert --layout compressed-tensors qwen3-gptq/ -o qwen3-ct/\n"
         "  vcompress convert qwen3/ -o qwen3.gguf",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),

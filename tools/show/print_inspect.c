@@ -37,6 +37,10 @@ static char *fmt_scheme(char *buf, const struct vc_quant *quant)
     case VC_GRANULARITY_GROUP:
         snprintf(buf, CELL_BYTES, "%s/group:%llu%s", name, (unsigned long long)quant->group_size, end);
         break;
+    case VC_GRANULARITY_BLOCK:
+        snprintf(buf, CELL_BYTES, "%s/block:%llux%llu%s", name, (unsigned long long)quant->group_rows,
+                 (unsigned long long)quant->group_size, end);
+        break;
     }
     return buf;
 }

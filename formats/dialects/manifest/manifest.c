@@ -96,9 +96,11 @@ bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *s
         }
         return true;
     case VC_GRANULARITY_GROUP:
+    case VC_GRANULARITY_BLOCK:
         break;
     }
     vc_rows_of(t->shape, t->n_dims, &n_rows, &row_len);
+    n_rows = quant->granularity == VC_GRANULARITY_BLOCK ? vc_ceil_div_u64(n_rows, quant->group_rows) : n_rows;
     return scale->n_dims == 2 && scale->shape[0] == n_rows &&
            scale->shape[1] == vc_ceil_div_u64(row_len, quant->group_size);
 }
@@ -193,8 +195,12 @@ static enum vc_status read_granularity(const struct entry *e, const struct vc_te
     } else if (name != NULL && strcmp(name, "group") == 0) {
         quant->granularity = VC_GRANULARITY_GROUP;
         VC_TRY(number_of(e, "group_size", 1, &quant->group_size));
+    } else if (name != NULL && strcmp(name, "block") == 0 && quant->scheme == VC_SCHEME_FP8 && t->n_dims == 2) {
+        quant->granularity = VC_GRANULARITY_BLOCK;
+        VC_TRY(number_of(e, "group_size", 1, &quant->group_size));
+        VC_TRY(number_of(e, "group_rows", 1, &quant->group_rows));
     } else {
-        status = refuse_key(e, "granularity", "one of tensor, channel, group");
+        status = refuse_key(e, "granularity", "one of tensor, channel, group, or block of an fp8 matrix");
     }
 out:
     return status;
@@ -274,9 +280,9 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
 
 static enum vc_status check_keys_of(const struct entry *e, const struct vc_code_scheme *kind)
 {
-    static const char *const keys[] = {"scheme",          "granularity",  "axis",        "group_size",
-                                       "symmetric",       "source_dtype", "scale",       "zero_point",
-                                       "scale_is_absmax", "shape",        "global_scale"};
+    static const char *const keys[] = {"scheme",     "granularity",     "axis",         "group_size",
+                                       "group_rows", "symmetric",       "source_dtype", "scale",
+                                       "zero_point", "scale_is_absmax", "shape",        "global_scale"};
 
     return check_keys(e, keys, sizeof keys / sizeof keys[0] - (kind->array != VC_DTYPE_U8 ? 2 : kind->global ? 0 : 1));
 }
@@ -324,7 +330,7 @@ static enum vc_status apply_codes(const struct entry *e, const struct vc_code_sc
         return refuse_key(e, "symmetric", "true or false");
     }
     quant.symmetric = json_is_true(symmetric);
-    if (!quant.symmetric && kind->array == VC_DTYPE_U8) {
+    if (!quant.symmetric && kind->grid != VC_GRID_NONE) {
         return refuse_key(e, "symmetric", "true");
     }
     VC_TRY(read_absmax(e, &absmax));

@@ -45,9 +45,11 @@ static const char *granularity_name(enum vc_granularity granularity)
     case VC_GRANULARITY_CHANNEL:
         return "channel";
     case VC_GRANULARITY_GROUP:
+        return "group";
+    case VC_GRANULARITY_BLOCK:
         break;
     }
-    return "group";
+    return "block";
 }
 
 /* Codes that are stored as bytes: the shape of the weight. */
@@ -74,8 +76,11 @@ static void add_quant(struct vc_text *text, const struct selection *s, const str
     if (quant->granularity == VC_GRANULARITY_CHANNEL) {
         vc_text_add(text, ", \"axis\": %u", quant->axis);
     }
-    if (quant->granularity == VC_GRANULARITY_GROUP) {
+    if (quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK) {
         vc_text_add(text, ", \"group_size\": %" PRIu64, quant->group_size);
+    }
+    if (quant->granularity == VC_GRANULARITY_BLOCK) {
+        vc_text_add(text, ", \"group_rows\": %" PRIu64, quant->group_rows);
     }
     vc_text_add(text, ", \"symmetric\": %s", quant->symmetric ? "true" : "false");
     add_string(text, "source_dtype", vc_dtype_name(quant->source_dtype));

@@ -307,7 +307,9 @@ static enum vc_status check_cast(const struct rewriting *r)
 {
     const char *method = json_string_value(json_object_get(r->old, "quant_method"));
 
-    if (r->n_other == 0 || r->old == NULL || vc_hf_cast_of(r->change->outs) == VC_DTYPE_RAW ||
+    bool stay = r->n_other != 0 || (r->n_kept != 0 && is_text(r->old, "quant_method", "fp8"));
+
+    if (!stay || r->old == NULL || vc_hf_cast_of(r->change->outs) == VC_DTYPE_RAW ||
         is_text(r->old, "quant_method", "gptq") || is_text(r->old, "quant_method", "awq")) {
         return VC_OK;
     }

@@ -1,0 +1,306 @@
+/* gptq.c - the dialects of GPTQ and AWQ, which are read and not written. Shown as the tensor m.weight, i4 or i8:
+ *
+ *              GPTQ, 4 or 8 bits         AWQ, 4 bits
+ *     qweight  I32 [in / codes, out]     I32 [in, out / 8]        codes of a word: of one column, of one row
+ *     scales   [groups, out]             [groups, out]            f16, bf16 or f32
+ *     qzeros   I32 [groups, out / codes] I32 [groups, out / 8]    less one in GPTQ's first format
+ *     g_idx    I32 [in]                                           the group of each column, in order
+ *
+ *     value [n, k] = (code - zero point) * scale of the group of k
+ *
+ * The configuration beside the file says how many bits a code has and what zero points mean, so without one nothing is
+ * certain, and the tensors stay the plain ones they are. So do those whose g_idx is in another order (desc_act), and
+ * the other orders of AWQ (gemv, marlin). Zero points that are all in the middle make symmetric codes.
+ *
+ *     "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": false, "sym": true,
+ *                             "checkpoint_format": "gptq"}
+ *     "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": true,
+ *                             "version": "gemm"} */
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/base/findings.h"
+#include "formats/dialects/search.h"
+
+#define CHUNK ((size_t)4096)
+
+/* ---- the configuration ---- */
+
+static bool is_word(const json_t *value, const char *word)
+{
+    const char *text = json_string_value(value);
+
+    return text != NULL && strcmp(text, word) == 0;
+}
+
+static bool read_numbers(const struct json_t *config, const struct vc_dialect *dialect, struct vc_dialect_hint *out)
+{
+    json_int_t bits = json_integer_value(json_object_get(config, "bits"));
+    json_int_t group = json_integer_value(json_object_get(config, "group_size"));
+
+    out->num_bits = bits > 0 ? (uint64_t)bits : 0;
+    out->group_size = group > 0 ? (uint64_t)group : 0;
+    out->words = dialect;
+    return true;
+}
+
+static bool gptq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
+{
+    if (!is_word(json_object_get(config, "quant_method"), "gptq")) {
+        return false;
+    }
+    out->zeros_less_one = !is_word(json_object_get(config, "checkpoint_format"), "gptq_v2");
+    return read_numbers(config, &vc_dialect_gptq, out);
+}
+
+static bool awq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
+{
+    const json_t *version = json_object_get(config, "version");
+
+    if (!is_word(json_object_get(config, "quant_method"), "awq")) {
+        return false;
+    }
+    out->zeros_less_one = false;
+    return read_numbers(
+        config, version == NULL || is_word(version, "gemm") || is_word(version, "GEMM") ? &vc_dialect_awq : NULL, out);
+}
+
+/* ---- reading ---- */
+
+/* A weight, while its parts are looked at. */
+struct words {
+    const char *name; /* of the codes; its first n characters end in a dot */
+    size_t n;
+    size_t codes, scales, zeros, g_idx;
+    uint64_t n_rows, row, n_groups, group;
+    unsigned bits;
+    bool awq;
+};
+
+static bool is_i32(const struct vc_search *s, size_t tensor, unsigned n_dims)
+{
+    const struct vc_tensor *t = &s->model->tensors[tensor];
+
+    return tensor != VC_NO_TENSOR && t->dtype == VC_DTYPE_I32 && t->n_dims == n_dims && vc_search_is_free(s, tensor);
+}
+
+static bool has_shape(const struct vc_search *s, size_t tensor, uint64_t a, uint64_t b)
+{
+    const struct vc_tensor *t = &s->model->tensors[tensor];
+
+    return t->n_dims == 2 && t->shape[0] == a && t->shape[1] == b;
+}
+
+static bool is_scales(const struct vc_search *s, size_t tensor)
+{
+    const struct vc_tensor *t = &s->model->tensors[tensor];
+
+    return tensor != VC_NO_TENSOR && t->n_dims == 2 && t->n_elems != 0 && vc_search_is_free(s, tensor) &&
+           (t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16 || t->dtype == VC_DTYPE_F32);
+}
+
+/* The parts and what the shapes say; false: a part is missing or of another type. */
+static bool find_parts(const struct vc_search *s, struct words *w)
+{
+    const struct vc_tensor *t = &s->model->tensors[w->codes];
+    unsigned per_word = 32 / w->bits;
+
+    w->scales = vc_search_find(s, w->name, w->n, "scales");
+    w->zeros = vc_search_find(s, w->name, w->n, "qzeros");
+    w->g_idx = vc_search_find(s, w->name, w->n, "g_idx");
+    if (!is_scales(s, w->scales) || !is_i32(s, w->zeros, 2) || vc_search_has(s, w->name, w->n, "weight") ||
+        t->shape[0] > INT32_MAX || t->shape[1] > INT32_MAX) {
+        return false;
+    }
+    w->row = t->shape[0] * (w->awq ? 1 : per_word);
+    w->n_rows = t->shape[1] * (w->awq ? per_word : 1);
+    w->n_groups = s->model->tensors[w->scales].shape[0];
+    w->group = s->hint.group_size != 0 && vc_ceil_div_u64(w->row, s->hint.group_size) == w->n_groups
+                   ? s->hint.group_size
+                   : vc_ceil_div_u64(w->row, w->n_groups);
+    return w->row % 2 == 0;
+}
+
+static enum vc_status check_shapes(const struct vc_search *s, const struct words *w)
+{
+    const struct vc_tensor *tensors = s->model->tensors;
+    uint64_t zeros = w->n_rows / (32 / w->bits);
+
+    if (!has_shape(s, w->scales, w->n_groups, w->n_rows) || !has_shape(s, w->zeros, w->n_groups, zeros) ||
+        vc_ceil_div_u64(w->row, w->group) != w->n_groups) {
+        return vc_fail(s->ctx, VC_E_FORMAT,
+                       "%s: is a weight [%" PRIu64 ", %" PRIu64 "] of %u bits, which does not fit '%s' [%" PRIu64
+                       ", %" PRIu64 "] and '%s' [%" PRIu64 ", %" PRIu64 "]",
+                       w->name, w->n_rows, w->row, w->bits, tensors[w->scales].name, tensors[w->scales].shape[0],
+                       tensors[w->scales].shape[1], tensors[w->zeros].name, tensors[w->zeros].shape[0],
+                       tensors[w->zeros].shape[1]);
+    }
+    return VC_OK;
+}
+
+/* *ordered: column k belongs to group k / size, for all of them. */
+static enum vc_status check_order(const struct vc_search *s, const struct words *w, bool *ordered)
+{
+    unsigned char bytes[4 * CHUNK];
+    enum vc_status status = VC_OK;
+    uint64_t at = 0;
+
+    *ordered = w->g_idx == VC_NO_TENSOR || (is_i32(s, w->g_idx, 1) && s->model->tensors[w->g_idx].n_elems == w->row);
+    while (w->g_idx != VC_NO_TENSOR && *ordered && at < w->row) {
+        size_t n = (size_t)vc_min_u64(CHUNK, w->row - at);
+        size_t i;
+
+        VC_TRY(vc_source_read_any(s->ctx, s->model, w->g_idx, VC_FORM_VALUES, 4 * at, bytes, 4 * n));
+        for (i = 0; i < n; i++) {
+            *ordered = *ordered && vc_le32(bytes + 4 * i) == (at + i) / w->group;
+        }
+        at += n;
+    }
+out:
+    return status;
+}
+
+/* What is added to the stored zero points, so that codes without them have the sign of two's complement. */
+static int zero_offset(const struct vc_search *s, const struct words *w)
+{
+    return (s->hint.zeros_less_one ? 1 : 0) - (1 << (w->bits - 1));
+}
+
+/* *symmetric: all zero points are 0. Fails for one that is no i8. */
+static enum vc_status check_zeros(const struct vc_search *s, const struct words *w, bool *symmetric)
+{
+    const struct vc_tensor *t = &s->model->tensors[w->zeros];
+    int middle = -zero_offset(s, w);
+    unsigned mask = (1u << w->bits) - 1;
+    unsigned char bytes[4 * CHUNK];
+    enum vc_status status = VC_OK;
+    uint64_t at;
+
+    *symmetric = true;
+    for (at = 0; at < t->size_bytes; at += sizeof bytes) {
+        size_t n = (size_t)vc_min_u64(sizeof bytes, t->size_bytes - at);
+        size_t i;
+        unsigned bit;
+
+        VC_TRY(vc_source_read_any(s->ctx, s->model, w->zeros, VC_FORM_VALUES, at, bytes, n));
+        for (i = 0; i < n; i++) {
+            for (bit = 0; bit < 8; bit += w->bits) {
+                int zero = (int)(bytes[i] >> bit & mask) - middle;
+
+                *symmetric = *symmetric && zero == 0;
+                if (zero > INT8_MAX) {
+                    return vc_fail(s->ctx, VC_E_UNSUPPORTED, "%s: has the zero point 256, which its format wraps to 0",
+                                   t->name);
+                }
+            }
+        }
+    }
+out:
+    return status;
+}
+
+/* Tells the model how codes, scales and zero points lie. */
+static enum vc_status attach(struct vc_search *s, const struct words *w, bool symmetric)
+{
+    bool pairs = w->bits == 4;
+    unsigned scale_bytes = (unsigned)vc_dtype_size(s->model->tensors[w->scales].dtype);
+    struct vc_quant quant = {.scheme = pairs ? VC_SCHEME_INT4 : VC_SCHEME_INT8,
+                             .granularity = w->n_groups == 1 ? VC_GRANULARITY_CHANNEL : VC_GRANULARITY_GROUP,
+                             .group_size = w->n_groups == 1 ? 0 : w->group,
+                             .symmetric = symmetric,
+                             .source_dtype = s->model->tensors[w->scales].dtype};
+    struct vc_packed codes = {.packing = w->awq ? &vc_packing_across : &vc_packing_columns,
+                              .bits = w->awq ? 4 : 8,
+                              .offset = pairs ? 0x88 : 0x80,
+                              .n_rows = w->n_rows,
+                              .row = pairs ? w->row / 2 : w->row,
+                              .unit = 4,
+                              .across = VC_ACROSS_AWQ,
+                              .pairs = pairs};
+    struct vc_packed scales = {.packing = &vc_packing_columns,
+                               .bits = 8,
+                               .n_rows = w->n_rows,
+                               .row = w->n_groups * scale_bytes,
+                               .unit = scale_bytes};
+    struct vc_packed zeros = {.packing = &vc_packing_across,
+                              .bits = w->bits,
+                              .n_rows = w->n_rows,
+                              .row = w->n_groups,
+                              .across = w->awq ? VC_ACROSS_AWQ : VC_ACROSS_ROWS,
+                              .add = zero_offset(s, w)};
+    enum vc_status status;
+
+    vc_quant_set(&quant, VC_PART_SCALE, w->scales);
+    vc_quant_set(&quant, VC_PART_ZERO_POINT, symmetric ? VC_NO_TENSOR : w->zeros);
+    VC_TRY(vc_search_attach_packed(s, w->codes, w->awq ? &vc_dialect_awq : &vc_dialect_gptq, &quant, &codes, w->n));
+    s->out->found[w->codes].tail = "weight";
+    VC_TRY(vc_search_show_part(s, w->scales, s->model->tensors[w->scales].dtype, &scales));
+    s->model->tensors[w->zeros].part_of = w->codes;
+    if (!symmetric) {
+        VC_TRY(vc_search_show_part(s, w->zeros, VC_DTYPE_I8, &zeros));
+    }
+    if (w->g_idx != VC_NO_TENSOR) {
+        s->model->tensors[w->g_idx].part_of = w->codes;
+    }
+out:
+    return status;
+}
+
+static enum vc_status find_words(struct vc_search *s, size_t codes, const struct vc_dialect *dialect, bool *found)
+{
+    static const char tail[] = ".qweight";
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    size_t n = strlen(t->name);
+    struct words w = {.name = t->name, .n = n - (sizeof tail - 2), .codes = codes, .awq = dialect == &vc_dialect_awq};
+    bool ordered = false;
+    bool symmetric;
+    enum vc_status status = VC_OK;
+
+    if (n < sizeof tail || strcmp(t->name + n - (sizeof tail - 1), tail) != 0 || !is_i32(s, codes, 2)) {
+        return VC_OK;
+    }
+    VC_TRY(vc_search_hint(s));
+    w.bits = (unsigned)s->hint.num_bits;
+    if (s->hint.words != dialect || !(w.bits == 4 || (w.bits == 8 && !w.awq)) || t->n_elems == 0 ||
+        !find_parts(s, &w)) {
+        return VC_OK;
+    }
+    VC_TRY(check_shapes(s, &w));
+    VC_TRY(check_order(s, &w, &ordered));
+    if (ordered) {
+        VC_TRY(check_zeros(s, &w, &symmetric));
+        VC_TRY(attach(s, &w, symmetric));
+        *found = true;
+    }
+out:
+    return status;
+}
+
+static enum vc_status gptq_find(struct vc_search *s, size_t codes, bool *found)
+{
+    return find_words(s, codes, &vc_dialect_gptq, found);
+}
+
+static enum vc_status awq_find(struct vc_search *s, size_t codes, bool *found)
+{
+    return find_words(s, codes, &vc_dialect_awq, found);
+}
+
+/* ---- the rows ---- */
+
+static const struct vc_dialect_file gptq_file = {
+    .loads = VC_LOADS_NONE, .read_config = gptq_read_config, .find_packed = gptq_find};
+static const struct vc_dialect_file awq_file = {
+    .loads = VC_LOADS_NONE, .read_config = awq_read_config, .find_packed = awq_find};
+
+static const char *const schemes[] = {NULL};
+
+const struct vc_dialect vc_dialect_gptq = {.name = "gptq",
+                                           .schemes = schemes,
+                                           .loader = {.program = "transformers", .needs = "gptqmodel"},
+                                           .file = &gptq_file};
+
+const struct vc_dialect vc_dialect_awq = {
+    .name = "awq", .schemes = schemes, .loader = {.program = "transformers", .needs = "gptqmodel"}, .file = &awq_file};

@@ -1,0 +1,115 @@
+/* packing_across.c - vc_packing_across: a word of the file has codes of several rows of the job. Read only.
+ *
+ *     job [out, in], codes (n, k)          file of AWQ, a word a column: [in, out / 8]
+ *     (0,0) (0,1) (0,2) ..                 (0,0) (2,0) (4,0) (6,0) (1,0) (3,0) (5,0) (7,0)    from the lowest bits on
+ *     (1,0) (1,1) (1,2) ..                 (0,1) (2,1) ..
+ *
+ * enum vc_across has the others. A range of one row is a byte of each file row; one of several rows is a run of words
+ * of each. */
+#include "formats/dialects/packing.h"
+
+#define WORD_BYTES 4
+
+/* The number of the code of row n among those of a row of AWQ. */
+static uint64_t awq_at(uint64_t n)
+{
+    static const unsigned char places[8] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+    return n / 8 * 8 + places[n % 8];
+}
+
+static unsigned per_word(const struct vc_packed *p)
+{
+    return 32 / p->bits;
+}
+
+static unsigned per_byte(const struct vc_packed *p)
+{
+    return p->pairs ? 2 : 1;
+}
+
+/* What a range spans: rows, and the columns where it is of one row. */
+struct span {
+    uint64_t row, last;
+    uint64_t first, n_columns; /* in codes */
+};
+
+static struct span span_of(const struct vc_packed *p, uint64_t at, size_t n)
+{
+    struct span s = {.row = at / p->row, .last = (at + n - 1) / p->row, .n_columns = p->row * per_byte(p)};
+
+    if (s.row == s.last) {
+        s.first = at % p->row * per_byte(p);
+        s.n_columns = (uint64_t)n * per_byte(p);
+    }
+    return s;
+}
+
+/* Words [n / per word, k]: those of the rows lie one behind the other. */
+static struct vc_packed_place place_words(const struct vc_packed *p, const struct span *s)
+{
+    uint64_t all = p->row * per_byte(p);
+    uint64_t first = s->row / per_word(p);
+    uint64_t n = s->last / per_word(p) - first;
+
+    return (struct vc_packed_place){.offset = (first * all + s->first) * WORD_BYTES,
+                                    .run_bytes = (size_t)((n * all + s->n_columns) * WORD_BYTES),
+                                    .n_runs = 1};
+}
+
+static struct vc_packed_place across_place(const struct vc_packed *p, uint64_t at, size_t n)
+{
+    const struct span s = span_of(p, at, n);
+    struct vc_packed_place place = {.stride = p->n_rows / per_word(p) * WORD_BYTES, .n_runs = (size_t)s.n_columns};
+
+    if (p->across == VC_ACROSS_WORDS) {
+        return place_words(p, &s);
+    }
+    place.offset = s.first * place.stride + s.row / per_word(p) * WORD_BYTES;
+    place.run_bytes = (size_t)(s.last / per_word(p) - s.row / per_word(p) + 1) * WORD_BYTES;
+    return place;
+}
+
+/* The code of row n and column k, in the runs of the span. */
+static unsigned code_at(const struct vc_packed *p, const struct span *s, const struct vc_packed_place *place,
+                        const unsigned char *packed, uint64_t n, uint64_t k)
+{
+    uint64_t in_row = p->across == VC_ACROSS_AWQ ? awq_at(n) : n;
+    uint64_t word = in_row / per_word(p) - s->row / per_word(p);
+    unsigned bit = (unsigned)(in_row % per_word(p)) * p->bits;
+    const unsigned char *at = packed + bit / 8;
+
+    if (p->across == VC_ACROSS_WORDS) {
+        at += (word * p->row * per_byte(p) + k - s->first) * WORD_BYTES;
+    } else {
+        at += (k - s->first) * place->run_bytes + word * WORD_BYTES;
+    }
+    return *at >> bit % 8 & ((1u << p->bits) - 1);
+}
+
+static void across_unpack(const struct vc_packed *p, uint64_t at, size_t n, const void *packed, void *codes)
+{
+    const struct span s = span_of(p, at, n);
+    const struct vc_packed_place place = across_place(p, at, n);
+    unsigned char *to = codes;
+    uint64_t row = at / p->row;
+    uint64_t column = at % p->row;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        if (p->pairs) {
+            unsigned low = code_at(p, &s, &place, packed, row, 2 * column);
+
+            to[i] = (unsigned char)((low | code_at(p, &s, &place, packed, row, 2 * column + 1) << 4) ^ p->offset);
+        } else {
+            to[i] = (unsigned char)((int)code_at(p, &s, &place, packed, row, column) + p->add);
+        }
+        column++;
+        if (column == p->row) {
+            column = 0;
+            row++;
+        }
+    }
+}
+
+const struct vc_packing vc_packing_across = {.place = across_place, .unpack = across_unpack};
