@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "quantize/schemes/encode_blocks.h"
+
 enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *options, struct vc_aim *aim)
 {
     bool by_error = options->aim_sqnr_db != 0.0;
@@ -34,9 +36,22 @@ enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *optio
     return VC_OK;
 }
 
+/* Types of GGUF's blocks that are candidates, from the smallest on; Q8_0 is a row of its own. Those of 32 elements are
+ * for rows that blocks of 256 do not divide. */
+static const enum vc_dtype block_types[] = {VC_DTYPE_Q2_K, VC_DTYPE_Q3_K, VC_DTYPE_Q4_K, VC_DTYPE_Q4_0,
+                                            VC_DTYPE_Q5_K, VC_DTYPE_Q5_0, VC_DTYPE_Q6_K};
+
+enum vc_status vc_aim_candidate_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_aim_candidate *candidate,
+                                    enum vc_dtype weights)
+{
+    return candidate->blocks != VC_DTYPE_NONE ? vc_encode_blocks_add(ctx, item, &candidate->options, candidate->blocks)
+                                              : candidate->row->add(ctx, item, &candidate->options, weights);
+}
+
 /* Adds the candidate, unless a dialect of the output has no place for it. */
 static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_scheme_row *row,
-                                    const struct vc_quantize_options *options, const struct vc_plan *plan)
+                                    const struct vc_quantize_options *options, enum vc_dtype blocks,
+                                    const struct vc_plan *plan)
 {
     bool group = options->granularity == VC_GRANULARITY_GROUP && !row->own_granularity;
     enum vc_status status;
@@ -56,8 +71,28 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, cons
         return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates to quantize", VC_AIM_CANDIDATES);
     }
     if (status == VC_OK) {
-        aim->candidates[aim->n_candidates++] = (struct vc_aim_candidate){row, *options};
+        aim->candidates[aim->n_candidates++] = (struct vc_aim_candidate){row, *options, blocks};
     }
+    return status;
+}
+
+/* The block types, where the output is GGUF. */
+static enum vc_status add_blocks(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_quantize_options *options,
+                                 const struct vc_plan *plan)
+{
+    const struct vc_scheme_row *row = vc_scheme_of_target(VC_TARGET_GGUF);
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    for (i = 0; plan->dialect != NULL && plan->dialect->blocks && i < sizeof block_types / sizeof block_types[0]; i++) {
+        struct vc_quantize_options own = *options;
+
+        own.target = row->target;
+        own.granularity_given = false;
+        own.overflow = VC_OVERFLOW_ERROR;
+        VC_TRY(add_candidate(ctx, aim, row, &own, block_types[i], plan));
+    }
+out:
     return status;
 }
 
@@ -84,10 +119,11 @@ enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, co
             own.granularity = choice ? row->granularities[k].granularity : VC_GRANULARITY_CHANNEL;
             own.group_size = choice ? row->granularities[k].group_size : 0;
             if (own.granularity == VC_GRANULARITY_CHANNEL || own.axis == VC_AXIS_OUTPUT || own.axis == 0) {
-                VC_TRY(add_candidate(ctx, aim, row, &own, plan));
+                VC_TRY(add_candidate(ctx, aim, row, &own, VC_DTYPE_NONE, plan));
             }
         }
     }
+    VC_TRY(add_blocks(ctx, aim, options, plan));
 out:
     return status;
 }

@@ -18,6 +18,7 @@
 struct vc_aim_candidate {
     const struct vc_scheme_row *row;
     struct vc_quantize_options options; /* the user's, with the row's target and one of its granularities */
+    enum vc_dtype blocks;               /* of the row of GGUF's block types: which; else VC_DTYPE_NONE */
 };
 
 /* What a pass with an aim knows; zeros without one. */
@@ -36,6 +37,10 @@ enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *optio
 /* Lists the candidates that the plan's dialect has a place for. */
 enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_quantize_options *options,
                                       const struct vc_plan *plan);
+
+/* Adds the candidate's step to an item of floats. `weights`: as in vc_scheme_row.add. */
+enum vc_status vc_aim_candidate_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_aim_candidate *candidate,
+                                    enum vc_dtype weights);
 
 /* ---- aim_probe.c ---- */
 

@@ -160,6 +160,7 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
     struct vc_item *item = &c->plan->items[t->item];
     const struct vc_aim_point *point = chosen(c, t);
     const struct vc_aim_candidate *candidate;
+    enum vc_dtype weights;
     size_t k;
 
     if (t->applied == t->chosen) {
@@ -171,7 +172,9 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
         return vc_item_keep_as(c->ctx, item, c->aim->file_bytes != 0 ? c->why : "nothing smaller reaches the aim");
     }
     candidate = &c->aim->candidates[point->candidate];
-    if (vc_scheme_add(c->ctx, candidate->row, item, &candidate->options) != VC_OK) {
+    weights = vc_desc_weight_dtype(item->desc);
+    if (vc_scheme_decode(c->ctx, candidate->row, item) != VC_OK ||
+        vc_aim_candidate_add(c->ctx, item, candidate, weights) != VC_OK) {
         return vc_context(c->ctx, "%s", c->plan->model->tensors[item->source].name);
     }
     for (k = item->chain->pass_first; k < item->chain->n_steps; k++) {

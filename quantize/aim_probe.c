@@ -28,7 +28,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_item *item, co
     const struct probe *p = user;
     const struct vc_aim_candidate *candidate = &p->aim->candidates[number];
 
-    return candidate->row->add(ctx, item, &candidate->options, p->weights);
+    return vc_aim_candidate_add(ctx, item, candidate, p->weights);
 }
 
 static enum vc_status probe_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -110,6 +110,17 @@ static const struct vc_step_ops probe_ops = {.calibrate = probe_calibrate,
 
 /* ---- planning ---- */
 
+/* Whether rows are whole blocks, of a matrix that loaders take as blocks. */
+static bool takes_blocks(const struct vc_item *item, const struct vc_dialect_tensor *tensor, enum vc_dtype type)
+{
+    size_t n_elems;
+    size_t n_bytes;
+
+    vc_dtype_block(type, &n_elems, &n_bytes);
+    return tensor->n_dims >= 2 && tensor->shape[tensor->n_dims - 1] % n_elems == 0 &&
+           !vc_dialect_keeps_type(item->set->dialect, tensor);
+}
+
 /* The candidates that may be tried on the item. */
 static void choose_candidates(struct probe *p, const struct vc_item *item, bool codes, bool included)
 {
@@ -121,8 +132,9 @@ static void choose_candidates(struct probe *p, const struct vc_item *item, bool 
     for (i = 0; i < p->aim->n_candidates; i++) {
         const struct vc_aim_candidate *candidate = &p->aim->candidates[i];
         const struct vc_dialect_request request = vc_scheme_request_for(candidate->row, &candidate->options, item);
-        bool fits = candidate->row->codes ? codes && vc_dialect_reason(item->set->dialect, &request, &tensor) == NULL
-                                          : !vc_dialect_keeps_type(item->set->dialect, &tensor);
+        bool fits = candidate->blocks != VC_DTYPE_NONE ? codes && takes_blocks(item, &tensor, candidate->blocks)
+                    : candidate->row->codes ? codes && vc_dialect_reason(item->set->dialect, &request, &tensor) == NULL
+                                            : !vc_dialect_keeps_type(item->set->dialect, &tensor);
 
         if (fits) {
             r->results[r->n++] = (struct vc_candidate_result){.candidate = (unsigned)i};

@@ -60,6 +60,7 @@ static const char *const schemes[] = {"int8", "gguf", NULL};
 
 const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
                                            .schemes = schemes,
+                                           .blocks = true,
                                            .rows_only = true,
                                            .check = gguf_check,
                                            .reason = gguf_reason,

@@ -168,7 +168,7 @@ class Aims(Judge):
             self.assertEqual(found, {"a.weight": rows, "short.weight": short, "embed.weight": "f16"})
         found = chosen(self.vc("quantize", "--aim-sqnr", "30", "--json", self.path("in.npz"), "-o",
                                self.path("o.gguf")).json())
-        self.assertEqual(found, {"a.weight": "q8_0", "embed.weight": "q8_0", "short.weight": "f16"})
+        self.assertEqual(found, {"a.weight": "q6_k", "embed.weight": "q6_k", "short.weight": "f16"})
 
     def test_again(self):
         """Quantized input takes part with --requantize, measured from what its codes stand for."""

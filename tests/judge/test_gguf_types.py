@@ -1,6 +1,8 @@
 """test_gguf_types.py - quantize --gguf: types, bytes and metadata of every mixture against llama-quantize's own output (digests
 of its data, made once with llama.cpp of October 2026: the same generator of weights), values against the package gguf."""
 import hashlib
+import itertools
+import os
 import struct
 import unittest
 
@@ -266,6 +268,39 @@ class GgufTypes(Judge):
             for name, ((a, e_llama), (b, e_best)) in error.items():
                 self.assertEqual(a, b, name)
                 self.assertLessEqual(e_best, e_llama, (mixture, name))
+
+    def test_aims(self):
+        """--aim-sqnr and --aim-bytes choose among block types what --pure makes of each tensor."""
+        w = {n: weight(n, (rows, cols), "f2") for n, rows, cols in
+             (("blk.0.a.weight", 64, 512), ("blk.0.b.weight", 200, 256), ("blk.0.c.weight", 96, 96))}
+        source = self.path("in.gguf")
+        gguf_write(source, [(n, 1, a.shape, a.tobytes()) for n, a in w.items()], [pair_u32("general.file_type", 1)])
+        size = {n: {"f16": (a.nbytes, 0.0)} for n, a in w.items()}
+        for name in ("Q2_K", "Q3_K", "Q4_K", "Q4_0", "Q5_K", "Q5_0", "Q6_K", "Q8_0"):
+            report = self.vc("quantize", "--gguf", name, "--pure", "--json", "--force", source, "-o", self.path("pure.gguf")).json()
+            for t in report["tensors"]:
+                if t["scheme"] == name.lower():
+                    size[t["name"]][t["scheme"]] = (t["bytes_after"], t["measured"]["sum_e2"])
+        self.assertEqual([len(s) for s in size.values()], [9, 9, 4])
+        energy = {n: float((a.astype("f8")**2).sum()) for n, a in w.items()}
+        for db in (9, 16, 20, 21.5, 25, 29, 33, 40, 60):
+            report = self.vc("quantize", "--aim-sqnr", db, "--json", "-n", source).json()
+            for t in report["tensors"]:
+                able = [(b, e, s) for s, (b, e) in size[t["name"]].items()
+                        if e == 0 or 10 * np.log10(energy[t["name"]] / e) >= db]
+                self.assertEqual(t["scheme"] or "f16", min(able)[2], (t["name"], db))
+        for room in (36000, 44000, 55000, 70000, 90000, 120000):
+            out = self.path("out.gguf")
+            self.vc("quantize", "--aim-bytes", room, "--force", source, "-o", out)
+            self.assertLessEqual(os.path.getsize(out), room)
+            tensors, _ = gguf_read(out)
+            types = {n: NAMES[number] for n, (number, _, _) in tensors.items()}
+            spent = sum(size[n][t][0] for n, t in types.items())
+            error = sum(size[n][t][1] for n, t in types.items())
+            room -= os.path.getsize(out) - spent
+            best = min(sum(size[n][t][1] for n, t in zip(size, some)) for some in itertools.product(*size.values())
+                       if sum(size[n][t][0] for n, t in zip(size, some)) <= room)
+            self.close(error, best, (room, types))
 
     def test_again(self):
         """A file that has the types already stays as it is; blocks of other types need --requantize."""
