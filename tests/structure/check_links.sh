@@ -20,7 +20,7 @@ trap 'rm -rf "$work"' EXIT
 
 # FILE TYPE SYMBOL for every symbol that an object defines or wants.
 tr '\n' '\0' <"$objects" | xargs -0 "$nm" -A -g -P -- | awk '
-    { path = $1; sub(/:$/, "", path); sub(/(\[.*\])?$/, "", path); sub(/\.o(bj)?$/, "", path); sub(/^.*\/vcompress\.dir\//, "", path)
+    { path = $1; sub(/:$/, "", path); sub(/(\[.*\])?$/, "", path); sub(/\.o(bj)?$/, "", path); sub(/^.*\/vcompress\.dir\/(\.\/)?/, "", path)
       print path, $3, $2 }' >"$work/symbols"
 
 # FILE declares SYMBOL, for what stands outside of braces and ends in a semicolon.
