@@ -1,10 +1,6 @@
 /* test_executor.c - the executor with a source, a pass and a sink made for the purpose: every byte arrives once, in
  * order where order is promised, whatever the number of threads; the earliest failure is the one reported. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "support.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -413,7 +409,7 @@ static void everything_arrives(void **state)
 
     (void)state;
     for (threads = 1; threads <= 5; threads++) {
-        for (mask = 0; mask<32; mask += threads> 1 ? 3 : 1) {
+        for (mask = 0; mask < 32; mask += (threads > 1 ? 3u : 1u) * TEST_STRIDE) {
             for (ordered = 0; ordered < 2; ordered++) {
                 struct vc_ctx *ctx;
                 struct run r;
@@ -445,7 +441,7 @@ static void earliest_failure_is_reported(void **state)
     (void)state;
     fail_tile_of_c = 1;
     for (threads = 1; threads <= 6; threads++) {
-        for (repeat = 0; repeat < 20; repeat++) {
+        for (repeat = 0; repeat < 20 / TEST_STRIDE; repeat++) {
             struct vc_ctx *ctx;
             struct run r;
 

@@ -528,7 +528,7 @@ static void rows_and_columns_go(void **state)
 
         save_npz(&shapes[i], "in.npz", false);
         save_npz(&shapes[i], "deflated.npz", true);
-        for (threads = 1; threads <= 4; threads++) {
+        for (threads = 1; threads <= 4; threads += TEST_STRIDE > 1 ? 2 : 1) {
             struct vc_ctx *ctx = test_ctx();
 
             assert_int_equal(vc_ctx_set_threads(ctx, threads), VC_OK);

@@ -259,7 +259,8 @@ static void as_codes(struct vc_distill_options *o, unsigned rank)
     o->precision.fake_quant = &fake_quant[rank];
 }
 
-/* 1, 2, 3 and 4 ranks, of which three have a round that is not full, and all have steps of one batch. */
+/* 1, 2, 3 and 4 ranks, of which three have a round that is not full, and all have steps of one batch. Under
+ * AddressSanitizer 2, 3 and 4 by turns. */
 static void test_same_bits(void **unused)
 {
     (void)unused;
@@ -274,6 +275,10 @@ static void test_same_bits(void **unused)
             like.out = "many.npz";
             for (unsigned n = 2; n <= 4; n++) {
                 struct part many[MAX_RANKS];
+
+                if (TEST_STRIDE > 1 && n != 2 + (net + i) % 3) {
+                    continue;
+                }
 
                 fill(many, n, &like);
                 remove_path("many.npz");
