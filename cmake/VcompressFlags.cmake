@@ -38,11 +38,19 @@ function(vcompress_level flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${flags}")
 endfunction()
 # vcompress_cold_sources(): the sources of the library in which no test spends much time get VCOMPRESS_COLD_FLAGS. With sanitizers,
-# -O0 compiles such a file in a third of the time of -O1. tests/CMakeLists.txt does the same for tests.
+# -O0 compiles such a file in a third of the time of -O1. Loops for AVX-512 are cold where this processor cannot run them.
+# tools/CMakeLists.txt and tests/CMakeLists.txt do the same for the command and for tests.
 function(vcompress_cold_sources)
+  set(level)
+  if(EXISTS /proc/cpuinfo)
+    file(STRINGS /proc/cpuinfo avx512 REGEX "^flags.* avx512bw" LIMIT_COUNT 1)
+    if(NOT avx512)
+      set(level "|_avx512\\.c$")
+    endif()
+  endif()
   get_target_property(sources vcompress SOURCES)
   list(FILTER sources INCLUDE REGEX
-    "/(core/job|distill/run|formats/(dialects|gguf|huggingface|onnx|safetensors)|graph|prune/structured|report)/")
+    "/(core/job|distill/run|formats/(dialects|gguf|huggingface|onnx|safetensors)|graph|prune/structured|report)/${level}")
   list(FILTER sources EXCLUDE REGEX "/graph/ops/(loops_|window)|/packing_columns.c$") # convolutions; columns of bits
   set_property(SOURCE ${sources} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS ${VCOMPRESS_COLD_FLAGS})
 endfunction()
