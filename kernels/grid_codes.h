@@ -418,6 +418,41 @@ VC_HD struct vc_float_scale vc_grid16_scale(enum vc_grid grid, const float *x, s
     return best;
 }
 
+/* ---- any scheme with a scale per group ---- */
+
+/* The scale of a group of n finite elements. grid NONE: codes of int4. bytes: the type of scales that are bytes,
+ * F8_E8M0 or F8_E4M3; NONE: scales are floats of the type `type`. global: what E4M3 scales of E2M1 are divided by. */
+VC_HD struct vc_float_scale vc_group_scale(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype type, float global,
+                                           const float *x, size_t n, uint32_t absmax_bits)
+{
+    struct vc_float_scale scale = {0.0f, 0, 0};
+    float absmax = vc_bits_f32(absmax_bits);
+    int zero;
+
+    switch (grid) {
+    case VC_GRID_E4M3:
+        return bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp8_scale(absmax) : vc_fp8_scale(absmax, type);
+    case VC_GRID_E2M1:
+        return bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp4_scale(x, n, absmax) : vc_nvfp4_scale(x, n, absmax, global);
+    case VC_GRID_NF4:
+    case VC_GRID_FP4:
+        return vc_grid16_scale(grid, x, n, absmax, type);
+    default:
+        scale.value = vc_int4_scale(x, n, absmax_bits, type, &zero);
+        scale.zero = (uint8_t)(zero != 0);
+        return scale;
+    }
+}
+
+/* What the code of x stands for. values: of vc_float_values; not read where grid is NONE. */
+VC_HD float vc_group_value(enum vc_grid grid, const float *values, const struct vc_float_scale *scale, float x)
+{
+    float t = scale->zero ? 0.0f : x;
+
+    return grid == VC_GRID_NONE ? vc_int8_decode(vc_int4_encode(t, scale->value), scale->value, 0)
+                                : values[vc_float_code_of(grid, t / scale->value)] * scale->value;
+}
+
 /* ---- bytes ---- */
 
 /* n codes of four bits, two a byte; high_first: the first in the high half. */

@@ -111,24 +111,6 @@ static void float_forget(struct vc_ctx *ctx, struct vc_step *step)
 
 /* ---- one tile ---- */
 
-static struct vc_float_scale scale_of(const struct float_state *s, const float *x, size_t n, float absmax)
-{
-    switch (s->codes->scheme) {
-    case VC_SCHEME_FP8:
-        return vc_fp8_scale(absmax, s->shared.scale_dtype);
-    case VC_SCHEME_MXFP8:
-        return vc_mxfp8_scale(absmax);
-    case VC_SCHEME_MXFP4:
-        return vc_mxfp4_scale(x, n, absmax);
-    case VC_SCHEME_NVFP4:
-        return vc_nvfp4_scale(x, n, absmax, s->global);
-    case VC_SCHEME_FP4:
-        return vc_grid16_scale(VC_GRID_FP4, x, n, absmax, s->shared.scale_dtype);
-    default:
-        return vc_grid16_scale(VC_GRID_NF4, x, n, absmax, s->shared.scale_dtype);
-    }
-}
-
 /* The codes of a group, and what they stand for. */
 static void encode_group(enum vc_grid grid, const float *x, size_t n, const struct vc_float_scale *scale,
                          const float *values, uint8_t *q, float *y)
@@ -155,7 +137,8 @@ static void encode_tile(const struct float_state *s, const struct vc_tile *tile,
         for (first = 0; first < tile->row_len; first += map->group, k++) {
             size_t n = (size_t)vc_min_u64(map->group, tile->row_len - first);
             size_t at = row * tile->row_len + first;
-            struct vc_float_scale scale = scale_of(s, x + at, n, vc_bits_f32(t->shared.pos[k]));
+            struct vc_float_scale scale =
+                vc_group_scale(s->codes->grid, s->codes->scale, type, s->global, x + at, n, t->shared.pos[k]);
 
             encode_group(s->codes->grid, x + at, n, &scale, values, t->q + at, t->y + at);
             t->shared.scale[k] = scale.value;
