@@ -1,9 +1,7 @@
 /* test_fake_quant.c - fake quantization in training: quantizing what was written changes no value, what is judged
  * is what the written file answers, a student with codes stays one with codes; with masks, interrupted runs, memory,
  * refusals. */
-#include "distill_test.h"
-
-#include <math.h>
+#include "fake_quant_test.h"
 
 #include "core/base/pool.h"
 
@@ -12,15 +10,6 @@
 
 static const char *const kept_names[] = {"a.weight", "b.weight"};
 static const size_t kept_sizes[] = {N_A, N_B};
-
-/* What one case asks for. */
-struct scheme {
-    enum vc_target target;
-    enum vc_granularity granularity;
-    uint64_t group;
-    int axis;
-    bool asymmetric;
-};
 
 static const struct scheme schemes[] = {
     {VC_TARGET_INT8, VC_GRANULARITY_TENSOR, 0, VC_AXIS_OUTPUT, false},
@@ -38,49 +27,6 @@ static const struct scheme schemes[] = {
 #define N_SYMMETRIC 7
 
 static bool learned; /* scales are, of the schemes that have them */
-
-static const struct vc_rule weights_only[] = {{"*", false}, {"*.weight", true}};
-
-static void set_quantize(const struct scheme *scheme, struct vc_quantize_options *o)
-{
-    vc_quantize_defaults(o);
-    o->target = scheme->target;
-    o->granularity = scheme->granularity;
-    o->group_size = scheme->group != 0 ? scheme->group : o->group_size;
-    o->axis = scheme->axis;
-    o->asymmetric = scheme->asymmetric;
-    o->rules = weights_only;
-    o->n_rules = 2;
-}
-
-/* Quantizes one file of the folder into another one. */
-static void quantize(const char *from, const char *to, const struct vc_quantize_options *options)
-{
-    struct vc_write_options write;
-    struct vc_model *model = NULL;
-    struct vc_job *job = NULL;
-
-    vc_write_defaults(&write);
-    write.path = in_folder(to);
-    write.force = true;
-    assert_int_equal(vc_model_open(ctx, in_folder(from), NULL, &model), VC_OK);
-    assert_int_equal(vc_job_create(ctx, model, &job), VC_OK);
-    assert_int_equal(vc_job_add_quantize(ctx, job, options), VC_OK);
-    if (vc_job_plan(ctx, job, &write) != VC_OK || vc_job_run(ctx, job) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-    vc_job_free(job);
-    vc_model_close(model);
-}
-
-static void read_floats(const char *file, const char *name, float *out, size_t n)
-{
-    struct vc_model *model = NULL;
-
-    assert_int_equal(vc_model_open(ctx, in_folder(file), NULL, &model), VC_OK);
-    assert_int_equal(vc_tensor_read_f32(ctx, model, vc_model_find(model, name), out, n), VC_OK);
-    vc_model_close(model);
-}
 
 /* Two files have the same values of both weights, as floats. */
 static void expect_same_values(const char *one, const char *other)
@@ -131,32 +77,6 @@ static void open_fake_quant(struct run *run, const struct scheme *scheme, struct
     run->options.eval.rows = &run->data;
     run->options.optimizer.lr = 0.02;
     run->options.tell = NULL;
-}
-
-static void distill(struct run *run, struct vc_distillation **d)
-{
-    if (vc_distill(ctx, &run->options, d) != VC_OK) {
-        fail_msg("%s", vc_ctx_message(ctx));
-    }
-}
-
-/* What a file answers is what the run has told of its student, to the last bit. */
-static void expect_judged(const struct run *run, const char *file, const struct vc_quality *told)
-{
-    struct vc_evaluate_options options;
-    struct vc_network net = {.graph = NULL};
-    struct vc_quality q;
-
-    open_net(file, &net);
-    vc_evaluate_defaults(&options);
-    options.network = net;
-    options.teacher = run->options.teacher;
-    options.data = &run->data;
-    options.batch = run->options.training.batch;
-    options.precision = run->options.precision.kind;
-    assert_int_equal(vc_evaluate(ctx, &options, &q), VC_OK);
-    assert_true(q.kd == told->kd && q.agreement == told->agreement && !isnan(q.kd));
-    close_net(&net);
 }
 
 /* ---- a float student ---- */
@@ -347,21 +267,6 @@ static void test_chain(void **unused)
     write_net("student.npz", 200);
 }
 
-static enum vc_status run_coded(struct run *run, const struct vc_quantize_options *quantize, struct vc_job **job)
-{
-    struct vc_write_options write;
-    enum vc_status status;
-
-    vc_write_defaults(&write);
-    write.path = run->chain;
-    write.force = true;
-    status = vc_job_create(ctx, run->student.weights, job);
-    status = status == VC_OK ? vc_job_add_quantize(ctx, *job, quantize) : status;
-    status = status == VC_OK ? vc_job_add_distill(ctx, *job, &run->options) : status;
-    status = status == VC_OK ? vc_job_plan(ctx, *job, &write) : status;
-    return status == VC_OK ? vc_job_run(ctx, *job) : status;
-}
-
 /* quantize, then distill, as one job: the codes are trained. Whichever allocation fails, nothing is written. */
 static void test_coded_chain(void **unused)
 {
@@ -446,14 +351,6 @@ static void test_gradual(void **unused)
 }
 
 /* ---- interruptions and memory ---- */
-
-static void cancel(void *user, const struct vc_distill_step *step)
-{
-    (void)user;
-    if (step->eval == NULL && step->step == 5) {
-        vc_ctx_cancel(ctx);
-    }
-}
 
 static void test_resumed(void **unused)
 {
