@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/model/code_schemes.h"
 #include "facade/all_candidates.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
@@ -57,8 +58,9 @@ enum vc_status vc_weights_check(struct vc_ctx *ctx, const struct vc_weights *wei
             (t == NULL || t->quant != NULL || !is_plain(t->dtype))) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            t == NULL ? "%s: there is no tensor %s, which the graph computes with"
-                                     : "%s: %s is quantized; only plain floats, int8 with f32 scales and Q8_0 are "
-                                       "trained (vcompress dequantize makes floats of it, %s leaves it as it is)",
+                                     : "%s: %s is quantized in a way that is not trained: only int8 with f32 scales, "
+                                       "symmetric codes with scales per group or row of axis 0, and Q8_0 are "
+                                       "(vcompress dequantize makes floats of it, %s leaves it as it is)",
                            model->path, item->name, vc_option(ctx, "trained.freeze"));
         }
     }
@@ -222,28 +224,40 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     return VC_OK;
 }
 
-/* Floats of the codes, what was trained in their place, and codes of that as the student has them. */
+/* The output has the codes that were trained: their scales are of the type that they were trained with. */
+static enum vc_status check_scales(struct vc_ctx *ctx, const struct vc_desc *desc, const struct vc_weight *weight)
+{
+    for (size_t k = 0; k < desc->n_parts; k++) {
+        const struct vc_part_desc *part = &desc->parts[k];
+
+        if (part->role == VC_PART_ABSMAX || (part->role == VC_PART_SCALE && weight->code_scales != VC_DTYPE_NONE &&
+                                             part->dtype != weight->code_scales)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: the layout of the output has other scales than %s, which it was trained with",
+                           weight->name, vc_dtype_name(weight->code_scales));
+        }
+    }
+    return VC_OK;
+}
+
+/* Floats, what was trained in their place, and codes of that: as the student has them, or in place of its floats. */
 static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const struct vc_weight *weight, bool f64,
                                 bool dry_plan)
 {
     enum vc_dtype weights = vc_desc_weight_dtype(item->desc);
+    struct vc_desc like = *item->desc;
     struct vc_candidate way;
-    const struct vc_desc *desc;
     enum vc_status status;
 
-    VC_TRY(vc_candidate_of_codes(ctx, item->set->arena, item->desc, &way));
+    if (weight->becomes != NULL) {
+        like.quant = weight->becomes;
+        like.dtype = vc_code_scheme(weight->becomes->scheme)->codes;
+    }
+    VC_TRY(vc_candidate_of_codes(ctx, item->set->arena, &like, &way));
     VC_TRY(vc_decode_add(ctx, item, true));
     VC_TRY(add_step(ctx, item, weight, f64, dry_plan));
     VC_TRY(way.add(ctx, item, &way, weights));
-    desc = item->desc;
-    for (size_t k = 0; k < desc->n_parts; k++) {
-        if (desc->parts[k].role == VC_PART_ABSMAX ||
-            (desc->parts[k].role == VC_PART_SCALE && desc->parts[k].dtype != VC_DTYPE_F32)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s: the layout of the output has other scales than f32, which it was trained with",
-                           weight->name);
-        }
-    }
+    VC_TRY(check_scales(ctx, item->desc, weight));
 out:
     return status;
 }

@@ -29,10 +29,12 @@ struct vc_weight {
     bool integers; /* codes; never trained */
     bool
         statistic; /* a running mean or variance of BatchNormalization: changed by forward passes, never by gradients */
-    double norm_share; /* statistic: what a batch counts for in it; -1: several nodes move it */
-    bool trained;      /* it has a gradient */
-    bool coded;  /* its file has codes for it, which are made anew of what was trained (distill/update/fake_quant.h) */
-    bool unread; /* no value that counts depends on it: not trained */
+    double norm_share;         /* statistic: what a batch counts for in it; -1: several nodes move it */
+    bool trained;              /* it has a gradient */
+    bool coded;                /* codes are written for it, made of what was trained (distill/update/fake_quant.h) */
+    enum vc_dtype code_scales; /* coded: the type of the scales that it is trained with; NONE: codes without */
+    const struct vc_quant *becomes; /* coded: the codes that replace floats; NULL: its file has codes of that kind */
+    bool unread;                    /* no value that counts depends on it: not trained */
     bool initialized; /* in no file: random numbers of the seed between middle - bound and middle + bound; `param` is
                          none */
     double middle, bound;

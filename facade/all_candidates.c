@@ -16,3 +16,8 @@ enum vc_status vc_candidate_of_codes(struct vc_ctx *ctx, struct vc_arena *arena,
 {
     return vc_quantize_candidate_of(ctx, arena, desc, candidate);
 }
+
+enum vc_status vc_candidates_decide(struct vc_ctx *ctx, struct vc_plan *plan)
+{
+    return vc_quantize_candidates_decide(ctx, plan);
+}

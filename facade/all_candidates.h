@@ -12,4 +12,8 @@ enum vc_status vc_candidates_list(struct vc_ctx *ctx, struct vc_arena *arena, st
 enum vc_status vc_candidate_of_codes(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
                                      struct vc_candidate *candidate);
 
+/* After a round of calibration (vc_pass_ops.decide): steps that candidates have added, and that looked at all weights,
+ * decide what the tensors of the plan share. */
+enum vc_status vc_candidates_decide(struct vc_ctx *ctx, struct vc_plan *plan);
+
 #endif

@@ -1,6 +1,7 @@
 /* quantize_candidates.c - the schemes as candidates: core/chain/candidate.h. */
 #include "quantize/quantize_candidates.h"
 
+#include "quantize/schemes/float_codes.h"
 #include "quantize/schemes/schemes.h"
 
 struct scheme_candidate {
@@ -105,4 +106,9 @@ enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *are
     }
     *candidate = (struct vc_candidate){.name = own->row->name, .self = own, .reason = reason, .add = add};
     return VC_OK;
+}
+
+enum vc_status vc_quantize_candidates_decide(struct vc_ctx *ctx, struct vc_plan *plan)
+{
+    return vc_float_codes_decide(ctx, plan);
 }

@@ -11,4 +11,7 @@ enum vc_status vc_quantize_candidates(struct vc_ctx *ctx, struct vc_arena *arena
 enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_desc *desc,
                                         struct vc_candidate *candidate);
 
+/* See vc_candidates_decide in facade/all_candidates.h. */
+enum vc_status vc_quantize_candidates_decide(struct vc_ctx *ctx, struct vc_plan *plan);
+
 #endif

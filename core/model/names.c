@@ -317,3 +317,19 @@ const char *const *vc_name_joined(const char *module, size_t n, size_t *n_base)
     }
     return NULL;
 }
+
+bool vc_name_is_joined(const char *weight, const char *other)
+{
+    size_t n;
+    size_t n_other;
+    size_t n_base;
+    size_t n_other_base;
+    const char *const *set;
+
+    if (!vc_name_is_module_weight(weight, &n) || !vc_name_is_module_weight(other, &n_other)) {
+        return false;
+    }
+    set = vc_name_joined(weight, n, &n_base);
+    return set != NULL && vc_name_joined(other, n_other, &n_other_base) == set && n_base == n_other_base &&
+           memcmp(weight, other, n_base) == 0;
+}

@@ -28,6 +28,9 @@ bool vc_name_is_statistic(const char *name);
  * before the last part of the name, which has n bytes. */
 const char *const *vc_name_joined(const char *module, size_t n, size_t *n_base);
 
+/* Whether two tensors, "m.q_proj.weight" and "m.k_proj.weight", are weights of layers of one joined set. */
+bool vc_name_is_joined(const char *weight, const char *other);
+
 /* The layer whose outputs are the model's. */
 bool vc_name_is_head(const char *name);
 

@@ -359,7 +359,7 @@ enum vc_status vc_checkpoint_load(struct vc_trainer *t, bool *loaded)
     VC_TRY(read_list(t, &list));
     vc_weights_changed(t->student.net.weights);
     vc_device_changed(&t->student);
-    VC_TRY(t->progress.counts.step != 0 ? vc_fake_quant_apply(&t->student) : VC_OK);
+    VC_TRY(t->progress.counts.step != 0 ? vc_fake_quant_apply(&t->student, NULL) : VC_OK);
     VC_TRY(check_values(t));
     if (!t->progress.control) {
         t->report->first_loss = t->progress.figures.first_loss;

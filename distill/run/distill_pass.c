@@ -7,10 +7,13 @@
 #include "core/base/clock.h"
 #include "core/chain/pass.h"
 #include "core/job/job_passes.h"
+#include "core/job/job_state.h"
 #include "distill/derive.h"
 #include "distill/run/trainer.h"
 #include "distill/student.h"
 #include "distill/trained.h"
+#include "distill/update/fake_quant.h"
+#include "facade/all_candidates.h"
 
 struct distilling {
     struct vc_pass pass;
@@ -72,6 +75,7 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     d->taken.student = d->student.network;
     d->taken.dry_run = plan->dry_plan;
     t.options = d->taken;
+    t.student.write = &plan->job->options;
     t.progress.began = vc_seconds();
     VC_TRY(vc_trainer_work(&t, &d->arena));
     d->report.options = &d->taken;
@@ -93,6 +97,14 @@ static enum vc_status distill_plan(struct vc_ctx *ctx, struct vc_pass *pass, str
     const struct distilling *d = pass->self;
 
     return vc_trained_plan(ctx, item, d->weights, !d->taken.trained.frozen_norm, d->taken.dry_run);
+}
+
+/* Global scales of codes are those of the trained weights. */
+static enum vc_status distill_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
+{
+    (void)pass;
+    (void)round;
+    return vc_candidates_decide(ctx, plan);
 }
 
 /* The report lists what each pass of the job trained. */
@@ -129,6 +141,7 @@ static const struct vc_pass_ops distill_ops = {.name = "distill",
                                                .dry_plan_first = true,
                                                .plan_begin = distill_plan_begin,
                                                .plan = distill_plan,
+                                               .decide = distill_decide,
                                                .report = distill_report,
                                                .free = distill_free};
 
@@ -159,6 +172,7 @@ enum vc_status vc_distill_add(struct vc_ctx *ctx, struct vc_job *job, const stru
     d->pass.ops = &distill_ops;
     d->pass.self = d;
     d->pass.command = "distill";
+    VC_TRY(vc_fake_quant_writes(ctx, job->model, &d->options, &d->pass.codes));
     return vc_job_add_pass(ctx, job, &d->pass);
 out:
     vc_free(ctx, d);

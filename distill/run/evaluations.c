@@ -141,7 +141,7 @@ enum vc_status vc_trainer_choose(struct vc_trainer *t)
         t->progress.counts.best_step != 0) {
         memcpy(t->student.net.weights->data_block, t->evals.best, (size_t)t->student.net.weights->data_bytes);
         vc_fake_quant_take_masters(&t->student);
-        status = vc_fake_quant_apply(&t->student);
+        status = vc_fake_quant_apply(&t->student, NULL);
         vc_weights_changed(t->student.net.weights);
         vc_device_changed(&t->student);
     }

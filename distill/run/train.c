@@ -355,7 +355,8 @@ static enum vc_status use_gradients(struct vc_trainer *t, const struct work *w, 
         VC_TRY(vc_trainer_dump(t, false));
     }
     VC_TRY(vc_learner_update(&t->student, engine, moved, w->grad_norm, lr));
-    VC_TRY(t->student.device == NULL ? vc_fake_quant_apply(&t->student) : VC_OK); /* a device's update does it */
+    VC_TRY(t->student.device == NULL ? vc_fake_quant_apply(&t->student, engine)
+                                     : VC_OK); /* a device's update does it */
     vc_scale_good(t);
 out:
     return status;

@@ -7,7 +7,8 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/job_state.h"
-#include "distill/update/fake_quant_scales.h"
+#include "core/model/code_schemes.h"
+#include "distill/update/fake_quant_codes.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 
@@ -23,7 +24,7 @@ static enum vc_status describe(struct vc_learner *l, const struct vc_quant *quan
     enum vc_status status;
 
     vc_text_init(&text, l->ctx);
-    vc_text_add(&text, "%s", quant != NULL ? "int8" : vc_dtype_name(dtype));
+    vc_text_add(&text, "%s", quant != NULL ? vc_scheme_name(quant->scheme) : vc_dtype_name(dtype));
     if (quant != NULL) {
         vc_text_add(&text, "/%s", words[quant->granularity]);
     }
@@ -36,6 +37,33 @@ static enum vc_status describe(struct vc_learner *l, const struct vc_quant *quan
     return l->fake_quants->label != NULL ? VC_OK : status;
 }
 
+/* One more tensor. */
+static struct vc_fake_quant *next(struct vc_learner *l, size_t k)
+{
+    const struct vc_weight *item = &l->net.weights->items[k];
+    struct vc_fake_quant *f = &l->fake_quants->items[l->fake_quants->n++];
+
+    *f = (struct vc_fake_quant){.entry = k, .row_len = item->n, .shares = VC_NO_SHARES};
+    l->report->n_fake_quant_tensors++;
+    l->report->n_fake_quant_weights += item->n;
+    return f;
+}
+
+/* The fake quantization of entry k to codes whose scales are searched. */
+static enum vc_status add_searched(struct vc_learner *l, size_t k, const struct vc_searched *codes)
+{
+    struct vc_weight *item = &l->net.weights->items[k];
+
+    if (l->device != NULL) {
+        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: scales of %s are searched on the processor only, not on a device",
+                       item->name, codes->scheme->name);
+    }
+    vc_fake_quant_set(l, next(l, k), codes);
+    item->coded = true;
+    item->code_scales = codes->scheme->scale == VC_DTYPE_NONE ? codes->scales : VC_DTYPE_NONE;
+    return l->fake_quants->label == NULL ? describe(l, codes->quant, codes->scheme->codes) : VC_OK;
+}
+
 /* Blocks of Q8_0 as groups, where their scales are learned. */
 #define Q8_0_BLOCK 32
 
@@ -43,14 +71,11 @@ static enum vc_status describe(struct vc_learner *l, const struct vc_quant *quan
 static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant *quant, enum vc_dtype dtype)
 {
     const struct vc_weight *item = &l->net.weights->items[k];
-    struct vc_fake_quant *f = &l->fake_quants->items[l->fake_quants->n++];
+    struct vc_fake_quant *f = next(l, k);
     uint64_t n_rows;
     uint64_t row_len;
 
-    *f = (struct vc_fake_quant){
-        .entry = k, .codes = quant != NULL ? VC_DTYPE_I8 : dtype, .row_len = item->n, .shares = VC_NO_SHARES};
-    l->report->n_fake_quant_tensors++;
-    l->report->n_fake_quant_weights += item->n;
+    f->codes = quant != NULL ? VC_DTYPE_I8 : dtype;
     if (quant != NULL) {
         f->asymmetric = !quant->symmetric;
         vc_rows_of(item->shape, item->n_dims, &n_rows, &row_len);
@@ -89,14 +114,19 @@ static enum vc_status add_coded(struct vc_learner *l, size_t k, const struct vc_
 {
     const struct vc_quant *quant = tensor->quant;
     struct vc_weight *item = &l->net.weights->items[k];
+    const struct vc_searched codes = vc_fake_quant_of_tensor(l->options->student.weights, tensor);
     size_t scale = quant != NULL ? vc_quant_find(quant, VC_PART_SCALE) : VC_NO_TENSOR;
     bool int8 = scale != VC_NO_TENSOR && quant->scheme == VC_SCHEME_INT8 &&
                 l->options->student.weights->tensors[scale].dtype == VC_DTYPE_F32;
 
+    if (codes.scheme != NULL) {
+        return add_searched(l, k, &codes);
+    }
     if (!int8 && (quant != NULL || tensor->dtype != VC_DTYPE_Q8_0)) {
         return VC_OK;
     }
     item->coded = true;
+    item->code_scales = int8 ? VC_DTYPE_F32 : VC_DTYPE_NONE;
     return add(l, k, quant, tensor->dtype);
 }
 
@@ -119,25 +149,74 @@ out:
 
 /* ---- --fake-quant ---- */
 
-static enum vc_status read_options(struct vc_learner *l, struct vc_quantize_options *o)
+static enum vc_status read_options(struct vc_ctx *ctx, const struct vc_distill_options *distill,
+                                   struct vc_quantize_options *o)
 {
     struct vc_quantize_options defaults;
     const struct vc_options_kind kind = {"vc_quantize_options", "vc_quantize_defaults", &defaults, sizeof defaults};
     enum vc_status status;
 
     vc_quantize_defaults(&defaults);
-    VC_TRY(vc_options_read(l->ctx, &kind, l->options->precision.fake_quant, o));
-    if (o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN || o->rest != NULL) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
-                       "%s: what is trained lies on the grid of one scheme; aims and a rest are for the quantize pass",
-                       vc_option(l->ctx, "precision.fake_quant"));
+    VC_TRY(vc_options_read(ctx, &kind, distill->precision.fake_quant, o));
+    if (o->aim_sqnr_db != 0 || o->aim_bytes != 0 || o->target == VC_TARGET_CHOSEN || o->target == VC_TARGET_GGUF ||
+        o->rest != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: what is trained lies on the grid of one scheme; aims, mixtures and a rest are for the "
+                       "quantize pass",
+                       vc_option(ctx, "precision.fake_quant"));
     }
     if (o->asymmetric) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED,
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "%s: values on an asymmetric grid would get other scales when they are quantized; symmetric "
                        "ones keep theirs",
-                       vc_option(l->ctx, "precision.fake_quant"));
+                       vc_option(ctx, "precision.fake_quant"));
     }
+out:
+    return status;
+}
+
+/* Values of these are floats in the output, of which quantize makes the same values; others are written as codes. */
+static bool writes_floats(enum vc_target target)
+{
+    return target == VC_TARGET_INT8 || target == VC_TARGET_F16 || target == VC_TARGET_BF16;
+}
+
+enum vc_status vc_fake_quant_writes(struct vc_ctx *ctx, const struct vc_model *model,
+                                    const struct vc_distill_options *options, const char **codes)
+{
+    struct vc_quantize_options quantize;
+    struct vc_job *job = NULL;
+    enum vc_status status = VC_OK;
+
+    *codes = NULL;
+    if (options->precision.fake_quant == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(read_options(ctx, options, &quantize));
+    if (!writes_floats(quantize.target)) {
+        VC_TRY(vc_job_create(ctx, model, &job));
+        status = vc_job_add_quantize(ctx, job, &quantize);
+        if (status != VC_OK) {
+            status = vc_context(ctx, "%s", vc_option(ctx, "precision.fake_quant"));
+            goto out;
+        }
+        *codes = job->passes[0]->codes;
+    }
+out:
+    vc_job_free(job);
+    return status;
+}
+
+/* The output has these codes in place of floats. `quant` is of a plan that will be gone. */
+static enum vc_status become(struct vc_learner *l, size_t k, const struct vc_quant *quant)
+{
+    struct vc_weights *w = l->net.weights;
+    struct vc_quant *own = vc_arena_alloc(l->ctx, &w->added, sizeof *own);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(own);
+    *own = *quant;
+    w->items[k].becomes = own;
 out:
     return status;
 }
@@ -146,10 +225,16 @@ out:
 static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct vc_desc *desc, const struct vc_desc *was)
 {
     const struct vc_weight *item = &l->net.weights->items[k];
+    const struct vc_searched codes = vc_fake_quant_of_desc(desc);
     enum vc_dtype before = was->dtype;
+    enum vc_status status = VC_OK;
 
-    if (desc->quant == NULL && desc->dtype == before) {
+    if (desc->quant == was->quant && desc->dtype == before) {
         return VC_OK; /* it is kept */
+    }
+    if (codes.scheme != NULL) {
+        VC_TRY(become(l, k, codes.quant));
+        return add_searched(l, k, &codes);
     }
     if (desc->quant != NULL && before != VC_DTYPE_F32 && before != VC_DTYPE_F64) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED,
@@ -157,7 +242,9 @@ static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct v
                        "an f32 student",
                        item->name, vc_dtype_name(before), vc_option(l->ctx, "precision.fake_quant"));
     }
-    return add(l, k, desc->quant, desc->dtype);
+    status = add(l, k, desc->quant, desc->dtype);
+out:
+    return status;
 }
 
 static enum vc_status add_asked(struct vc_learner *l)
@@ -169,9 +256,17 @@ static enum vc_status add_asked(struct vc_learner *l)
     size_t n = l->fake_quants->n;
     enum vc_status status;
 
-    VC_TRY(read_options(l, &options));
+    VC_TRY(read_options(l->ctx, l->options, &options));
     options.requantize = true; /* a tensor that is quantized keeps the scheme that it has */
     vc_write_defaults(&write);
+    if (!writes_floats(options.target) && l->write != NULL) { /* the types of scales are those of the output */
+        write.path = l->write->path;
+        write.emit = l->write->emit;
+        write.n_emit = l->write->n_emit;
+        write.format = l->write->format;
+        write.layout = l->write->layout;
+        write.force = true;
+    }
     write.dry_run = true;
     VC_TRY(vc_job_create(l->ctx, model, &job));
     VC_TRY(vc_job_add_quantize(l->ctx, job, &options));
@@ -214,6 +309,7 @@ enum vc_status vc_fake_quant_open(struct vc_learner *l)
     }
     VC_TRY(l->options->precision.fake_quant != NULL ? add_asked(l) : VC_OK);
     VC_TRY(l->options->precision.learn_scales ? learn_scales(l) : VC_OK);
+    vc_fake_quant_join(l);
     if (l->fake_quants->n == 0) {
         vc_fake_quant_close(l);
         return VC_OK;
@@ -416,12 +512,17 @@ out:
     return status;
 }
 
-enum vc_status vc_fake_quant_apply(struct vc_learner *l)
+enum vc_status vc_fake_quant_apply(struct vc_learner *l, struct vc_engine *engine)
 {
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; l->fake_quants != NULL && status == VC_OK && i < l->fake_quants->n; i++) {
-        status = apply(l, &l->fake_quants->items[i]);
+        struct vc_fake_quant *f = &l->fake_quants->items[i];
+
+        status = f->scheme == NULL ? apply(l, f) : VC_OK;
+    }
+    if (l->fake_quants != NULL && status == VC_OK) {
+        vc_fake_quant_search(l, false, engine);
     }
     return status;
 }
@@ -487,8 +588,11 @@ enum vc_status vc_fake_quant_begin(struct vc_learner *l)
         l->optimizer.states[f->entry].master = f->master;
         memcpy(f->master, item->data, (size_t)item->n * real_bytes(l));
         /* Codes say their values already, which asymmetric scales would not give again. */
-        VC_TRY(item->coded ? VC_OK : apply(l, f));
+        VC_TRY(item->coded || f->scheme != NULL ? VC_OK : apply(l, f));
         VC_TRY(item->coded && has_scales(f) ? make_scales(l, f) : VC_OK);
+    }
+    if (l->fake_quants != NULL) {
+        vc_fake_quant_search(l, true, NULL);
     }
 out:
     return status;
@@ -540,7 +644,8 @@ void vc_fake_quant_text(const struct vc_learner *l, struct vc_text *text)
     for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
         const struct vc_fake_quant *f = &l->fake_quants->items[i];
 
-        vc_text_add(text, "grid %zu %s %llu %llu%s\n", f->entry, vc_dtype_name(f->codes), (unsigned long long)f->inner,
+        vc_text_add(text, "grid %zu %s %llu %llu%s\n", f->entry,
+                    f->scheme != NULL ? f->scheme->name : vc_dtype_name(f->codes), (unsigned long long)f->inner,
                     (unsigned long long)f->n_scales, f->shares != VC_NO_SHARES ? " learned" : "");
     }
 }

@@ -6,17 +6,21 @@
  *            ^                                                        |
  *            +------------- optimizer's step --- gradient ------------+      straight through: the same array
  *
- * Scales are made of the masters before every step, by the kernels and formulas of the quantize pass; so what it makes
- * of these weights are exactly these values. They may be learned, too (fake_quant_scales.h). Every scheme has a code
- * for 0, so masks hold. */
+ * Scales are made of the masters before every step, by the kernels and formulas of the quantize pass. They may be
+ * learned, too (fake_quant_scales.h). Every scheme has a code for 0, so masks hold. What is written says exactly these
+ * values: as floats, of which quantize changes none, or as codes (fake_quant_codes.h). */
 #ifndef VC_DISTILL_FAKE_QUANT_H
 #define VC_DISTILL_FAKE_QUANT_H
 
 #include "core/text/text.h"
 #include "distill/update/learner.h"
 
-/* Finds the tensors: l->fake_quants; NULL: there are none. Sets vc_weight.coded of those whose file has codes. After
- * the student is open. */
+/* The scheme whose codes are written in place of floats, static: "int4"; NULL: none. Refuses options that quantize
+ * refuses. `model`: any. */
+enum vc_status vc_fake_quant_writes(struct vc_ctx *ctx, const struct vc_model *model,
+                                    const struct vc_distill_options *options, const char **codes);
+/* Finds the tensors: l->fake_quants; NULL: there are none. Sets vc_weight.coded of those for which codes are written.
+ * After the student is open. */
 enum vc_status vc_fake_quant_open(struct vc_learner *l);
 /* The block of a run that masters and scales lie in. */
 uint64_t vc_fake_quant_bytes(const struct vc_learner *l);
@@ -27,8 +31,9 @@ enum vc_status vc_fake_quant_begin(struct vc_learner *l);
 /* The gradients of the step are whole: of weights that are cut off they become 0, and shares of learned scales get
  * theirs (fake_quant_scales.h). On all threads. */
 void vc_fake_quant_gradients(struct vc_learner *l, struct vc_engine *engine);
-/* The weights of the network become those of the masters as they are now. */
-enum vc_status vc_fake_quant_apply(struct vc_learner *l);
+/* The weights of the network become those of the masters as they are now. On the threads of the engine, where scales
+ * are searched; NULL: on this thread. */
+enum vc_status vc_fake_quant_apply(struct vc_learner *l, struct vc_engine *engine);
 /* The same on a device: its weights are made of its masters there. `room`: its copy of the block of vc_fake_quant_room.
  */
 enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room);

@@ -24,7 +24,7 @@
 
 struct vc_fake_quant {
     size_t entry;        /* of the student's weights */
-    enum vc_dtype codes; /* I8, Q8_0, F16, BF16 */
+    enum vc_dtype codes; /* I8, Q8_0, F16, BF16, or those of `scheme` */
     bool asymmetric;
     /* I8, and Q8_0 with shares: element i of a row has scale i / inner % n_per_row; a row is one of axis 0 where groups
      * do not fill it, else the whole tensor. */
@@ -35,6 +35,12 @@ struct vc_fake_quant {
     float *scale;
     int8_t *zero;
     double *sum; /* for gradients of shares */
+    /* fake_quant_codes.h. NULL: another kind of codes. A group has `inner` elements of a row; there are no arrays. */
+    const struct vc_code_scheme *scheme;
+    enum vc_dtype scale_type;
+    size_t joined;   /* the first of the fake quantizations that share its global scale */
+    uint32_t absmax; /* of all of them: bits of the largest magnitude */
+    float global;
 };
 
 struct vc_fake_quants {

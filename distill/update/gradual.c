@@ -456,7 +456,7 @@ enum vc_status vc_gradual_grow(struct vc_learner *l, uint64_t step)
     counts = vc_alloc_array(l->ctx, VC_TAG_SCRATCH, VC_KEY_BINS, sizeof *counts);
     VC_TRY_ALLOC(counts);
     VC_TRY(grow(l, step, counts));
-    VC_TRY(vc_fake_quant_apply(l));
+    VC_TRY(vc_fake_quant_apply(l, NULL));
     vc_weights_changed(l->net.weights);
     vc_device_changed(l);
 out:

@@ -209,9 +209,10 @@ struct vc_distill_precision {
     double loss_scale; /* VC_HALF_F16: a power of two by which the loss is multiplied; 0: a scale that adapts itself
                           (docs/distillation.md) */
     /* In every step the network computes with weights that are rounded as a quantize pass with these options would
-     * leave them: in the tensors that this pass changes, symmetric, without aims. The output has these values, and
-     * quantizing the output changes none. Tensors that are quantized in the student's file are trained in this way
-     * without this option, too, and written as codes again. NULL: none. */
+     * leave them: in the tensors that this pass changes, symmetric, without aims. INT8, F16, BF16: the output has these
+     * values, and quantizing the output changes none. Other targets: the output has codes that say these values.
+     * Tensors that are quantized in the student's file are trained in this way without this option, too, and written as
+     * codes again. NULL: none. */
     const struct vc_quantize_options *fake_quant;
     /* Each scale of int8 and Q8_0 (of fake_quant, or of a student with codes) is a share of the scale that the largest
      * magnitude gives. The share is trained, too; larger magnitudes are cut off. false: the share is 1. */

@@ -124,10 +124,26 @@ static void test_no_kernels(void **unused)
     assert_null(vc_name_channel_axis("norm/kernel", 0, shape, &axis));
 }
 
+/* Layers that runtimes join: parts of one module, by their last names. */
+static void test_joined(void **unused)
+{
+    static const char q[] = "model.layers.0.self_attn.q_proj.weight";
+
+    (void)unused;
+    assert_true(vc_name_is_joined(q, "model.layers.0.self_attn.k_proj.weight"));
+    assert_true(vc_name_is_joined("key.weight", "value.weight"));
+    assert_true(vc_name_is_joined("mlp.up_proj.weight", "mlp.gate_proj.weight"));
+    assert_false(vc_name_is_joined(q, "model.layers.1.self_attn.k_proj.weight"));
+    assert_false(vc_name_is_joined(q, "model.layers.0.self_attn.key.weight"));
+    assert_false(vc_name_is_joined(q, "model.layers.0.self_attn.k_proj.bias"));
+    assert_false(vc_name_is_joined("mlp.up_proj.weight", "mlp.down_proj.weight"));
+    assert_false(vc_name_is_joined("fc1.weight", "fc2.weight"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_inputs),
-                                       cmocka_unit_test(test_no_kernels)};
+                                       cmocka_unit_test(test_no_kernels), cmocka_unit_test(test_joined)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ static inline void set_quantize(const struct scheme *scheme, struct vc_quantize_
     vc_quantize_defaults(o);
     o->target = scheme->target;
     o->granularity = scheme->granularity;
+    o->granularity_given = true;
     o->group_size = scheme->group != 0 ? scheme->group : o->group_size;
     o->axis = scheme->axis;
     o->asymmetric = scheme->asymmetric;

@@ -1,10 +1,11 @@
 """test_qat.py - training with fake quantization, and with masks that grow, step by step against PyTorch:
 a straight-through function with NumPy's definition of the scheme, and torch.topk for what is pruned. In float64 all losses and weights
-agree to 1e-10, in float32 ten losses to 1e-5. Codes are NumPy's, one by one.
+agree to 1e-10, in float32 ten losses to 1e-5. Codes are NumPy's, one by one; what int4 and float codes of a file say is told by dequantize.
 """
 import json
 import math
 
+from definition import float_group, float_value, int4, int4_value, nvfp4_divisor
 from judge_support import Judge, main, np
 
 try:
@@ -39,6 +40,18 @@ def int8(w, axis, group, asymmetric):
         values.append((q - z).astype("f4") * s)
         codes.append(q.astype("i1"))
     return np.concatenate(values, 1).reshape(w.shape), np.concatenate(codes, 1).reshape(w.shape)
+
+
+def searched(scheme, group):
+    """What codes with searched scales say of an array: a function of it."""
+    def on_grid(w):
+        x = w.astype("f4")
+        if scheme == "int4":
+            q, _, s = int4(x, group)
+            return int4_value(q, s, group)
+        q, _, s = float_group(scheme, x, group, divisor=nvfp4_divisor([x]) if scheme == "nvfp4" else np.float32(1))
+        return float_value(scheme, q, s, group)
+    return on_grid
 
 
 def cast(w, to):
@@ -160,7 +173,12 @@ class Qat(Judge):
         with open(self.path("log")) as f:
             return np.array([json.loads(line)["loss"] for line in f])
 
-    def check(self, option, on_grid, more=(), **kwargs):
+    def values(self, name):
+        """The weights of a file as floats, whatever codes it has."""
+        self.vc("dequantize", "--include", "*.weight", self.path(name), "-o", self.path("values.npz"), "--force", "-q")
+        return self.load(self.path("values.npz"))
+
+    def check(self, option, on_grid, more=(), codes=False, **kwargs):
         for dtype, steps, bound in ((torch.float64, 40, 1e-10), (torch.float32, 10, 1e-5)):
             self.make(dtype)
             theirs = self.train(steps, on_grid, **kwargs)
@@ -168,7 +186,7 @@ class Qat(Judge):
                              "f64" if dtype is torch.float64 else "f32", *more, steps=steps)
             self.assertLess(np.abs(ours - theirs).max(), bound)
             if dtype is torch.float64:
-                found = self.load(self.path("out.npz"))
+                found = self.values("out.npz") if codes else self.load(self.path("out.npz"))
                 for n in NAMES:
                     wanted = on_grid(self.student[n + ".weight"].numpy())
                     np.testing.assert_array_equal(found[n + ".weight"], wanted)  # nothing but what codes can say
@@ -181,6 +199,39 @@ class Qat(Judge):
 
     def test_group(self):
         self.check("int8/group:9", lambda w: int8(w, 0, 9, False)[0])
+
+    def test_searched(self):
+        """Scales of int4 and float codes are searched before every step; the gradient passes as if there were none."""
+        for option, scheme, group in (("int4/group:8", "int4", 8), ("int4/group:128", "int4", 128), ("nf4/group:16", "nf4", 16),
+                                      ("fp4", "fp4", 64), ("mxfp4", "mxfp4", 32), ("mxfp8", "mxfp8", 32), ("nvfp4", "nvfp4", 16)):
+            with self.subTest(option):
+                self.check(option, searched(scheme, group), codes=True)
+
+    def test_searched_codes(self):
+        """A student with such codes: its masters begin as what its codes say, and so does its network."""
+        for flag, scheme, group in (("--int4", "int4", 8), ("--nf4", "nf4", 8), ("--nvfp4", "nvfp4", 16)):
+            with self.subTest(flag):
+                self.make(torch.float64)
+                more = [] if scheme == "nvfp4" else ["--granularity", "group:%d" % group]
+                self.vc("quantize", flag, *more, "--include", "*.weight", self.path("student.npz"), "-o", self.path("codes.npz"),
+                        "--force", "-q")
+                on_grid = searched(scheme, group)
+                begun = [self.student[n + ".weight"] for n in NAMES]
+                for w in begun:
+                    w.copy_(torch.from_numpy(on_grid(w.numpy())))
+                first = [w.numpy().copy() for w in begun]
+
+                def once(w):  # of the first step: no search is done on values that codes said
+                    if first:
+                        return first.pop(0).astype("f4")
+                    return on_grid(w)
+
+                theirs = self.train(40, once)
+                ours = self.ours("--precision", "f64", student="codes.npz", steps=40)
+                self.assertLess(np.abs(ours - theirs).max(), 1e-10)
+                found = self.values("out.npz")
+                for n in NAMES:
+                    np.testing.assert_array_equal(found[n + ".weight"], on_grid(self.student[n + ".weight"].numpy()))
 
     def test_learned_gradients(self):
         rng = np.random.default_rng(1)

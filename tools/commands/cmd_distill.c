@@ -259,10 +259,10 @@ static const struct opt training_opts[] = {
     {.name = "min-elements", .value = "N", .kind = OPT_COUNT, PRUNE(min_elems),
      .help = "--sparsity, --fake-quant: not of tensors with fewer elements (default 0 and 4096)"},
     {.name = "fake-quant", .value = "SCHEME", .kind = OPT_CALL, .call = take_fake_quant, .option = "precision.fake_quant",
-     .wanted = "int8, int8/tensor, int8/channel, int8/group:N, fp16 or bf16",
-     .help = "train with rounded weights, as quantize rounds the tensors that quantize selects: int8 (per output "
-             "channel), int8/tensor, int8/group:64, fp16, bf16; quantizing the output changes no value. An int8 "
-             "student is always trained so and stays int8"},
+     .wanted = "a scheme, such as int8/tensor, int4/group:64, nf4, mxfp4, nvfp4 or bf16",
+     .help = "train with rounded weights, as quantize rounds the tensors that quantize selects: int8, int8/tensor, "
+             "int8/group:64, fp16, bf16: quantizing the output changes no value; int4, int4/group:64, nf4, fp4, nvfp4, "
+             "mxfp4, mxfp8, fp8: the output has the codes. A student with codes is always trained so and keeps them"},
     {.name = "learn-scales", .kind = OPT_BOOL, .set = 1, DISTILL(precision.learn_scales),
      .help = "codes of int8 and Q8_0 (of --fake-quant, of the student): train their scales, too; larger weights are cut off"},
     {.name = "control", .kind = OPT_BOOL, .set = 1, DISTILL(eval.control),

@@ -6,28 +6,45 @@
 
 #include "tools/options/options.h"
 
-bool fake_quant_word(const char *value, struct vc_quantize_options *o)
+static const struct {
+    const char *name;
+    enum vc_target target;
+    bool scales; /* "/tensor", "/channel" or "/group:N" may follow */
+} schemes[] = {{"int8", VC_TARGET_INT8, true},   {"int4", VC_TARGET_INT4, true},   {"fp8", VC_TARGET_FP8, true},
+               {"mxfp8", VC_TARGET_MXFP8, true}, {"mxfp4", VC_TARGET_MXFP4, true}, {"nvfp4", VC_TARGET_NVFP4, true},
+               {"nf4", VC_TARGET_NF4, true},     {"fp4", VC_TARGET_FP4, true},     {"fp16", VC_TARGET_F16, false},
+               {"bf16", VC_TARGET_BF16, false}};
+
+static bool granularity_of(const char *word, struct vc_quantize_options *o)
 {
     unsigned long long size = 0;
     char end;
 
-    o->target = strcmp(value, "fp16") == 0   ? VC_TARGET_F16
-                : strcmp(value, "bf16") == 0 ? VC_TARGET_BF16
-                                             : VC_TARGET_INT8;
-    if (o->target != VC_TARGET_INT8 || strcmp(value, "int8") == 0) {
+    o->granularity_given = true;
+    o->granularity = strcmp(word, "tensor") == 0    ? VC_GRANULARITY_TENSOR
+                     : strcmp(word, "channel") == 0 ? VC_GRANULARITY_CHANNEL
+                                                    : VC_GRANULARITY_GROUP;
+    if (o->granularity != VC_GRANULARITY_GROUP) {
         return true;
     }
-    o->granularity_given = true;
-    o->granularity = strcmp(value, "int8/tensor") == 0    ? VC_GRANULARITY_TENSOR
-                     : strcmp(value, "int8/channel") == 0 ? VC_GRANULARITY_CHANNEL
-                                                          : VC_GRANULARITY_GROUP;
-    if (o->granularity == VC_GRANULARITY_GROUP) {
-        if (sscanf(value, "int8/group:%9llu%c", &size, &end) != 1 || strspn(value + 11, "0123456789") == 0) {
-            return false;
-        }
-        o->group_size = size;
+    if (sscanf(word, "group:%9llu%c", &size, &end) != 1 || strspn(word + 6, "0123456789") == 0) {
+        return false;
     }
-    return o->granularity != VC_GRANULARITY_GROUP || size != 0;
+    o->group_size = size;
+    return size != 0;
+}
+
+bool fake_quant_word(const char *value, struct vc_quantize_options *o)
+{
+    size_t n = strcspn(value, "/");
+
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (strlen(schemes[i].name) == n && memcmp(schemes[i].name, value, n) == 0) {
+            o->target = schemes[i].target;
+            return value[n] == '\0' || (schemes[i].scales && granularity_of(value + n + 1, o));
+        }
+    }
+    return false;
 }
 
 bool precision_word(const char *value, enum vc_graph_precision *precision, enum vc_half *half)

@@ -6,7 +6,8 @@
 
 #include <vcompress/experimental.h>
 
-/* --fake-quant: "int8", "int8/tensor", "int8/channel", "int8/group:64", "fp16", "bf16" */
+/* --fake-quant: "int8", "int8/tensor", "int8/channel", "int4/group:64", "nvfp4", "fp16"; whether the scheme has scales
+ * of that kind is the library's question. */
 bool fake_quant_word(const char *value, struct vc_quantize_options *o);
 
 #define PRECISION_WORDS "f32|f64|bf16|fp16"
