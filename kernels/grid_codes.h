@@ -444,13 +444,38 @@ VC_HD struct vc_float_scale vc_group_scale(enum vc_grid grid, enum vc_dtype byte
     }
 }
 
-/* What the code of x stands for. values: of vc_float_values; not read where grid is NONE. */
-VC_HD float vc_group_value(enum vc_grid grid, const float *values, const struct vc_float_scale *scale, float x)
+/* What the code of x stands for. */
+VC_HD float vc_group_value(enum vc_grid grid, const struct vc_float_scale *scale, float x)
 {
     float t = scale->zero ? 0.0f : x;
 
     return grid == VC_GRID_NONE ? vc_int8_decode(vc_int4_encode(t, scale->value), scale->value, 0)
-                                : values[vc_float_code_of(grid, t / scale->value)] * scale->value;
+                                : vc_float_code_value(grid, vc_float_code_of(grid, t / scale->value)) * scale->value;
+}
+
+/* n elements as codes and back: y, which may be x; neither need be aligned. NaN where an element of the group is NaN or
+ * infinite. */
+VC_HD void vc_group_round(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype type, float global, const float *x,
+                          size_t n, void *y)
+{
+    struct vc_float_scale scale = {0.0f, 0, 0};
+    uint32_t absmax = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        uint32_t bits = vc_f32_magnitude(vc_int4_at(x, i));
+
+        absmax = bits > absmax ? bits : absmax;
+    }
+    if (absmax < VC_F32_INF_BITS) {
+        scale = vc_group_scale(grid, bytes, type, global, x, n, absmax);
+    }
+    for (i = 0; i < n; i++) {
+        float value =
+            absmax < VC_F32_INF_BITS ? vc_group_value(grid, &scale, vc_int4_at(x, i)) : vc_bits_f32(0x7fc00000u);
+
+        memcpy((char *)y + i * sizeof value, &value, sizeof value);
+    }
 }
 
 /* ---- bytes ---- */

@@ -54,10 +54,6 @@ static enum vc_status add_searched(struct vc_learner *l, size_t k, const struct 
 {
     struct vc_weight *item = &l->net.weights->items[k];
 
-    if (l->device != NULL) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: scales of %s are searched on the processor only, not on a device",
-                       item->name, codes->scheme->name);
-    }
     vc_fake_quant_set(l, next(l, k), codes);
     item->coded = true;
     item->code_scales = codes->scheme->scale == VC_DTYPE_NONE ? codes->scales : VC_DTYPE_NONE;
@@ -527,37 +523,78 @@ enum vc_status vc_fake_quant_apply(struct vc_learner *l, struct vc_engine *engin
     return status;
 }
 
-enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room)
+/* What the device computes of tensor f. room: its copy of the block of masters and scales. */
+static struct vc_train_fake_quant on_device(const struct vc_learner *l, const struct vc_fake_quant *f, char *room)
 {
     const struct vc_weights *w = l->net.weights;
-    const char *here = l->fake_quants != NULL ? l->fake_quants->room : NULL;
+    const struct vc_weight *item = &w->items[f->entry];
+    const char *here = l->fake_quants->room;
+    bool global = f->scheme != NULL && f->scheme->global;
+    const struct vc_fake_quant *limits = global ? &l->fake_quants->items[f->joined] : f;
+
+#define THERE(p) (void *)(room + ((const char *)(const void *)(p)-here))
+    return (struct vc_train_fake_quant){
+        .kind = f->scheme != NULL           ? VC_TRAIN_FAKE_QUANT_GROUPS
+                : f->codes == VC_DTYPE_I8   ? VC_TRAIN_FAKE_QUANT_I8
+                : f->codes == VC_DTYPE_Q8_0 ? VC_TRAIN_FAKE_QUANT_Q8_0
+                : f->codes == VC_DTYPE_F16  ? VC_TRAIN_FAKE_QUANT_F16
+                                            : VC_TRAIN_FAKE_QUANT_BF16,
+        .asymmetric = f->asymmetric,
+        .n = item->n,
+        .row_len = f->row_len,
+        .inner = f->inner,
+        .n_per_row = f->n_per_row,
+        .n_scales = f->n_scales,
+        .master = THERE(f->master),
+        .w = (void *)((char *)w->device_data + ((const char *)item->data - (const char *)w->data_block)),
+        .pos = f->scheme == NULL || global ? THERE(limits->pos) : NULL,
+        .neg = THERE(f->neg),
+        .scale = THERE(f->scale),
+        .zero = THERE(f->zero),
+        .grid = f->scheme != NULL ? f->scheme->grid : VC_GRID_NONE,
+        .scale_bytes = f->scheme != NULL ? f->scheme->scale : VC_DTYPE_NONE,
+        .scale_type = f->scale_type};
+#undef THERE
+}
+
+/* The largest magnitudes of tensors with a global scale, those of joined tensors in one place. */
+static enum vc_status largest_on_device(struct vc_learner *l, char *room)
+{
+    const struct vc_train_backend *table = l->device->table;
+    void *session = l->device->session;
     enum vc_status status = VC_OK;
 
-#define THERE(p) (void *)((char *)room + ((const char *)(const void *)(p)-here))
-    for (size_t i = 0; l->fake_quants != NULL && i < l->fake_quants->n; i++) {
+    for (size_t i = 0; i < l->fake_quants->n; i++) {
         const struct vc_fake_quant *f = &l->fake_quants->items[i];
-        const struct vc_weight *item = &w->items[f->entry];
-        const struct vc_train_fake_quant there = {
-            .kind = f->codes == VC_DTYPE_I8     ? VC_TRAIN_FAKE_QUANT_I8
-                    : f->codes == VC_DTYPE_Q8_0 ? VC_TRAIN_FAKE_QUANT_Q8_0
-                    : f->codes == VC_DTYPE_F16  ? VC_TRAIN_FAKE_QUANT_F16
-                                                : VC_TRAIN_FAKE_QUANT_BF16,
-            .asymmetric = f->asymmetric,
-            .n = item->n,
-            .row_len = f->row_len,
-            .inner = f->inner,
-            .n_per_row = f->n_per_row,
-            .n_scales = f->n_scales,
-            .master = THERE(f->master),
-            .w = (void *)((char *)w->device_data + ((const char *)item->data - (const char *)w->data_block)),
-            .pos = THERE(f->pos),
-            .neg = THERE(f->neg),
-            .scale = THERE(f->scale),
-            .zero = THERE(f->zero)};
+        struct vc_train_fake_quant there;
+
+        if (f->scheme == NULL || !f->scheme->global) {
+            continue;
+        }
+        there = on_device(l, f, room);
+        there.kind = VC_TRAIN_FAKE_QUANT_LARGEST;
+        if (f->joined == i) { /* the first of its set */
+            VC_TRY(vc_train_result(l->device, table->clear(session, there.pos, sizeof *there.pos)));
+        }
+        VC_TRY(vc_train_result(l->device, table->fake_quant(session, &there)));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_fake_quant_apply_device(struct vc_learner *l, void *room)
+{
+    enum vc_status status = VC_OK;
+
+    if (l->fake_quants == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(largest_on_device(l, room));
+    for (size_t i = 0; i < l->fake_quants->n; i++) {
+        const struct vc_train_fake_quant there = on_device(l, &l->fake_quants->items[i], room);
 
         VC_TRY(vc_train_result(l->device, l->device->table->fake_quant(l->device->session, &there)));
     }
-#undef THERE
 out:
     return status;
 }

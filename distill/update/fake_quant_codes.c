@@ -71,6 +71,7 @@ void vc_fake_quant_set(const struct vc_learner *l, struct vc_fake_quant *f, cons
     f->codes = codes->scheme->codes;
     f->scheme = codes->scheme;
     f->scale_type = codes->scales;
+    f->n_scales = codes->scheme->global ? 1 : 0; /* a device finds the largest magnitude there */
     vc_rows_of(item->shape, item->n_dims, &n_rows, &f->row_len);
     f->inner = codes->quant->granularity == VC_GRANULARITY_GROUP ? codes->quant->group_size : f->row_len;
 }
@@ -134,49 +135,26 @@ static void find_globals(const struct vc_learner *l)
     }
 }
 
-/* n floats become what their codes stand for. `x` may be unaligned. */
-static void round_group(const struct vc_fake_quant *f, const float *values, void *x, size_t n)
-{
-    const struct vc_code_scheme *row = f->scheme;
-    struct vc_float_scale scale;
-    uint32_t absmax = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = vc_f32_magnitude(vc_int4_at(x, i));
-
-        absmax = bits > absmax ? bits : absmax;
-    }
-    if (absmax < VC_F32_INF_BITS) {
-        scale = vc_group_scale(row->grid, row->scale, f->scale_type, f->global, x, n, absmax);
-    }
-    for (size_t i = 0; i < n; i++) {
-        float y = absmax < VC_F32_INF_BITS ? vc_group_value(row->grid, values, &scale, vc_int4_at(x, i))
-                                           : vc_bits_f32(0x7fc00000u);
-
-        memcpy((char *)x + i * sizeof y, &y, sizeof y);
-    }
-}
-
 struct rounding {
     const struct vc_learner *l;
     const struct vc_fake_quant *f;
-    float values[256]; /* of the codes of grids */
 };
 
 /* One group. Doubles are made of floats that lie in the upper half of their room: going upwards, no float is written
  * over before it is read. */
 static void round_at(const struct rounding *r, uint64_t first, size_t n)
 {
-    const struct vc_weight *item = &r->l->net.weights->items[r->f->entry];
+    const struct vc_fake_quant *f = r->f;
+    const struct vc_weight *item = &r->l->net.weights->items[f->entry];
     char *room = (char *)item->data + first * (r->l->f64 ? sizeof(double) : sizeof(float));
     char *x = r->l->f64 ? room + n * sizeof(float) : room;
 
     for (size_t i = 0; i < n; i++) {
-        float m = master_at(r->l, r->f, first + i);
+        float m = master_at(r->l, f, first + i);
 
         memcpy(x + i * sizeof m, &m, sizeof m);
     }
-    round_group(r->f, r->values, x, n);
+    vc_group_round(f->scheme->grid, f->scheme->scale, f->scale_type, f->global, (const float *)(const void *)x, n, x);
     for (size_t i = 0; r->l->f64 && i < n; i++) {
         float y;
         double wide;
@@ -206,9 +184,6 @@ void vc_fake_quant_search(const struct vc_learner *l, bool begin, struct vc_engi
         bool due = r.f->scheme != NULL && (!begin || item->becomes != NULL);
         size_t n_rows = due ? (size_t)(item->n / r.f->row_len) : 0;
 
-        if (n_rows != 0 && r.f->scheme->grid != VC_GRID_NONE) {
-            vc_float_values(r.f->scheme->grid, r.values);
-        }
         if (engine != NULL && n_rows != 0) {
             vc_engine_each(engine, n_rows, round_row, &r);
         }

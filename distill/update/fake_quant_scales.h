@@ -35,7 +35,8 @@ struct vc_fake_quant {
     float *scale;
     int8_t *zero;
     double *sum; /* for gradients of shares */
-    /* fake_quant_codes.h. NULL: another kind of codes. A group has `inner` elements of a row; there are no arrays. */
+    /* fake_quant_codes.h. NULL: another kind of codes. A group has `inner` elements of a row. Of the arrays there is
+     * `pos`, with one number, for a global scale that a device finds. */
     const struct vc_code_scheme *scheme;
     enum vc_dtype scale_type;
     size_t joined;   /* the first of the fake quantizations that share its global scale */

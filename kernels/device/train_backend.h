@@ -13,6 +13,9 @@
 #ifndef VC_KERNELS_TRAIN_BACKEND_H
 #define VC_KERNELS_TRAIN_BACKEND_H
 
+#include <vcompress/dtype.h>
+
+#include "core/values/grids.h"
 #include "kernels/train_args.h"
 #include "kernels/train_codes.h"
 
@@ -21,7 +24,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 5
+#define VC_TRAIN_BACKEND_ABI 6
 
 /* One instruction. */
 struct vc_train_work {
@@ -68,7 +71,14 @@ struct vc_train_update {
     const struct vc_dynamic_maps *maps; /* of coded states, in device memory */
 };
 
-enum { VC_TRAIN_FAKE_QUANT_I8, VC_TRAIN_FAKE_QUANT_Q8_0, VC_TRAIN_FAKE_QUANT_F16, VC_TRAIN_FAKE_QUANT_BF16 };
+enum {
+    VC_TRAIN_FAKE_QUANT_I8,
+    VC_TRAIN_FAKE_QUANT_Q8_0,
+    VC_TRAIN_FAKE_QUANT_F16,
+    VC_TRAIN_FAKE_QUANT_BF16,
+    VC_TRAIN_FAKE_QUANT_LARGEST, /* pos[0] becomes at least the largest magnitude; nothing else */
+    VC_TRAIN_FAKE_QUANT_GROUPS   /* codes whose scales are searched; a group has `inner` elements of a row */
+};
 
 /* Fake quantization: w becomes what the codes of `master` stand for. Of I8: element i has scale
  * number  i / row_len * n_per_row + i % row_len / inner % n_per_row. */
@@ -82,6 +92,9 @@ struct vc_train_fake_quant {
     uint32_t *pos, *neg; /* I8: of each scale: the largest magnitudes, ... */
     float *scale;        /* ... which the call makes, and what follows of them */
     int8_t *zero;
+    /* GROUPS: as vc_group_round takes them (grid_codes.h). pos: of a global scale, from LARGEST; NULL: there is none */
+    enum vc_grid grid;
+    enum vc_dtype scale_bytes, scale_type;
 };
 
 /* Of several indices out of range the first one of the first node. */

@@ -100,6 +100,9 @@ both "values inside through maps, two batches a step" --width 0.5 --steps 2 --ba
 
 both "for codes, masks that grow" --steps 3 --batch 2 --fake-quant int8/group:32 --sparsity 0.95 --prune-steps 0:2:1 \
     --optimizer momentum --lr 0.0001
+for scheme in int4/group:32 nvfp4; do
+    both "for codes of $scheme, whose scales are searched" --steps 3 --batch 2 --fake-quant "$scheme" --optimizer momentum --lr 0.0001
+done
 "$program" quantize -q --int8 --asymmetric "$digits/digits.npz" -o "$folder/coded.npz"
 both "a student of codes" --student "$folder/coded.npz" --steps 2 --batch 2 --optimizer momentum --lr 0.0001
 

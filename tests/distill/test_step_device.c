@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "distill/math/step_math.h"
-#include "kernels/arith.h"
+#include "kernels/grid_codes.h"
 #include "kernels/kernels.h"
 #include "kernels/train_device.h"
 
@@ -529,6 +529,58 @@ static void check_plain(int kind, uint64_t n)
     end(&b);
 }
 
+/* Groups of rows of 300, of two tensors that share a global scale. */
+static void check_groups(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype type, uint64_t inner, bool global)
+{
+    enum { ROW = 300, N_ROWS = 30, N = ROW * N_ROWS };
+    struct both b = begin();
+    float *x[2] = {numbers(&b, N, 3), numbers(&b, N, 4)};
+    float *w[2] = {array(&b, N * sizeof **w), array(&b, N * sizeof **w)};
+    uint32_t *pos = array(&b, sizeof *pos);
+    uint32_t most = 0;
+
+    x[1][17] = 9; /* the largest is in the second one */
+    memset(x[0], 0, ROW * sizeof **x);
+    x[0][ROW + 1] = 1e-41F;
+    memset(pos, 0, sizeof *pos);
+    send(&b);
+    for (unsigned last = 0; last < 2; last++) { /* first the magnitudes of both */
+        for (unsigned t = 0; t < 2 && (global || last != 0); t++) {
+            const struct vc_train_fake_quant fake_quant = {.kind = last != 0 ? VC_TRAIN_FAKE_QUANT_GROUPS
+                                                                             : VC_TRAIN_FAKE_QUANT_LARGEST,
+                                                           .n = N,
+                                                           .row_len = ROW,
+                                                           .inner = inner,
+                                                           .master = there(&b, x[t]),
+                                                           .w = there(&b, w[t]),
+                                                           .pos = global ? there(&b, pos) : NULL,
+                                                           .grid = grid,
+                                                           .scale_bytes = bytes,
+                                                           .scale_type = type};
+
+            call(&b, b.device->table->fake_quant(b.device->session, &fake_quant));
+        }
+    }
+    for (size_t i = 0; i < (size_t)2 * N; i++) {
+        uint32_t magnitude = vc_f32_magnitude(x[i / N][i % N]);
+
+        most = magnitude > most ? magnitude : most;
+    }
+    for (uint64_t i = 0; i < (uint64_t)2 * N_ROWS; i++) {
+        for (uint64_t first = 0; first < ROW; first += inner) {
+            uint64_t at = i % N_ROWS * ROW + first;
+
+            vc_group_round(grid, bytes, type, global ? vc_nvfp4_global(vc_bits_f32(most)) : 1.0F, x[i / N_ROWS] + at,
+                           first + inner < ROW ? inner : ROW - first, w[i / N_ROWS] + at);
+        }
+    }
+    *pos = global ? most : 0;
+    same(&b, w[0], "weights of the first tensor, rounded in groups");
+    same(&b, w[1], "weights of the second tensor, rounded in groups");
+    same(&b, pos, "the largest magnitude of both");
+    end(&b);
+}
+
 static void fake_quants(void **state)
 {
     (void)state;
@@ -542,6 +594,14 @@ static void fake_quants(void **state)
     check_plain(VC_TRAIN_FAKE_QUANT_Q8_0, 4096 + 32);
     check_plain(VC_TRAIN_FAKE_QUANT_F16, 4099);
     check_plain(VC_TRAIN_FAKE_QUANT_BF16, 4099);
+    check_groups(VC_GRID_NONE, VC_DTYPE_NONE, VC_DTYPE_F32, 128, false);
+    check_groups(VC_GRID_NONE, VC_DTYPE_NONE, VC_DTYPE_F16, 300, false);
+    check_groups(VC_GRID_NF4, VC_DTYPE_NONE, VC_DTYPE_BF16, 64, false);
+    check_groups(VC_GRID_FP4, VC_DTYPE_NONE, VC_DTYPE_F32, 64, false);
+    check_groups(VC_GRID_E2M1, VC_DTYPE_F8_E8M0, VC_DTYPE_U8, 32, false);
+    check_groups(VC_GRID_E2M1, VC_DTYPE_F8_E4M3, VC_DTYPE_U8, 16, true);
+    check_groups(VC_GRID_E4M3, VC_DTYPE_F8_E8M0, VC_DTYPE_U8, 32, false);
+    check_groups(VC_GRID_E4M3, VC_DTYPE_NONE, VC_DTYPE_F32, 300, false);
 }
 
 int main(void)

@@ -1,7 +1,8 @@
 /* cuda_train_fake_quant.cu - training on the device: fake quantization, weights that are made of their masters before
- * every step. The formulas are those of arith.h and blocks.h, as the quantize pass takes them. */
+ * every step. The formulas are those of arith.h, blocks.h and grid_codes.h, as the quantize pass takes them. */
 #include "kernels/blocks.h"
 #include "kernels/cuda/train/cuda_train.h"
+#include "kernels/grid_codes.h"
 
 #define PART 4096 /* neighbours that a block looks at, for maxima */
 
@@ -95,6 +96,35 @@ static __global__ void q8_0_kernel(struct vc_train_fake_quant f)
     }
 }
 
+/* A thread takes what it finds of the tensor; LARGEST. */
+static __global__ void largest_kernel(struct vc_train_fake_quant f)
+{
+    uint32_t most = 0;
+
+    VC_CUDA_EACH(i, f.n)
+    {
+        uint32_t magnitude = vc_f32_magnitude(f.master[i]);
+
+        most = magnitude < VC_F32_INF_BITS && magnitude > most ? magnitude : most;
+    }
+    join(f.pos, 0, most);
+}
+
+/* A thread takes a group: its scale comes from a search over the elements in their order. */
+static __global__ void groups_kernel(struct vc_train_fake_quant f, uint64_t n_per_row)
+{
+    float global = f.pos != NULL ? vc_nvfp4_global(vc_bits_f32(f.pos[0])) : 1.0f;
+
+    VC_CUDA_EACH(i, f.n / f.row_len * n_per_row)
+    {
+        uint64_t in_row = i % n_per_row * f.inner;
+        uint64_t first = i / n_per_row * f.row_len + in_row;
+
+        vc_group_round(f.grid, f.scale_bytes, f.scale_type, global, f.master + first,
+                       (size_t)VC_AT_MOST(f.inner, f.row_len - in_row), f.w + first);
+    }
+}
+
 static __global__ void cast_kernel(struct vc_train_fake_quant f)
 {
     VC_CUDA_EACH(i, f.n)
@@ -109,7 +139,13 @@ int vc_cuda_train_fake_quant(void *session, const struct vc_train_fake_quant *fa
     struct vc_cuda_session *s = (struct vc_cuda_session *)session;
     int result = cudaSuccess;
 
-    if (fake_quant->kind == VC_TRAIN_FAKE_QUANT_Q8_0) {
+    if (fake_quant->kind == VC_TRAIN_FAKE_QUANT_LARGEST) {
+        VC_CUDA_ELEMENTS(s, largest_kernel, fake_quant->n, *fake_quant);
+    } else if (fake_quant->kind == VC_TRAIN_FAKE_QUANT_GROUPS) {
+        uint64_t n_per_row = (fake_quant->row_len + fake_quant->inner - 1) / fake_quant->inner;
+
+        VC_CUDA_ELEMENTS(s, groups_kernel, fake_quant->n / fake_quant->row_len * n_per_row, *fake_quant, n_per_row);
+    } else if (fake_quant->kind == VC_TRAIN_FAKE_QUANT_Q8_0) {
         VC_CUDA_ELEMENTS(s, q8_0_kernel, fake_quant->n / 32, *fake_quant);
     } else if (fake_quant->kind != VC_TRAIN_FAKE_QUANT_I8) {
         VC_CUDA_ELEMENTS(s, cast_kernel, fake_quant->n, *fake_quant);
