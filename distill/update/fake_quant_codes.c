@@ -181,7 +181,7 @@ void vc_fake_quant_search(const struct vc_learner *l, bool begin, struct vc_engi
     for (size_t i = 0; i < l->fake_quants->n; i++) {
         struct rounding r = {.l = l, .f = &l->fake_quants->items[i]};
         const struct vc_weight *item = &l->net.weights->items[r.f->entry];
-        bool due = r.f->scheme != NULL && (!begin || item->becomes != NULL);
+        bool due = r.f->scheme != NULL && item->n != 0 && (!begin || item->becomes != NULL);
         size_t n_rows = due ? (size_t)(item->n / r.f->row_len) : 0;
 
         if (engine != NULL && n_rows != 0) {
