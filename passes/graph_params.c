@@ -70,23 +70,47 @@ struct vc_place vc_place_of_param(const struct vc_graph_param *param)
     return p;
 }
 
+/* n floats to places `step` apart. */
+static void put_floats(const float *from, size_t n, float *to, size_t step)
+{
+    if (step == 1) {
+        memcpy(to, from, n * sizeof *to);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        to[i * step] = from[i];
+    }
+}
+
+/* The same with doubles on one side, or on both. */
+static void put_doubles(const void *from, bool from_f64, size_t n, bool to_f64, void *to, size_t step)
+{
+    for (size_t i = 0; i < n; i++) {
+        double x = from_f64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
+
+        if (to_f64) {
+            ((double *)to)[i * step] = x;
+        } else {
+            ((float *)to)[i * step] = (float)x;
+        }
+    }
+}
+
 static void put_tile(const struct vc_place *place, const struct vc_tile *tile, const void *data, bool from_f64,
                      bool to_f64, void *elements)
 {
+    size_t from_bytes = from_f64 ? sizeof(double) : sizeof(float);
+    size_t to_bytes = to_f64 ? sizeof(double) : sizeof(float);
     struct stretch s = {0};
 
     while (next_stretch(place, tile->first, tile->n_elems, &s)) {
-        const float *floats = (const float *)data + s.from;
-        const double *doubles = (const double *)data + s.from;
+        const char *from = (const char *)data + s.from * from_bytes;
+        char *to = (char *)elements + s.to * to_bytes;
 
-        for (uint64_t i = 0; i < s.n; i++) {
-            uint64_t to = s.to + i * s.step;
-
-            if (to_f64) {
-                ((double *)elements)[to] = from_f64 ? doubles[i] : (double)floats[i];
-            } else {
-                ((float *)elements)[to] = from_f64 ? (float)doubles[i] : floats[i];
-            }
+        if (from_f64 || to_f64) {
+            put_doubles(from, from_f64, (size_t)s.n, to_f64, to, (size_t)s.step);
+        } else {
+            put_floats((const float *)(const void *)from, (size_t)s.n, (float *)(void *)to, (size_t)s.step);
         }
     }
 }
@@ -213,8 +237,6 @@ void vc_place_floats(const struct vc_place *place, const float *values, size_t n
     struct stretch s = {0};
 
     while (next_stretch(place, 0, n, &s)) {
-        for (uint64_t i = 0; i < s.n; i++) {
-            elements[s.to + i * s.step] = values[s.from + i];
-        }
+        put_floats(values + s.from, (size_t)s.n, elements + s.to, (size_t)s.step);
     }
 }
