@@ -215,30 +215,51 @@ out:
     return status;
 }
 
+void vc_output_program_end(struct vc_ctx *ctx, struct vc_output_program *program)
+{
+    vc_answers_free(program->answers);
+    vc_free(ctx, program->reached);
+    *program = (struct vc_output_program){0};
+}
+
+/* Ends a program for other values; `reached` becomes the program's. */
+static void begin_program(struct vc_ctx *ctx, struct vc_output_program *program, bool *reached, uint32_t n_values)
+{
+    if (program->reached != NULL && memcmp(program->reached, reached, n_values * sizeof *reached) == 0) {
+        vc_free(ctx, reached);
+    } else {
+        vc_output_program_end(ctx, program);
+        program->reached = reached;
+    }
+}
+
 enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_runs *runs,
-                                  const struct vc_changed_tensor *changed, size_t n, struct vc_output_change *out)
+                                  struct vc_output_program *program, const struct vc_changed_tensor *changed, size_t n,
+                                  struct vc_output_change *out)
 {
     uint32_t n_values = vc_graph_value_count(runs->graph);
     struct run run = {.changed = changed, .n_changed = n};
     struct vc_run_calls calls = {.user = &run, .param = next_param, .input = no_input, .take = next_take};
     struct vc_run_value *feeds = vc_alloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *feeds);
     bool *reached = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *reached);
-    struct vc_answers *program = NULL;
     enum vc_status status = VC_OK;
 
-    VC_TRY(feeds == NULL || reached == NULL ? VC_E_NOMEM : VC_OK);
+    if (feeds == NULL || reached == NULL) {
+        vc_free(ctx, reached);
+        status = VC_E_NOMEM;
+        goto out;
+    }
     mark_changed(runs, changed, n, reached);
     mark_behind(runs, reached);
     mark_unknown(runs, reached);
+    begin_program(ctx, program, reached, n_values);
     for (run.runs = runs; run.runs != NULL; run.runs = run.runs->next) {
-        feed_known(run.runs, reached, feeds);
-        VC_TRY(compute(ctx, run.runs, &calls, feeds, runs->outputs, runs->n_outputs, &program));
+        feed_known(run.runs, program->reached, feeds);
+        VC_TRY(compute(ctx, run.runs, &calls, feeds, runs->outputs, runs->n_outputs, &program->answers));
     }
     *out = judge(runs, &run);
 out:
-    vc_answers_free(program);
     vc_free(ctx, feeds);
-    vc_free(ctx, reached);
     return status;
 }
 

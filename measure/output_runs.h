@@ -42,6 +42,13 @@ struct vc_output_runs {
     struct vc_output_runs *next; /* the same graph for other rows, as many; NULL: none. Runs go through all of them */
 };
 
+/* What runs of one thread keep for each other: the program of the last one, for another that reaches the same values.
+ * It begins with zeros. */
+struct vc_output_program {
+    struct vc_answers *answers;
+    bool *reached; /* by value */
+};
+
 /* The first run, of one struct: of each in turn. vc_output_runs_end also after a failure; it ends all. */
 enum vc_status vc_output_runs_begin(struct vc_ctx *ctx, struct vc_output_runs *runs);
 void vc_output_runs_end(struct vc_ctx *ctx, struct vc_output_runs *runs);
@@ -51,9 +58,12 @@ bool vc_output_runs_use(const struct vc_output_runs *runs, size_t tensor);
 /* What the nodes behind these tensors took in the first run; < 0 without memory. */
 double vc_output_runs_seconds(struct vc_ctx *ctx, const struct vc_output_runs *runs,
                               const struct vc_changed_tensor *changed, size_t n);
-/* One run with changes. Several threads may call it at the same time. */
+/* One run with changes. Several threads may call it at the same time, with a program each. */
 enum vc_status vc_output_runs_run(struct vc_ctx *ctx, const struct vc_output_runs *runs,
-                                  const struct vc_changed_tensor *changed, size_t n, struct vc_output_change *out);
+                                  struct vc_output_program *program, const struct vc_changed_tensor *changed, size_t n,
+                                  struct vc_output_change *out);
+/* Frees what is in the program, which begins again. */
+void vc_output_program_end(struct vc_ctx *ctx, struct vc_output_program *program);
 
 /* The value whose entries along its last axis are the chances of n units to be chosen, before Softmax or TopK looks at
  * them, and that is made from the tensor, as a router's weights make it; VC_NO_VALUE: there is none, or no memory. */

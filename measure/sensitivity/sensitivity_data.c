@@ -380,8 +380,8 @@ static bool too_few_stay(const struct measuring *m, const struct vc_coupling *gr
     return vc_graph_experts(m->options.graph, &chosen) != 0 && group->n_units - n_go < chosen;
 }
 
-static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, const struct target *target, size_t candidate,
-                                struct vc_changed_tensor *changed)
+static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, struct vc_output_program *program,
+                                const struct target *target, size_t candidate, struct vc_changed_tensor *changed)
 {
     const struct vc_coupling *group = target->group;
     uint64_t n = group->n_units * percents[candidate] / 100;
@@ -393,7 +393,7 @@ static enum vc_status run_group(struct vc_ctx *ctx, struct measuring *m, const s
     VC_TRY(vc_units_lowest(ctx, group, target->unit_scores, n, goes));
     if (target->scores == VC_NO_VALUE) {
         VC_TRY(zero_units(ctx, m, target, goes, changed));
-        VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, change));
+        VC_TRY(vc_output_runs_run(ctx, &m->runs, program, changed, target->n_changed, change));
     } else if (too_few_stay(m, group, n)) {
         change->reason = "fewer would stay than a token is given to";
     } else {
@@ -421,7 +421,8 @@ out:
     return status;
 }
 
-static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, const struct work *work)
+static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, struct vc_output_program *program,
+                              const struct work *work)
 {
     const struct target *target = &m->targets[work->target];
     struct vc_changed_tensor *changed =
@@ -431,10 +432,11 @@ static enum vc_status do_work(struct vc_ctx *ctx, struct measuring *m, const str
     VC_TRY_ALLOC(changed);
     memcpy(changed, target->changed, target->n_changed * sizeof *changed);
     if (target->group != NULL) {
-        VC_TRY(run_group(ctx, m, target, work->candidate, changed));
+        VC_TRY(run_group(ctx, m, program, target, work->candidate, changed));
     } else {
         VC_TRY(change_tensor(ctx, m, work->candidate, changed));
-        VC_TRY(vc_output_runs_run(ctx, &m->runs, changed, target->n_changed, &target->changes[work->candidate]));
+        VC_TRY(
+            vc_output_runs_run(ctx, &m->runs, program, changed, target->n_changed, &target->changes[work->candidate]));
     }
 out:
     for (size_t i = 0; changed != NULL && i < target->n_changed; i++) {
@@ -488,16 +490,18 @@ static void tell_progress(struct measuring *m, size_t number)
 static void work_main(void *user, unsigned worker)
 {
     struct measuring *m = user;
+    struct vc_output_program program = {0};
     struct vc_ctx ctx;
     size_t number;
 
     vc_ctx_fork(m->ctx, &ctx);
     while (next_work(m, &number)) {
-        end_work(m, &ctx, number, do_work(&ctx, m, &m->works[number]));
+        end_work(m, &ctx, number, do_work(&ctx, m, &program, &m->works[number]));
         if (worker == 0) {
             tell_progress(m, number);
         }
     }
+    vc_output_program_end(&ctx, &program);
 }
 
 /* As many threads as runs fit into memory. */

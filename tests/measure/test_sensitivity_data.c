@@ -186,9 +186,13 @@ static double change_of(uint64_t budget, bool plain)
         {.name = "x", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape_x, .n_elems = 6, .data = x},
         {.name = "x", .dtype = VC_DTYPE_F32, .n_dims = 2, .shape = shape_x, .n_elems = 6, .data = x + 6}};
     float values[] = {1, -3, 0, 5, -2, 4, 0, -1};
+    float before[] = {1, -2, 3, 0, 0, 0, -3, 2, 5, 0, 6, 0};
     const struct vc_changed_tensor changed = {.tensor = 2, .n = 8, .values = values};
+    const struct vc_changed_tensor earlier = {.tensor = 0, .n = 12, .values = before};
+    struct vc_output_program program = {0};
     struct vc_output_runs runs[2];
     struct vc_output_change change;
+    struct vc_output_change again;
 
     for (size_t k = 0; k < 2; k++) {
         runs[k] = (struct vc_output_runs){.graph = graph,
@@ -203,9 +207,16 @@ static double change_of(uint64_t budget, bool plain)
         assert_true(runs[k].kept_bytes <= budget + 4 * (6 + 4)); /* the input and the output are always kept */
     }
     runs[0].next = &runs[1];
-    assert_int_equal(vc_output_runs_run(ctx, runs, &changed, 1, &change), VC_OK);
+    assert_int_equal(vc_output_runs_run(ctx, runs, &program, &changed, 1, &change), VC_OK);
     assert_null(change.reason);
     assert_true(change.relative > 0.1);
+    for (unsigned k = 0; k < 2; k++) { /* with a program for other values, and with the same */
+        assert_int_equal(vc_output_runs_run(ctx, runs, &program, &earlier, 1, &again), VC_OK);
+        assert_true(again.relative > 0.1 && again.relative != change.relative);
+    }
+    assert_int_equal(vc_output_runs_run(ctx, runs, &program, &changed, 1, &again), VC_OK);
+    assert_true(again.relative == change.relative);
+    vc_output_program_end(ctx, &program);
     assert_true(vc_output_runs_use(runs, 0) && !vc_output_runs_use(runs, 4));
     vc_output_runs_end(ctx, runs);
     return change.relative;
