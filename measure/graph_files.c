@@ -10,7 +10,9 @@
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
 #include "core/model/source.h"
+#include "engine/answers/answers.h"
 #include "measure/graph_inputs.h"
+#include "measure/graph_run.h"
 
 static const struct vc_graph_file_options file_defaults = {.precision = VC_GRAPH_F32};
 static const struct vc_options_kind file_kind = {"vc_graph_file_options", "vc_graph_file_defaults", &file_defaults,
@@ -155,6 +157,7 @@ static enum vc_status run_batches(struct graph_files *f, const struct vc_model *
                                   const struct vc_graph_run_options *options)
 {
     struct vc_graph_array *rows = vc_alloc_array(f->ctx, VC_TAG_MISC, f->inputs.n + 1, sizeof *rows);
+    struct vc_answers_series *series = NULL;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(rows);
@@ -162,7 +165,7 @@ static enum vc_status run_batches(struct graph_files *f, const struct vc_model *
     for (f->first = 0; f->first < f->n_rows; f->first += f->n) {
         f->n = vc_min_u64(f->options.batch, f->n_rows - f->first);
         VC_TRY(vc_graph_inputs_rows(f->ctx, &f->inputs, f->first, f->n, rows));
-        VC_TRY(vc_graph_run(f->ctx, f->graph, model, rows, f->inputs.n, options));
+        VC_TRY(vc_graph_run_in_series(f->ctx, f->graph, model, rows, f->inputs.n, options, &series));
     }
     if (f->n_taken == 0) {
         status = vc_fail(f->ctx, VC_E_ARGUMENT, "%s: the inputs have no rows", vc_option(f->ctx, "batch"));
@@ -171,6 +174,7 @@ out:
     if (f->rowless) { /* "the value 'y' was not taken" */
         status = vc_context(f->ctx, "%s: it has not one row for each row of the inputs", vc_option(f->ctx, "batch"));
     }
+    vc_answers_series_free(series);
     vc_free(f->ctx, rows);
     return status;
 }

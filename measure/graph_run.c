@@ -9,6 +9,7 @@
 #include "engine/answers/answers.h"
 #include "kernels/kernels.h"
 #include "measure/graph_inputs.h"
+#include "measure/graph_run.h"
 #include "passes/graph_params.h"
 
 static const struct vc_graph_run_options run_defaults = {.precision = VC_GRAPH_F32};
@@ -21,6 +22,7 @@ struct graph_run {
     const struct vc_graph_array *inputs;
     size_t n_inputs;
     struct vc_graph_run_options options;
+    struct vc_answers_series **series; /* of the runs that this is one of; NULL: of none */
 };
 
 void vc_graph_run_defaults_sized(struct vc_graph_run_options *options, size_t struct_size)
@@ -109,6 +111,22 @@ static enum vc_status find_values(struct vc_ctx *ctx, const struct graph_run *ru
     return VC_OK;
 }
 
+static enum vc_status answer(struct vc_ctx *ctx, const struct graph_run *run, const struct vc_run_calls *calls,
+                             const uint32_t *wanted, size_t n)
+{
+    enum vc_status status = VC_OK;
+
+    if (run->series == NULL) {
+        return vc_answers_forward(ctx, run->graph, calls, wanted, n);
+    }
+    if (*run->series == NULL) {
+        VC_TRY(vc_answers_series_make(ctx, run->graph, wanted, n, true, run->series));
+    }
+    status = vc_answers_series_run(*run->series, calls);
+out:
+    return status;
+}
+
 static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
 {
     size_t n = run->options.n_values == 0 ? vc_graph_output_count(run->graph) : run->options.n_values;
@@ -123,7 +141,7 @@ static enum vc_status run_graph(struct vc_ctx *ctx, struct graph_run *run)
     VC_TRY(find_values(ctx, run, wanted, n));
     status = run->options.precision == VC_GRAPH_F64
                  ? vc_graph_forward(ctx, run->graph, VC_PRECISION_F64, &calls, wanted, n)
-                 : vc_answers_forward(ctx, run->graph, &calls, wanted, n);
+                 : answer(ctx, run, &calls, wanted, n);
     if (run->model != NULL) {
         status = vc_model_unchanged(ctx, run->model, status);
     }
@@ -132,14 +150,13 @@ out:
     return status;
 }
 
-enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
-                            const struct vc_graph_array *inputs, size_t n_inputs,
-                            const struct vc_graph_run_options *options)
+enum vc_status vc_graph_run_in_series(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                                      const struct vc_graph_array *inputs, size_t n_inputs,
+                                      const struct vc_graph_run_options *options, struct vc_answers_series **series)
 {
-    struct graph_run run = {.graph = graph, .model = model, .inputs = inputs, .n_inputs = n_inputs};
+    struct graph_run run = {.graph = graph, .model = model, .inputs = inputs, .n_inputs = n_inputs, .series = series};
     enum vc_status status = VC_OK;
 
-    vc_call_begin(ctx);
     VC_TRY(vc_options_read(ctx, &run_kind, options, &run.options));
     if (run.options.take == NULL || run.options.precision > VC_GRAPH_F64) {
         status = vc_fail(ctx, VC_E_ARGUMENT,
@@ -149,5 +166,13 @@ enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const st
     }
     VC_TRY(run_graph(ctx, &run));
 out:
-    return vc_call_end(ctx, status);
+    return status;
+}
+
+enum vc_status vc_graph_run(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_model *model,
+                            const struct vc_graph_array *inputs, size_t n_inputs,
+                            const struct vc_graph_run_options *options)
+{
+    vc_call_begin(ctx);
+    return vc_call_end(ctx, vc_graph_run_in_series(ctx, graph, model, inputs, n_inputs, options, NULL));
 }

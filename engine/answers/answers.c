@@ -118,13 +118,18 @@ uint64_t vc_answers_bytes(const struct vc_answers *a)
     return vc_engine_bytes(a->engine) + vc_engine_constant_bytes(a->engine);
 }
 
+uint64_t vc_answers_run_bytes(const struct vc_answers *a)
+{
+    return vc_engine_bytes(a->engine);
+}
+
 enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_calls *calls, const struct vc_run_value *feeds)
 {
     const struct vc_engine_pass pass = {.norm_share = -1};
     enum vc_status status = VC_OK;
 
     if (a->memory == NULL) {
-        a->memory = vc_alloc(a->ctx, VC_TAG_TILES, (size_t)vc_engine_bytes(a->engine) + 1);
+        a->memory = vc_alloc(a->ctx, VC_TAG_TILES, (size_t)vc_engine_bytes(a->engine));
         VC_TRY_ALLOC(a->memory);
     }
     a->calls = calls;
@@ -132,60 +137,5 @@ enum vc_status vc_answers_run(struct vc_answers *a, const struct vc_run_calls *c
     vc_engine_attach(a->engine, a->memory);
     status = vc_engine_forward(a->engine, &pass);
 out:
-    return status;
-}
-
-/* ---- a run and no more ---- */
-
-/* The limit has room for the values of a run. */
-static bool fits(struct vc_ctx *ctx, const struct vc_answers *a)
-{
-    uint64_t limit = vc_ctx_max_memory(ctx);
-
-    return vc_engine_bytes(a->engine) <= limit - vc_min_u64(limit, vc_pool_in_use(ctx->shared->pool));
-}
-
-/* A program that fits: of one thread, each of which has workspace, if it has to be. */
-static enum vc_status make_fitting(struct vc_ctx *ctx, struct vc_graph *graph, struct vc_answers_options options,
-                                   struct vc_answers **out)
-{
-    enum vc_status status = vc_answers_make(ctx, graph, &options, out);
-
-    if (status == VC_OK && !fits(ctx, *out) && options.threads != 1) {
-        vc_answers_free(*out);
-        options.threads = 1;
-        status = vc_answers_make(ctx, graph, &options, out);
-    }
-    if (status == VC_OK && !fits(ctx, *out)) {
-        vc_answers_free(*out);
-        *out = NULL;
-        status = VC_E_UNSUPPORTED;
-    }
-    return status;
-}
-
-enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_calls *calls,
-                                  const uint32_t *wanted, size_t n_wanted)
-{
-    uint32_t n_values = vc_graph_value_count(graph);
-    struct vc_run_value *values = vc_calloc_array(ctx, VC_TAG_MISC, n_values + (size_t)1, sizeof *values);
-    const struct vc_answers_options options = {.feeds = values, .wanted = wanted, .n_wanted = n_wanted};
-    struct vc_answers *answers = NULL;
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(values);
-    VC_TRY(vc_graph_read_inputs(ctx, graph, VC_PRECISION_F32, calls, wanted, n_wanted, values));
-    status = make_fitting(ctx, graph, options, &answers);
-    if (status == VC_E_UNSUPPORTED) {
-        status = vc_graph_forward_from(ctx, graph, VC_PRECISION_F32, calls, values, wanted, n_wanted);
-    } else if (status == VC_OK) {
-        status = vc_answers_run(answers, calls, NULL);
-    }
-out:
-    vc_answers_free(answers);
-    for (uint32_t v = 0; values != NULL && v < n_values; v++) {
-        vc_free(ctx, values[v].data);
-    }
-    vc_free(ctx, values);
     return status;
 }

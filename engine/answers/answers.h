@@ -27,6 +27,8 @@ void vc_answers_free(struct vc_answers *answers); /* accepts NULL */
 /* What one run takes at most, beside the feeds: as many runs as there are threads of a caller may go on, with a
  * program each. */
 uint64_t vc_answers_bytes(const struct vc_answers *answers);
+/* What the first run takes: the same without constants, which are there from the making on. */
+uint64_t vc_answers_run_bytes(const struct vc_answers *answers);
 /* A run. feeds: the values that were fed when it was made, with the same shapes; NULL: these values themselves.
  * calls->input is not called; param and take are, on the calling thread. */
 enum vc_status vc_answers_run(struct vc_answers *answers, const struct vc_run_calls *calls,
@@ -36,5 +38,14 @@ enum vc_status vc_answers_run(struct vc_answers *answers, const struct vc_run_ca
  * it has none for all. Else by the plain loops. */
 enum vc_status vc_answers_forward(struct vc_ctx *ctx, struct vc_graph *graph, const struct vc_run_calls *calls,
                                   const uint32_t *wanted, size_t n_wanted);
+
+/* The same for many inputs, one after the other, with the same parameters. The program stays for inputs of the same
+ * sizes. keeps: parameters stay, too, as many as take half of the memory that is left below the limit. */
+struct vc_answers_series;
+
+enum vc_status vc_answers_series_make(struct vc_ctx *ctx, struct vc_graph *graph, const uint32_t *wanted,
+                                      size_t n_wanted, bool keeps, struct vc_answers_series **out);
+enum vc_status vc_answers_series_run(struct vc_answers_series *series, const struct vc_run_calls *calls);
+void vc_answers_series_free(struct vc_answers_series *series); /* accepts NULL */
 
 #endif

@@ -39,8 +39,8 @@ struct world {
     struct net net; /* its graph and weights */
     size_t n_values;
     struct vc_run_value *inputs, *taken; /* by value */
-    size_t n_taken;
-    bool cancel; /* at the first value */
+    size_t n_taken, n_read;              /* values; parameters */
+    bool cancel;                         /* at the first value */
 };
 
 static void fill(struct world *w, struct vc_run_value *value)
@@ -109,11 +109,12 @@ static void world_end(struct world *w)
 
 static enum vc_status param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *p, void *elements)
 {
-    const struct world *w = user;
+    struct world *w = user;
     const struct vc_weight *item = vc_weights_find(w->net.weights, p->tensor);
     struct vc_place place = vc_place_of_param(p);
 
     (void)ctx;
+    w->n_read++;
     vc_place_floats(&place, item->data, (size_t)item->n, elements);
     return VC_OK;
 }
@@ -351,7 +352,7 @@ static void values_of_every_kind(void **state)
     world_end(&w);
 }
 
-/* ---- what is left to the plain loops, and failures ---- */
+/* ---- series ---- */
 
 static void same_as_plain(struct world *w, const char *body)
 {
@@ -363,6 +364,123 @@ static void same_as_plain(struct world *w, const char *body)
     expect_near(w, plain, true, body);
     free_values(plain, w->n_values);
 }
+
+/* Other inputs, then the first ones again: the bits of a run alone. Returns how often parameters were read behind the
+ * first run. */
+static size_t run_series(struct world *w, struct vc_answers_series *series, const char *body)
+{
+    const struct vc_run_calls calls = feed_of(w);
+    struct vc_run_value *first;
+    size_t n_read;
+
+    must(w, run(w, false, NULL), body);
+    first = move_taken(w);
+    must(w, vc_answers_series_run(series, &calls), body);
+    expect_near(w, first, true, body);
+    free_values(first, w->n_values);
+    forget_taken(w);
+    for (uint32_t v = 0; v < w->n_values; v++) {
+        for (size_t i = 0; w->inputs[v].is_real && i < w->inputs[v].n; i++) {
+            ((float *)w->inputs[v].data)[i] *= 0.75F;
+        }
+    }
+    must(w, run(w, false, NULL), body);
+    first = move_taken(w);
+    n_read = w->n_read;
+    for (unsigned k = 0; k < 2; k++) {
+        must(w, vc_answers_series_run(series, &calls), body);
+        expect_near(w, first, true, body);
+        forget_taken(w);
+    }
+    free_values(first, w->n_values);
+    return w->n_read - n_read;
+}
+
+static size_t reads_of_series(const char *body, bool keeps)
+{
+    struct world w = world_begin(body);
+    struct vc_answers_series *series = NULL;
+    size_t n;
+
+    must(&w,
+         vc_answers_series_make(w.net.ctx, w.net.graph, w.net.graph->outputs, w.net.graph->n_outputs, keeps, &series),
+         body);
+    n = run_series(&w, series, body);
+    vc_answers_series_free(series);
+    world_end(&w);
+    return n;
+}
+
+static void series_of_runs(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < N_CASES; k++) {
+        assert_int_equal(reads_of_series(cases[k], true), 0);
+    }
+    for (size_t k = 0; k < N_OTHERS; k++) {
+        assert_int_equal(reads_of_series(others[k], true), 0);
+    }
+    assert_int_equal(reads_of_series("(float[2,3] x, float[3,4] pa) => (float[2,4] y) { y = MatMul(x, pa) }", false),
+                     2);
+}
+
+static const char five[] =
+    "(float[batch,64] x, float[64,64] pa, float[64,64] pb, float[64,64] pc, float[64,64] pd, float[64,64] pe) => "
+    "(float[batch,64] y) { a = MatMul(x, pa)  b = MatMul(a, pb)  c = MatMul(b, pc)  d = MatMul(c, pd)  y = MatMul(d, "
+    "pe) }";
+
+/* An input of so many rows; the run of the series, within a memory limit, has the bits of a run alone. Returns how many
+ * parameters it read. */
+static size_t run_rows(struct world *w, struct vc_answers_series *series, int64_t rows, uint64_t limit)
+{
+    struct vc_run_value *x = &w->inputs[vc_graph_input(w->net.graph, 0)];
+    const struct vc_run_calls calls = feed_of(w);
+    uint64_t was = vc_ctx_max_memory(w->net.ctx);
+    struct vc_run_value *should;
+    size_t n_read;
+
+    x->shape[0] = rows;
+    x->n = (size_t)rows * 64;
+    free(x->data);
+    x->data = calloc(x->n, sizeof(float));
+    fill(w, x);
+    must(w, run(w, false, NULL), five);
+    should = move_taken(w);
+    n_read = w->n_read;
+    must(w, vc_ctx_set_max_memory(w->net.ctx, limit), five);
+    must(w, vc_answers_series_run(series, &calls), five);
+    must(w, vc_ctx_set_max_memory(w->net.ctx, was), five);
+    expect_near(w, should, true, five);
+    free_values(should, w->n_values);
+    forget_taken(w);
+    return w->n_read - n_read;
+}
+
+/* A program is for the sizes of its inputs; parameters that are kept go where it needs their memory. */
+static void series_of_other_sizes(void **state)
+{
+    struct world w = world_begin(five);
+    struct vc_answers_series *series = NULL;
+    uint64_t limit = (uint64_t)16 << 20;
+    size_t n_read = 0;
+
+    (void)state;
+    assert_int_equal(vc_ctx_set_threads(w.net.ctx, 1), VC_OK);
+    must(&w, vc_answers_series_make(w.net.ctx, w.net.graph, w.net.graph->outputs, 1, true, &series), five);
+    assert_int_equal(run_rows(&w, series, 5, limit), 5);
+    assert_int_equal(run_rows(&w, series, 5, limit), 0);
+    assert_int_equal(run_rows(&w, series, 3, limit), 0);
+    for (int64_t k = 0; n_read == 0; k++) {
+        limit -= 16384;
+        n_read = run_rows(&w, series, 100 + k % 2, limit);
+    }
+    assert_int_equal(n_read, 5);
+    assert_int_equal(run_rows(&w, series, 5, limit), 5);
+    vc_answers_series_free(series);
+    world_end(&w);
+}
+
+/* ---- what is left to the plain loops, and failures ---- */
 
 /* Sizes of 0, and a limit that has no room for the arena of a convolution and its workspace. */
 static void the_plain_loops_compute(void **state)
@@ -458,6 +576,8 @@ int main(void)
         cmocka_unit_test(like_the_plain_loops),
         cmocka_unit_test(from_values_behind_every_node),
         cmocka_unit_test(values_of_every_kind),
+        cmocka_unit_test(series_of_runs),
+        cmocka_unit_test(series_of_other_sizes),
         cmocka_unit_test(the_plain_loops_compute),
         cmocka_unit_test(indices_out_of_range),
         cmocka_unit_test(no_memory),
