@@ -78,28 +78,44 @@ LOOP_FN(gather_backward)
 
 /* ---- Where ---- */
 
+/* n elements of a row, whose operands are step[k] apart. */
+static void where_run(const int64_t *which, const REAL *a, const REAL *b, const int64_t *step, size_t n, REAL *y)
+{
+    for (size_t i = 0; i < n; i++) {
+        REAL yes = a[(int64_t)i * step[1]];
+        REAL no = b[(int64_t)i * step[2]];
+
+        y[i] = which[(int64_t)i * step[0]] != 0 ? yes : no;
+    }
+}
+
 LOOP_FN(where)
 {
     const struct vc_args_where *args = call->args;
     uint64_t first = block * (uint64_t)VC_ELEMENTS_PER_BLOCK;
     uint64_t end = VC_AT_MOST(first + VC_ELEMENTS_PER_BLOCK, args->n);
+    unsigned last = args->n_dims == 0 ? 0 : args->n_dims - 1;
+    uint64_t row = args->n_dims == 0 ? 1 : (uint64_t)args->shape[last];
 
     (void)pass;
     (void)worker;
-    for (uint64_t i = first; i < end; i++) {
+    for (uint64_t i = first, n; i < end; i += n) {
         uint64_t rest = i;
         int64_t at[3] = {0};
+        int64_t step[3] = {0};
 
+        n = VC_AT_MOST(row - i % row, end - i);
         for (unsigned k = args->n_dims; k-- > 0;) {
             int64_t index = (int64_t)(rest % (uint64_t)args->shape[k]);
 
             rest /= (uint64_t)args->shape[k];
             for (unsigned v = 0; v < 3; v++) {
                 at[v] += index * args->step[v][k];
+                step[v] = k == last ? args->step[v][k] : step[v];
             }
         }
-        ((REAL *)call->p[3])[i] = ((const int64_t *)call->p[0])[at[0]] != 0 ? ((const REAL *)call->p[1])[at[1]]
-                                                                            : ((const REAL *)call->p[2])[at[2]];
+        where_run((const int64_t *)call->p[0] + at[0], (const REAL *)call->p[1] + at[1],
+                  (const REAL *)call->p[2] + at[2], step, (size_t)n, (REAL *)call->p[3] + i);
     }
 }
 

@@ -109,8 +109,6 @@ LOOP_FN(unary_backward)
     }
 }
 
-#undef PART
-
 LOOP_FN(fill)
 {
     const struct vc_args_unary *args = call->args;
@@ -127,6 +125,7 @@ LOOP_FN(fill)
 
 /* ---- Softmax ---- */
 
+/* A row whose elements are `step` apart: the definition. Each sum runs in the order of the elements. */
 static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool logarithm)
 {
     REAL most = x[0];
@@ -148,6 +147,128 @@ static void softmax_row(const REAL *x, REAL *y, size_t n, size_t step, bool loga
         y[k * step] = logarithm ? y[k * step] - sum : y[k * step] / sum;
     }
 }
+
+/* Rows that lie behind each other are computed some at a time, with the bits of softmax_row: exponentials as vectors,
+ * and the sums of eight rows side by side, so that no sum waits for its last addition. */
+#define SOFT_ROWS     8
+#define SOFT_ELEMENTS 4096 /* of these rows, unless one has more */
+#define SOFT_LANES    16
+
+static REAL largest(const REAL *x, size_t n)
+{
+    REAL lanes[SOFT_LANES];
+    REAL most = x[0];
+    size_t i = 0;
+
+    for (size_t l = 0; l < SOFT_LANES; l++) {
+        lanes[l] = most;
+    }
+    for (; i + SOFT_LANES <= n; i += SOFT_LANES) {
+        for (size_t l = 0; l < SOFT_LANES; l++) {
+            lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+        }
+    }
+    for (size_t l = 0; l < SOFT_LANES; l++) {
+        most = lanes[l] > most ? lanes[l] : most;
+    }
+    for (; i < n; i++) {
+        most = x[i] > most ? x[i] : most;
+    }
+    return most;
+}
+
+/* y = x - number; y may be x. */
+static void subtract(const REAL *x, REAL number, REAL *y, size_t n)
+{
+    size_t i = 0;
+
+    for (; i + SOFT_LANES <= n; i += SOFT_LANES) {
+        REAL part[SOFT_LANES];
+
+        memcpy(part, x + i, sizeof part);
+        for (size_t l = 0; l < SOFT_LANES; l++) {
+            part[l] -= number;
+        }
+        memcpy(y + i, part, sizeof part);
+    }
+    for (; i < n; i++) {
+        y[i] = x[i] - number;
+    }
+}
+
+static void exponentials(const REAL *restrict x, REAL *restrict y)
+{
+    for (size_t i = 0; i < PART; i++) {
+        y[i] = FN(vc_exp)(x[i]);
+    }
+}
+
+/* The exponentials of n elements, in their place, or only their sum. */
+static REAL exponentiate(REAL *x, size_t n, bool keep)
+{
+    REAL from[PART] = {0};
+    REAL to[PART];
+    REAL sum = 0;
+
+    for (size_t i = 0; i < n; i += PART) {
+        size_t m = VC_AT_MOST(n - i, (size_t)PART);
+
+        memcpy(from, x + i, m * sizeof *from);
+        exponentials(from, to);
+        if (keep) {
+            memcpy(x + i, to, m * sizeof *to);
+            continue;
+        }
+        for (size_t k = 0; k < m; k++) {
+            sum += to[k];
+        }
+    }
+    return sum;
+}
+
+static void sum_rows(const REAL *x, size_t rows, size_t n, REAL *sums)
+{
+    for (size_t r = 0; r < SOFT_ROWS; r++) {
+        sums[r] = 0;
+    }
+    if (rows == SOFT_ROWS) {
+        for (size_t k = 0; k < n; k++) {
+            for (size_t r = 0; r < SOFT_ROWS; r++) {
+                sums[r] += x[r * n + k];
+            }
+        }
+        return;
+    }
+    for (size_t r = 0; r < rows; r++) {
+        for (size_t k = 0; k < n; k++) {
+            sums[r] += x[r * n + k];
+        }
+    }
+}
+
+/* y may be x. */
+static void softmax_rows(const REAL *x, REAL *y, size_t rows, size_t n, bool logarithm)
+{
+    REAL sums[SOFT_ROWS];
+
+    for (size_t r = 0; r < rows; r++) {
+        subtract(x + r * n, largest(x + r * n, n), y + r * n, n);
+    }
+    if (!logarithm) {
+        (void)exponentiate(y, rows * n, true);
+        sum_rows(y, rows, n, sums);
+    }
+    for (size_t r = 0; r < rows; r++) {
+        REAL *row = y + r * n;
+        REAL sum = logarithm ? FN(vc_log)(exponentiate(row, n, false)) : sums[r];
+
+        for (size_t k = 0; k < n; k++) {
+            row[k] = logarithm ? row[k] - sum : row[k] / sum;
+        }
+    }
+}
+
+#undef PART
 
 /* dx = y (dy - sum of y dy); of the logarithm dx = dy - exp(y) * sum of dy. */
 static void softmax_row_backward(const REAL *y, const REAL *dy, REAL *dx, size_t n, size_t step, bool logarithm,
@@ -174,7 +295,14 @@ LOOP_FN(softmax)
 
     (void)pass;
     (void)worker;
-    for (size_t row = first; row < end; row++) {
+    for (size_t row = first, n; inner == 1 && row < end; row += n) {
+        size_t at = row * (size_t)args->size;
+
+        n = VC_AT_MOST(SOFT_ELEMENTS / (size_t)args->size, (size_t)SOFT_ROWS);
+        n = n == 0 ? 1 : VC_AT_MOST(end - row, n);
+        softmax_rows((const REAL *)call->p[0] + at, (REAL *)call->p[1] + at, n, (size_t)args->size, args->logarithm);
+    }
+    for (size_t row = first; inner != 1 && row < end; row++) {
         size_t at = row / inner * inner * (size_t)args->size + row % inner;
 
         softmax_row((const REAL *)call->p[0] + at, (REAL *)call->p[1] + at, (size_t)args->size, inner, args->logarithm);

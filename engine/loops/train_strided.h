@@ -218,39 +218,134 @@ static REAL strided_row(enum vc_sum_kind kind, const struct vc_train_call *call,
     return sum;
 }
 
-/* Results `first` to before `end`, in runs along the last kept dimension. */
-static void strided_block(enum vc_sum_kind kind, const struct vc_train_call *call, uint64_t first, uint64_t end)
+/* ---- one term for each result ---- */
+
+/* Where a run along the last kept dimension begins: indices, and the places of the operands. */
+struct run_at {
+    int64_t index[VC_GRAPH_MAX_DIMS];
+    int64_t place[4];
+};
+
+static struct run_at first_run(const struct vc_args_strided *args, uint64_t first)
+{
+    struct run_at at = {.place = {args->base[0], args->base[1], args->base[2], args->base[3]}};
+
+    for (unsigned k = args->n_kept; k-- > 0;) {
+        at.index[k] = (int64_t)(first % (uint64_t)args->kept[k]);
+        first /= (uint64_t)args->kept[k];
+        for (unsigned v = 0; v < 4; v++) {
+            at.place[v] += at.index[k] * args->kept_step[v][k];
+        }
+    }
+    return at;
+}
+
+/* From a run to the next one, which begins with its dimension; `dims` dimensions are left of them. */
+static void next_run(const struct vc_args_strided *args, unsigned dims, struct run_at *at)
+{
+    for (unsigned k = args->n_kept; k-- > 0;) {
+        bool more = k < dims && at->index[k] + 1 < args->kept[k];
+        int64_t by = more ? 1 : -at->index[k];
+
+        at->index[k] += by;
+        for (unsigned v = 0; v < 4; v++) {
+            at->place[v] += by * args->kept_step[v][k];
+        }
+        if (more) {
+            return;
+        }
+    }
+}
+
+/* The last two dimensions are swapped: a is read along the first of them. */
+static bool swaps_two(const struct vc_args_strided *args)
+{
+    unsigned n = args->n_kept;
+
+    return args->kind == VC_SUM_A && n >= 2 && args->kept_step[0][n - 1] == 1 &&
+           args->kept_step[0][n - 2] == args->kept[n - 1] && args->kept_step[1][n - 2] == 1;
+}
+
+/* rows x columns results from columns x rows elements, in squares that a cache holds. */
+#define SWAP_SIDE 8
+
+static void swap_two(const REAL *a, int64_t step, size_t rows, size_t columns, REAL scale, REAL *out)
+{
+    for (size_t i = 0; i < rows; i += SWAP_SIDE) {
+        for (size_t j = 0; j < columns; j += SWAP_SIDE) {
+            size_t n_i = VC_AT_MOST(rows - i, (size_t)SWAP_SIDE);
+            size_t n_j = VC_AT_MOST(columns - j, (size_t)SWAP_SIDE);
+
+            for (size_t r = i; r < i + n_i; r++) {
+                for (size_t c = j; c < j + n_j; c++) {
+                    out[r * columns + c] = scale * a[(int64_t)c * step + (int64_t)r];
+                }
+            }
+        }
+    }
+}
+
+/* Results `first` to before `end`, in runs along the last kept dimension, or planes of the last two. */
+static void strided_elements(const struct vc_train_call *call, uint64_t first, uint64_t end)
 {
     const struct vc_args_strided *args = call->args;
     unsigned last = args->n_kept - 1;
-    REAL scale = (REAL)args->scale;
+    bool swaps = swaps_two(args) && !call->add;
+    uint64_t row = (uint64_t)args->kept[last];
+    uint64_t plane = swaps ? row * (uint64_t)args->kept[last - 1] : row;
+    struct run_at at = first_run(args, first);
     int64_t step[4];
-    REAL sums[VC_SUM_ROW];
 
     for (unsigned v = 0; v < 4; v++) {
         step[v] = args->kept_step[v][last];
     }
-    while (first < end) {
+    for (uint64_t n; first < end; first += n) {
+        if (swaps && first % plane == 0 && end - first >= plane) {
+            n = plane;
+            swap_two((const REAL *)call->p[1] + at.place[1], step[1], (size_t)args->kept[last - 1], (size_t)row,
+                     (REAL)args->scale, (REAL *)call->p[0] + at.place[0]);
+            next_run(args, last - 1, &at);
+        } else {
+            n = VC_AT_MOST(row - (uint64_t)at.index[last], end - first);
+            strided_each(args->kind, call, at.place, step, (size_t)n, (REAL)args->scale);
+            next_run(args, last, &at);
+        }
+    }
+}
+
+/* ---- sums ---- */
+
+/* Results `first` to before `end`, each of several terms. */
+static void strided_sums(enum vc_sum_kind kind, const struct vc_train_call *call, uint64_t first, uint64_t end)
+{
+    const struct vc_args_strided *args = call->args;
+    unsigned last = args->n_kept - 1;
+    REAL scale = (REAL)args->scale;
+    int64_t step = args->kept_step[0][last];
+    REAL sums[VC_SUM_ROW];
+
+    for (size_t n; first < end; first += n) {
         int64_t place[4] = {args->base[0], args->base[1], args->base[2], args->base[3]};
         uint64_t room = (uint64_t)args->kept[last] - first % (uint64_t)args->kept[last];
-        size_t n = (size_t)VC_AT_MOST(room, end - first);
 
         strided_place(first, args->n_kept, args->kept, args->kept_step, place);
-        if (args->n_reduced == 0) {
-            strided_each(kind, call, place, step, n, scale);
-        } else if (step[1] == 1) {
-            n = VC_AT_MOST(n, VC_SUM_ROW);
-            strided_columns(kind, call, args, place, step, n, sums);
+        if (args->kept_step[1][last] == 1) {
+            int64_t steps[4];
+
+            n = (size_t)VC_AT_MOST(VC_AT_MOST(room, end - first), (uint64_t)VC_SUM_ROW);
+            for (unsigned v = 0; v < 4; v++) {
+                steps[v] = args->kept_step[v][last];
+            }
+            strided_columns(kind, call, args, place, steps, n, sums);
         } else {
             n = 1;
             sums[0] = strided_row(kind, call, args, place);
         }
-        for (size_t i = 0; args->n_reduced != 0 && i < n; i++) {
-            REAL *to = (REAL *)call->p[0] + place[0] + (int64_t)i * step[0];
+        for (size_t i = 0; i < n; i++) {
+            REAL *to = (REAL *)call->p[0] + place[0] + (int64_t)i * step;
 
             *to = call->add ? *to + scale * sums[i] : scale * sums[i];
         }
-        first += n;
     }
 }
 
@@ -262,7 +357,11 @@ LOOP_FN(strided_sum)
 
     (void)pass;
     (void)worker;
-    strided_block(args->kind, call, first, end);
+    if (args->n_reduced == 0) {
+        strided_elements(call, first, end);
+    } else {
+        strided_sums(args->kind, call, first, end);
+    }
 }
 
 /* ---- elements that go elsewhere ---- */

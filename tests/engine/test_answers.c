@@ -23,6 +23,21 @@ static const char *const others[] = {
     "(float[2,2,3,3] x, float[2,3,2,2] pa) => (float[2,3,4,4] y) { a = Relu(x)  b = ConvTranspose(a, pa)  y = Neg(b) }",
     "(float[2,3] x) => (float[2,3] y, float[2,3] z) { s = Sigmoid(x)  y = Mul(x, s)  z = Identity(y) }",
     "(int64[2,3] t, float[4,5] pa) => (float[2,3,5] y, int64[2,3] u) { u = Add(t, t)  y = Gather(pa, t) }",
+    /* rows that are computed some at a time, choices and planes along rows, products that add their bias */
+    "(float[9,70] x) => (float[9,70] y) { y = Softmax(x) }",
+    "(float[19,37] x) => (float[19,37] y) { y = LogSoftmax(x) }",
+    "(float[2,4200] x) => (float[2,4200] y) { y = Softmax(x) }",
+    "(float[3,20,18] x) => (float[3,20,18] y) { a = Transpose<perm: ints = [0, 2, 1]>(x)  b = Neg(a)  y = "
+    "Transpose<perm: ints = [0, 2, 1]>(b) }",
+    "(float[2,5,3,70] x) => (float[2,3,5,70] y) { y = Transpose<perm: ints = [0, 2, 1, 3]>(x) }",
+    "(int64[3,1] t, float[4] a, float[2,1,1] b) => (float[2,3,4] y) { c = Cast<to: int = 9>(t)  y = Where(c, a, b) }",
+    "(float[2,7,9] x, float[9,40] pa, float[40] pb) => (float[2,7,40] y) { a = MatMul(x, pa)  y = Add(a, pb) }",
+    "(float[2,7,9] x, float[9,40] pa, float[40] pb) => (float[2,7,40] y) { a = MatMul(x, pa)  y = Add(pb, a) }",
+    "(float[7,300] x, float[300,40] pa, float[40] pb) => (float[7,40] y) { y = Gemm(x, pa, pb) }",
+    "(float[1,9] x, float[9,40] pa) => (float[1,40] y) { a = MatMul(x, pa)  y = Add(a, a) }",
+    "(float[1,9] x, float[9,40] pa, float[40] pb) => (float[1,40] y, float[1,40] z) { a = MatMul(x, pa)  y = Add(a, "
+    "pb)  z = Add(pb, a) }",
+    "(float[5,9] x, float[9,5] pa, float[5,1] pb) => (float[5,5] y) { a = MatMul(x, pa)  y = Add(a, pb) }",
     "(int64[1] a, int64[1] b, int64[1] c) => (int64[15] y) { y = Concat<axis: int = 0>(a, b, c, a, b, c, a, b, c, a, "
     "b, c, "
     "a, b, c) }",
