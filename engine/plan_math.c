@@ -246,7 +246,12 @@ static void pair_forward(struct vc_engine *e, uint32_t node, enum pair kind)
         vc_plan_steps(vc_plan_in(e, node, k), y->n_dims, s.step[1 + k]);
         s.refs[1 + k] = vc_plan_data(e, node, k);
     }
-    s.refs[0] = vc_plan_make(e, node, 0, true);
+    s.refs[0] = vc_plan_make_pair(e, node);
+    for (unsigned k = 0; kind == PAIR_ADD && k < 2; k++) {
+        if (vc_plan_bias_joins(e, s.refs[0], y, s.refs[1 + k], s.step[1 + k])) {
+            return;
+        }
+    }
     vc_plan_strided(e, node, &s, false);
 }
 

@@ -176,6 +176,24 @@ static void emit(struct vc_engine *e, uint32_t node, struct vc_args_product *arg
     vc_plan_emit(e, node, VC_LOOP_product, (size_t)tiles, args, add, refs, 4);
 }
 
+bool vc_plan_bias_joins(struct vc_engine *e, struct vc_ref y, const struct vc_plan_value *shape, struct vc_ref bias,
+                        const int64_t *bias_step)
+{
+    struct vc_instruction *maker = vc_plan_maker(e, VC_LOOP_product, 2, y);
+    const struct vc_args_product *args = maker != NULL ? maker->call.args : NULL;
+    bool itself = bias.kind == VC_REF_ARENA && bias.index == y.index;
+    bool fits = args != NULL && maker->n_refs == 4 && !itself && shape->n_dims != 0 &&
+                args->c_row == shape->shape[shape->n_dims - 1] && args->c_row == (int64_t)args->n;
+
+    for (unsigned d = 0; fits && d < shape->n_dims; d++) {
+        fits = bias_step[d] == (d + 1 == shape->n_dims);
+    }
+    if (fits) {
+        vc_plan_add_ref(e, maker, 4, bias);
+    }
+    return fits;
+}
+
 /* Room for the lists of n_stack results and n_pairs pairs. */
 static bool make_lists(struct vc_engine *e, struct vc_args_product *args, uint64_t n_stack, uint64_t n_pairs,
                        uint64_t **lists)
@@ -339,6 +357,9 @@ static void add_c(struct vc_engine *e, uint32_t node, bool backward)
         s.refs[0] = vc_plan_grad_to(e, node, 2, false, &add);
     } else {
         s.refs[1] = vc_plan_data(e, node, 2);
+        if (s.scale == 1 && vc_plan_bias_joins(e, y->data, y, s.refs[1], s.step[1])) {
+            return;
+        }
     }
     vc_plan_strided(e, node, &s, add);
 }

@@ -315,25 +315,40 @@ struct vc_ref vc_plan_data(struct vc_engine *e, uint32_t node, unsigned k)
     return x->data;
 }
 
+/* Nobody needs the elements of input k behind the node, which y may be written over. */
+static bool may_go_over(const struct vc_engine *e, uint32_t node, unsigned k, const struct vc_plan_value *y)
+{
+    const struct vc_plan_value *x = vc_plan_in(e, node, k);
+    const struct vc_plan_value *root = x != NULL ? &e->values[x->root] : NULL;
+
+    return root != NULL && root->data.kind == VC_REF_ARENA && !root->held && !root->kept &&
+           !(e->repeats && root->saved) && root->last_use == node && root->n == y->n && root->real == y->real;
+}
+
 struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over)
 {
     struct vc_plan_value *y = vc_plan_out(e, node, k);
-    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
-    const struct vc_plan_value *root;
 
     if (y == NULL) {
         return (struct vc_ref){0};
     }
-    if (over && x != NULL) {
-        root = &e->values[x->root];
-        if (root->data.kind == VC_REF_ARENA && !root->held && !root->kept && !(e->repeats && root->saved) &&
-            root->last_use == node && root->n == y->n && root->real == y->real) {
-            y->data = root->data;
-            return y->data;
-        }
+    if (over && may_go_over(e, node, 0, y)) {
+        y->data = e->values[vc_plan_in(e, node, 0)->root].data;
+        return y->data;
     }
     y->data = y->real ? vc_plan_reals(e, y->n) : vc_plan_buffer(e, y->n, sizeof(int64_t));
     return y->data;
+}
+
+struct vc_ref vc_plan_make_pair(struct vc_engine *e, uint32_t node)
+{
+    struct vc_plan_value *y = vc_plan_out(e, node, 0);
+
+    if (!e->options.train && !may_go_over(e, node, 0, y) && may_go_over(e, node, 1, y)) {
+        y->data = e->values[vc_plan_in(e, node, 1)->root].data;
+        return y->data;
+    }
+    return vc_plan_make(e, node, 0, true);
 }
 
 struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k)
@@ -459,6 +474,29 @@ void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, con
                                              .n_refs = n_refs,
                                              .n_written = n_written},
                     refs);
+}
+
+static bool same_ref(struct vc_ref a, struct vc_ref b)
+{
+    return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
+}
+
+struct vc_instruction *vc_plan_maker(const struct vc_engine *e, enum vc_train_loop_id loop, unsigned made,
+                                     struct vc_ref ref)
+{
+    struct vc_instruction *last = e->n != 0 ? &e->instructions[e->n - 1] : NULL;
+
+    return last != NULL && !e->options.train && e->options.device == NULL && last->loop == (int)loop &&
+                   !last->call.add && same_ref(last->refs[made], ref)
+               ? last
+               : NULL;
+}
+
+void vc_plan_add_ref(struct vc_engine *e, struct vc_instruction *instruction, unsigned k, struct vc_ref ref)
+{
+    instruction->refs[k] = ref;
+    instruction->n_refs = k + 1;
+    vc_plan_touch(e, ref, vc_plan_step(e, (size_t)(instruction - e->instructions)));
 }
 
 /* ---- walks with strides ---- */

@@ -205,6 +205,9 @@ struct vc_ref vc_plan_tensor(struct vc_engine *e, uint32_t node, unsigned k);
 struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k);
 /* Room for output k; with `over`, the memory of input 0 where nobody else needs that. */
 struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over);
+/* Room for output 0 of a node with two inputs: the memory of either, where nobody else needs that. In training, whose
+ * plans are told before a run, of input 0 alone. */
+struct vc_ref vc_plan_make_pair(struct vc_engine *e, uint32_t node);
 /* The gradient of output k; kind VC_REF_NONE: nothing came. */
 struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k);
 /* Where the gradient of input k goes. *add: to what is there; else all of it has to be written. `over`: where it is the
@@ -278,6 +281,18 @@ static inline uint64_t vc_plan_step(const struct vc_engine *e, size_t k)
 
 /* The buffer lives at that step, too. */
 void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step);
+
+/* The last instruction, if it is this loop and made what is at `ref`, and nothing stops between it and the next one:
+ * what else happens to each element there it may do itself, without a gradient and on the processor. NULL: it is not.
+ */
+struct vc_instruction *vc_plan_maker(const struct vc_engine *e, enum vc_train_loop_id loop, unsigned made,
+                                     struct vc_ref ref);
+/* The instruction reads one more array, number k. */
+void vc_plan_add_ref(struct vc_engine *e, struct vc_instruction *instruction, unsigned k, struct vc_ref ref);
+
+/* y += bias, by the product that made y, if the bias is one number for each column of it (plan_product.c). */
+bool vc_plan_bias_joins(struct vc_engine *e, struct vc_ref y, const struct vc_plan_value *shape, struct vc_ref bias,
+                        const int64_t *bias_step);
 
 /* A walk over a shape with steps in up to four arrays: out, a, b, c (train_loops.h, strided_sum). Results are what is
  * left when `reduced` dimensions are summed up. */

@@ -116,7 +116,9 @@ struct vc_matrix {
     int64_t row, column;
 };
 
-/* product  p: a, b, c, scratch    c = alpha * sum of a b: c is m x n with columns side by side
+/* product  p: a, b, c, scratch, bias    c = alpha * sum of a b: c is m x n with columns side by side
+ *
+ * bias: then bias[j] is added to column j; NULL, as on every device: nothing is.
  *
  * For each of n_stack results the pairs from first[s] to before first[s + 1]: matrices a_at[...] and b_at[...], added
  * in this order. Blocks are the tiles of a result, of tile_m x tile_n. */

@@ -77,11 +77,12 @@ static inline void vec_store(REAL *p, vec v)
 
 #include "engine/loops/train_pack.h"
 
-/* MR x NR results; the first `rows` x `columns` of them are wanted. Of the rows of a the elements are a_row apart, and
+/* MR x NR results; the first `rows` x `columns` of them are wanted. bias: one number for each column, which is added
+ * last, or NULL. Of the rows of a the elements are a_row apart, and
  * the next ones a_next; where that is 1, by three rows from each of MR / 3 pointers, for which there are registers. */
 static inline __attribute__((always_inline)) void product_tile(size_t depth, const REAL *a, size_t a_row, size_t a_next,
                                                                const REAL *b, REAL *c, size_t c_row, size_t rows,
-                                                               size_t columns, bool add, REAL alpha)
+                                                               size_t columns, bool add, REAL alpha, const REAL *bias)
 {
     const REAL *at[(MR + 2) / 3];
     vec sum[MR][2];
@@ -122,32 +123,35 @@ static inline __attribute__((always_inline)) void product_tile(size_t depth, con
         }
         if (columns == NR) {
             REAL *to = c + i * c_row;
+            vec left = add ? ADD(LOAD(to), sum[i][0]) : sum[i][0];
+            vec right = add ? ADD(LOAD(to + VL), sum[i][1]) : sum[i][1];
 
-            STORE(to, add ? ADD(LOAD(to), sum[i][0]) : sum[i][0]);
-            STORE(to + VL, add ? ADD(LOAD(to + VL), sum[i][1]) : sum[i][1]);
+            STORE(to, bias != NULL ? ADD(left, LOAD(bias)) : left);
+            STORE(to + VL, bias != NULL ? ADD(right, LOAD(bias + VL)) : right);
         } else {
             STORE(edge, sum[i][0]);
             STORE(edge + VL, sum[i][1]);
             for (size_t j = 0; j < columns; j++) {
                 REAL *to = c + i * c_row + j;
+                REAL v = add ? *to + edge[j] : edge[j];
 
-                *to = add ? *to + edge[j] : edge[j];
+                *to = bias != NULL ? v + bias[j] : v;
             }
         }
     }
 }
 
 static __attribute__((noinline)) void packed_tile(size_t depth, const REAL *a, const REAL *b, REAL *c, size_t c_row,
-                                                  size_t rows, size_t columns, bool add, REAL alpha)
+                                                  size_t rows, size_t columns, bool add, REAL alpha, const REAL *bias)
 {
-    product_tile(depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha);
+    product_tile(depth, a, 1, MR, b, c, c_row, rows, columns, add, alpha, bias);
 }
 
 /* MR rows whose elements are side by side. */
 static __attribute__((noinline)) void row_tile(size_t depth, const REAL *a, size_t a_row, const REAL *b, REAL *c,
-                                               size_t c_row, size_t columns, bool add, REAL alpha)
+                                               size_t c_row, size_t columns, bool add, REAL alpha, const REAL *bias)
 {
-    product_tile(depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha);
+    product_tile(depth, a, a_row, 1, b, c, c_row, MR, columns, add, alpha, bias);
 }
 
 /* Rows that are a multiple of this apart fall into the same few sets of a cache. */
@@ -168,9 +172,10 @@ static const REAL *find_rows(const REAL *a, int64_t row, size_t rows, size_t dep
     return copy;
 }
 
-/* All of a product of m x k by k x n. scratch: vc_product_scratch(m, n, k) reals. */
-static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
-                     struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, REAL *scratch)
+/* All of a product of m x k by k x n. bias: n numbers, or NULL. scratch: vc_product_scratch(m, n, k) reals. */
+static void multiply_add(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
+                         struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, const REAL *bias,
+                         REAL *scratch)
 {
     bool side_by_side = a_is.column == 1 && a_is.row > 0;
     REAL *packed_b =
@@ -196,19 +201,26 @@ static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matr
                 for (size_t j = 0; j < columns; j += NR) {
                     size_t n_columns = VC_AT_MOST(columns - j, NR);
                     REAL *to = c + m0 * c_row + n0 + j;
+                    const REAL *last = bias != NULL && k0 + depth == k ? bias + n0 + j : NULL;
 
                     for (size_t i = 0; i < whole; i += MR) {
                         row_tile(depth, read + i * step, step, packed_b + j * depth, to + i * c_row, c_row, n_columns,
-                                 add || k0 != 0, alpha);
+                                 add || k0 != 0, alpha, last);
                     }
                     for (size_t i = whole; i < rows; i += MR) {
                         packed_tile(depth, packed_a + (i - whole) * depth, packed_b + j * depth, to + i * c_row, c_row,
-                                    VC_AT_MOST(rows - i, MR), n_columns, add || k0 != 0, alpha);
+                                    VC_AT_MOST(rows - i, MR), n_columns, add || k0 != 0, alpha, last);
                     }
                 }
             }
         }
     }
+}
+
+static void multiply(size_t m, size_t n, size_t k, const REAL *a, struct vc_matrix a_is, const REAL *b,
+                     struct vc_matrix b_is, REAL *c, size_t c_row, bool add, REAL alpha, REAL *scratch)
+{
+    multiply_add(m, n, k, a, a_is, b, b_is, c, c_row, add, alpha, NULL, scratch);
 }
 
 _Static_assert(MOST_ROWS % MR == 0 && MOST_COLUMNS % NR == 0, "panels are whole");
@@ -224,13 +236,15 @@ LOOP_FN(product)
     size_t j = block % tiles_n * (size_t)args->tile_n;
     REAL *c = (REAL *)call->p[2] + args->c_at[s] + i * (size_t)args->c_row + j;
     REAL *scratch = (REAL *)call->p[3] + worker * (size_t)args->scratch;
+    const REAL *bias = call->p[4] != NULL ? (const REAL *)call->p[4] + j : NULL;
 
     (void)pass;
     for (uint64_t p = args->first[s]; p < args->first[s + 1]; p++) {
-        multiply(VC_AT_MOST((size_t)args->m - i, (size_t)args->tile_m),
-                 VC_AT_MOST((size_t)args->n - j, (size_t)args->tile_n), (size_t)args->k,
-                 (const REAL *)call->p[0] + args->a_at[p] + (int64_t)i * args->a.row, args->a,
-                 (const REAL *)call->p[1] + args->b_at[p] + (int64_t)j * args->b.column, args->b, c,
-                 (size_t)args->c_row, call->add || p != args->first[s], (REAL)args->alpha, scratch);
+        multiply_add(VC_AT_MOST((size_t)args->m - i, (size_t)args->tile_m),
+                     VC_AT_MOST((size_t)args->n - j, (size_t)args->tile_n), (size_t)args->k,
+                     (const REAL *)call->p[0] + args->a_at[p] + (int64_t)i * args->a.row, args->a,
+                     (const REAL *)call->p[1] + args->b_at[p] + (int64_t)j * args->b.column, args->b, c,
+                     (size_t)args->c_row, call->add || p != args->first[s], (REAL)args->alpha,
+                     p + 1 == args->first[s + 1] ? bias : NULL, scratch);
     }
 }
