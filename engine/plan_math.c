@@ -22,6 +22,9 @@ static void unary_forward(struct vc_engine *e, uint32_t node, enum vc_unary kind
     *args = (struct vc_args_unary){.kind = kind, .n = x->n, .a = a, .b = b};
     refs[0] = vc_plan_data(e, node, 0);
     refs[1] = vc_plan_make(e, node, 0, true);
+    if (kind == VC_UNARY_RELU && vc_plan_relu_joins(e, refs[0], refs[1])) {
+        return;
+    }
     vc_plan_emit(e, node, VC_LOOP_unary, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, false, refs, 2);
 }
 

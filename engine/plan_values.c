@@ -476,7 +476,7 @@ void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, con
                     refs);
 }
 
-static bool same_ref(struct vc_ref a, struct vc_ref b)
+bool vc_same_ref(struct vc_ref a, struct vc_ref b)
 {
     return a.kind == b.kind && a.index == b.index && a.offset == b.offset;
 }
@@ -487,7 +487,7 @@ struct vc_instruction *vc_plan_maker(const struct vc_engine *e, enum vc_train_lo
     struct vc_instruction *last = e->n != 0 ? &e->instructions[e->n - 1] : NULL;
 
     return last != NULL && !e->options.train && e->options.device == NULL && last->loop == (int)loop &&
-                   !last->call.add && same_ref(last->refs[made], ref)
+                   !last->call.add && vc_same_ref(last->refs[made], ref)
                ? last
                : NULL;
 }

@@ -187,6 +187,19 @@ static void emit_direct(struct vc_engine *e, uint32_t node, const struct vc_args
     vc_plan_emit(e, node, VC_LOOP_direct, (size_t)(args->batch * args->groups), args, add, refs, 5);
 }
 
+bool vc_plan_relu_joins(struct vc_engine *e, struct vc_ref x, struct vc_ref y)
+{
+    struct vc_instruction *maker = vc_same_ref(x, y) ? vc_plan_maker(e, VC_LOOP_direct, 3, x) : NULL;
+    struct vc_args_direct *args = maker != NULL ? vc_plan_args(e, sizeof *args) : NULL;
+
+    if (args != NULL) {
+        *args = *(const struct vc_args_direct *)maker->call.args;
+        args->relu = true;
+        maker->call.args = args;
+    }
+    return args != NULL;
+}
+
 void vc_train_forward_conv(struct vc_engine *e, uint32_t node)
 {
     struct vc_args_conv *args = conv_args(e, node);

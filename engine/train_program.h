@@ -287,12 +287,16 @@ void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step);
  */
 struct vc_instruction *vc_plan_maker(const struct vc_engine *e, enum vc_train_loop_id loop, unsigned made,
                                      struct vc_ref ref);
+bool vc_same_ref(struct vc_ref a, struct vc_ref b);
 /* The instruction reads one more array, number k. */
 void vc_plan_add_ref(struct vc_engine *e, struct vc_instruction *instruction, unsigned k, struct vc_ref ref);
 
 /* y += bias, by the product that made y, if the bias is one number for each column of it (plan_product.c). */
 bool vc_plan_bias_joins(struct vc_engine *e, struct vc_ref y, const struct vc_plan_value *shape, struct vc_ref bias,
                         const int64_t *bias_step);
+
+/* y = Relu(x), by the convolution that made x, if y lies over x (plan_window.c). */
+bool vc_plan_relu_joins(struct vc_engine *e, struct vc_ref x, struct vc_ref y);
 
 /* A walk over a shape with steps in up to four arrays: out, a, b, c (train_loops.h, strided_sum). Results are what is
  * left when `reduced` dimensions are summed up. */

@@ -206,6 +206,7 @@ struct vc_args_direct {
     uint64_t sums_at;                  /* in the scratch of a worker, behind the padded image */
     uint64_t scratch;                  /* reals for each worker */
     uint64_t chunk, x_image, dy_image; /* direct_weights: images of a chunk, and their sizes in scratch */
+    bool relu;                         /* direct: y = Relu of that */
 };
 
 /* ---- BatchNormalization ---- */

@@ -12,18 +12,35 @@
 #define ROWS 8 /* filters whose sums are kept at a time */
 #define DOTS 6 /* filters, and TAPS taps, in the gradient of weights */
 #define TAPS 4
+#define WIDE 2 /* vectors of windows at a time */
 #elif defined(VC_TRAIN_AVX2)
 #define ROWS 4
 #define DOTS 3
 #define TAPS 3
+#define WIDE 3
 #else
 #define ROWS 4
 #define DOTS 2
 #define TAPS 2
+#define WIDE 2
 #endif
-#define WIDTH (2 * VL)
 
-_Static_assert(VC_DIRECT_ROWS % ROWS == 0 && VC_DIRECT_SLACK >= WIDTH, "what planning takes them to be");
+_Static_assert(VC_DIRECT_ROWS % ROWS == 0 && VC_DIRECT_SLACK / 2 % VL == 0, "what planning takes them to be");
+
+static void copy_row(const REAL *from, REAL *to, size_t n)
+{
+    if (n < VL) {
+        for (size_t j = 0; j < n; j++) {
+            to[j] = from[j];
+        }
+        return;
+    }
+    for (size_t j = 0; j < n; j += VL) {
+        size_t at = VC_AT_MOST(j, n - VL); /* the last vector may lie over the one before */
+
+        STORE(to + at, LOAD(from + at));
+    }
+}
 
 /* Channels of an image with zeros around them. */
 static void pad_image(const struct vc_args_direct *args, const REAL *x, REAL *to)
@@ -39,9 +56,7 @@ static void pad_image(const struct vc_args_direct *args, const REAL *x, REAL *to
             for (int64_t j = 0; j < args->before[1]; j++) {
                 to[j] = 0;
             }
-            for (int64_t j = 0; j < args->in[1]; j++) {
-                to[args->before[1] + j] = x[from * args->in[1] + j];
-            }
+            copy_row(x + from * args->in[1], to + args->before[1], (size_t)args->in[1]);
             for (int64_t j = args->before[1] + args->in[1]; j < args->padded[1]; j++) {
                 to[j] = 0;
             }
@@ -76,33 +91,89 @@ LOOP_FN(direct_pack)
     }
 }
 
-/* ROWS x WIDTH sums from place x on. */
-static void direct_tile(const struct vc_args_direct *args, const REAL *weights, const REAL *x, REAL *to, size_t to_row)
+/* Sums of ROWS filters and `wide` vectors of windows from place x on. */
+static inline __attribute__((always_inline)) void direct_sums(const struct vc_args_direct *args, const REAL *weights,
+                                                              const REAL *x, REAL *to, size_t to_row, unsigned wide)
 {
-    vec sum[ROWS][2];
+    vec sum[ROWS][WIDE];
 
     UNROLL
     for (unsigned r = 0; r < ROWS; r++) {
-        sum[r][0] = SPREAD((REAL)0);
-        sum[r][1] = SPREAD((REAL)0);
+        UNROLL
+        for (unsigned w = 0; w < wide; w++) {
+            sum[r][w] = SPREAD((REAL)0);
+        }
     }
     for (size_t t = 0; t < (size_t)args->n_taps; t++) {
         const REAL *from = x + args->tap_at[t];
-        vec b0 = LOAD(from);
-        vec b1 = LOAD(from + VL);
+        vec b[WIDE];
 
         UNROLL
+        for (unsigned w = 0; w < wide; w++) {
+            b[w] = LOAD(from + w * VL);
+        }
+        UNROLL
         for (unsigned r = 0; r < ROWS; r++) {
-            vec w = SPREAD(weights[t * ROWS + r]);
+            vec weight = SPREAD(weights[t * ROWS + r]);
 
-            sum[r][0] = FMA(w, b0, sum[r][0]);
-            sum[r][1] = FMA(w, b1, sum[r][1]);
+            UNROLL
+            for (unsigned w = 0; w < wide; w++) {
+                sum[r][w] = FMA(weight, b[w], sum[r][w]);
+            }
         }
     }
     UNROLL
     for (unsigned r = 0; r < ROWS; r++) {
-        STORE(to + r * to_row, sum[r][0]);
-        STORE(to + r * to_row + VL, sum[r][1]);
+        UNROLL
+        for (unsigned w = 0; w < wide; w++) {
+            STORE(to + r * to_row + w * VL, sum[r][w]);
+        }
+    }
+}
+
+/* All sums of ROWS filters: WIDE vectors at a time, and a rest of at least two, for one waits for its last addition. */
+static void direct_filters(const struct vc_args_direct *args, const REAL *weights, const REAL *x, REAL *to,
+                           size_t to_row)
+{
+    size_t n = ((size_t)args->n_sums + VL - 1) / VL;
+
+    for (size_t i = 0, wide; i < n; i += wide) {
+        wide = n - i == WIDE + 1 ? 2 : VC_AT_MOST(n - i, WIDE);
+        if (wide == WIDE) {
+            direct_sums(args, weights, x + i * VL, to + i * VL, to_row, WIDE);
+        } else if (wide == 2) {
+            direct_sums(args, weights, x + i * VL, to + i * VL, to_row, 2);
+        } else {
+            direct_sums(args, weights, x + i * VL, to + i * VL, to_row, 1);
+        }
+    }
+}
+
+typedef WORD words __attribute__((vector_size(sizeof(vec))));
+
+/* Relu of unary.inc: 0 where x <= 0, and x where it is larger or NaN. */
+static inline vec positive(vec x)
+{
+    return (vec)((words)x & ~(words)(x <= SPREAD((REAL)0)));
+}
+
+/* The sums of a row of windows, with the bias, to where they go. */
+static void direct_row(const REAL *from, REAL bias, bool relu, bool add, REAL *to, size_t n)
+{
+    if (add || n < VL) {
+        for (size_t j = 0; j < n; j++) {
+            REAL v = from[j] + bias;
+
+            v = !relu || v > 0 || v != v ? v : 0;
+            to[j] = add ? to[j] + v : v;
+        }
+        return;
+    }
+    for (size_t j = 0; j < n; j += VL) {
+        size_t at = VC_AT_MOST(j, n - VL); /* the last vector may lie over the one before */
+        vec v = ADD(LOAD(from + at), SPREAD(bias));
+
+        STORE(to + at, relu ? positive(v) : v);
     }
 }
 
@@ -123,21 +194,13 @@ LOOP_FN(direct)
     (void)pass;
     pad_image(args, (const REAL *)call->p[0] + block * image, padded);
     for (size_t first = 0; first < (size_t)args->filters; first += ROWS, weights += ROWS * args->n_taps) {
-        for (size_t p = 0; p < (size_t)args->n_sums; p += WIDTH) {
-            direct_tile(args, weights, padded + p, sums + p, row);
-        }
+        direct_filters(args, weights, padded, sums, row);
         for (size_t f = first; f < first + ROWS && f < (size_t)args->filters; f++) {
             REAL bias = call->p[2] != NULL ? ((const REAL *)call->p[2])[group * (size_t)args->filters + f] : 0;
 
             for (size_t i = 0; i < (size_t)args->out[0]; i++) {
-                const REAL *from = sums + (f - first) * row + i * (size_t)args->padded[1];
-                REAL *to = y + f * places + i * (size_t)args->out[1];
-
-                for (size_t j = 0; j < (size_t)args->out[1]; j++) {
-                    REAL v = from[j] + bias;
-
-                    to[j] = call->add ? to[j] + v : v;
-                }
+                direct_row(sums + (f - first) * row + i * (size_t)args->padded[1], bias, args->relu, call->add,
+                           y + f * places + i * (size_t)args->out[1], (size_t)args->out[1]);
             }
         }
     }

@@ -136,6 +136,54 @@ static void pool_choose(struct pool_fours *f, size_t n, REAL *restrict y)
     }
 }
 
+/* Pairs of n columns, and pairs of what they give, which are rows of windows of 2 x 2. Choices are those of
+ * pool_choose.
+ */
+static void pool_pairs(const REAL *restrict x, size_t n, REAL *restrict y)
+{
+    for (size_t k = 0; k < n; k++) {
+        REAL a = x[2 * k];
+        REAL b = x[2 * k + 1];
+        REAL m = b > a ? b : a;
+
+        y[k] = b != b ? b : m;
+    }
+}
+
+/* Whole vectors of them: what is behind the n that are wanted is written over by the next row. */
+#define POOL_VECTOR 16
+
+static void pool_two_rows(const REAL *restrict above, const REAL *restrict below, size_t n, REAL *restrict y)
+{
+    n = (n + POOL_VECTOR - 1) / POOL_VECTOR * POOL_VECTOR;
+    for (size_t k = 0; k < n; k++) {
+        REAL m = above[k];
+        REAL l = below[k];
+        REAL most = l > m ? l : m;
+
+        y[k] = l != l ? l : most;
+    }
+}
+
+/* The windows fill the plane, whose places nobody wants. */
+static void pool_plane(const struct vc_args_window *w, const REAL *x, REAL *y)
+{
+    size_t columns = (size_t)w->out[2];
+    size_t most = POOL_FOURS / columns; /* rows of windows at a time */
+    REAL pairs[2 * POOL_FOURS + POOL_VECTOR];
+    REAL made[POOL_FOURS + POOL_VECTOR];
+
+    for (size_t row = 0, rows; row < (size_t)w->out[1]; row += rows) {
+        rows = VC_AT_MOST((size_t)w->out[1] - row, most);
+        pool_pairs(x + 4 * row * columns, 2 * rows * columns, pairs);
+        memset(pairs + 2 * rows * columns, 0, POOL_VECTOR * sizeof *pairs);
+        for (size_t r = 0; r < rows; r++) {
+            pool_two_rows(pairs + 2 * r * columns, pairs + (2 * r + 1) * columns, columns, made + r * columns);
+        }
+        memcpy(y + row * columns, made, rows * columns * sizeof *y);
+    }
+}
+
 /* How many windows come next, from column `column` of a row on: those of whole rows, or a part of one. */
 static size_t pool_next(const struct vc_args_window *w, size_t windows, size_t at, size_t *rows)
 {
@@ -189,6 +237,10 @@ LOOP_FN(max_pool)
 
     (void)pass;
     (void)worker;
+    if (pool_by_four(w) && call->p[2] == NULL && w->in[2] == 2 * w->out[2] && w->out[2] <= POOL_FOURS) {
+        pool_plane(w, x, y + at);
+        return;
+    }
     if (pool_by_four(w)) {
         pool_four(w, x, y + at, call->p[2] != NULL ? (uint8_t *)call->p[2] + at : NULL);
         return;

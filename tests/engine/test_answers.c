@@ -38,6 +38,17 @@ static const char *const others[] = {
     "(float[1,9] x, float[9,40] pa, float[40] pb) => (float[1,40] y, float[1,40] z) { a = MatMul(x, pa)  y = Add(a, "
     "pb)  z = Add(pb, a) }",
     "(float[5,9] x, float[9,5] pa, float[5,1] pb) => (float[5,5] y) { a = MatMul(x, pa)  y = Add(a, pb) }",
+    /* convolutions with Relu, of widths that fill no vector; pools of 2 x 2 of whole planes, and of odd ones */
+    "(float[2,3,9,11] x, float[5,3,3,3] pa, float[5] pb) => (float[2,5,9,11] y) { a = Conv<pads: ints = [1, 1, 1, "
+    "1]>(x, pa, pb)  y = Relu(a) }",
+    "(float[2,4,5,6] x, float[6,2,3,3] pa) => (float[2,6,3,4] y) { a = Conv<group: int = 2>(x, pa)  b = Relu(a)  y = "
+    "Neg(b) }",
+    "(float[1,3,30,37] x, float[9,3,3,5] pa, float[9] pb) => (float[1,9,28,33] y, float[1,9,28,33] z) { y = Conv(x, "
+    "pa, pb)  z = Relu(y) }",
+    "(float[2,3,14,14] x) => (float[2,3,7,7] y) { y = MaxPool<kernel_shape: ints = [2, 2], strides: ints = [2, 2]>(x) "
+    "}",
+    "(float[2,3,29,28] x) => (float[2,3,14,14] y) { a = Abs(x)  b = Log(x)  c = Mul(a, b)  y = MaxPool<kernel_shape: "
+    "ints = [2, 2], strides: ints = [2, 2]>(c) }",
     "(int64[1] a, int64[1] b, int64[1] c) => (int64[15] y) { y = Concat<axis: int = 0>(a, b, c, a, b, c, a, b, c, a, "
     "b, c, "
     "a, b, c) }",
