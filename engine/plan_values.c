@@ -344,7 +344,7 @@ struct vc_ref vc_plan_make_pair(struct vc_engine *e, uint32_t node)
 {
     struct vc_plan_value *y = vc_plan_out(e, node, 0);
 
-    if (!e->options.train && !may_go_over(e, node, 0, y) && may_go_over(e, node, 1, y)) {
+    if (!e->options.train && e->options.device == NULL && !may_go_over(e, node, 0, y) && may_go_over(e, node, 1, y)) {
         y->data = e->values[vc_plan_in(e, node, 1)->root].data;
         return y->data;
     }

@@ -206,7 +206,7 @@ struct vc_ref vc_plan_tensor_grad(struct vc_engine *e, uint32_t node, unsigned k
 /* Room for output k; with `over`, the memory of input 0 where nobody else needs that. */
 struct vc_ref vc_plan_make(struct vc_engine *e, uint32_t node, unsigned k, bool over);
 /* Room for output 0 of a node with two inputs: the memory of either, where nobody else needs that. In training, whose
- * plans are told before a run, of input 0 alone. */
+ * plans are told before a run, and on a device, of input 0 alone. */
 struct vc_ref vc_plan_make_pair(struct vc_engine *e, uint32_t node);
 /* The gradient of output k; kind VC_REF_NONE: nothing came. */
 struct vc_ref vc_plan_grad(const struct vc_engine *e, uint32_t node, unsigned k);
