@@ -91,9 +91,10 @@ LOOP_FN(direct_pack)
     }
 }
 
-/* Sums of ROWS filters and `wide` vectors of windows from place x on. */
-static inline __attribute__((always_inline)) void direct_sums(const struct vc_args_direct *args, const REAL *weights,
-                                                              const REAL *x, REAL *to, size_t to_row, unsigned wide)
+/* Sums of ROWS filters and `wide` vectors of windows from place x on, over n taps; with `add`, to what is there. */
+static inline __attribute__((always_inline)) void direct_part(const int64_t *tap_at, size_t n, const REAL *weights,
+                                                              const REAL *x, REAL *to, size_t to_row, unsigned wide,
+                                                              bool add)
 {
     vec sum[ROWS][WIDE];
 
@@ -104,8 +105,8 @@ static inline __attribute__((always_inline)) void direct_sums(const struct vc_ar
             sum[r][w] = SPREAD((REAL)0);
         }
     }
-    for (size_t t = 0; t < (size_t)args->n_taps; t++) {
-        const REAL *from = x + args->tap_at[t];
+    for (size_t t = 0; t < n; t++) {
+        const REAL *from = x + tap_at[t];
         vec b[WIDE];
 
         UNROLL
@@ -126,8 +127,26 @@ static inline __attribute__((always_inline)) void direct_sums(const struct vc_ar
     for (unsigned r = 0; r < ROWS; r++) {
         UNROLL
         for (unsigned w = 0; w < wide; w++) {
-            STORE(to + r * to_row + w * VL, sum[r][w]);
+            REAL *at = to + r * to_row + w * VL;
+
+            STORE(at, add ? ADD(LOAD(at), sum[r][w]) : sum[r][w]);
         }
+    }
+}
+
+/* Over all taps: of more than LONG_SUM in parts of SUM_PART, so that the last terms are not added to a number that is
+ * thousands of times as large. */
+#define LONG_SUM 4096
+#define SUM_PART 256
+
+static inline __attribute__((always_inline)) void direct_sums(const struct vc_args_direct *args, const REAL *weights,
+                                                              const REAL *x, REAL *to, size_t to_row, unsigned wide)
+{
+    size_t n = (size_t)args->n_taps;
+    size_t part = n > LONG_SUM ? SUM_PART : n;
+
+    for (size_t t = 0; t < n; t += part) {
+        direct_part(args->tap_at + t, VC_AT_MOST(n - t, part), weights + t * ROWS, x, to, to_row, wide, t != 0);
     }
 }
 

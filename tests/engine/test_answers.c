@@ -544,6 +544,38 @@ static void the_plain_loops_compute(void **state)
     world_end(&w);
 }
 
+/* 4,608 terms of one sign: added one by one, some of these sums are off by more than 1e-6. */
+static void long_sums_of_convolutions(void **state)
+{
+    static const char body[] = "(float[1,512,5,5] x, float[9,512,3,3] pa) => (float[1,9,3,3] y) { y = Conv(x, pa) }";
+    struct world w = world_begin(body);
+    struct vc_run_value *x = &w.inputs[vc_graph_input(w.net.graph, 0)];
+    const struct vc_weight *weight = vc_weights_find(w.net.weights, "pa");
+    float *from = x->data;
+    float *by = weight->data;
+    const float *y;
+
+    (void)state;
+    for (size_t i = 0; i < x->n; i++) {
+        from[i] = 1 + from[i] / 2;
+    }
+    for (size_t i = 0; i < weight->n; i++) {
+        by[i] = 1 + by[i] / 2;
+    }
+    must(&w, run(&w, false, NULL), body);
+    y = w.taken[w.net.graph->outputs[0]].data;
+    for (size_t i = 0; i < 81; i++) { /* filter i / 9, window (i / 3 % 3, i % 3) */
+        double sum = 0;
+
+        for (size_t k = 0; k < 4608; k++) { /* channel k / 9, element (k / 3 % 3, k % 3) */
+            sum +=
+                (double)from[k / 9 * 25 + (i / 3 % 3 + k / 3 % 3) * 5 + i % 3 + k % 3] * (double)by[i / 9 * 4608 + k];
+        }
+        assert_true(fabs((double)y[i] / sum - 1) < 1e-6);
+    }
+    world_end(&w);
+}
+
 static void indices_out_of_range(void **state)
 {
     static const char body[] = "(int64[3] t, float[2,5] pa) => (float[3,5] y) { y = Gather(pa, t) }";
@@ -605,6 +637,7 @@ int main(void)
         cmocka_unit_test(series_of_runs),
         cmocka_unit_test(series_of_other_sizes),
         cmocka_unit_test(the_plain_loops_compute),
+        cmocka_unit_test(long_sums_of_convolutions),
         cmocka_unit_test(indices_out_of_range),
         cmocka_unit_test(no_memory),
         cmocka_unit_test(cancelled),
