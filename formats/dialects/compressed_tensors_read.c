@@ -101,7 +101,8 @@ static bool has_parts(const struct vc_search *s, const struct looking *l, size_t
 
     return t->dtype == VC_DTYPE_I32 && t->n_dims == 2 && l->scale != VC_NO_TENSOR && l->shape != VC_NO_TENSOR &&
            is_scale_type(tensors[l->scale].dtype) && tensors[l->shape].dtype == VC_DTYPE_I64 &&
-           tensors[l->shape].n_elems == 2 && (l->zero == VC_NO_TENSOR || tensors[l->zero].dtype == VC_DTYPE_I32) &&
+           tensors[l->shape].n_elems == 2 &&
+           (l->zero == VC_NO_TENSOR || (tensors[l->zero].dtype == VC_DTYPE_I32 && tensors[l->zero].n_dims == 2)) &&
            !vc_search_has(s, t->name, n_name, "_g_idx") && !vc_search_has(s, t->name, n_name, "_global_scale");
 }
 
@@ -112,7 +113,7 @@ static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
     const struct vc_tensor *scale = &s->model->tensors[l->scale];
     struct vc_packed packed = vc_ct_zeros(l->quant.scheme, l->n_rows, scale->n_dims == 2 ? scale->shape[1] : 1);
 
-    if (t->n_dims != 2 || t->shape[0] != vc_ceil_div_u64(l->n_rows, 32 / packed.bits) || t->shape[1] != packed.row) {
+    if (t->shape[0] != vc_ceil_div_u64(l->n_rows, 32 / packed.bits) || t->shape[1] != packed.row) {
         return vc_fail(s->ctx, VC_E_FORMAT, "%s: its zero points '%s' are not %" PRIu64 " for each of %" PRIu64 " rows",
                        s->model->tensors[l->codes].name, t->name, packed.row, l->n_rows);
     }

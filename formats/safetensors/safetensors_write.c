@@ -477,16 +477,15 @@ out:
     return status;
 }
 
-/* The user asks for a layout that some codes of the source are not in: these are laid anew, and not copied as they are.
- */
-static bool lays_anew(const struct safetensors_sink *self, const struct vc_dialect *asked)
+/* Some codes of the source do not lie as the output's do. */
+static bool lays_anew(const struct safetensors_sink *self, const struct vc_dialect *dialect)
 {
     size_t i;
 
-    for (i = 0; asked != NULL && self->source != NULL && i < self->model->n_tensors; i++) {
+    for (i = 0; self->source != NULL && i < self->model->n_tensors; i++) {
         const struct vc_dialect *found = vc_finds_at(&self->source->finds, i)->dialect;
 
-        if (self->model->tensors[i].quant != NULL && (found != NULL ? found : &vc_dialect_plain) != asked) {
+        if (self->model->tensors[i].quant != NULL && (found != NULL ? found : &vc_dialect_plain) != dialect) {
             return true;
         }
     }
@@ -576,7 +575,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
                              .format = vc_format_safetensors.name,
                              .dialect = dialect,
                              .refusal = refusal,
-                             .accepts_raw = same && !lays_anew(self, asked),
+                             .accepts_raw = same && !(options->relayout && lays_anew(self, dialect)),
                              .aliases = !unties};
     *out = sink;
     return VC_OK;

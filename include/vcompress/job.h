@@ -68,6 +68,9 @@ struct vc_write_options {
     /* Set by vc_job_plan: the scheme of the codes that a pass makes, "nf4"; the layout "auto" then has a place for
      * these. Callers leave NULL here. */
     const char *codes;
+    /* Codes of the input that lie in another layout than `layout` are written in that one, with the same scales;
+     * VC_E_UNSUPPORTED if the layout has no place for them. false: they are copied as they lie. */
+    bool relayout;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

@@ -1,4 +1,6 @@
 /* cmd_convert.c - vcompress convert: the same tensors in another file format. */
+#include <string.h>
+
 #include "tools/commands/commands.h"
 #include "tools/convert/convert.h"
 
@@ -24,6 +26,7 @@ static int run_convert(struct app *app, int n_args, char **args)
 
     convert_defaults(&options);
     rc = app_parse(app, n_args, args, &options);
+    options.write.relayout = options.write.layout != NULL && strcmp(options.write.layout, "auto") != 0;
     return rc == GO_ON ? convert_run(app, &options, &what) : rc;
 }
 
