@@ -38,28 +38,19 @@ for script in check_includes.sh check_style.sh check_folders.sh; do
     fi
 done
 
-for edge in "core/base/pool.c formats/npz/npy.h" "kernels/cpu/kernel_ref.c core/chain/pass.h" \
-    "quantize/schemes/int8.c formats/npz/npy.h" "quantize/schemes/int8.c zlib.h" "formats/npz/npy.c nettle/sha2.h" "formats/npz/npy.c kernels/kernels.h" \
-    "engine/engine.c distill/data/network.h" "engine/engine.c passes/select.h" "tools/main.c core/base/ctx.h" "examples/shrink.c core/base/ctx.h" "include/vcompress/model.h core/base/ctx.h"; do
-    file=${edge% *}
-    echo "#include \"${edge#* }\"" >>"$dir/tree/$file"
-    expect_failure "$edge" check_includes.sh
-    cp "$root/$file" "$dir/tree/$file" 2>/dev/null || rm -f "$dir/tree/$file"
-done
-
-echo "/* core may say prune here */ void vc_prune_all(void);" >>"$dir/tree/core/chain/item.c"
-expect_failure "core names a pass" check_includes.sh
-expect_message "core/ knows no pass"
-cp "$root/core/chain/item.c" "$dir/tree/core/chain/item.c"
-
-# Rooms: FILE TARGET, and what the failure has to say.
-while read -r file target words; do
-    [ -f "$dir/tree/$file" ] && [ -f "$dir/tree/$target" ] || { echo "$file or $target is gone"; failed=1; }
-    echo "#include \"$target\"" >>"$dir/tree/$file"
-    expect_failure "$file $target" check_includes.sh
-    expect_message "$words"
-    cp "$root/$file" "$dir/tree/$file"
-done <<'END'
+# Includes that no file may have, all at once; the check names each of them: FILE TARGET, and what it says, the rooms' rules last.
+cat >"$dir/edges" <<'END'
+core/base/pool.c formats/npz/npy.h core/ may not
+kernels/cpu/kernel_ref.c core/chain/pass.h kernels/ may not
+quantize/schemes/int8.c formats/npz/npy.h quantize/ may not
+quantize/schemes/int8.c zlib.h only formats/ may
+formats/npz/npy.c nettle/sha2.h only passes/ may
+formats/npz/npy.c kernels/kernels.h formats/ may not
+engine/engine.c distill/data/network.h engine/ may not
+engine/engine.c passes/select.h engine/ may not
+tools/main.c core/base/ctx.h tools/ may not
+examples/shrink.c core/base/ctx.h examples/ may not
+include/vcompress/model.h core/base/ctx.h include/ may not
 formats/npz/npz_read.c formats/torch/torch.h formats/npz may not include formats/torch: a format does not include another format's headers
 formats/torch/torch_data.c formats/npz/npy_data.h formats/torch may not include formats/npz: a format does not
 formats/dialects/plain.c formats/gguf/gguf.h formats/dialects may not include formats/gguf: a format does not
@@ -89,41 +80,60 @@ tools/options/words.c tools/app.h tools/options may not include tools/*.h
 tools/app.c tools/show/group.h tools/* may not include tools/show
 tools/show/group.c tools/convert/convert.h tools/show may not include tools/convert
 END
-
+while read -r file target words; do
+    [ -f "$dir/tree/$file" ] && { [ -f "$dir/tree/$target" ] || [ "${words#only}" != "$words" ]; } || { echo "$file or $target is gone"; failed=1; }
+    echo "#include \"$target\"" >>"$dir/tree/$file"
+done <"$dir/edges"
 echo '#include <vcompress/graph.h>' >>"$dir/tree/include/vcompress/job.h"
-expect_failure "a stable header with an experimental one" check_includes.sh
-expect_message "a stable header may not include an experimental one"
-cp "$root/include/vcompress/job.h" "$dir/tree/include/vcompress/job.h"
+expect_failure "includes" check_includes.sh
+while read -r file target words; do
+    expect_message "$file includes \"$target\": $words"
+done <"$dir/edges"
+expect_message "include/vcompress/job.h includes <vcompress/graph.h>: a stable header may not include an experimental one"
+copy
+
+echo "/* core may say prune here */ void vc_prune_all(void);" >>"$dir/tree/core/chain/item.c"
+expect_failure "core names a pass" check_includes.sh
+expect_message "core/ knows no pass"
+cp "$root/core/chain/item.c" "$dir/tree/core/chain/item.c"
 
 cp "$root/core/base/pool.c" "$dir/tree/formats/pool.c"
 expect_failure "two files of one name" check_includes.sh
 rm "$dir/tree/formats/pool.c"
 
-for flaw in '\t/* tab */' '/* blank at the end */ ' '/* n\303\244ch */' '/* ends without newline */\c' \
-    '/* /home/somebody */' '"leave --force out"'; do
-    # shellcheck disable=SC2059
-    printf "${flaw%\\c}" >>"$dir/tree/core/base/pool.c"
-    case $flaw in *'\c') ;; *) echo >>"$dir/tree/core/base/pool.c" ;; esac
-    expect_failure "$flaw" check_style.sh
-    cp "$root/core/base/pool.c" "$dir/tree/core/base/pool.c"
-done
-echo '"choose another --axis"' >>"$dir/tree/quantize/quantize.c"
-expect_failure "an option in quantize/ that is no recipe" check_style.sh
-cp "$root/quantize/quantize.c" "$dir/tree/quantize/quantize.c"
-yes "/* long */" | head -n 801 >"$dir/tree/core/base/long.c"
-expect_failure "801 lines" check_style.sh
-rm "$dir/tree/core/base/long.c"
 for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
     : >"$dir/tree/prune/more_$number.h"
 done
 expect_failure "a folder with more than 30 files" check_folders.sh
 expect_message "prune has"
 rm "$dir/tree/prune"/more_*.h
-mv "$dir/tree/prune/README.md" "$dir/prune.md"
-expect_failure "a room without a README" check_style.sh
-mv "$dir/prune.md" "$dir/tree/prune/README.md"
-echo '[nothing](docs/nothing.md)' >>"$dir/tree/README.md"
-expect_failure "a link that leads nowhere" check_style.sh
+# Flaws of texts, all at once, and what the check says of each.
+plant() { echo "$2" >>"$dir/tree/$1"; } # FILE LINE
+plant core/base/pool.c "$(printf '\t/* tab */')"
+plant core/base/ctx.c '/* blank at the end */ '
+plant core/model/model.c "$(printf '/* n\303\244ch */')"
+printf '/* ends without newline */' >>"$dir/tree/core/chain/item.c"
+plant core/run/executor.c '/* /home/somebody */'
+plant core/job/job.c '"leave --force out"'
+plant quantize/quantize.c '"choose another --axis"' # no recipe
+yes "/* long */" | head -n 801 >"$dir/tree/core/base/long.c"
+rm "$dir/tree/prune/README.md"
+plant README.md '[nothing](docs/nothing.md)'
+expect_failure "flaws of texts" check_style.sh
+while read -r words; do
+    expect_message "$words"
+done <<'END'
+tab: core/base/pool.c:
+blank at the end of a line: core/base/ctx.c:
+not ASCII: core/model/model.c:
+no newline at the end: core/chain/item.c
+path of one machine: core/run/executor.c:
+option of the command: core/job/job.c:
+option of the command: quantize/quantize.c:
+over 800 lines: core/base/long.c (801)
+no README.md: prune
+link that leads nowhere: README.md: docs/nothing.md
+END
 
 # What the linker sees: an object that calls up, and a declaration that is not at home.
 if [ -n "${4:-}" ]; then
