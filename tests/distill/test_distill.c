@@ -307,7 +307,7 @@ static void test_chain_no_memory(void **unused)
     run.options.graph_path = run.layers;
     run.options.training.steps = 1;
     run.options.tell = NULL;
-    for (n = 1; n < 100000; n++) {
+    for (n = 1; n < 100000; n += TEST_STRIDE) {
         enum vc_status status;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);
@@ -318,7 +318,7 @@ static void test_chain_no_memory(void **unused)
             fail_msg("allocation %llu: %s", (unsigned long long)n, vc_ctx_message(ctx));
         }
         in_row = status == VC_OK ? in_row + 1 : 0; /* fewer workers do without some */
-        if (in_row == 100) {
+        if (in_row == 100 / TEST_STRIDE) {
             break;
         }
         assert_true((status == VC_OK) == exists("chain.npz"));
@@ -356,7 +356,7 @@ static void test_width(void **unused)
     remove_path("out.npz");
     run.options.training.steps = 1;
     run.options.tell = NULL;
-    for (n = 1; n < 100000; n += 3) { /* some of the allocations, which are many */
+    for (n = 1; n < 100000; n += 3 * TEST_STRIDE) { /* some of the allocations, which are many */
         enum vc_status status;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);
@@ -388,7 +388,7 @@ static void test_no_memory(void **unused)
     run.options.eval.control = true;
     run.options.sparsity.keep = true;
     run.options.tell = NULL;
-    for (n = 1; n < 100000; n++) {
+    for (n = 1; n < 100000; n += TEST_STRIDE) {
         enum vc_status status;
 
         vc_pool_fail_at(ctx->shared->pool, n, 0);

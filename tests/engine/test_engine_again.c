@@ -100,6 +100,7 @@ static struct outcome train(const char *text, enum numbers numbers, unsigned thr
     return out;
 }
 
+/* Parts of the square root, and of 1 to 4 values, in each kind of number; under AddressSanitizer each in one kind. */
 static void check_bits(const char *text)
 {
     for (int numbers = F32; numbers <= BF16; numbers++) {
@@ -107,8 +108,13 @@ static void check_bits(const char *text)
 
         assert_int_equal(plain.again, 0);
         for (uint32_t every = 0; every < 5; every++) {
-            struct outcome again = train(text, (enum numbers)numbers, 1 + every % 3,
-                                         every == 0 ? VC_RECOMPUTE_SQRT : VC_RECOMPUTE_EVERY, every);
+            struct outcome again;
+
+            if (TEST_STRIDE > 1 && (every + (uint32_t)numbers) % 3 != 0) {
+                continue;
+            }
+            again = train(text, (enum numbers)numbers, 1 + every % 3,
+                          every == 0 ? VC_RECOMPUTE_SQRT : VC_RECOMPUTE_EVERY, every);
 
             assert_int_equal(again.n, plain.n);
             assert_memory_equal(again.weights, plain.weights, plain.n * sizeof *plain.weights);
@@ -184,12 +190,12 @@ static void a_budget_is_met(void **state)
     uint64_t most = plan(chain, VC_RECOMPUTE_NONE, 0, 0).bytes;
     uint64_t least = most;
     uint64_t last = 0;
+    struct outcome equal[17];
 
     (void)state;
     for (uint32_t every = 1; every <= 16; every++) {
-        uint64_t bytes = plan(chain, VC_RECOMPUTE_EVERY, every, 0).bytes;
-
-        least = bytes < least ? bytes : least;
+        equal[every] = plan(chain, VC_RECOMPUTE_EVERY, every, 0);
+        least = equal[every].bytes < least ? equal[every].bytes : least;
     }
     for (uint64_t budget = most; budget >= least; budget -= (most - least) / 6) {
         struct outcome chosen = plan(chain, VC_RECOMPUTE_AUTO, 0, budget);
@@ -197,9 +203,7 @@ static void a_budget_is_met(void **state)
         assert_in_range(chosen.bytes, 1, budget);
         assert_in_range(chosen.again, last, chosen.forward); /* less memory costs no less */
         for (uint32_t every = 1; every <= 16; every++) {
-            struct outcome equal = plan(chain, VC_RECOMPUTE_EVERY, every, 0);
-
-            assert_true(equal.bytes > budget || equal.again >= chosen.again);
+            assert_true(equal[every].bytes > budget || equal[every].again >= chosen.again);
         }
         last = chosen.again;
     }
@@ -215,7 +219,7 @@ static void no_memory_is_a_sentence(void **state)
         .train = true, .threads = 1, .recompute = VC_RECOMPUTE_AUTO, .budget_bytes = 300000};
     struct net net = {.ctx = test_ctx(), .random = 1};
     uint64_t before;
-    uint64_t n = 0;
+    uint64_t n = 1;
     enum vc_status status;
 
     (void)state;
@@ -223,13 +227,14 @@ static void no_memory_is_a_sentence(void **state)
     net_weights(&net, VC_GRAPH_F32);
     before = vc_pool_in_use(net.ctx->shared->pool);
     do {
-        vc_pool_fail_at(net.ctx->shared->pool, ++n, 0);
+        vc_pool_fail_at(net.ctx->shared->pool, n, 0);
         status = vc_engine_make(net.ctx, net.graph, net.weights, &options, &net.engine);
         vc_pool_fail_at(net.ctx->shared->pool, 0, 0);
         if (status != VC_OK) {
             assert_int_equal(status, VC_E_NOMEM);
             assert_null(net.engine);
             assert_int_equal(vc_pool_in_use(net.ctx->shared->pool), before);
+            n += TEST_STRIDE;
         }
     } while (status != VC_OK);
     assert_in_range(n, 100, 100000);

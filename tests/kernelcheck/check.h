@@ -24,6 +24,7 @@ struct kernelcheck_options {
     const struct vc_kernels *below; /* kernels that this table has too are skipped as inherited; may be NULL */
     size_t max_elems;               /* leaves out shapes with more elements; 0: none. For slow variants (emulation) */
     bool verbose;                   /* one line per kernel */
+    bool by_turns;                  /* a shape takes a third of the patterns, by turns. For builds with sanitizers */
     FILE *out;                      /* where failures are described; NULL: nowhere */
 };
 

@@ -64,12 +64,7 @@ void fence_place(struct fence *fence, size_t n_bytes, enum placement placement, 
 
 static bool all_poison(const unsigned char *p, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] != FENCE_POISON) {
-            return false;
-        }
-    }
-    return true;
+    return n == 0 || (p[0] == FENCE_POISON && memcmp(p, p + 1, n - 1) == 0);
 }
 
 bool fence_intact(const struct fence *fence)

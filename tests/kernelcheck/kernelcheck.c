@@ -8,6 +8,7 @@
 #include "check.h"
 #include "core/base/cpu.h"
 #include "kernels/device/cuda_load.h"
+#include "tests/support/stride.h"
 
 #define MAX_LEVELS (VC_CPU_COUNT + 1)
 
@@ -126,7 +127,7 @@ static int check_levels(const struct levels *levels, struct arguments *a, struct
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.options = {.out = stdout}};
+    struct arguments a = {.options = {.by_turns = TEST_STRIDE > 1, .out = stdout}};
     struct kernelcheck_totals totals = {0};
     static struct levels levels;
     const struct vc_kernels *tables[MAX_LEVELS];

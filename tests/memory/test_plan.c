@@ -83,7 +83,7 @@ static void test_devices(void **unused)
 
     (void)unused;
     for (int train = 0; train < 2; train++) {
-        for (uint64_t visible = MIB; visible < 24 * MIB; visible += MIB / 4) {
+        for (uint64_t visible = MIB; visible < 24 * MIB; visible += MIB / 4 * TEST_STRIDE) {
             struct asked a = ask(visible);
             struct vc_recipes *recipes;
             const struct vc_recipe *best;
@@ -136,7 +136,7 @@ static void test_inference(void **unused)
     bool seen[4] = {false};
 
     (void)unused;
-    for (uint64_t visible = MIB / 4; visible < 8 * MIB; visible += MIB / 16) {
+    for (uint64_t visible = MIB / 4; visible < 8 * MIB; visible += MIB / 16 * TEST_STRIDE) {
         struct asked a = ask(visible);
         struct vc_recipes *recipes = make(ctx, graph, &a);
         const struct vc_recipe *best = vc_recipe(recipes, vc_recipes_best(recipes));
@@ -403,7 +403,7 @@ static void test_memory_faults(void **unused)
                          VC_OK);
         vc_recipes_free(first);
         before = vc_pool_in_use(pool);
-        for (n = 1; status != VC_OK && n < 20000; n++) {
+        for (n = 1; status != VC_OK && n < 20000; n += TEST_STRIDE) {
             struct vc_recipes *recipes = NULL;
 
             vc_pool_fail_at(pool, n, 0);

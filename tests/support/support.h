@@ -16,19 +16,7 @@
 #include <vcompress/experimental.h>
 
 #include "core/base/ctx.h"
-
-/* Tests that damage a file at every place, or let every allocation fail, take one of so many under AddressSanitizer,
- * which makes each some ten times as slow; without it they take all. */
-#if defined __has_feature
-#if __has_feature(address_sanitizer)
-#define TEST_STRIDE 5
-#endif
-#elif defined __SANITIZE_ADDRESS__
-#define TEST_STRIDE 5
-#endif
-#ifndef TEST_STRIDE
-#define TEST_STRIDE 1
-#endif
+#include "stride.h"
 
 /* Stops the test where there is none. */
 struct vc_ctx *test_ctx(void);

@@ -129,6 +129,7 @@ struct fault {
     void (*at)(struct vc_ctx *ctx, uint64_t n);
     uint64_t (*count)(void);
     enum vc_status status;
+    unsigned step;      /* every so manyth call */
     bool has_other_way; /* of some calls, which may fail, and a failure behind the last one leaves a whole output */
 };
 
@@ -159,7 +160,7 @@ static void fail_each(struct vc_ctx *ctx, const char *from, const char *to, cons
     assert_int_equal(vc_ctx_set_threads(ctx, 1), VC_OK);
     must_run(ctx, from, to, *task);
     in_use = vc_pool_in_use(ctx->shared->pool); /* the kernels, which the context keeps */
-    for (n = 1; hit; n++) {
+    for (n = 1; hit; n += fault->step) {
         uint64_t before = fault->count != NULL ? fault->count() : 0;
         enum vc_status status;
 
@@ -187,21 +188,21 @@ static void fail_each(struct vc_ctx *ctx, const char *from, const char *to, cons
 
 void fail_each_allocation(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least)
 {
-    static const struct fault fault = {"allocation", fail_alloc, NULL, VC_E_NOMEM, false};
+    static const struct fault fault = {"allocation", fail_alloc, NULL, VC_E_NOMEM, TEST_STRIDE, false};
 
     fail_each(ctx, from, to, &task, &fault, at_least);
 }
 
 void fail_each_read(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least)
 {
-    static const struct fault fault = {"read", fail_read, vc_infile_call_count, VC_E_IO, false};
+    static const struct fault fault = {"read", fail_read, vc_infile_call_count, VC_E_IO, 1, false};
 
     fail_each(ctx, from, to, &task, &fault, at_least);
 }
 
 void fail_each_write(struct vc_ctx *ctx, const char *from, const char *to, struct task task, unsigned at_least)
 {
-    static const struct fault fault = {"write", fail_write, vc_outfile_call_count, VC_E_IO, true};
+    static const struct fault fault = {"write", fail_write, vc_outfile_call_count, VC_E_IO, 1, true};
 
     fail_each(ctx, from, to, &task, &fault, at_least);
 }
