@@ -37,8 +37,9 @@ set(VCOMPRESS_AVX512 ${VCOMPRESS_AVX2} -mavx512f -mavx512bw -mavx512cd -mavx512d
 function(vcompress_level flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${flags}")
 endfunction()
-# vcompress_cold_sources(): the sources of the library in which no test spends much time get VCOMPRESS_COLD_FLAGS. With sanitizers,
-# -O0 compiles such a file in a third of the time of -O1. Loops for AVX-512 are cold where this processor cannot run them.
+# vcompress_cold_sources(): the sources of the library in which neither tests nor common jobs spend much time get
+# VCOMPRESS_COLD_FLAGS, unless vcompress_loops gives them flags. With sanitizers, -O0 compiles such a file in a third of the time of
+# -O1. In Debug builds loops for AVX-512 are cold where this processor cannot run them.
 # tools/CMakeLists.txt and tests/CMakeLists.txt do the same for the command and for tests.
 function(vcompress_cold_sources)
   set(level)
@@ -52,5 +53,8 @@ function(vcompress_cold_sources)
   list(FILTER sources INCLUDE REGEX
     "/(core/job|distill/run|formats/(dialects|gguf|huggingface|onnx|safetensors)|graph|prune/structured|report)/${level}")
   list(FILTER sources EXCLUDE REGEX "/graph/ops/(loops_|window)|/packing_columns.c$") # convolutions; columns of bits
-  set_property(SOURCE ${sources} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS ${VCOMPRESS_COLD_FLAGS})
+  foreach(source ${sources}) # in front: flags of vcompress_loops, which Debug builds do not have, win
+    get_property(options SOURCE ${source} TARGET_DIRECTORY vcompress PROPERTY COMPILE_OPTIONS)
+    set_property(SOURCE ${source} TARGET_DIRECTORY vcompress PROPERTY COMPILE_OPTIONS ${VCOMPRESS_COLD_FLAGS} ${options})
+  endforeach()
 endfunction()
