@@ -8,7 +8,7 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-if ! "$here/compare.sh" "$program" "$program" quick >"$dir/log"; then
+if ! "$here/compare.sh" -k "$dir/first" "$program" "$program" quick >"$dir/log"; then
     echo "a program differs from itself:"
     cat "$dir/log"
     failed=1
@@ -45,7 +45,7 @@ for pattern in 'o.npz: bytes differ from 200 on' 'totals.kept is 99, was ' 'exit
     'source.npz: is missing' 'stray: was not there before'; do
     printf '%s\n' "$pattern" >>"$dir/patterns"
 done
-if "$here/compare.sh" "$program" "$dir/other" quick >"$dir/log"; then
+if "$here/compare.sh" -i "$dir/first" "$program" "$dir/other" quick >"$dir/log"; then
     echo 'another program is not noticed'
     failed=1
 fi
@@ -54,13 +54,13 @@ while IFS= read -r pattern; do
 done <"$dir/patterns"
 
 # Differences that are wanted do not count; others still do.
-if ! "$here/compare.sh" -e "$dir/all" "$program" "$dir/other" quick >"$dir/log"; then
+if ! "$here/compare.sh" -i "$dir/first" -e "$dir/all" "$program" "$dir/other" quick >"$dir/log"; then
     echo 'wanted differences count:'
     cat "$dir/log"
     failed=1
 fi
 grep -v 'exit status' "$dir/all" >"$dir/some"
-if "$here/compare.sh" -e "$dir/some" "$program" "$dir/other" quick >"$dir/log"; then
+if "$here/compare.sh" -i "$dir/first" -e "$dir/some" "$program" "$dir/other" quick >"$dir/log"; then
     echo 'wanted differences hide another'
     failed=1
 fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# compare.sh [-e FILE] [-x PATH]... [-m NAME]... [-k FOLDER] BEFORE AFTER [SECTION...] - do two vcompress programs do the same?
+# compare.sh [-e FILE] [-x PATH]... [-m NAME]... [-k FOLDER] [-i FOLDER] BEFORE AFTER [SECTION...] - do two vcompress programs do the same?
 #
 # Runs the commands of cases/*.sh (or of the named ones only) once with the program BEFORE and once with AFTER, both at
 # the same time, in folders of their own and on the same inputs (make_inputs.py, the digits model, the fuzz corpus).
@@ -10,6 +10,7 @@
 #   -x PATH    also look at, verify and quantize this file, or the files of this folder; repeatable
 #   -m NAME    a member that JSON documents of AFTER may have in addition; repeatable
 #   -k FOLDER  keep the inputs and, of the sections with differences, all that the programs left, in this new folder
+#   -i FOLDER  take the inputs that a run with -k left in this folder, and make none
 #
 # Prints a line for each difference: "section: command: what differs". Exit status 0: none, or all of them are wanted;
 # 1: there are others; 2: the comparison could not be made.
@@ -18,15 +19,16 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 python=${PYTHON:-python3}
-expected=/dev/null keep='' more=''
-usage() { sed -n '2,15s/^# \{0,1\}//p' "$0"; exit 2; }
+expected=/dev/null keep='' inputs='' more=''
+usage() { sed -n '2,16s/^# \{0,1\}//p' "$0"; exit 2; }
 new_members=
-while getopts e:x:k:m: option; do
+while getopts e:x:k:i:m: option; do
     case $option in
         e) expected=$OPTARG ;;
         x) more="$more
 $(realpath "$OPTARG")" ;;
         k) keep=$OPTARG ;;
+        i) inputs=$(realpath "$OPTARG") ;;
         m) new_members="$new_members $OPTARG" ;;
         *) usage ;;
     esac
@@ -50,8 +52,12 @@ fi
 LC_ALL=C.UTF-8 TERM=dumb
 export LC_ALL TERM
 unset COLUMNS NO_COLOR VC_CPU_MASK
-"$python" -B "$here/make_inputs.py" "$scratch/in" "$root/tests/fuzz/corpus" || exit 2
-cp -r "$root/examples/digits" "$scratch/in" || exit 2
+if [ -n "$inputs" ]; then
+    ln -s "$inputs/in" "$scratch/in" || exit 2
+else
+    "$python" -B "$here/make_inputs.py" "$scratch/in" "$root/tests/fuzz/corpus" || exit 2
+    cp -r "$root/examples/digits" "$scratch/in" || exit 2
+fi
 
 # ---- what a section is written with: one program, one folder per group of commands --------------------------------------
 begin() { # a new folder for the commands that follow
