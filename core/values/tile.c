@@ -29,12 +29,9 @@ void vc_tile_rows_of(const struct vc_tensor *tensor, uint64_t *n_rows, uint64_t 
     }
 }
 
-/* Eight rows or a multiple, where so many fit: words of some files have codes of several rows. */
 static uint64_t rows_per_tile(uint64_t row_len)
 {
-    uint64_t rows = vc_max_u64(1, VC_TILE_ELEMS / row_len);
-
-    return rows >= 8 ? rows / 8 * 8 : rows;
+    return vc_max_u64(1, VC_TILE_ELEMS / row_len);
 }
 
 uint64_t vc_tile_count(uint64_t n_rows, uint64_t row_len)

@@ -8,7 +8,6 @@
  *     all           m.weight_scale         [out, 1], [out, in/group] or [out/128, in/128], of the type that the weights
  *                                          had; U8 (E8M0) of mxfp8 and mxfp4, F8_E4M3 of nvfp4
  *     int8, int4    m.weight_shape         I64 [2] = out, in
- *                   m.weight_zero_point    I32 [ceil(out/4), groups] or [ceil(out/8), groups], of codes that have some
  *     nvfp4         m.weight_global_scale  F32 [1], which divides the scales
  *
  *     "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
@@ -80,18 +79,6 @@ struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t r
                               .row = pairs ? row / 2 : row};
 }
 
-struct vc_packed vc_ct_zeros(enum vc_scheme scheme, uint64_t n_rows, uint64_t n_groups)
-{
-    unsigned bits = find_scheme(scheme)->bits;
-
-    return (struct vc_packed){.packing = &vc_packing_across,
-                              .bits = bits,
-                              .n_rows = n_rows,
-                              .row = n_groups,
-                              .across = VC_ACROSS_WORDS,
-                              .add = -(1 << (bits - 1))};
-}
-
 /* ---- rules ---- */
 
 static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
@@ -137,7 +124,7 @@ static bool ct_fits(const struct vc_out_tensor *codes)
     const struct ct_scheme *row = find_scheme(quant->scheme);
     size_t n_path;
 
-    if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) ||
+    if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
         vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < row->min_row) {
         return false;
     }
@@ -215,25 +202,6 @@ out:
     return status;
 }
 
-static enum vc_status lay_zeros(struct vc_laying *l)
-{
-    struct vc_laid *laid = &l->laid[l->n++];
-    enum vc_status status = VC_OK;
-
-    *laid = (struct vc_laid){.dtype = VC_DTYPE_I32,
-                             .n_dims = 2,
-                             .packed = vc_ct_zeros(l->codes->quant->scheme, l->part->shape[0], l->part->shape[1])};
-    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_ZERO_POINT);
-    VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, vc_ceil_div_u64(l->part->shape[0], 32 / laid->packed.bits), l->part->shape[1]);
-    VC_TRY_ALLOC(laid->shape);
-    if (!vc_packing_across.size(&laid->packed, &laid->n_bytes)) {
-        return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->codes->name);
-    }
-out:
-    return status;
-}
-
 static bool is_packed_in_words(const struct vc_quant *quant)
 {
     return strcmp(find_scheme(quant->scheme)->format, "pack-quantized") == 0;
@@ -250,9 +218,6 @@ static enum vc_status ct_lay(struct vc_laying *l)
     if (l->role == VC_PART_CODES) {
         return words ? lay_codes(l) : lay_floats(l);
     }
-    if (l->role == VC_PART_ZERO_POINT) {
-        return lay_zeros(l);
-    }
     l->n = 1;
     *laid = (struct vc_laid){
         .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
@@ -267,27 +232,22 @@ out:
     return status;
 }
 
-/* transformers makes bf16 of codes whose scales are bytes, whatever the other tensors are; and expects zero points that
- * are not packed, although its own packages pack them. */
+/* transformers makes bf16 of such codes, whatever the other tensors are. */
 static const char *ct_needs(const struct vc_out_list *outs)
 {
     bool makes_bf16 = false;
     bool has_other = false;
-    bool has_zeros = false;
     size_t i;
 
     for (i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
         const struct vc_code_scheme *row = out.quant != NULL ? vc_code_scheme(out.quant->scheme) : NULL;
 
-        has_zeros = has_zeros || (out.quant != NULL && !out.quant->symmetric);
         makes_bf16 = makes_bf16 || (row != NULL && row->scale != VC_DTYPE_NONE);
         has_other = has_other || (row == NULL && out.role == VC_PART_CODES && vc_dtype_is_float(out.dtype) &&
                                   out.dtype != VC_DTYPE_BF16);
     }
-    return has_zeros                 ? "vLLM: transformers 5.24 refuses packed zero points"
-           : makes_bf16 && has_other ? "dtype=torch.bfloat16"
-                                     : NULL;
+    return makes_bf16 && has_other ? "dtype=torch.bfloat16" : NULL;
 }
 
 /* ---- the configuration ---- */
@@ -331,8 +291,8 @@ static void add_group(const struct vc_config_weights *weights, size_t index, str
     }
     vc_text_add(text,
                 ",\n        \"format\": \"%s\",\n        \"weights\": {\"num_bits\": %u, \"type\": \"%s\", "
-                "\"symmetric\": %s, \"strategy\": \"%s\", \"group_size\": ",
-                row->format, row->bits, row->type, group->symmetric ? "true" : "false",
+                "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
+                row->format, row->bits, row->type,
                 row->strategy != NULL ? row->strategy : strategies[group->granularity]);
     if (group->granularity == VC_GRANULARITY_GROUP) {
         vc_text_add(text, "%" PRIu64, group->group_size);
@@ -376,7 +336,7 @@ static bool is_text(const json_t *object, const char *key, const char *text)
     return found != NULL && strcmp(found, text) == 0;
 }
 
-/* What add_group writes: one of the schemes; of the inputs fp8 rounds each row, the others nothing. */
+/* What add_group writes: one of the schemes, symmetric; of the inputs fp8 rounds each row, the others nothing. */
 static bool is_own_group(const json_t *config, const json_t *group)
 {
     const json_t *weights = json_object_get(group, "weights");
@@ -390,7 +350,7 @@ static bool is_own_group(const json_t *config, const json_t *group)
                                  is_text(weights, "type", ct_schemes[i].type))) {
         i++;
     }
-    return i < n_ct_schemes && json_is_boolean(json_object_get(weights, "symmetric")) &&
+    return i < n_ct_schemes && json_is_true(json_object_get(weights, "symmetric")) &&
            (plain || (ct_schemes[i].scheme == VC_SCHEME_FP8 &&
                       (is_text(inputs, "strategy", "token") || is_text(inputs, "strategy", "group")) &&
                       json_is_true(json_object_get(inputs, "dynamic"))));

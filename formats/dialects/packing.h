@@ -77,8 +77,8 @@ extern const struct vc_packing vc_packing_rows;
 /* Codes of 8 bits, in units of p->unit bytes that stay as they are; rows and columns of these change places. */
 extern const struct vc_packing vc_packing_columns;
 
-/* Codes of 4 or 8 bits in words whose codes belong to several rows of the job, as p->across says. Size, bound
- * and pack are those of VC_ACROSS_WORDS without pairs; the others are read only. */
+/* Codes of 4 or 8 bits in words whose codes belong to several rows of the job, as p->across says. Read only: size,
+ * bound and pack are NULL. */
 extern const struct vc_packing vc_packing_across;
 
 /* Whether rows of that length make so many words of packed codes: as vc_packing_rows has it, or with whole codes in

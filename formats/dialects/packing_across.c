@@ -1,5 +1,4 @@
-/* packing_across.c - vc_packing_across: a word of the file has codes of several rows of the job. Only the words of
- * compressed-tensors are written.
+/* packing_across.c - vc_packing_across: a word of the file has codes of several rows of the job. Read only.
  *
  *     job [out, in], codes (n, k)          file of AWQ, a word a column: [in, out / 8]
  *     (0,0) (0,1) (0,2) ..                 (0,0) (2,0) (4,0) (6,0) (1,0) (3,0) (5,0) (7,0)    from the lowest bits on
@@ -8,10 +7,6 @@
  * enum vc_across has the others. A range of one row is a byte of each file row; one of several rows is a run of words
  * of each. */
 #include "formats/dialects/packing.h"
-
-#include <string.h>
-
-#include "core/base/checked.h"
 
 #define WORD_BYTES 4
 
@@ -117,40 +112,4 @@ static void across_unpack(const struct vc_packed *p, uint64_t at, size_t n, cons
     }
 }
 
-/* ---- writing: VC_ACROSS_WORDS, a byte a code in the job ---- */
-
-static bool across_size(const struct vc_packed *p, uint64_t *n_bytes)
-{
-    return vc_mul_u64(vc_ceil_div_u64(p->n_rows, per_word(p)) * WORD_BYTES, p->row, n_bytes);
-}
-
-/* The last word of a column may be filled up. */
-static size_t across_bound(const struct vc_packed *p, size_t n)
-{
-    return n + (size_t)p->row * WORD_BYTES;
-}
-
-/* Tiles begin with the first row of a word (tile.c), and end with a last one or that of the weight. */
-static void across_pack(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed)
-{
-    const struct span s = span_of(p, at, n);
-    const struct vc_packed_place place = across_place(p, at, n);
-    const signed char *from = codes;
-    unsigned char *to = packed;
-    uint64_t row, k;
-
-    memset(packed, 0, place.run_bytes);
-    for (row = s.row; row <= s.last; row++) {
-        unsigned bit = (unsigned)(row % per_word(p)) * p->bits;
-
-        for (k = 0; k < s.n_columns; k++) {
-            unsigned code = (unsigned)((int)*from++ - p->add) & ((1u << p->bits) - 1);
-            uint64_t word = (row / per_word(p) - s.row / per_word(p)) * s.n_columns + k;
-
-            to[word * WORD_BYTES + bit / 8] = (unsigned char)(to[word * WORD_BYTES + bit / 8] | code << bit % 8);
-        }
-    }
-}
-
-const struct vc_packing vc_packing_across = {
-    .size = across_size, .bound = across_bound, .place = across_place, .pack = across_pack, .unpack = across_unpack};
+const struct vc_packing vc_packing_across = {.place = across_place, .unpack = across_unpack};

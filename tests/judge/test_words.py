@@ -121,13 +121,13 @@ class Words(Judge):
             for args in ((self.path("plain"), "--layout", "plain"), (self.path("q.npz"),)):
                 self.vc("convert", "--force", self.path("in"), "-o", *args)
                 self.check(args[0], want)
-            if K % group == 0:
+            if symmetric:
                 self.vc("convert", "--force", "--layout", "compressed-tensors", self.path("in"), "-o", self.path("ct"))
                 self.check(self.path("ct"), want)
                 self.vc("verify", self.path("ct"))
                 with open(self.path("ct/config.json")) as f:
                     group_0 = json.load(f)["quantization_config"]["config_groups"]["group_0"]
-                self.assertEqual((group_0["weights"]["num_bits"], group_0["weights"]["symmetric"]), (bits, symmetric))
+                self.assertEqual(group_0["weights"]["num_bits"], bits)
             else:
                 err = self.refuse(3, "convert", "--force", "--layout", "compressed-tensors", self.path("in"), "-o",
                                   self.path("ct"))
@@ -190,27 +190,6 @@ class Words(Judge):
             self.check(self.path("in"), {n: want})
             self.vc("convert", "--force", self.path("in"), "-o", self.path("q.npz"))
             self.check(self.path("q.npz"), {n: want})
-            self.vc("convert", "--force", "--layout", "plain", self.path("in"), "-o", self.path("plain"))
-            self.vc("convert", "--force", "--layout", "compressed-tensors", self.path("plain"), "-o", self.path("ct"))
-            first, again = (st_read(self.path(p + "/model.safetensors"))[0] for p in ("in", "ct"))
-            self.assertEqual(first, again)
-
-    def test_many_zero_points(self):
-        """Tiles of zero points end between words only at the end of the weight."""
-        rows, columns = 999, 32 * 331
-        q = self.random.integers(-8, 8, (rows, columns))
-        z = self.random.integers(-8, 8, (rows, 331))
-        n = NAMES[0] + ".weight"
-        tensors = {n + "_packed": pack(q + 8, 4, 1), n + "_scale": np.ones((rows, 331), np.float16),
-                   n + "_zero_point": pack(z + 8, 4, 0), n + "_shape": np.array([rows, columns])}
-        self.folder("in", tensors, {"quant_method": "compressed-tensors", "format": "pack-quantized",
-                                    "quantization_status": "compressed", "config_groups": {"group_0": {
-                                        "targets": ["Linear"], "weights": {"num_bits": 4, "type": "int", "group_size": 32,
-                                                                           "symmetric": False, "strategy": "group"}}}})
-        self.vc("convert", "--layout", "plain", self.path("in"), "-o", self.path("plain"))
-        self.vc("convert", "--layout", "compressed-tensors", self.path("plain"), "-o", self.path("ct"))
-        first, again = (st_read(self.path(p + "/model.safetensors"))[0] for p in ("in", "ct"))
-        self.assertEqual(first, again)
 
     def test_blocks(self):
         """fp8 whose scales are shared by rows and columns, as two configurations say."""
