@@ -79,11 +79,11 @@ struct words {
     bool awq;
 };
 
+/* tensor: VC_NO_TENSOR, too. */
 static bool is_i32(const struct vc_search *s, size_t tensor, unsigned n_dims)
 {
-    const struct vc_tensor *t = &s->model->tensors[tensor];
-
-    return tensor != VC_NO_TENSOR && t->dtype == VC_DTYPE_I32 && t->n_dims == n_dims && vc_search_is_free(s, tensor);
+    return tensor != VC_NO_TENSOR && s->model->tensors[tensor].dtype == VC_DTYPE_I32 &&
+           s->model->tensors[tensor].n_dims == n_dims && vc_search_is_free(s, tensor);
 }
 
 static bool has_shape(const struct vc_search *s, size_t tensor, uint64_t a, uint64_t b)
@@ -95,9 +95,9 @@ static bool has_shape(const struct vc_search *s, size_t tensor, uint64_t a, uint
 
 static bool is_scales(const struct vc_search *s, size_t tensor)
 {
-    const struct vc_tensor *t = &s->model->tensors[tensor];
+    const struct vc_tensor *t = tensor != VC_NO_TENSOR ? &s->model->tensors[tensor] : NULL;
 
-    return tensor != VC_NO_TENSOR && t->n_dims == 2 && t->n_elems != 0 && vc_search_is_free(s, tensor) &&
+    return t != NULL && t->n_dims == 2 && t->n_elems != 0 && vc_search_is_free(s, tensor) &&
            (t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16 || t->dtype == VC_DTYPE_F32);
 }
 
