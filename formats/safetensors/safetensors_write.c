@@ -448,7 +448,15 @@ static const struct vc_sink_ops safetensors_sink_ops = {.layout = safetensors_la
                                                         .free = safetensors_free,
                                                         .can_hold = safetensors_can_hold};
 
-/* The dialect of the output where none was asked for: the one that the source's weights are in; else the one that the
+/* The source's weights are in a dialect that is read and not written, in the folder of a model. */
+static bool is_read_only(const struct safetensors_sink *self)
+{
+    return self->source != NULL && self->source->finds.read != self->source->finds.dialect && self->in_folder &&
+           self->model->folder != NULL;
+}
+
+/* The dialect of the output where none was asked for: the one that the source's weights are in, or where that is not
+ * written the usual one of folders; else the one that the
  * program takes which loads the source, with a place for the codes; where nothing says which program that is, the plain
  * one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
@@ -463,6 +471,10 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
         return VC_OK;
     }
     *dialect = source != NULL ? source->finds.dialect : &vc_dialect_plain;
+    if (is_read_only(self)) {
+        *dialect = vc_dialect_for_codes(vc_dialect_usual_in_folders(self->model->family), codes);
+        return VC_OK;
+    }
     if ((source != NULL || self->model->folder != NULL) && *dialect == &vc_dialect_plain &&
         vc_model_layout(self->model) == NULL) {
         const struct vc_infolder *folder = self->model->folder;
