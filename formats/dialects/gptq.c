@@ -10,7 +10,8 @@
  *
  * The configuration beside the file says how many bits a code has and what zero points mean, so without one nothing is
  * certain, and the tensors stay the plain ones they are. So do those whose g_idx is in another order (desc_act), and
- * the other orders of AWQ (gemv, marlin). Zero points that are all in the middle make symmetric codes.
+ * the other orders of AWQ (gemv, marlin), and GPT-2's Conv1D, whose weights are [in, out] as floats. Zero points that
+ * are all in the middle make symmetric codes.
  *
  *     "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": false, "sym": true,
  *                             "checkpoint_format": "gptq"}
@@ -21,7 +22,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/base/findings.h"
+#include "core/model/names.h"
 #include "formats/dialects/search.h"
 
 #define CHUNK ((size_t)4096)
@@ -101,6 +102,13 @@ static bool is_scales(const struct vc_search *s, size_t tensor)
            (t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16 || t->dtype == VC_DTYPE_F32);
 }
 
+/* The module is a Conv1D: packers make a linear layer of it, and a model of floats has [in, out] there. */
+static bool is_conv1d(const struct vc_search *s, const struct words *w)
+{
+    (void)vc_search_find(s, w->name, w->n, "weight");
+    return s->hint.conv1d && vc_name_is_conv1d(s->buffer);
+}
+
 /* The parts and what the shapes say; false: a part is missing or of another type. */
 static bool find_parts(const struct vc_search *s, struct words *w)
 {
@@ -168,7 +176,8 @@ static int zero_offset(const struct vc_search *s, const struct words *w)
     return (s->hint.zeros_less_one ? 1 : 0) - (1 << (w->bits - 1));
 }
 
-/* *symmetric: all zero points are 0. Fails for one that is no i8. */
+/* *symmetric: all zero points are 0. Fails for a stored 15 or 255 that means one more: packers wrap 0 to it, and with
+ * it other codes of the word; some loaders take it for 0, others for 16. */
 static enum vc_status check_zeros(const struct vc_search *s, const struct words *w, bool *symmetric)
 {
     const struct vc_tensor *t = &s->model->tensors[w->zeros];
@@ -187,12 +196,13 @@ static enum vc_status check_zeros(const struct vc_search *s, const struct words 
         VC_TRY(vc_source_read_any(s->ctx, s->model, w->zeros, VC_FORM_VALUES, at, bytes, n));
         for (i = 0; i < n; i++) {
             for (bit = 0; bit < 8; bit += w->bits) {
-                int zero = (int)(bytes[i] >> bit & mask) - middle;
+                unsigned stored = bytes[i] >> bit & mask;
 
-                *symmetric = *symmetric && zero == 0;
-                if (zero > INT8_MAX) {
-                    return vc_fail(s->ctx, VC_E_UNSUPPORTED, "%s: has the zero point 256, which its format wraps to 0",
-                                   t->name);
+                *symmetric = *symmetric && (int)stored == middle;
+                if (s->hint.zeros_less_one && stored == mask) {
+                    return vc_fail(s->ctx, VC_E_UNSUPPORTED,
+                                   "%s: has the zero point %u, which its format cannot tell from 0", t->name,
+                                   stored + 1);
                 }
             }
         }
@@ -264,7 +274,7 @@ static enum vc_status find_words(struct vc_search *s, size_t codes, const struct
     VC_TRY(vc_search_hint(s));
     w.bits = (unsigned)s->hint.num_bits;
     if (s->hint.words != dialect || !(w.bits == 4 || (w.bits == 8 && !w.awq)) || t->n_elems == 0 ||
-        !find_parts(s, &w)) {
+        !find_parts(s, &w) || is_conv1d(s, &w)) {
         return VC_OK;
     }
     VC_TRY(check_shapes(s, &w));

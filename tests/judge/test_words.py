@@ -6,6 +6,7 @@ The packers here are written from the formats' descriptions with NumPy.
 """
 import json
 import os
+import shutil
 import unittest
 
 from judge_support import Judge, main, np
@@ -142,6 +143,37 @@ class Words(Judge):
         tensors, _ = st_read(self.path("out/model.safetensors"))
         self.assertEqual({v[0] for v in tensors.values()}, {"F16"})
 
+    def test_new_codes(self):
+        """The program that loads the source loads new codes, too; a configuration speaks of one kind only."""
+        want = self.words("gptq", 4, 32, False)
+        some = ("--min-elements", "1", "--requantize")
+        self.vc("quantize", "--int8", *some, self.path("in"), "-o", self.path("out"))
+        with open(self.path("out/config.json")) as f:
+            self.assertEqual(json.load(f)["quantization_config"]["quant_method"], "compressed-tensors")
+        self.vc("verify", "--data", self.path("out"))
+        self.vc("dequantize", self.path("out"), "-o", self.path("back.npz"))
+        back = self.load(self.path("back.npz"))
+        for name, values in want.items():
+            self.assertLess(np.abs(back[name] - values).max(), np.abs(values).max() / 127)
+        said = self.refuse(3, "quantize", "--int8", *some, "--exclude", "*q_proj*", self.path("in"), "-o",
+                           self.path("mixed"))
+        self.assertIn("cannot be joined", said)
+        self.assertFalse(os.path.exists(self.path("mixed")))
+
+    def test_conv1d(self):
+        """GPT-2 keeps floats as [in, out], where the words have [out, in]: not decoded."""
+        self.words("gptq", 4, 32, True)
+        tensors, _ = st_read(self.path("in/model.safetensors"))
+        st_write(self.path("in/model.safetensors"), [(n.replace("mlp.down_proj", "mlp.c_proj"), t, s, d)
+                                                     for n, (t, s, d) in tensors.items()])
+        with open(self.path("in/config.json")) as f:
+            config = json.load(f)
+        config["model_type"] = "gpt2"
+        with open(self.path("in/config.json"), "w") as f:
+            json.dump(config, f)
+        self.assertIn("mlp.c_proj", self.refuse(3, "dequantize", self.path("in"), "-o", self.path("out")))
+        self.no_strays("in")
+
     def test_other_order(self):
         """Columns in the order of their activations are not decoded: that is said, and nothing is written."""
         self.words("gptq", 4, 32, True, order=True)
@@ -163,14 +195,22 @@ class Words(Judge):
         self.no_strays("in")
 
     def test_wrapped_zero_point(self):
-        """256 in 8 bits is stored as 255, and no i8."""
-        self.words("gptq", 8, 32, True)
-        tensors, _ = st_read(self.path("in/model.safetensors"))
-        arrays = {n: np.frombuffer(d, {"I32": np.int32, "F16": np.float16}[t]).reshape(s)
-                  for n, (t, s, d) in tensors.items() if n != "model.norm.weight"}
-        arrays[NAMES[0] + ".qzeros"] = np.full_like(arrays[NAMES[0] + ".qzeros"], -1)
-        self.folder("in", arrays, {"quant_method": "gptq", "bits": 8, "group_size": 32})
-        self.assertIn("zero point 256", self.refuse(3, "dequantize", self.path("in"), "-o", self.path("out")))
+        """0 and 2^bits are stored alike where zero points are less one, and loaders disagree about them."""
+        for bits in (4, 8):
+            self.words("gptq", bits, 32, True)
+            tensors, _ = st_read(self.path("in/model.safetensors"))
+            arrays = {n: np.frombuffer(d, {"I32": np.int32, "F16": np.float16}[t]).reshape(s)
+                      for n, (t, s, d) in tensors.items() if n != "model.norm.weight"}
+            zeros = arrays[NAMES[0] + ".qzeros"].copy()
+            zeros[1, 2] |= (2**bits - 1) << bits
+            arrays[NAMES[0] + ".qzeros"] = zeros
+            self.folder("in", arrays, {"quant_method": "gptq", "bits": bits, "group_size": 32})
+            self.assertIn("zero point %d" % 2**bits,
+                          self.refuse(3, "dequantize", self.path("in"), "-o", self.path("out")))
+            self.folder("in", arrays, {"quant_method": "gptq", "bits": bits, "group_size": 32,
+                                       "checkpoint_format": "gptq_v2"})
+            self.vc("dequantize", "--force", self.path("in"), "-o", self.path("out"))
+            shutil.rmtree(self.path("out"))
 
     def test_zero_points_of_compressed_tensors(self):
         for bits, rows, group in ((4, 48, 32), (4, 50, 48), (8, 50, 32), (4, 48, K)):
