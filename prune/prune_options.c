@@ -5,16 +5,6 @@
 #define MAX_GROUP 256u
 #define MAX_BLOCK 65536u
 
-static enum vc_status parse_share(struct vc_ctx *ctx, const char *what, const char *text, struct vc_fraction *out)
-{
-    return vc_fraction_parse(text, out)
-               ? VC_OK
-               : vc_fail(
-                     ctx, VC_E_ARGUMENT,
-                     "%s: '%s' is no share: a decimal from 0 to 1 with at most 9 digits behind the point, such as 0.5",
-                     vc_option(ctx, what), text);
-}
-
 static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_options *o)
 {
     bool wanted = o->sparsity != NULL || o->n_sets != 0;
@@ -98,11 +88,11 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
     }
     p->sparsity = (struct vc_fraction){0, 1};
     if (o->sparsity != NULL) {
-        VC_TRY(parse_share(ctx, "sparsity", o->sparsity, &p->sparsity));
+        VC_TRY(vc_share_read(ctx, "sparsity", o->sparsity, &p->sparsity));
     }
     p->min_keep = (struct vc_fraction){1, 100};
     if (o->min_keep != NULL) {
-        VC_TRY(parse_share(ctx, "min_keep", o->min_keep, &p->min_keep));
+        VC_TRY(vc_share_read(ctx, "min_keep", o->min_keep, &p->min_keep));
     }
 out:
     return status;
@@ -132,7 +122,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     for (i = 0; i < o->n_sets; i++) {
         p->sets[i].glob = vc_arena_printf(ctx, &p->arena, "%s", sets[i].glob);
         VC_TRY_ALLOC(p->sets[i].glob);
-        VC_TRY(parse_share(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
+        VC_TRY(vc_share_read(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
     }
     o->sets = NULL;
     p->pair_alone = *o;

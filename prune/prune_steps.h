@@ -9,9 +9,9 @@
 
 #include "core/base/arena.h"
 #include "core/chain/pass.h"
+#include "core/values/fraction.h"
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
-#include "passes/scores/fraction.h"
 #include "passes/scores/keys.h"
 #include "prune/bands.h"
 #include "prune/lamp.h"

@@ -7,10 +7,10 @@
 
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
+#include "core/values/fraction.h"
 #include "distill/update/device_step.h"
 #include "distill/update/fake_quant.h"
 #include "kernels/kernels.h"
-#include "passes/scores/fraction.h"
 #include "passes/scores/keys.h"
 #include "passes/select.h"
 
@@ -36,14 +36,6 @@ struct vc_gradual {
 
 /* ---- options ---- */
 
-static enum vc_status parse(struct vc_learner *l, const char *field, const char *text, struct vc_fraction *out)
-{
-    return vc_fraction_parse(text, out)
-               ? VC_OK
-               : vc_fail(l->ctx, VC_E_ARGUMENT, "%s %s: expected a share from 0 to 1 with at most 9 digits",
-                         vc_option(l->ctx, field), text);
-}
-
 static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
 {
     struct vc_prune_options defaults;
@@ -66,9 +58,9 @@ static enum vc_status read_options(struct vc_learner *l, struct vc_gradual *g)
         return vc_fail(l->ctx, VC_E_ARGUMENT, "%s goes with one threshold for all tensors only: %s",
                        vc_option(l->ctx, "min_keep"), vc_option(l->ctx, "scope"));
     }
-    VC_TRY(parse(l, "sparsity", o->sparsity, &g->sparsity));
+    VC_TRY(vc_share_read(l->ctx, "sparsity", o->sparsity, &g->sparsity));
     g->min_keep = (struct vc_fraction){1, 100};
-    VC_TRY(o->min_keep != NULL ? parse(l, "min_keep", o->min_keep, &g->min_keep) : VC_OK);
+    VC_TRY(o->min_keep != NULL ? vc_share_read(l->ctx, "min_keep", o->min_keep, &g->min_keep) : VC_OK);
     g->global = o->scope == VC_PRUNE_GLOBAL;
 out:
     return status;

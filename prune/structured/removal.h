@@ -19,8 +19,8 @@
 #include "core/base/arena.h"
 #include "core/chain/pass.h"
 #include "core/model/program.h"
+#include "core/values/fraction.h"
 #include "passes/scores/axis_sums.h"
-#include "passes/scores/fraction.h"
 #include "passes/scores/unit_scores.h"
 
 /* A group of the couplings. Units that go are known after the scores are, how many of them before that where each

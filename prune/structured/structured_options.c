@@ -6,14 +6,13 @@
 
 static enum vc_status parse_share(struct vc_ctx *ctx, const char *what, const char *text, struct vc_fraction *out)
 {
-    if (!vc_fraction_parse(text, out)) {
-        return vc_fail(ctx, VC_E_ARGUMENT,
-                       "%s: '%s' is no share: a decimal from 0 to 1 with at most 9 digits behind the point, such as "
-                       "0.3",
-                       vc_option(ctx, what), text);
-    }
-    return out->n < out->d ? VC_OK
-                           : vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' would leave nothing", vc_option(ctx, what), text);
+    enum vc_status status;
+
+    VC_TRY(vc_share_read(ctx, what, text, out));
+    status = out->n < out->d ? VC_OK
+                             : vc_fail(ctx, VC_E_ARGUMENT, "%s: '%s' would leave nothing", vc_option(ctx, what), text);
+out:
+    return status;
 }
 
 enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)

@@ -413,7 +413,7 @@ static void test_refused(void **unused)
     expect_no(0, 4, 0, "prune_first 0:4:0: expected");
     open_pruned(&run, &prune, &shares);
     prune.sparsity = "1.1";
-    expect_refused(&run, VC_E_ARGUMENT, "sparsity 1.1: expected a share from 0 to 1");
+    expect_refused(&run, VC_E_ARGUMENT, "sparsity: '1.1' is no share: a decimal from 0 to 1");
     prune.sparsity = NULL;
     expect_refused(&run, VC_E_ARGUMENT, "nothing says how much to prune");
     prune.sparsity = "0.5";

@@ -1,7 +1,7 @@
 /* test_fraction.c - shares as decimals, and counts made of them. */
 #include "support.h"
 
-#include "passes/scores/fraction.h"
+#include "core/values/fraction.h"
 
 static void shares_are_read_exactly(void **state)
 {

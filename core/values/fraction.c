@@ -1,7 +1,9 @@
 /* fraction.c - see fraction.h. */
-#include "passes/scores/fraction.h"
+#include "core/values/fraction.h"
 
 #include <string.h>
+
+#include "core/base/ctx.h"
 
 #define MAX_D 1000000000u /* nine digits behind the point: the products below stay under 2^64 */
 
@@ -38,6 +40,16 @@ bool vc_fraction_parse(const char *text, struct vc_fraction *out)
     }
     *out = f;
     return true;
+}
+
+enum vc_status vc_share_read(struct vc_ctx *ctx, const char *option, const char *text, struct vc_fraction *out)
+{
+    return vc_fraction_parse(text, out)
+               ? VC_OK
+               : vc_fail(
+                     ctx, VC_E_ARGUMENT,
+                     "%s: '%s' is no share: a decimal from 0 to 1 with at most 9 digits behind the point, such as 0.5",
+                     vc_option(ctx, option), text);
 }
 
 uint64_t vc_fraction_floor(struct vc_fraction fraction, uint64_t count)
