@@ -7,28 +7,40 @@
 #include <vcompress/depth.h>
 #include <vcompress/structured.h>
 
+#include "core/values/fraction.h"
 #include "distill/student.h"
 
 bool vc_derives(const struct vc_distill_options *options)
 {
-    return options->derive.width != 0 || options->derive.keep_layers != NULL;
+    return options->derive.width != NULL || options->derive.keep_layers != NULL;
 }
 
 static enum vc_status check(struct vc_ctx *ctx, const struct vc_distill_options *o)
 {
-    if (o->derive.width != 0 && !(o->derive.width > 0 && o->derive.width < 1)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is not above 0 and below 1", vc_option(ctx, "derive.width"),
-                       o->derive.width);
-    }
     if (o->student.weights != NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, and another student is given",
-                       vc_option(ctx, o->derive.width != 0 ? "derive.width" : "derive.keep_layers"));
+                       vc_option(ctx, o->derive.width != NULL ? "derive.width" : "derive.keep_layers"));
     }
     if (o->teacher.weights == NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s makes the student of the teacher, which has to be a network",
-                       vc_option(ctx, o->derive.width != 0 ? "derive.width" : "derive.keep_layers"));
+                       vc_option(ctx, o->derive.width != NULL ? "derive.width" : "derive.keep_layers"));
     }
     return VC_OK;
+}
+
+/* "0.25" for the width "0.75". */
+static enum vc_status share_to_remove(struct vc_ctx *ctx, const char *width, char *share, size_t size)
+{
+    struct vc_fraction stays;
+    enum vc_status status;
+
+    VC_TRY(vc_share_read(ctx, "derive.width", width, &stays));
+    if (stays.n == 0 || stays.n == stays.d) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %s is not above 0 and below 1", vc_option(ctx, "derive.width"), width);
+    }
+    (void)snprintf(share, size, "%.9f", (double)(stays.d - stays.n) / (double)stays.d);
+out:
+    return status;
 }
 
 /* What belongs together, where a file of its own says what the teacher computes. */
@@ -64,9 +76,9 @@ enum vc_status vc_derive_add(struct vc_ctx *ctx, const struct vc_distill_options
         depth.layers = o->derive.layers;
         VC_TRY(vc_job_add_depth(ctx, job, &depth));
     }
-    if (o->derive.width != 0) {
+    if (o->derive.width != NULL) {
+        VC_TRY(share_to_remove(ctx, o->derive.width, share, sizeof share));
         VC_TRY(find_couplings(ctx, o, couplings));
-        (void)snprintf(share, sizeof share, "%.9f", 1 - o->derive.width);
         vc_structured_defaults(&structured);
         structured.share = share;
         structured.units = 1u << VC_UNIT_NEURONS | (heads ? 1u << VC_UNIT_HEADS : 0);

@@ -1,6 +1,7 @@
 /* distill_json.c - the report of a distillation as JSON, schema vcompress.distill/1 (distill-1.schema.json). */
 #include <math.h>
 
+#include "core/values/fraction.h"
 #include "report/distill_part.h"
 
 void vc_write_quality(struct vc_json *json, const char *key, const struct vc_quality *q)
@@ -43,6 +44,7 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     static const char *const orders[] = {"shuffled", "file"};
     static const char *const precisions[] = {"f32", "f64"};
     static const char *const halves[] = {NULL, "bf16", "fp16"};
+    struct vc_fraction width;
 
     vc_json_begin(json, "options", '{', true);
     vc_json_string(json, "optimizer", optimizers[o->optimizer.kind]);
@@ -66,7 +68,10 @@ static void write_options(struct vc_json *json, const struct vc_distill_options 
     vc_json_bool(json, "allow_tied", o->trained.allow_tied);
     vc_json_bool(json, "recalibrate_bn", o->task == VC_TASK_RECALIBRATE);
     vc_json_bool(json, "dry_run", o->dry_run);
-    vc_json_real(json, "width", o->derive.width != 0 ? o->derive.width : (double)NAN);
+    vc_json_real(json, "width",
+                 o->derive.width != NULL && vc_fraction_parse(o->derive.width, &width)
+                     ? (double)width.n / (double)width.d
+                     : (double)NAN);
     vc_json_string(json, "keep_layers", o->derive.keep_layers);
     vc_json_end(json, '}');
 }

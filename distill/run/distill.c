@@ -554,7 +554,7 @@ static enum vc_status try_heads(struct vc_ctx *ctx, const struct vc_distill_opti
     struct vc_write_options dry;
     enum vc_status status;
 
-    if (o->derive.width == 0) {
+    if (o->derive.width == NULL) {
         return VC_OK;
     }
     make_dry(writes ? o->write : NULL, &dry);

@@ -154,7 +154,7 @@ enum vc_status vc_job_add_distill(struct vc_ctx *ctx, struct vc_job *job, const 
     VC_TRY(vc_distill_check(ctx, options, &own));
     if (vc_derives(&own)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: in a job the passes before it make the student: prune",
-                       vc_option(ctx, own.derive.width != 0 ? "derive.width" : "derive.keep_layers"));
+                       vc_option(ctx, own.derive.width != NULL ? "derive.width" : "derive.keep_layers"));
     }
     VC_TRY(vc_distill_add(ctx, job, options));
 out:

@@ -273,10 +273,10 @@ struct vc_distill_gates {
 
 /* For vc_distill: the student is made from the teacher, and `student` is not set. */
 struct vc_distill_derive {
-    /* The share of units that stays in every group of neurons, channels or heads that can be cut (structured.h): the
-     * units with the largest weights stay. 0: all. Heads stay if the output's configuration cannot state fewer heads
-     * (vc_distillation.heads_kept). */
-    double width;
+    /* The share of units that stays in every group of neurons, channels or heads that can be cut (structured.h), a
+     * decimal above 0 and below 1: "0.5". The units with the largest weights stay. NULL: all. Heads stay if the
+     * output's configuration cannot state fewer heads (vc_distillation.heads_kept). */
+    const char *width;
     const char *keep_layers; /* the layers that stay, as in vc_depth_options.keep; NULL: all */
     const char *layers;      /* vc_depth_options.layers */
 };

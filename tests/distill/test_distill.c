@@ -339,14 +339,14 @@ static void test_width(void **unused)
     open_run(&run);
     run.options.student = (struct vc_network){.graph = NULL};
     run.options.graph_path = run.layers;
-    run.options.derive.width = 0.5;
+    run.options.derive.width = "0.5";
     assert_int_equal(vc_distill(ctx, &run.options, &d), VC_OK);
-    assert_true(d->n_weights == 4 * 5 + 4 + 3 * 4 + 3 && d->options->derive.width == 0.5);
+    assert_true(d->n_weights == 4 * 5 + 4 + 3 * 4 + 3 && strcmp(d->options->derive.width, "0.5") == 0);
     assert_true(d->written->removal->groups[0].n_after == 4);
     vc_distillation_free(d);
-    run.options.derive.width = 1;
+    run.options.derive.width = "1";
     expect_refused(&run, VC_E_ARGUMENT, "width: 1 is not above 0 and below 1");
-    run.options.derive.width = 0.5;
+    run.options.derive.width = "0.5";
     run.options.student = run.student;
     expect_refused(&run, VC_E_ARGUMENT, "width makes the student of the teacher, and another student is given");
     run.options.student = (struct vc_network){.graph = NULL};

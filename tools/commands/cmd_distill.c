@@ -157,7 +157,7 @@ static const struct opt student_opts[] = {
      .help = "the network to train: a pruned copy of the teacher, or another network; a list of layers "
              "(docs/graph.md): a new network with random weights from --seed (in a recipe: the model that the passes "
              "before leave)"},
-    {.name = "width", .value = "SHARE", .kind = OPT_ABOVE_0, DISTILL(derive.width),
+    {.name = "width", .value = "SHARE", .kind = OPT_TEXT, DISTILL(derive.width),
      .help = "in place of --student: the teacher with this share of the neurons, channels and heads of every layer, "
              "chosen by the largest weights, as by prune --structured"},
     {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DISTILL(derive.keep_layers),
@@ -347,7 +347,7 @@ static void tell_step(void *user, const struct vc_distill_step *step)
 
 static bool is_derived(const struct distill_cli *cli)
 {
-    return cli->distill.derive.width != 0 || cli->distill.derive.keep_layers != NULL;
+    return cli->distill.derive.width != NULL || cli->distill.derive.keep_layers != NULL;
 }
 
 /* The student as the report names it. */
@@ -359,8 +359,8 @@ static const char *student_name(struct distill_cli *cli)
     if (!is_derived(cli)) {
         return cli->student;
     }
-    if (o->derive.width != 0) {
-        snprintf(width, sizeof(width), " at width %g", o->derive.width);
+    if (o->derive.width != NULL) {
+        snprintf(width, sizeof(width), " at width %.20s", o->derive.width);
     }
     snprintf(cli->derived, sizeof(cli->derived), "%.60s%s%s%.20s", cli->nets.teacher, width,
              o->derive.keep_layers != NULL ? " with layers " : "",
