@@ -33,25 +33,17 @@ function(vcompress_loops flags)
 endfunction()
 # vcompress_level("FLAGS" SOURCE...): the instructions that sources of one level of the processor may use.
 set(VCOMPRESS_AVX2 -mavx2 -mfma -mf16c -mbmi2)
-set(VCOMPRESS_AVX512 ${VCOMPRESS_AVX2} -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl -mprefer-vector-width=512)
+set(VCOMPRESS_AVX512_FLAGS ${VCOMPRESS_AVX2} -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl -mprefer-vector-width=512)
 function(vcompress_level flags)
   set_property(SOURCE ${ARGN} TARGET_DIRECTORY vcompress APPEND PROPERTY COMPILE_OPTIONS "${flags}")
 endfunction()
 # vcompress_cold_sources(): the sources of the library in which neither tests nor common jobs spend much time get
 # VCOMPRESS_COLD_FLAGS, unless vcompress_loops gives them flags. With sanitizers, -O0 compiles such a file in a third of the time of
-# -O1. In Debug builds loops for AVX-512 are cold where this processor cannot run them.
-# tools/CMakeLists.txt and tests/CMakeLists.txt do the same for the command and for tests.
+# -O1. tools/CMakeLists.txt and tests/CMakeLists.txt do the same for the command and for tests.
 function(vcompress_cold_sources)
-  set(level)
-  if(EXISTS /proc/cpuinfo)
-    file(STRINGS /proc/cpuinfo avx512 REGEX "^flags.* avx512bw" LIMIT_COUNT 1)
-    if(NOT avx512)
-      set(level "|_avx512\\.c$")
-    endif()
-  endif()
   get_target_property(sources vcompress SOURCES)
   list(FILTER sources INCLUDE REGEX
-    "/(core/job|distill/run|formats/(dialects|gguf|huggingface|onnx|safetensors)|graph|prune/structured|report)/${level}")
+    "/(core/job|distill/run|formats/(dialects|gguf|huggingface|onnx|safetensors)|graph|prune/structured|report)/")
   list(FILTER sources EXCLUDE REGEX "/graph/ops/(loops_|window)|/packing_columns.c$") # convolutions; columns of bits
   foreach(source ${sources}) # in front: flags of vcompress_loops, which Debug builds do not have, win
     get_property(options SOURCE ${source} TARGET_DIRECTORY vcompress PROPERTY COMPILE_OPTIONS)

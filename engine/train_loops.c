@@ -15,7 +15,7 @@ static const vc_train_loop table_f64[VC_TRAIN_LOOPS] = {
 #undef LOOP
 };
 
-#ifdef VC_HAVE_TRAIN_X86
+#ifdef VC_HAVE_TRAIN_AVX2
 static const vc_train_loop table_f32_avx2[VC_TRAIN_LOOPS] = {
 #define LOOP(id, part) [VC_LOOP_##id] = vc_loop_##id##_f32_avx2,
 #include "engine/train_loops.inc"
@@ -31,7 +31,9 @@ static const vc_train_loop table_f64_avx2[VC_TRAIN_LOOPS] = {
 #include "engine/train_loops.inc"
 #undef LOOP
 };
+#endif
 
+#ifdef VC_HAVE_TRAIN_AVX512
 static const vc_train_loop table_f32_avx512[VC_TRAIN_LOOPS] = {
 #define LOOP(id, part) [VC_LOOP_##id] = vc_loop_##id##_f32_avx512,
 #include "engine/train_loops.inc"
@@ -44,9 +46,11 @@ const vc_train_loop *vc_train_table(enum vc_graph_precision precision, enum vc_c
     bool f64 = precision == VC_GRAPH_F64;
 
     switch (level) {
-#ifdef VC_HAVE_TRAIN_X86
+#ifdef VC_HAVE_TRAIN_AVX2
     case VC_CPU_AVX512:
+#ifdef VC_HAVE_TRAIN_AVX512
         return f64 ? table_f64_avx2 : table_f32_avx512;
+#endif
     case VC_CPU_AVX2:
         return f64 ? table_f64_avx2 : table_f32_avx2;
 #endif

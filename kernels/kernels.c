@@ -53,7 +53,7 @@ static void add_base(struct vc_kernels *table)
 #undef VC_KERNEL
 }
 
-#if defined(VC_HAVE_KERNELS_X86)
+#if defined(VC_HAVE_KERNELS_AVX2)
 static void add_avx2(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_avx2;
@@ -61,7 +61,9 @@ static void add_avx2(struct vc_kernels *table)
 #include "kernels/kernels.inc"
 #undef VC_KERNEL
 }
+#endif
 
+#if defined(VC_HAVE_KERNELS_AVX512)
 static void add_avx512(struct vc_kernels *table)
 {
 #define VC_KERNEL(name, result, params) table->name = vc_##name##_avx512;
@@ -90,10 +92,12 @@ void vc_kernels_fill(struct vc_kernels *table, int level)
     if (level >= VC_CPU_BASE) {
         add_base(table);
     }
-#if defined(VC_HAVE_KERNELS_X86)
+#if defined(VC_HAVE_KERNELS_AVX2)
     if (level == VC_CPU_AVX2 || level == VC_CPU_AVX512) {
         add_avx2(table);
     }
+#endif
+#if defined(VC_HAVE_KERNELS_AVX512)
     if (level == VC_CPU_AVX512) {
         add_avx512(table);
     }
