@@ -6,6 +6,7 @@
 #ifndef VCOMPRESS_EXPERIMENTAL_H
 #define VCOMPRESS_EXPERIMENTAL_H
 
+#include <vcompress/calibrate.h>
 #include <vcompress/couplings.h>
 #include <vcompress/depth.h>
 #include <vcompress/distill.h>

@@ -30,6 +30,7 @@ BASE = {
     "graph": ["g.txt"],
     "evaluate": ["--data", "d.npz", "--graph", "g.txt", "w.npz"],
     "logits": ["--data", "d.npz", "--graph", "g.txt", "-o", "n.npz", "w.npz"],
+    "calibrate": ["--data", "d.npz", "--graph", "g.txt", "-o", "n.npz", "w.npz"],
     "sensitivity": ["--data", "d.npz", "--graph", "g.txt", "w.npz"],
     "diff": ["w.npz", "t.npz"],
     "verify": ["w.npz"],

@@ -9,6 +9,7 @@ extern const struct command command_prune;
 extern const struct command command_distill;
 extern const struct command command_evaluate;
 extern const struct command command_logits;
+extern const struct command command_calibrate;
 extern const struct command command_run;
 extern const struct command command_dequantize;
 extern const struct command command_convert;

@@ -1,0 +1,625 @@
+/* calibrate.c - vc_calibrate: finds the products of a graph with weights of the file, computes the graph for all rows,
+ * and writes what the products got.
+ *
+ *     x --> MatMul q.weight -->          one collector for x, three tensors with the same statistics
+ *       --> MatMul k.weight -->
+ *       --> MatMul v.weight --> ... */
+#include <math.h>
+#include <string.h>
+
+#include <vcompress/calibrate.h>
+
+#include "core/base/checked.h"
+#include "core/base/option_struct.h"
+#include "core/model/memory_model.h"
+#include "distill/calibrate/collect.h"
+#include "distill/data/rows.h"
+#include "engine/answers/answers.h"
+#include "kernels/kernels.h"
+#include "passes/graph_params.h"
+
+static const struct vc_calibrate_options calibrate_defaults = {.batch = 64};
+static const struct vc_options_kind calibrate_kind = {"vc_calibrate_options", "vc_calibrate_defaults",
+                                                      &calibrate_defaults, sizeof calibrate_defaults};
+
+void vc_calibrate_defaults_sized(struct vc_calibrate_options *options, size_t struct_size)
+{
+    vc_options_fill(&calibrate_kind, options, struct_size);
+}
+
+/* A tensor whose inputs are collected. */
+struct layer {
+    const char *tensor;
+    size_t collector;
+    unsigned
+        axis; /* of the tensor: the columns. 1: and all axes behind it, as of convolutions; 0: stored as [in, out] */
+};
+
+/* Arrays of a layer in the file. */
+enum { SUM2, COUNTS, SUM, MIN, MAX, AXIS, MOMENTS, N_ARRAYS };
+
+static const char *const tails[N_ARRAYS] = {".in_sum2", ".counts",  ".in_sum", ".in_min",
+                                            ".in_max",  ".in_axis", ".in_xtx"};
+
+struct calibration {
+    struct vc_ctx *ctx;
+    struct vc_calibrate_options options;
+    struct vc_graph *graph;
+    struct vc_rows rows;
+    struct vc_rows_view view;
+    uint8_t *tokens; /* [rows][width]: 0 for padding; NULL: the rows have none */
+    size_t width;
+    struct vc_run_value *inputs; /* by input: its shape; the number of rows is that of each batch */
+    uint64_t batch;
+    struct vc_collector *collectors; /* as many as there are nodes, at most */
+    size_t n_collectors;
+    struct layer *layers;
+    size_t n_layers;
+    struct vc_thread_pool *pool;
+    uint64_t *numbers; /* of rows that count */
+    uint64_t n_numbers;
+    struct vc_collect_rows now; /* those that are computed */
+    struct vc_arena arena;      /* of names and shapes in the file */
+    struct vc_memory_tensor *arrays;
+    size_t n_arrays;
+};
+
+struct owned {
+    struct vc_calibration_report report; /* first */
+    struct vc_ctx *ctx;
+    struct vc_arena arena;
+};
+
+/* ---- what is collected ---- */
+
+/* How a node multiplies vectors of a value with a parameter. */
+struct product {
+    uint32_t x; /* VC_NO_VALUE: it does not */
+    const struct vc_graph_param *param;
+    unsigned axis; /* of the parameter, as the graph uses it: the columns */
+    bool windows;
+};
+
+static int64_t int_of(const struct vc_graph_node *node, const char *name, int64_t otherwise)
+{
+    for (unsigned k = 0; k < node->n_attrs; k++) {
+        otherwise = strcmp(node->attrs[k].name, name) == 0 ? node->attrs[k].i : otherwise;
+    }
+    return otherwise;
+}
+
+static struct product product_of(const struct vc_graph *graph, const struct vc_graph_node *node)
+{
+    struct product p = {.x = VC_NO_VALUE};
+    const struct vc_graph_value *weights;
+
+    if (!vc_node_is(node, VC_OP_matmul) && !vc_node_is(node, VC_OP_gemm) && !vc_node_is(node, VC_OP_conv)) {
+        return p;
+    }
+    weights = &graph->values[node->inputs[1]];
+    if (weights->param == VC_NO_PARAM || weights->dtype != VC_DTYPE_F32 || weights->n_dims < 2) {
+        return p;
+    }
+    p.param = &graph->params[weights->param];
+    p.windows = vc_node_is(node, VC_OP_conv);
+    p.axis = p.windows || (vc_node_is(node, VC_OP_gemm) && int_of(node, "transB", 0) != 0) ? 1 : weights->n_dims - 2;
+    p.x = node->inputs[0];
+    return p;
+}
+
+/* The axis of the tensor that the parameter's axis is, which is one of the last two or that of a convolution. */
+static unsigned tensor_axis(const struct product *p)
+{
+    unsigned n = p->param->n_dims;
+
+    if (!p->param->transposed || p->windows) {
+        return p->axis;
+    }
+    return p->axis == n - 1 ? n - 2 : n - 1;
+}
+
+/* Why there are no statistics of the product; NULL: there are. */
+static const char *reason(const struct vc_graph_node *node, const struct product *p)
+{
+    if (node->expert) {
+        return "belongs to an expert, which does not see all tokens";
+    }
+    if (vc_node_is(node, VC_OP_gemm) && int_of(node, "transA", 0) != 0) {
+        return "multiplies a transposed matrix";
+    }
+    if (p->param->sliced && p->param->axis == tensor_axis(p)) {
+        return "is used in parts along its input channels";
+    }
+    if (!p->windows && p->param->n_dims != 2) {
+        return "is no matrix";
+    }
+    return NULL;
+}
+
+static uint64_t columns_of(const struct vc_graph *graph, const struct vc_graph_node *node, const struct product *p)
+{
+    const struct vc_graph_value *weights = &graph->values[p->param->value];
+    uint64_t n = p->windows ? (uint64_t)int_of(node, "group", 1) : 1;
+
+    n *= (uint64_t)weights->shape[p->axis].size;
+    for (unsigned d = 2; p->windows && d < weights->n_dims; d++) {
+        n *= (uint64_t)weights->shape[d].size;
+    }
+    return n;
+}
+
+static bool same_lists(const struct vc_graph_node *a, const struct vc_graph_node *b)
+{
+    for (unsigned k = 0; k < a->n_attrs; k++) {
+        const struct vc_graph_attr *x = &a->attrs[k];
+        const struct vc_graph_attr *y = k < b->n_attrs ? &b->attrs[k] : NULL;
+
+        if (y == NULL || strcmp(x->name, y->name) != 0 || x->kind != y->kind || x->i != y->i || x->n != y->n ||
+            (x->kind == VC_ATTR_INTS && memcmp(x->ints, y->ints, x->n * sizeof *x->ints) != 0) ||
+            (x->kind == VC_ATTR_STRING && strcmp(x->s, y->s) != 0)) {
+            return false;
+        }
+    }
+    return a->n_attrs == b->n_attrs;
+}
+
+/* The collector of the product's vectors, which may be there already. */
+static enum vc_status find_collector(struct calibration *c, const struct vc_graph_node *node, const struct product *p,
+                                     size_t *out)
+{
+    const struct vc_graph_node *conv = p->windows ? node : NULL;
+    uint64_t columns = columns_of(c->graph, node, p);
+
+    for (*out = 0; *out < c->n_collectors; (*out)++) {
+        const struct vc_collector *other = &c->collectors[*out];
+
+        if (other->value == p->x && other->n_columns == columns && (other->conv == NULL) == (conv == NULL) &&
+            (conv == NULL || same_lists(conv, other->conv))) {
+            return VC_OK;
+        }
+    }
+    c->collectors[c->n_collectors++] = (struct vc_collector){.value = p->x, .conv = conv, .n_columns = columns};
+    return vc_collector_begin(c->ctx, &c->collectors[*out], p->param->tensor,
+                              c->options.second_moments && int_of(node, "group", 1) == 1);
+}
+
+/* The tensor has a layer already: as another slice, or since two nodes use it. */
+static bool is_listed(const struct calibration *c, const char *tensor)
+{
+    for (size_t k = 0; k < c->n_layers; k++) {
+        if (strcmp(c->layers[k].tensor, tensor) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum vc_status leave_out(struct owned *owned, const char *tensor, const char *why)
+{
+    if (owned->report.n_left_out++ == 0) {
+        owned->report.left_out = vc_arena_printf(owned->ctx, &owned->arena, "%s %s", tensor, why);
+        return owned->report.left_out != NULL ? VC_OK : VC_E_NOMEM;
+    }
+    return VC_OK;
+}
+
+static enum vc_status list_layers(struct calibration *c, struct owned *owned)
+{
+    enum vc_status status = VC_OK;
+
+    c->collectors = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->collectors);
+    VC_TRY_ALLOC(c->collectors);
+    c->layers = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->layers);
+    VC_TRY_ALLOC(c->layers);
+    for (uint32_t i = 0; i < c->graph->n_nodes; i++) {
+        const struct vc_graph_node *node = &c->graph->nodes[i];
+        const struct product p = product_of(c->graph, node);
+        const char *why = p.x != VC_NO_VALUE ? reason(node, &p) : NULL;
+        struct layer *layer = &c->layers[c->n_layers];
+
+        if (p.x == VC_NO_VALUE || is_listed(c, p.param->tensor)) {
+            continue;
+        }
+        if (why != NULL) {
+            VC_TRY(leave_out(owned, p.param->tensor, why));
+            continue;
+        }
+        *layer = (struct layer){.tensor = p.param->tensor, .axis = tensor_axis(&p)};
+        VC_TRY(find_collector(c, node, &p, &layer->collector));
+        c->n_layers++;
+    }
+    if (c->n_layers == 0) {
+        status = vc_fail(c->ctx, VC_E_UNSUPPORTED, "%s: the graph has no product with weights of this file",
+                         c->options.network.weights->path);
+    }
+out:
+    return status;
+}
+
+/* ---- the walk ---- */
+
+/* vc_run_calls.param */
+static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
+{
+    const struct calibration *c = user;
+    const struct vc_model *model = param->from_weights || c->options.network.beside == NULL ? c->options.network.weights
+                                                                                            : c->options.network.beside;
+    struct vc_place place = vc_place_of_param(param);
+    size_t tensor = VC_NO_TENSOR;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_param_find(ctx, model, param, &tensor));
+    status = c->graph->values[param->value].dtype == VC_DTYPE_I64
+                 ? vc_place_integers(ctx, model, tensor, &place, elements)
+                 : vc_place_values(ctx, model, tensor, &place, false, elements);
+    if (status != VC_OK) {
+        status = vc_context(ctx, "%s", model->path);
+    }
+out:
+    return status;
+}
+
+/* vc_run_calls.input */
+static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
+{
+    const struct calibration *c = user;
+    const struct vc_rows_input *input = &c->view.inputs[k];
+    enum vc_status status = VC_OK;
+
+    *value = c->inputs[k];
+    value->n = c->now.n * input->n_elems;
+    value->shape[0] = (int64_t)c->now.n;
+    value->data = vc_alloc_array(ctx, VC_TAG_TILES, value->n + 1, sizeof(int64_t));
+    VC_TRY_ALLOC(value->data);
+    VC_TRY(vc_rows_read(&c->view, k, c->now.numbers, c->now.n, false, value->data));
+out:
+    return status;
+}
+
+/* vc_run_calls.take */
+static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
+{
+    struct calibration *c = user;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < c->n_collectors && status == VC_OK; k++) {
+        if (c->collectors[k].value == value) {
+            status = vc_collector_add(ctx, &c->collectors[k], c->pool, c->graph, elements, &c->now);
+            for (size_t i = 0; status == VC_E_FORMAT && i < c->n_layers; i++) {
+                if (c->layers[i].collector == k) {
+                    return vc_context(ctx, "%s", c->layers[i].tensor);
+                }
+            }
+        }
+    }
+    return status;
+}
+
+/* Progress counts bytes of inputs. */
+static void tell(const struct calibration *c, uint64_t n_rows)
+{
+    uint64_t row = 0;
+    struct vc_progress progress = {.what = "calibrate", .tensor = ""};
+
+    for (size_t k = 0; k < c->view.n; k++) {
+        row += c->view.inputs[k].n_elems * sizeof(float);
+    }
+    progress.done = n_rows * row;
+    progress.total = c->n_numbers * row;
+    if (c->ctx->shared->progress != NULL) {
+        c->ctx->shared->progress(c->ctx->shared->progress_user, &progress);
+    }
+}
+
+static enum vc_status run_batches(struct calibration *c)
+{
+    const struct vc_run_calls calls = {.user = c, .param = bring_param, .input = bring_input, .take = take};
+    uint32_t *wanted = vc_alloc_array(c->ctx, VC_TAG_MISC, c->n_collectors + 1, sizeof *wanted);
+    uint8_t *mask = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->batch * c->width + 1, sizeof *mask);
+    struct vc_answers_series *series = NULL;
+    size_t n_wanted = 0;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(wanted == NULL || mask == NULL ? VC_E_NOMEM : VC_OK);
+    for (size_t k = 0; k < c->n_collectors; k++) {
+        bool seen = false;
+
+        for (size_t i = 0; i < n_wanted; i++) {
+            seen = seen || wanted[i] == c->collectors[k].value;
+        }
+        if (!seen) {
+            wanted[n_wanted++] = c->collectors[k].value;
+        }
+    }
+    VC_TRY(vc_answers_series_make(c->ctx, c->graph, wanted, n_wanted, true, &series));
+    for (uint64_t first = 0; first < c->n_numbers; first += c->now.n) {
+        c->now = (struct vc_collect_rows){.first = first,
+                                          .numbers = c->numbers + first,
+                                          .n = (size_t)vc_min_u64(c->batch, c->n_numbers - first),
+                                          .width = c->width};
+        for (size_t i = 0; c->tokens != NULL && i < c->now.n; i++) {
+            memcpy(mask + i * c->width, c->tokens + c->now.numbers[i] * c->width, c->width);
+            c->now.mask = mask;
+        }
+        VC_TRY(vc_answers_series_run(series, &calls));
+        VC_TRY(vc_check_cancelled(c->ctx));
+        tell(c, first + c->now.n);
+    }
+out:
+    vc_answers_series_free(series);
+    vc_free(c->ctx, wanted);
+    vc_free(c->ctx, mask);
+    return status;
+}
+
+/* ---- rows ---- */
+
+/* The sizes that the view gave the graph, before runs give it theirs. */
+static enum vc_status note_shapes(struct calibration *c)
+{
+    c->inputs = vc_calloc_array(c->ctx, VC_TAG_MISC, c->view.n + 1, sizeof *c->inputs);
+    for (size_t k = 0; c->inputs != NULL && k < c->view.n; k++) {
+        const struct vc_graph_value *of = &c->graph->values[c->view.inputs[k].value];
+
+        c->inputs[k] = (struct vc_run_value){.n_dims = of->n_dims, .is_real = !c->view.inputs[k].integers};
+        for (unsigned d = 1; d < of->n_dims; d++) {
+            c->inputs[k].shape[d] = vc_graph_dim_value(c->graph, of->shape[d]);
+        }
+    }
+    return c->inputs != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+static enum vc_status open_rows(struct calibration *c)
+{
+    const struct vc_graph *graphs[1] = {c->graph};
+    const char *symbol;
+    int64_t fixed;
+    enum vc_status status;
+
+    VC_TRY(vc_rows_open(c->ctx, c->options.data, graphs, 1, &c->rows));
+    VC_TRY(vc_rows_view_make(&c->rows, c->graph, &c->view, &symbol, &fixed));
+    VC_TRY(note_shapes(c));
+    VC_TRY(vc_rows_read_tokens(&c->view, &c->tokens, &c->width));
+    c->batch = symbol == NULL && fixed > 0 ? (uint64_t)fixed : vc_min_u64(c->options.batch, c->rows.n);
+    c->numbers = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->rows.n + 1, sizeof *c->numbers);
+    VC_TRY_ALLOC(c->numbers);
+    for (uint64_t i = 0; i < c->rows.n; i++) {
+        if (c->rows.mask == NULL || c->rows.positions != 1 || c->rows.mask[i] != 0) {
+            c->numbers[c->n_numbers++] = i;
+        }
+    }
+    if (symbol == NULL && fixed > 0 && c->n_numbers % (uint64_t)fixed != 0) {
+        return vc_fail(c->ctx, VC_E_ARGUMENT, "%s: %llu rows; the graph takes %lld at a time", c->rows.model->path,
+                       (unsigned long long)c->n_numbers, (long long)fixed);
+    }
+    if (c->n_numbers == 0) {
+        status = vc_fail(c->ctx, VC_E_ARGUMENT, "%s: no row counts", c->rows.model->path);
+    }
+out:
+    return status;
+}
+
+/* ---- the file ---- */
+
+static enum vc_status add_array(struct calibration *c, const struct layer *layer, unsigned which, enum vc_dtype dtype,
+                                unsigned n_dims, uint64_t size)
+{
+    uint64_t *shape = vc_arena_alloc(c->ctx, &c->arena, 2 * sizeof *shape);
+    struct vc_memory_tensor *array = &c->arrays[c->n_arrays];
+    uint64_t n = n_dims == 2 ? size * size : size;
+    void *data;
+
+    if (shape == NULL) {
+        return VC_E_NOMEM;
+    }
+    shape[0] = shape[1] = size;
+    *array = (struct vc_memory_tensor){.name = vc_arena_printf(c->ctx, &c->arena, "%s%s", layer->tensor, tails[which]),
+                                       .dtype = dtype,
+                                       .n_dims = n_dims,
+                                       .shape = shape};
+    data = vc_calloc_array(c->ctx, VC_TAG_TILES, (size_t)n, sizeof(int64_t));
+    array->data = data;
+    c->n_arrays++;
+    return array->name != NULL && data != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* The arrays of the file, which are filled when all rows are seen. */
+static enum vc_status lay_out(struct calibration *c)
+{
+    enum vc_status status = VC_OK;
+
+    c->arrays = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_layers * N_ARRAYS + 1, sizeof *c->arrays);
+    VC_TRY_ALLOC(c->arrays);
+    for (size_t k = 0; k < c->n_layers; k++) {
+        const struct layer *layer = &c->layers[k];
+        const struct vc_collector *from = &c->collectors[layer->collector];
+
+        for (unsigned which = 0; which < N_ARRAYS; which++) {
+            bool one = which == COUNTS || which == AXIS;
+
+            if ((which == AXIS && layer->axis != 0) || (which == MOMENTS && from->moments == NULL)) {
+                continue;
+            }
+            VC_TRY(add_array(c, layer, which, which == AXIS ? VC_DTYPE_I64 : VC_DTYPE_F32, which == MOMENTS ? 2 : 1,
+                             one ? 1 : from->n_columns));
+        }
+    }
+out:
+    return status;
+}
+
+static void fill_array(const struct layer *layer, const struct vc_collector *from, unsigned which, void *data)
+{
+    size_t k = (size_t)from->n_columns;
+    float *to = data;
+
+    if (which == AXIS) {
+        *(int64_t *)data = layer->axis;
+    } else if (which == COUNTS) {
+        *to = (float)from->n_vectors;
+    }
+    for (size_t j = 0; which != AXIS && which != COUNTS && which != MOMENTS && j < k; j++) {
+        to[j] = which == SUM2  ? (float)from->sum2[j]
+                : which == SUM ? (float)from->sum[j]
+                : which == MIN ? from->min[j]
+                               : from->max[j];
+    }
+    for (size_t i = 0; which == MOMENTS && i < k * k; i++) {
+        size_t row = i / k;
+        size_t column = i % k;
+
+        to[i] = (float)from->moments[row <= column ? i : column * k + row];
+    }
+}
+
+static void fill(struct calibration *c)
+{
+    size_t n = 0;
+
+    for (size_t k = 0; k < c->n_layers; k++) {
+        const struct layer *layer = &c->layers[k];
+        const struct vc_collector *from = &c->collectors[layer->collector];
+
+        for (unsigned which = 0; which < N_ARRAYS; which++) {
+            if ((which == AXIS && layer->axis != 0) || (which == MOMENTS && from->moments == NULL)) {
+                continue;
+            }
+            fill_array(layer, from, which, (void *)(uintptr_t)c->arrays[n++].data);
+        }
+    }
+}
+
+/* ---- the report ---- */
+
+static struct vc_calibrated_layer row_of(const struct vc_collector *from)
+{
+    struct vc_calibrated_layer row = {
+        .n_columns = from->n_columns, .n_vectors = from->n_vectors, .min = INFINITY, .max = -INFINITY};
+    double sum = 0.0;
+
+    for (uint64_t j = 0; j < from->n_columns; j++) {
+        row.min = fmin(row.min, (double)from->min[j]);
+        row.max = fmax(row.max, (double)from->max[j]);
+        row.n_dead += from->sum2[j] == 0.0;
+        sum += from->sum2[j];
+    }
+    row.rms = from->n_vectors == 0 ? 0.0 : sqrt(sum / (double)from->n_columns / (double)from->n_vectors);
+    return row;
+}
+
+static enum vc_status report(const struct calibration *c, struct owned *owned)
+{
+    struct vc_calibrated_layer *rows = vc_arena_alloc(c->ctx, &owned->arena, (c->n_layers + 1) * sizeof *rows);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(rows);
+    owned->report.n_rows = c->n_numbers;
+    owned->report.n_layers = c->n_layers;
+    owned->report.layers = rows;
+    for (size_t k = 0; k < c->n_layers; k++) {
+        const char *name = c->layers[k].tensor;
+
+        rows[k] = row_of(&c->collectors[c->layers[k].collector]);
+        rows[k].tensor = vc_arena_copy(c->ctx, &owned->arena, name, strlen(name));
+        VC_TRY_ALLOC(rows[k].tensor);
+    }
+out:
+    return status;
+}
+
+void vc_calibration_report_free(struct vc_calibration_report *r)
+{
+    if (r != NULL) {
+        struct owned *owned = (struct owned *)r;
+
+        vc_arena_release(owned->ctx, &owned->arena);
+        vc_free(owned->ctx, owned);
+    }
+}
+
+/* ---- the call ---- */
+
+static enum vc_status work(struct calibration *c, struct owned *owned)
+{
+    struct vc_model *model = NULL;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    VC_TRY(open_rows(c));
+    VC_TRY(list_layers(c, owned));
+    VC_TRY(lay_out(c));
+    VC_TRY(vc_memory_model_create(c->ctx, c->arrays, c->n_arrays, &model));
+    VC_TRY(vc_job_create(c->ctx, model, &job));
+    VC_TRY(vc_job_plan(c->ctx, job, c->options.write)); /* what can be refused about the output */
+    VC_TRY(vc_thread_pool_create(c->ctx, vc_ctx_threads(c->ctx), &c->pool));
+    status = run_batches(c);
+    status = vc_model_unchanged(c->ctx, c->rows.model, status);
+    VC_TRY(vc_model_unchanged(c->ctx, c->options.network.weights, status));
+    fill(c);
+    VC_TRY(report(c, owned));
+    VC_TRY(vc_job_run(c->ctx, job));
+out:
+    vc_job_free(job);
+    vc_model_close(model);
+    return status;
+}
+
+static enum vc_status check(struct vc_ctx *ctx, const struct vc_calibrate_options *o)
+{
+    if (o->batch == 0 || o->batch > (uint64_t)1 << 32) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, "batch"));
+    }
+    if (o->network.graph == NULL || o->network.weights == NULL || o->data == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "vc_calibrate_options: there is no network, or there are no rows");
+    }
+    if (vc_kernels_get(ctx) == NULL) {
+        return ctx->status;
+    }
+    return o->write != NULL && o->write->path != NULL ? VC_OK
+                                                      : vc_fail(ctx, VC_E_ARGUMENT, "there is no output to write to");
+}
+
+static void release(struct calibration *c)
+{
+    vc_thread_pool_free(c->pool);
+    for (size_t k = 0; k < c->n_collectors; k++) {
+        vc_collector_end(c->ctx, &c->collectors[k]);
+    }
+    for (size_t k = 0; k < c->n_arrays; k++) {
+        vc_free(c->ctx, (void *)(uintptr_t)c->arrays[k].data);
+    }
+    vc_free(c->ctx, c->arrays);
+    vc_free(c->ctx, c->collectors);
+    vc_free(c->ctx, c->layers);
+    vc_free(c->ctx, c->numbers);
+    vc_free(c->ctx, c->inputs);
+    vc_free(c->ctx, c->tokens);
+    vc_rows_view_release(&c->view);
+    vc_rows_close(&c->rows);
+    vc_arena_release(c->ctx, &c->arena);
+}
+
+enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_options *options,
+                            struct vc_calibration_report **out)
+{
+    struct calibration c = {.ctx = ctx, .rows = {.ctx = ctx}, .width = 1};
+    struct owned *owned;
+    enum vc_status status = VC_OK;
+
+    vc_call_begin(ctx);
+    *out = NULL;
+    owned = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *owned);
+    VC_TRY_ALLOC(owned);
+    owned->ctx = ctx;
+    VC_TRY(vc_options_read(ctx, &calibrate_kind, options, &c.options));
+    VC_TRY(check(ctx, &c.options));
+    c.graph = c.options.network.graph;
+    VC_TRY(work(&c, owned));
+    *out = &owned->report;
+out:
+    if (status != VC_OK && owned != NULL) {
+        vc_calibration_report_free(&owned->report);
+    }
+    release(&c);
+    return vc_call_end(ctx, status);
+}

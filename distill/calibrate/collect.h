@@ -1,0 +1,38 @@
+/* collect.h - sums over the vectors that products of a graph multiply with their weights: what vc_calibrate gathers. */
+#ifndef VC_DISTILL_COLLECT_H
+#define VC_DISTILL_COLLECT_H
+
+#include "core/base/thread_pool.h"
+#include "graph/ops/window.h"
+
+/* Vectors of one length. Two products that read the same value in the same way, as queries, keys and values do, share
+ * them. Sums are made in f64, each in the order of the vectors, whatever the number of threads. */
+struct vc_collector {
+    uint32_t value;                   /* of the graph */
+    const struct vc_graph_node *conv; /* vectors are the windows of this convolution; NULL: rows along the last axis */
+    uint64_t n_columns;               /* of all groups of a convolution: channels * elements of the window */
+    uint64_t n_vectors;
+    double *sum, *sum2; /* n_columns each */
+    float *min, *max;
+    double *moments; /* n_columns * n_columns, sums of x_i x_j with i <= j; NULL: not wanted */
+};
+
+/* n rows of `width` positions of the data begin with row `first`; mask: 0 for a position that does not count; NULL:
+ * all count. */
+struct vc_collect_rows {
+    uint64_t first;
+    const uint64_t *numbers; /* of the rows in the file */
+    size_t n, width;
+    const uint8_t *mask; /* [n][width] */
+};
+
+/* Memory for the sums; VC_E_NOMEM with the tensor's name and the size where there is none. */
+enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, const char *tensor, bool moments);
+void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c);
+
+/* Adds the vectors of a value of `graph` (f32). VC_E_FORMAT: one is NaN or infinite. */
+enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
+                                const struct vc_graph *graph, const struct vc_run_value *value,
+                                const struct vc_collect_rows *rows);
+
+#endif

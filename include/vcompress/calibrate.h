@@ -1,0 +1,59 @@
+/* calibrate.h - statistics of what the layers of a network get to see, in a file: `quantize --calibration` weighs
+ * errors by them. docs/formats.md, statistics, has the
+ * arrays. Experimental: see experimental.h. */
+#ifndef VCOMPRESS_CALIBRATE_H
+#define VCOMPRESS_CALIBRATE_H
+
+#include <vcompress/distill.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct vc_calibrate_options {
+    size_t struct_size; /* set by vc_calibrate_defaults */
+    struct vc_network network;
+    const struct vc_data_options *data;   /* has to be set */
+    const struct vc_write_options *write; /* has to have a path */
+    uint64_t batch;                       /* rows that are computed at a time */
+    /* Also sums of x x^T, columns * columns of each layer: what GPTQ needs. */
+    bool second_moments;
+};
+
+VC_API void vc_calibrate_defaults_sized(struct vc_calibrate_options *options, size_t struct_size);
+
+/* 64 rows at a time, without second moments. */
+static inline void vc_calibrate_defaults(struct vc_calibrate_options *options)
+{
+    vc_calibrate_defaults_sized(options, sizeof *options);
+}
+
+/* What one layer got: n_vectors inputs of n_columns numbers. A linear layer has a vector for each token or row, a
+ * convolution one for each window, padding included. */
+struct vc_calibrated_layer {
+    const char *tensor; /* its weights */
+    uint64_t n_columns, n_vectors;
+    double min, max, rms;
+    uint64_t n_dead; /* columns that were 0 in all vectors */
+};
+
+struct vc_calibration_report {
+    uint64_t n_rows; /* that count */
+    size_t n_layers;
+    const struct vc_calibrated_layer *layers; /* in the order of the graph */
+    size_t n_left_out;                        /* products with a weight of the file and without statistics */
+    const char *left_out;                     /* the tensor of the first of them, and why: "w: ..."; NULL: none */
+};
+
+/* Computes the network for all rows in f32 and writes the statistics. The same bits for any number of threads on one
+ * machine. VC_E_FORMAT: an input of a layer is NaN or infinite; the sentence names tensor and row. VC_E_UNSUPPORTED: no
+ * product of the graph has weights of the file. *out is freed with vc_calibration_report_free, and NULL after a
+ * failure. */
+VC_API enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_options *options,
+                                   struct vc_calibration_report **out);
+VC_API void vc_calibration_report_free(struct vc_calibration_report *report); /* accepts NULL */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,159 @@
+/* cmd_calibrate.c - vcompress calibrate: statistics of the inputs of layers, in a file for quantize and prune. */
+#include <string.h>
+
+#include <vcompress/calibrate.h>
+
+#include "tools/commands/commands.h"
+#include "tools/convert/distill_nets.h"
+#include "tools/show/print_graph.h"
+
+#define SHOWN 40 /* layers in the table; -v: all */
+
+struct calibrate_cli {
+    struct nets_cli nets; /* first */
+    struct vc_calibrate_options calibrate;
+    struct vc_write_options write;
+};
+
+/* clang-format off */
+static const struct opt calibrate_opts[] = {
+    {.name = "second-moments", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct calibrate_cli, calibrate.second_moments),
+     .help = "also the products of all pairs of columns, which GPTQ needs: 8 bytes * columns * columns of memory "
+             "for each layer, 4 in the file"},
+    {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct calibrate_cli, calibrate.batch),
+     .help = "rows computed at a time (default 64)"},
+    {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT,
+     OPT_FIELD(struct calibrate_cli, write.path), .help = "output file: npz or safetensors, by the extension"},
+    {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct calibrate_cli, write.force),
+     .help = "replace an existing file (never the input)"},
+};
+/* clang-format on */
+static const struct opt_group group_calibrate = {"Statistics", calibrate_opts,
+                                                 sizeof(calibrate_opts) / sizeof(calibrate_opts[0]), 0};
+static const struct opt_group *const groups[] = {&group_rows, &group_calibrate, &group_run, &group_report, &group_help};
+
+static bool print_layers(struct app *app, const struct vc_calibration_report *r)
+{
+    static const char *const titles[] = {"tensor", "columns", "inputs", "smallest", "largest", "rms", "dead"};
+    size_t n = app->common.verbose != 0 || r->n_layers <= SHOWN ? r->n_layers : SHOWN;
+    struct table table;
+    char cell[CELL_BYTES];
+
+    table_init(&table, "lrrrrrr");
+    for (size_t k = 0; k < sizeof(titles) / sizeof(titles[0]); k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    for (size_t k = 0; k < n; k++) {
+        const struct vc_calibrated_layer *layer = &r->layers[k];
+        const double figures[] = {layer->min, layer->max, layer->rms};
+
+        table_add(&table, INK_NONE, layer->tensor);
+        table_add(&table, INK_NONE, fmt_count(cell, layer->n_columns));
+        table_add(&table, INK_NONE, fmt_count(cell, layer->n_vectors));
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(cell, sizeof(cell), "%.4g", figures[i]);
+            table_add(&table, INK_NONE, cell);
+        }
+        table_add(&table, layer->n_dead != 0 ? INK_WARN : INK_DIM, fmt_count(cell, layer->n_dead));
+    }
+    if (!table_print(&table, &app->out, app->out.limited)) {
+        return false;
+    }
+    if (n < r->n_layers) {
+        fprintf(app->out.to, "  %zu more: -v\n", r->n_layers - n);
+    }
+    return true;
+}
+
+static bool print(struct app *app, const struct calibrate_cli *cli, const struct vc_calibration_report *r)
+{
+    FILE *to = app->out.to;
+    char cell[CELL_BYTES];
+
+    print_clean(to, app->subject);
+    fprintf(to, ": %s rows, %zu layer%s\n", fmt_count(cell, r->n_rows), r->n_layers, r->n_layers == 1 ? "" : "s");
+    if (!print_layers(app, r)) {
+        return false;
+    }
+    if (r->n_left_out != 0) {
+        fprintf(to, "  no statistics of %zu: ", r->n_left_out);
+        print_clean(to, r->left_out);
+        fputc('\n', to);
+    }
+    fputs("wrote ", to);
+    print_clean(to, cli->write.path);
+    fputc('\n', to);
+    return true;
+}
+
+static int calibrate(struct app *app, struct calibrate_cli *cli, const struct net *net)
+{
+    struct vc_calibration_report *report = NULL;
+    enum vc_status status;
+
+    cli->calibrate.network = net_of(net);
+    cli->calibrate.data = &cli->nets.data;
+    cli->calibrate.write = &cli->write;
+    app->subject = NULL; /* sentences name the file that they are about */
+    progress_begin(app);
+    status = vc_calibrate(app->ctx, &cli->calibrate, &report);
+    progress_end();
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    app->subject = app->parsed.args[0];
+    if (!app->common.quiet) {
+        if (!print(app, cli, report)) {
+            vc_calibration_report_free(report);
+            return app_fail(app, VC_E_NOMEM);
+        }
+        print_graph_notes(&app->out, net->graph);
+    }
+    vc_calibration_report_free(report);
+    app_print_memory(app);
+    return EXIT_YES;
+}
+
+static int run_calibrate(struct app *app, int n_args, char **args)
+{
+    struct calibrate_cli cli;
+    struct net net = {NULL, NULL, NULL};
+    int rc;
+
+    memset(&cli, 0, sizeof cli);
+    vc_calibrate_defaults(&cli.calibrate);
+    vc_data_defaults(&cli.nets.data);
+    vc_write_defaults(&cli.write);
+    rc = app_parse(app, n_args, args, &cli);
+    if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL || cli.write.path == NULL)) {
+        rc = app_usage(app, "calibrate needs one MODEL, --data FILE and -o FILE; see vcompress calibrate --help");
+    }
+    if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
+        rc = app_usage(app, "-o -: statistics go into a file");
+    }
+    if (rc != GO_ON) {
+        return rc;
+    }
+    app->output = cli.write.path;
+    rc = app_open(app);
+    rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, NULL, &net) : rc;
+    rc = rc == GO_ON ? calibrate(app, &cli, &net) : rc;
+    net_close(&net);
+    return rc;
+}
+
+const struct command command_calibrate = {
+    .name = "calibrate",
+    .usage = "--data FILE [--graph FILE] [options] -o OUTPUT MODEL",
+    .summary = "gather what layers get to see, for quantize and prune",
+    .text = "Runs the network on every row of the data and writes, for each layer, sums over the inputs that are "
+            "multiplied "
+            "with its weights. quantize --calibration weighs errors by them.\n"
+            "  vcompress calibrate --graph digits.layers.txt --data images.npz \\\n"
+            "    --array test_images=train_images -o stats.npz digits.npz\n"
+            "  vcompress quantize --int4 --calibration stats.npz digits.npz",
+    .groups = groups,
+    .n_groups = sizeof(groups) / sizeof(groups[0]),
+    .args = "FILE",
+    .run = run_calibrate,
+};
