@@ -13,7 +13,7 @@
 #include "quantize/aim.h"
 #include "quantize/mixture.h"
 #include "quantize/rest.h"
-#include "quantize/schemes/calibration.h"
+#include "passes/calibration.h"
 #include "quantize/schemes/encode_blocks.h"
 #include "quantize/schemes/float_codes.h"
 #include "quantize/schemes/int8.h"

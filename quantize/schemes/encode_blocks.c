@@ -6,8 +6,8 @@
 #include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
+#include "passes/calibration.h"
 #include "passes/nonfinite.h"
-#include "quantize/schemes/calibration.h"
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
 
@@ -31,6 +31,7 @@ struct block_kernels {
         return k->type##_to_f32(blocks, n, y);                                                          \
     }
 #include "kernels/block_types.inc"
+#include "passes/measure_tile.h"
 #undef VC_BLOCK_TYPE
 
 static const struct block_kernels types[] = {
@@ -191,7 +192,7 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     }
     VC_TRY(encode(ctx, k, step, tile, from, out->data));
     VC_KERNEL_TRY(s->kernels->decode(k, out->data, tile->n_elems, y));
-    VC_TRY(vc_int8_measure_finite(ctx, tile, x, y, out->stats));
+    VC_TRY(vc_measure_tile(ctx, tile, x, y, out->stats));
     out->stats->clipped = 0;
     out->stats->zeros_after = 0;
     for (size_t i = 0; i < tile->n_elems; i++) {

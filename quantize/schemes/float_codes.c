@@ -14,6 +14,7 @@
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "kernels/grid_codes.h"
+#include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 
 struct float_state {
@@ -184,7 +185,7 @@ static enum vc_status float_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     encode_tile(s, tile, &map, x, &t);
     out->stats->clipped = 0; /* the search chooses what to clip */
     out->stats->zeros_after = count_zeros(t.y, tile->n_elems);
-    VC_TRY(vc_int8_measure_finite(ctx, tile, source, t.y, out->stats));
+    VC_TRY(vc_measure_tile(ctx, tile, source, t.y, out->stats));
     if (vc_codes_per_byte(s->codes) == 2) {
         vc_nibbles_pack(t.q, tile->n_elems, s->codes->high_first, out->data);
     } else {

@@ -8,6 +8,7 @@
 
 #include "core/base/checked.h"
 #include "kernels/int4.h"
+#include "passes/measure_tile.h"
 
 /* Scratch of one tile: that of int8, and behind it the codes a byte each, and what they stand for. */
 struct int4_scratch {
@@ -109,7 +110,7 @@ static enum vc_status int4_apply(struct vc_ctx *ctx, struct vc_step *step, const
     out->stats->clipped = 0; /* the search chooses what to clip */
     out->stats->zeros_after = count_zeros(t.q, tile->n_elems);
     VC_KERNEL_TRY(k->int8_decode_rows(t.q, tile->n_rows, tile->row_len, map.group, t.shared.scale, NULL, t.y));
-    VC_TRY(vc_int8_measure_finite(ctx, tile, source, t.y, out->stats));
+    VC_TRY(vc_measure_tile(ctx, tile, source, t.y, out->stats));
     vc_int4_pack(t.q, tile->n_elems, out->data);
     out->parts[0] =
         (struct vc_part_view){.data = s->scale_dtype != VC_DTYPE_F32 ? (const void *)t.shared.stored : t.shared.scale,

@@ -1,6 +1,6 @@
 /* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles),
  * int8_clean.c (NaN and Inf). int4.c plans its step and treats its tiles with the same functions; q8_0.c uses
- * vc_int8_widen, vc_int8_sanitize and vc_int8_measure_finite. The row of the table is vc_scheme_int8. Functions that
+ * vc_int8_widen and vc_int8_sanitize. The row of the table is vc_scheme_int8. Functions that
  * take a tile are called from many threads at once, each with scratch of its own; only vc_int8_scan changes the state
  * then, under its mutex. */
 #ifndef VC_QUANTIZE_INT8_H
@@ -111,10 +111,6 @@ enum vc_status vc_int8_magnitudes(struct vc_ctx *ctx, const struct vc_kernels *k
 enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                const float *x, const float *scale, const int8_t *zero, float *y,
                                struct vc_tile_out *out);
-
-/* The same for values y that were decoded already. */
-enum vc_status vc_int8_measure_finite(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
-                                      struct vc_tile_stats *stats);
 
 /* The short sentence for a tile with NaN or Inf, VC_E_UNSUPPORTED: explain replaces it by which, where, how many. */
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx);

@@ -1,10 +1,10 @@
 /* int8_clean.c - what --nonfinite=zero does to a tile: NaN and Inf are replaced before the codes are made, and left out
  * of the figures, which are those of the source. */
-#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "kernels/arith.h"
+#include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 
 /* The number of element i's scale among those that the tile touches. */
@@ -57,44 +57,11 @@ out:
     return status;
 }
 
-enum vc_status vc_int8_measure_finite(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
-                                      struct vc_tile_stats *stats)
-{
-    const struct vc_kernels *k = vc_kernels_get(ctx);
-    enum vc_status status = VC_OK;
-    size_t chunk = 0;
-    size_t first = 0;
-    size_t i;
-
-    stats->max_abs_error = 0.0;
-    stats->zeros_before = 0;
-    for (i = 0; i < tile->n_elems; i++) {
-        uint32_t bits;
-
-        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
-        stats->zeros_before += (bits & VC_F32_ABS_MASK) == 0;
-    }
-    while (first < tile->n_elems) { /* chunks end with their row */
-        size_t n = (size_t)vc_min_u64(VC_CHUNK_ELEMS, tile->row_len - first % tile->row_len);
-        double four[4];
-        struct vc_diff_sums sums = {.chunk_sums = four};
-
-        VC_KERNEL_TRY(k->diff_f32(x + first, y + first, 1, n, &sums));
-        stats->chunk_sums[2 * chunk] = four[0];
-        stats->chunk_sums[2 * chunk + 1] = four[1];
-        stats->max_abs_error = fmax(stats->max_abs_error, sums.max_abs_error);
-        first += n;
-        chunk++;
-    }
-out:
-    return status;
-}
-
 enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
                                const float *x, const float *scale, const int8_t *zero, float *y,
                                struct vc_tile_out *out)
 {
     enum vc_status status = decode(ctx, vc_kernels_get(ctx), tile, map, out->data, scale, zero, y);
 
-    return status == VC_OK ? vc_int8_measure_finite(ctx, tile, x, y, out->stats) : status;
+    return status == VC_OK ? vc_measure_tile(ctx, tile, x, y, out->stats) : status;
 }

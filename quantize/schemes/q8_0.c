@@ -3,6 +3,7 @@
  * beyond it is refused, because the format has no better place. */
 #include "core/base/checked.h"
 #include "kernels/arith.h"
+#include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
 
@@ -77,7 +78,7 @@ static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const
         VC_TRY(clean_tile(ctx, k, tile, x, bits, clean, &out->nonfinite));
         VC_KERNEL_TRY(k->q8_0_rows(clean, tile->n_rows, tile->row_len, bits, out->data, out->stats));
         VC_KERNEL_TRY(k->q8_0_to_f32(out->data, tile->n_elems, clean));
-        VC_TRY(vc_int8_measure_finite(ctx, tile, x, clean, out->stats));
+        VC_TRY(vc_measure_tile(ctx, tile, x, clean, out->stats));
         most = largest(bits, n_blocks);
     }
     if (most >= VC_Q8_0_TOO_LARGE_BITS) {

@@ -7,8 +7,8 @@
  * The importance of column j is in_sum2[j] / count, E[x_j^2]; where a matrix was never called (count 0, or all sums
  * 0), all columns count alike. A file without statistics of any tensor, or with another number of columns, is of
  * another model, and refused. */
-#ifndef VC_QUANTIZE_CALIBRATION_H
-#define VC_QUANTIZE_CALIBRATION_H
+#ifndef VC_PASSES_CALIBRATION_H
+#define VC_PASSES_CALIBRATION_H
 
 #include "core/chain/pass.h"
 

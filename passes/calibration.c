@@ -1,5 +1,5 @@
 /* calibration.c - see calibration.h. */
-#include "quantize/schemes/calibration.h"
+#include "passes/calibration.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,0 +1,41 @@
+/* measure_tile.c - see measure_tile.h. */
+#include "passes/measure_tile.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/arith.h"
+
+enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
+                               struct vc_tile_stats *stats)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    enum vc_status status = VC_OK;
+    size_t chunk = 0;
+    size_t first = 0;
+    size_t i;
+
+    stats->max_abs_error = 0.0;
+    stats->zeros_before = 0;
+    for (i = 0; i < tile->n_elems; i++) {
+        uint32_t bits;
+
+        memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */
+        stats->zeros_before += (bits & VC_F32_ABS_MASK) == 0;
+    }
+    while (first < tile->n_elems) { /* chunks end with their row */
+        size_t n = (size_t)vc_min_u64(VC_CHUNK_ELEMS, tile->row_len - first % tile->row_len);
+        double four[4];
+        struct vc_diff_sums sums = {.chunk_sums = four};
+
+        VC_KERNEL_TRY(k->diff_f32(x + first, y + first, 1, n, &sums));
+        stats->chunk_sums[2 * chunk] = four[0];
+        stats->chunk_sums[2 * chunk + 1] = four[1];
+        stats->max_abs_error = fmax(stats->max_abs_error, sums.max_abs_error);
+        first += n;
+        chunk++;
+    }
+out:
+    return status;
+}

@@ -1,0 +1,14 @@
+/* measure_tile.h - the figures of a tile whose values have changed (struct vc_tile_stats): sums of squares, the largest
+ * error, zeros before. Zeros after and what was clipped are the caller's. Elements that are not finite count in none.
+ */
+#ifndef VC_PASSES_MEASURE_TILE_H
+#define VC_PASSES_MEASURE_TILE_H
+
+#include "core/values/tile.h"
+#include "kernels/kernels.h"
+
+/* x: before, need not be aligned; y: after. */
+enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
+                               struct vc_tile_stats *stats);
+
+#endif
