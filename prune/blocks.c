@@ -161,6 +161,7 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
         s->ties = vc_calloc_array(ctx, VC_TAG_SCRATCH, n_bytes, 1);
         VC_TRY_ALLOC(s->ties);
     }
+    VC_TRY(vc_reconstruct_begin(ctx, step));
 out:
     return status;
 }
@@ -173,6 +174,7 @@ static void blocks_end(struct vc_ctx *ctx, struct vc_step *step)
         s->keys.failed = true;
     }
     vc_bands_release(ctx, &s->bands);
+    vc_reconstruct_end(ctx, step);
     vc_free(ctx, s->mask);
     vc_free(ctx, s->ties);
     s->mask = NULL;
@@ -230,7 +232,7 @@ void vc_blocks_settled(struct vc_step *step)
     struct vc_prune_state *s = step->state;
 
     step->scan = true;
-    step->state_bytes += (size_t)((s->keys.n + 7) / 8) * 2;
+    step->state_bytes += (size_t)((s->keys.n + 7) / 8) * 2 + vc_reconstruct_state(step);
 }
 
 enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,

@@ -191,7 +191,10 @@ static enum vc_status given_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 
     (void)item;
     s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(step->in.n_elems, 8), 1);
-    return s->mask == NULL ? VC_E_NOMEM : read_mask(ctx, s->given_from, s->given, step->in.n_elems, s->mask);
+    if (s->mask == NULL || read_mask(ctx, s->given_from, s->given, step->in.n_elems, s->mask) != VC_OK) {
+        return s->mask == NULL ? VC_E_NOMEM : ctx->status;
+    }
+    return vc_reconstruct_begin(ctx, step);
 }
 
 static void given_end(struct vc_ctx *ctx, struct vc_step *step)
@@ -200,6 +203,7 @@ static void given_end(struct vc_ctx *ctx, struct vc_step *step)
 
     vc_free(ctx, s->mask);
     s->mask = NULL;
+    vc_reconstruct_end(ctx, step);
 }
 
 static enum vc_status given_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -232,7 +236,7 @@ enum vc_status vc_given_add(struct vc_ctx *ctx, struct vc_item *item, const stru
     VC_TRY(vc_prune_add_step(ctx, item, &given_ops, options, scheme, &s, &step));
     s->given_from = masks;
     s->given = mask;
-    step->state_bytes = (size_t)vc_ceil_div_u64(step->in.n_elems, 8) + CHUNK_BYTES;
+    step->state_bytes = (size_t)vc_ceil_div_u64(step->in.n_elems, 8) + CHUNK_BYTES + vc_reconstruct_state(step);
     step->scratch_bytes = vc_prune_scratch(step, 0);
     vc_item_replan(item);
 out:

@@ -156,9 +156,8 @@ static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, 
     }
     if (step->scan) {
         s->tile_ties = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)s->n_tiles, sizeof *s->tile_ties);
-        return s->tile_ties == NULL ? VC_E_NOMEM : VC_OK;
     }
-    return VC_OK;
+    return step->scan && s->tile_ties == NULL ? VC_E_NOMEM : vc_reconstruct_begin(ctx, step);
 }
 
 static void magnitude_end(struct vc_ctx *ctx, struct vc_step *step)
@@ -170,6 +169,7 @@ static void magnitude_end(struct vc_ctx *ctx, struct vc_step *step)
     }
     vc_free(ctx, s->tile_ties);
     s->tile_ties = NULL;
+    vc_reconstruct_end(ctx, step);
 }
 
 static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -217,7 +217,7 @@ void vc_magnitude_settled(struct vc_step *step)
     const struct vc_keys *keys = &s->keys;
 
     step->scan = s->n_tiles > 1 && keys->cut.n_ties != 0 && keys->cut.n_ties != keys->n_equal;
-    step->state_bytes = step->scan ? (size_t)s->n_tiles * sizeof *s->tile_ties : 0;
+    step->state_bytes = (step->scan ? (size_t)s->n_tiles * sizeof *s->tile_ties : 0) + vc_reconstruct_state(step);
 }
 
 void vc_magnitude_set_type(struct vc_step *step, enum vc_key_type type)

@@ -88,7 +88,7 @@ static uint64_t bad_groups(const struct vc_prune_state *s, const uint8_t *mask, 
 }
 
 /* Looks whether the mask that is applied to n elements has the pattern: whole groups, as mask_of takes them. */
-static enum vc_status check_mask(struct vc_ctx *ctx, struct vc_prune_state *s, const uint8_t *mask, uint64_t n)
+enum vc_status vc_n_of_m_check(struct vc_ctx *ctx, struct vc_prune_state *s, const uint8_t *mask, uint64_t n)
 {
     uint64_t n_groups;
     uint64_t n_bad = bad_groups(s, mask, n, vc_min_u64(s->n_len, n / s->n_inner), &n_groups);
@@ -122,6 +122,7 @@ static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, con
         s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)((step->in.n_elems + 7) / 8), 1);
         VC_TRY_ALLOC(s->mask);
     }
+    VC_TRY(vc_reconstruct_begin(ctx, step));
 out:
     return status;
 }
@@ -134,6 +135,7 @@ static void n_of_m_end(struct vc_ctx *ctx, struct vc_step *step)
     vc_bands_release(ctx, &s->bands);
     vc_free(ctx, s->mask);
     s->mask = NULL;
+    vc_reconstruct_end(ctx, step);
 }
 
 /* A vc_band_fn. */
@@ -174,7 +176,7 @@ static enum vc_status n_of_m_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
     struct vc_prune_state *s = step->state;
 
     (void)item;
-    return check_mask(ctx, s, s->mask, step->in.n_elems);
+    return vc_n_of_m_check(ctx, s, s->mask, step->in.n_elems);
 }
 
 /* ---- every tile ---- */
@@ -199,7 +201,7 @@ static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, con
     }
     VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
     VC_TRY(mask_of(ctx, step, values, tile->n_elems, mask));
-    VC_TRY(check_mask(ctx, s, mask, tile->n_elems));
+    VC_TRY(vc_n_of_m_check(ctx, s, mask, tile->n_elems));
     VC_TRY(vc_prune_apply(ctx, step, tile, in->data, mask, 0, room, out));
 out:
     return status;
@@ -238,9 +240,10 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
                                           .band = vc_min_u64(options->group, s->n_len) * s->n_inner};
     vc_desc_grid(&step->in, &n_rows, &row_len);
     step->scan = !vc_bands_fit_tiles(&s->bands.grid, n_rows, row_len);
+    step->state_bytes = vc_reconstruct_state(step);
     if (step->scan) {
-        step->state_bytes = (size_t)(step->in.n_elems / 8) +
-                            vc_bands_bytes(&s->bands.grid, vc_dtype_size(value_type(step)), s->n_tiles);
+        step->state_bytes += (size_t)(step->in.n_elems / 8) +
+                             vc_bands_bytes(&s->bands.grid, vc_dtype_size(value_type(step)), s->n_tiles);
     }
     step->scratch_bytes = vc_prune_scratch(step, VC_TILE_ELEMS / 8 + 64);
     vc_item_replan(item);

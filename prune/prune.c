@@ -258,6 +258,9 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
             "the folder, or %s tensor",
             vc_option(ctx, "scope"));
     }
+    if (p->options.calibration != NULL && vc_calibration_check(ctx, p->options.calibration, plan->model) != VC_OK) {
+        return ctx->status;
+    }
     if (p->options.mask != NULL && vc_given_check(ctx, p->options.mask, plan->model) != VC_OK) {
         return ctx->status;
     }
@@ -304,6 +307,21 @@ out:
     return status;
 }
 
+/* Scores by statistics; tensors that have none are kept. */
+static enum vc_status add_wanda(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item,
+                                struct vc_fraction sparsity, const char *scheme)
+{
+    struct vc_calibration calibration;
+    enum vc_status status;
+    const char *reason = vc_wanda_reason(ctx, &p->options, item, &calibration, &status);
+
+    VC_TRY(status);
+    status = reason != NULL ? vc_item_keep_as(ctx, item, reason)
+                            : vc_wanda_add(ctx, item, &p->options, &calibration, sparsity, scheme);
+out:
+    return status;
+}
+
 static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
     struct vc_prune *p = pass->self;
@@ -331,6 +349,9 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
     shared = o->scope == VC_PRUNE_GLOBAL && !own;
     scheme = scheme_text(ctx, p, item, sparsity, shared);
+    if (o->score == VC_SCORE_WANDA) {
+        return add_wanda(ctx, p, item, sparsity, scheme);
+    }
     if (o->pattern == VC_PATTERN_N_OF_M) {
         return vc_n_of_m_add(ctx, item, o, scheme);
     }

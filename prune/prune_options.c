@@ -59,6 +59,27 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
                   : vc_fail(ctx, VC_E_ARGUMENT, "nothing says how much to prune: %s", vc_option(ctx, "sparsity"));
 }
 
+/* Scores and least squares by statistics. */
+static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune_options *o)
+{
+    bool wanda = o->score == VC_SCORE_WANDA;
+
+    if (o->calibration == NULL && (wanda || o->reconstruct)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s%s needs statistics of the inputs of layers: %s",
+                       vc_option(ctx, wanda ? "score" : "reconstruct"), wanda ? " wanda" : "",
+                       vc_option(ctx, "calibration"));
+    }
+    if (o->calibration != NULL && !wanda && !o->reconstruct) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s, or with %s wanda", vc_option(ctx, "calibration"),
+                       vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
+    }
+    return !wanda || (o->scope == VC_PRUNE_TENSOR && (o->pattern == VC_PATTERN_NONE || o->pattern == VC_PATTERN_N_OF_M))
+               ? VC_OK
+               : vc_fail(ctx, VC_E_ARGUMENT,
+                         "%s wanda compares the weights of a row: it goes with %s tensor, alone or with a pattern N:M",
+                         vc_option(ctx, "score"), vc_option(ctx, "scope"));
+}
+
 enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const struct vc_prune_options *o = &p->options;
@@ -72,9 +93,10 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
                        vc_option(ctx, "nonfinite"));
     }
     VC_TRY(check_pattern(ctx, o));
-    if ((unsigned)o->score > VC_SCORE_LAMP) {
+    if ((unsigned)o->score > VC_SCORE_WANDA) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such score");
     }
+    VC_TRY(check_statistics(ctx, o));
     if (o->score == VC_SCORE_LAMP && (o->scope != VC_PRUNE_GLOBAL || o->pattern != VC_PATTERN_NONE)) {
         return vc_fail(
             ctx, VC_E_ARGUMENT,
@@ -127,6 +149,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     o->sets = NULL;
     p->pair_alone = *o;
     p->pair_alone.nonfinite = VC_NONFINITE_ERROR;
+    p->pair_alone.reconstruct = false;
     p->pair_first = p->pair_alone;
     p->pair_first.mask_path = NULL;
 out:
@@ -165,20 +188,22 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_prune *p, const ch
     const struct vc_prune_options *o = &p->options;
     bool global = o->scope == VC_PRUNE_GLOBAL;
     bool blocks = o->pattern == VC_PATTERN_BLOCK;
+    const char *wanda = o->score == VC_SCORE_WANDA ? " --score wanda" : "";
+    const char *more = " --reconstruct";
 
     if (o->mask != NULL) {
-        return "prune --mask";
+        return o->reconstruct ? "prune --mask --reconstruct" : "prune --mask";
     }
     if (o->pattern == VC_PATTERN_PAIRS) {
         return "prune --make-permanent";
     }
     if (o->pattern == VC_PATTERN_N_OF_M) {
-        return vc_arena_printf(ctx, &p->arena, "prune --pattern %s", pattern);
+        return vc_arena_printf(ctx, &p->arena, "prune --pattern %s%s%s", pattern, wanda, o->reconstruct ? more : "");
     }
-    return vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
+    return vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
                            global ? " --scope global" : (blocks ? "" : " --scope tensor"),
-                           o->score == VC_SCORE_LAMP ? " --score lamp" : "", blocks ? " --pattern " : "",
-                           blocks ? pattern : "");
+                           o->score == VC_SCORE_LAMP ? " --score lamp" : wanda, o->reconstruct ? more : "",
+                           blocks ? " --pattern " : "", blocks ? pattern : "");
 }
 
 enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
@@ -187,7 +212,7 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
     const char *pattern = pattern_text(ctx, p);
     bool n_of_m = o->pattern == VC_PATTERN_N_OF_M;
     bool global = o->scope == VC_PRUNE_GLOBAL;
-    bool lamp = o->score == VC_SCORE_LAMP;
+    bool scored = o->score != VC_SCORE_MAGNITUDE || o->reconstruct;
     const struct vc_recipe_entry entries[] = {
         {"prune", n_of_m || o->sparsity == NULL ? "" : o->sparsity},
         {"scope", global ? "global" : "tensor"},
@@ -199,11 +224,14 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
         {"nonfinite", o->nonfinite == VC_NONFINITE_KEEP ? "keep" : "error"},
         {"min_elements", vc_arena_printf(ctx, &p->arena, "%llu", (unsigned long long)o->min_elems)},
         {"rules", vc_rules_text(ctx, &p->arena, o->rules, o->n_rules)},
-        {"score", lamp ? "lamp" : "magnitude"}, /* the last entry: left out where it says nothing */
+        /* the last entry: left out where it says nothing */
+        {"score", o->score == VC_SCORE_LAMP ? "lamp"
+                  : o->reconstruct          ? "wanda, reconstruct"
+                                            : "wanda"},
     };
     size_t i;
 
-    for (i = 0; i < sizeof entries / sizeof entries[0] - !lamp; i++) {
+    for (i = 0; i < sizeof entries / sizeof entries[0] - !scored; i++) {
         if (entries[i].value == NULL) {
             return VC_E_NOMEM;
         }

@@ -13,6 +13,7 @@
 #include "kernels/kernels.h"
 #include "passes/nonfinite.h"
 #include "passes/scores/keys.h"
+#include "passes/statistics/calibration.h"
 #include "prune/bands.h"
 #include "prune/lamp.h"
 #include "prune/mask_part.h"
@@ -38,6 +39,11 @@ struct vc_prune_state {
     const struct vc_prune_state *also; /* of the step before, with the mask of a pair: what it removes is removed here,
                                           too; NULL: none */
     uint64_t n_len, n_inner;           /* N of M: elements along the input axis, and apart from each other */
+    struct vc_calibration calibration; /* scores of Wanda: the statistics of the tensor's inputs */
+    float *importance;                 /* ... sqrt(E[x^2]) of each column; between begin and end */
+    bool refitted;                     /* what stays changes (reconstruct.c), by ... */
+    float *moments;                    /* ... these; between begin and end */
+    struct vc_fraction share;          /* ... of each row that goes */
     _Atomic uint64_t n_checked;        /* ... and groups whose mask was looked at */
 };
 
@@ -58,6 +64,16 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
 enum vc_status vc_blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                              uint64_t limit, const char *scheme);
 
+/* Why scores by statistics cannot prune the item, a few words; NULL: they can, *out are its statistics. */
+const char *vc_wanda_reason(struct vc_ctx *ctx, const struct vc_prune_options *options, const struct vc_item *item,
+                            struct vc_calibration *out, enum vc_status *status);
+enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
+                            const struct vc_calibration *calibration, struct vc_fraction share, const char *scheme);
+
+/* Looks whether the mask that is applied to n elements has the pattern, and counts its groups: whole groups, s->n_len
+ * elements along the input axis, n_inner apart. */
+enum vc_status vc_n_of_m_check(struct vc_ctx *ctx, struct vc_prune_state *s, const uint8_t *mask, uint64_t n);
+
 /* Blocks of the tensor, of which the shape is that of the descriptor. */
 uint64_t vc_blocks_count(const struct vc_prune_options *options, const struct vc_desc *desc);
 
@@ -70,6 +86,21 @@ enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step);
 /* After the keys of a step are known: whether it has to scan. */
 void vc_magnitude_settled(struct vc_step *step);
 void vc_blocks_settled(struct vc_step *step);
+
+/* ---- reconstruct.c ---- */
+
+/* Whether the weights of the step that stay change; step->why if not. Called by vc_prune_add_step. */
+enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *item, struct vc_step *step);
+/* Bytes between begin and end, and of scratch, beside the step's own. */
+size_t vc_reconstruct_state(const struct vc_step *step);
+size_t vc_reconstruct_scratch(const struct vc_step *step);
+/* In the step's own begin, once it is known what goes, and in its end. */
+enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step);
+void vc_reconstruct_end(struct vc_ctx *ctx, struct vc_step *step);
+/* The tile again, behind vc_prune_apply, with its figures. values: f32, before. */
+enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
+                              const float *values, const uint8_t *mask, uint64_t first, char *scratch,
+                              struct vc_tile_out *out);
 
 /* ---- prune_tile.c ---- */
 

@@ -23,7 +23,8 @@ size_t vc_prune_scratch(const struct vc_step *step, size_t own)
 {
     size_t widened = is_short(step->in.dtype) ? tile_elems(step) * sizeof(float) : 0;
 
-    return aligned(own) + aligned(widened) + (step->n_made != 0 ? 2 * aligned(VC_MASK_PART_SCRATCH) : 0) + 128;
+    return aligned(own) + aligned(widened) + (step->n_made != 0 ? 2 * aligned(VC_MASK_PART_SCRATCH) : 0) +
+           aligned(vc_reconstruct_scratch(step)) + 128;
 }
 
 enum vc_status vc_prune_values(struct vc_ctx *ctx, enum vc_dtype dtype, const void *data, size_t n, char **scratch,
@@ -89,6 +90,7 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
     if (s->part.made) {
         VC_TRY(give_mask(ctx, step, tile, mask, first, &scratch, &out->parts[0]));
     }
+    values = data;
     if (step->in.dtype == VC_DTYPE_F64) {
         VC_KERNEL_TRY(k->mask_apply_f64(data, mask, first, r, c, out->data, out->stats));
     } else if (step->in.dtype == VC_DTYPE_F32) {
@@ -97,6 +99,9 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
         VC_KERNEL_TRY(k->mask_apply_u16(data, mask, first, tile->n_elems, out->data));
         VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &scratch, &values));
         VC_KERNEL_TRY(k->mask_apply_f32(values, mask, first, r, c, NULL, out->stats));
+    }
+    if (s->refitted) {
+        VC_TRY(vc_reconstruct(ctx, step, tile, values, mask, first, scratch, out));
     }
 out:
     return status;
@@ -159,6 +164,9 @@ enum vc_status vc_prune_add_step(struct vc_ctx *ctx, struct vc_item *item, const
     (*step)->scheme = scheme;
     (*step)->lossy = true;
     *state = s;
+    if (vc_reconstruct_plan(ctx, item, *step) != VC_OK) {
+        return ctx->status;
+    }
     return options->mask_path == NULL ? VC_OK : vc_mask_part_add(ctx, item, *step, &s->part, s->n_tiles);
 }
 

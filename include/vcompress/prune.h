@@ -18,13 +18,17 @@ enum vc_prune_scope {
     VC_PRUNE_GLOBAL = 1  /* all tensors together: one threshold */
 };
 
-/* The score of a weight where one threshold serves all tensors. */
+/* The score of a weight. */
 enum vc_prune_score {
     VC_SCORE_MAGNITUDE = 0,
     /* Layer-adaptive (arXiv 2010.07611). With the weights of a tensor in ascending order: the square of the weight,
      * divided by the sum of the squares of this and all larger weights. Only with VC_PRUNE_GLOBAL and VC_PATTERN_NONE.
      */
-    VC_SCORE_LAMP = 1
+    VC_SCORE_LAMP = 1,
+    /* |w| * sqrt(E[x^2]), x the input of the weight's column (arXiv 2306.11695): needs `calibration`. floor(sparsity *
+     * columns) weights of each row go, or N of M stay. Only with VC_PRUNE_TENSOR, and VC_PATTERN_NONE or _N_OF_M.
+     * Tensors without statistics are kept. */
+    VC_SCORE_WANDA = 2
 };
 
 enum vc_prune_pattern {
@@ -66,6 +70,11 @@ struct vc_prune_options {
      * `force` decides whether an existing file is replaced, as for the other outputs. NULL: no file. */
     const char *mask_path;
     enum vc_prune_score score;
+    /* VC_SCORE_WANDA and `reconstruct`: what the layers get to see, a file of vc_calibrate; must outlive the job. */
+    const struct vc_model *calibration;
+    /* The weights of a row that stay change so that the answers of the row change least (least squares), whatever chose
+     * them. Tensors without second moments in `calibration` are pruned only. */
+    bool reconstruct;
 };
 
 VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);

@@ -6,8 +6,8 @@
 #include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
-#include "passes/calibration.h"
 #include "passes/nonfinite.h"
+#include "passes/statistics/calibration.h"
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
 
@@ -219,7 +219,7 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     if (s == NULL) {
         return VC_E_NOMEM;
     }
-    if (vc_calibration_find(ctx, options->calibration, item, &s->calibration) != VC_OK) {
+    if (vc_calibration_find(ctx, options->calibration, item, false, &s->calibration) != VC_OK) {
         vc_free(ctx, s);
         return ctx->status;
     }

@@ -46,6 +46,7 @@ MODES = {
               "structured": ["--structured", "0.25", "--graph", "g.txt", "w.npz", "-o", "out.npz"],
               "remove": ["--remove", "r.txt", "--graph", "g.txt", "w.npz", "-o", "out.npz"],
               "mask": ["--mask", "m.npz", "w.npz", "-o", "out.npz"],
+              "wanda": ["--sparsity", "0.5", "--score", "wanda", "--calibration", "st.npz", "w.npz", "-o", "out.npz"],
               "drop-layers": ["--drop-layers", "1", "l.npz", "-o", "out.npz"]},
     "dequantize": {"int8": ["q.npz", "-o", "out.npz"], "fp16": ["--fp16", "q.npz", "-o", "out.npz"]},
     "convert": {"npz": ["w.npz", "-o", "out.npz"], "safetensors": ["w.npz", "-o", "out.safetensors"],
@@ -96,7 +97,7 @@ VALUES = {
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",
            ("fit", "optimizer"): "sgd", ("verify", "min-sqnr"): "200", ("estimate","weights"): "w.npz", ("fit","weights"): "w.npz", ("plan","weights"): "w.npz",
-           ("prune", "graph"): "g.txt", ("prune", "layout"): "plain", ("prune", "scope"): "global", ("sensitivity", "min-elements"): "1000"}
+           ("prune", "graph"): "g.txt", ("prune", "layout"): "plain", ("prune", "scope"): "global", ("prune", "calibration"): "st.npz", ("sensitivity", "min-elements"): "1000"}
 SKIP = {"help", "force", "output", "output-dir"}
 # What may change nothing here, and why.
 OF_FILES = "files that have none of what it is about are like others to it"
@@ -235,6 +236,7 @@ def make_files():
     must("prune", "--sparsity", "0.5", "w.npz", "-o", "n.npz", "--mask-out", "m.npz")
     os.unlink("n.npz")
     must("logits", *EVAL[:-1], "t.npz", "-o", "a.npz")
+    must("calibrate", *EVAL, "--second-moments", "-o", "st.npz")
 
 
 def may_do_nothing(command, mode, name):

@@ -44,7 +44,7 @@ WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--s
         ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"]}
 WITH.update({(c, "gpus-file"): ["--target-gpu", "T4"] for c in ("quantize", "prune", "run", "dequantize", "convert")})
 INSTEAD = {("prune", "remove"): ["w.npz"], ("prune", "couplings"): ["w.npz"], ("prune", "graph"): ["w.npz"],
-           ("prune", "mask"): ["w.npz"], ("quantize", "calibration"): ["--gguf", "Q8_0", "-o", "n.gguf", "w.npz"]}
+           ("prune", "mask"): ["w.npz"], ("prune", "calibration"): ["--sparsity", "0.5", "--reconstruct", "w.npz"], ("quantize", "calibration"): ["--gguf", "Q8_0", "-o", "n.gguf", "w.npz"]}
 # --resume may be the file of --checkpoint; the others exclude each other.
 LEFT_OUT = {("resume", "checkpoint"), ("remove", "mask-out"), ("couplings", "mask-out"), ("graph", "mask-out")}
 

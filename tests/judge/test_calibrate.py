@@ -1,4 +1,5 @@
-"""test_calibrate.py - statistics of the inputs of layers, against NumPy, which computes the digits network in f64."""
+"""test_calibrate.py - statistics of the inputs of layers, against NumPy, which computes the digits network in f64; and what
+prune does with them."""
 import os
 import unittest
 
@@ -7,6 +8,9 @@ from judge_support import Judge, main, np
 from test_sensitivity_data import FOLDER, conv3x3, norm, pool
 
 ROWS = 100
+MODEL = os.path.join(FOLDER, "digits.npz")
+ROWS_OF = ("--graph", os.path.join(FOLDER, "digits.layers.txt"), "--data", os.path.join(FOLDER, "images.npz"), "--array",
+           "test_images=test_images")
 
 
 def windows(x):
@@ -20,7 +24,7 @@ def windows(x):
 class Statistics(Judge):
     @classmethod
     def setUpClass(cls):
-        with np.load(os.path.join(FOLDER, "digits.npz")) as z:
+        with np.load(MODEL) as z:
             w = {n: z[n].astype("f8") for n in z.files}
         with np.load(os.path.join(FOLDER, "images.npz")) as z:
             x = z["test_images"][:ROWS].reshape(-1, 1, 8, 8) * 0.0625
@@ -33,9 +37,8 @@ class Statistics(Judge):
         cls.inputs["fc1.weight"] = x
         cls.inputs["fc2.weight"] = np.maximum(x @ w["fc1.weight"].T + w["fc1.bias"], 0)
 
-    def calibrate(self, name, *more, model=os.path.join(FOLDER, "digits.npz")):
-        self.vc("calibrate", model, "--graph", os.path.join(FOLDER, "digits.layers.txt"), "--data",
-                os.path.join(FOLDER, "images.npz"), "--array", "test_images=test_images", "--rows", ROWS, "-o", self.path(name), *more)
+    def calibrate(self, name, *more):
+        self.vc("calibrate", MODEL, *ROWS_OF, "--rows", ROWS, "-o", self.path(name), *more)
         return self.load(self.path(name))
 
     def test_sums(self):
@@ -62,14 +65,118 @@ class Statistics(Judge):
                 self.assertLess(np.abs(a - first[k]).max(), 1e-6 * np.abs(a).max(), k)
 
     def test_what_is_refused(self):
-        with np.load(os.path.join(FOLDER, "digits.npz")) as z:
+        with np.load(MODEL) as z:
             w = {n: z[n].copy() for n in z.files}
         w["conv2.weight"][3, 2, 1, 1] = np.inf
         np.savez(self.path("bad.npz"), **w)
-        done = self.refuse(3, "calibrate", self.path("bad.npz"), "--graph", os.path.join(FOLDER, "digits.layers.txt"),
-                           "--data", os.path.join(FOLDER, "images.npz"), "--array", "test_images=test_images", "-o",
-                           self.path("n.npz"))
+        done = self.refuse(3, "calibrate", self.path("bad.npz"), *ROWS_OF, "-o", self.path("n.npz"))
         self.assertIn("conv3.weight: row 0: the input is NaN or infinite", done)
+        self.assertFalse(os.path.exists(self.path("n.npz")))
+
+
+def objective(h, w, found):
+    d = w - found
+    return np.einsum("ni,ij,nj->n", d, h, d)
+
+
+class Pruning(Judge):
+    """Scores by statistics, and least squares on what stays."""
+
+    def setUp(self):
+        super().setUp()
+        self.vc("calibrate", MODEL, *ROWS_OF, "--rows", ROWS, "--second-moments", "-o", self.path("s.npz"))
+        self.stats = self.load(self.path("s.npz"))
+        with np.load(MODEL) as z:
+            self.weights = {n: z[n] for n in z.files}
+
+    def prune(self, *more):
+        self.vc("prune", *more, MODEL, "-f", "-o", self.path("p.npz"))
+        return self.load(self.path("p.npz"))
+
+    def wanda(self, *more):
+        return self.prune("--score", "wanda", "--calibration", self.path("s.npz"), *more)
+
+    def scores(self, name):
+        w = self.weights[name].reshape(len(self.weights[name]), -1)
+        h = self.stats[name + ".in_sum2"] / self.stats[name + ".counts"]
+        return w, np.abs(w) * np.sqrt(h)
+
+    def test_rows(self):
+        found = self.wanda("--sparsity", "0.37")
+        for name in ("conv1", "conv2", "conv3", "fc1", "fc2"):
+            w, score = self.scores(name + ".weight")
+            want = w.copy()
+            for row, s in zip(want, score):
+                row[np.argsort(s, kind="stable")[:37 * len(row) // 100]] = 0
+            self.same_bits(found[name + ".weight"].reshape(want.shape), want, name)
+
+    def test_patterns(self):
+        found = self.wanda("--pattern", "2:4", "--exclude", "*", "--include", "fc1.weight", "--include", "conv3.weight")
+        w, score = self.scores("fc1.weight")
+        keep = np.argsort(np.argsort(-score.reshape(-1, 4), 1, kind="stable"), 1, kind="stable").reshape(w.shape) < 2
+        self.same_bits(found["fc1.weight"], np.where(keep, w, np.float32(0)), "fc1")
+        for name in ("fc1.weight", "conv3.weight"):  # along input channels
+            self.assertTrue(((np.moveaxis(found[name], 1, -1).reshape(-1, 4) != 0).sum(1) <= 2).all(), name)
+
+    def test_least_squares(self):
+        refit = ("--calibration", self.path("s.npz"), "--reconstruct")
+        for how in (["--sparsity", "0.8"], ["--sparsity", "0.5", "--scope", "tensor"], ["--pattern", "2:4"],
+                    ["--pattern", "block:4x4", "--sparsity", "0.5"]):
+            plain, found = self.prune(*how), self.prune(*how, *refit)
+            for name in ("conv2.weight", "fc1.weight", "fc2.weight"):
+                w = self.weights[name].reshape(len(self.weights[name]), -1).astype("f8")
+                k, count = w.shape[1], float(self.stats[name + ".counts"][0])
+                h = self.stats[name + ".in_xtx"].astype("f8") / count
+                h += np.eye(k) * np.diag(h).mean() * 0.01 * min(10, max(1, 4 * k / count))
+                masked, got = plain[name].reshape(w.shape), found[name].reshape(w.shape)
+                self.assertTrue(((masked == 0) == (got == 0)).all(), name)
+                best = masked.astype("f8").copy()
+                for row, to in zip(w, best):
+                    s = to != 0
+                    to[s] = row[s] + np.linalg.solve(h[np.ix_(s, s)], h[np.ix_(s, ~s)] @ row[~s])
+                want, reached = objective(h, w, best), objective(h, w, got.astype("f8"))
+                self.assertTrue((reached <= want * 1.01 + 1e-9).all(), (name, how, (reached / want).max()))
+                self.assertLess(reached.sum(), 0.95 * objective(h, w, masked.astype("f8")).sum(), (name, how))
+
+    def test_masks_of_a_file_and_short_floats(self):
+        """The mask that a run wrote gives that run's weights; f16 is rounded, zeros that were there stay."""
+        first = self.prune("--sparsity", "0.5", "--mask-out", self.path("m.npz"), "--calibration", self.path("s.npz"), "--reconstruct")
+        again = self.prune("--mask", self.path("m.npz"), "--calibration", self.path("s.npz"), "--reconstruct")
+        for name, a in first.items():
+            self.same_bits(again[name], a, name)
+        half = {n: a.astype("f2") if a.dtype == "f4" else a for n, a in self.weights.items()}
+        half["fc1.weight"][:, ::3] = 0
+        np.savez(self.path("half.npz"), **half)
+        self.vc("prune", "--sparsity", "0.2", "--scope", "tensor", "--calibration", self.path("s.npz"), "--reconstruct",
+                self.path("half.npz"), "-o", self.path("h.npz"))
+        found = self.load(self.path("h.npz"))
+        self.assertTrue((found["fc1.weight"][:, ::3] == 0).all())
+        self.assertEqual(found["conv2.weight"].dtype, np.dtype("f2"))
+        near = np.abs(found["conv2.weight"].astype("f4") - self.weights["conv2.weight"]).max()
+        self.assertLess(near, 0.3)
+
+    def test_what_is_refused_or_kept(self):
+        self.refuse(2, "prune", "--sparsity", "0.5", "--score", "wanda", MODEL, "-o", self.path("n.npz"))
+        self.refuse(2, "prune", "--sparsity", "0.5", "--reconstruct", MODEL, "-o", self.path("n.npz"))
+        self.refuse(2, "prune", "--sparsity", "0.5", "--calibration", self.path("s.npz"), MODEL, "-o", self.path("n.npz"))
+        self.refuse(2, "prune", "--sparsity", "0.5", "--score", "wanda", "--scope", "global", "--calibration", self.path("s.npz"), MODEL,
+                    "-o", self.path("n.npz"))
+        np.savez(self.path("few.npz"), **{n: a for n, a in self.stats.items() if n.startswith("fc1") and not n.endswith("xtx")})
+        r = self.vc("prune", "--sparsity", "0.5", "--score", "wanda", "--calibration", self.path("few.npz"), "--json", MODEL, "-o",
+                    self.path("few.out.npz")).json()
+        self.assertEqual([t["name"] for t in r["tensors"] if t["action"] == "pruned"], ["fc1.weight"])
+        self.assertIn("no statistics", {t.get("reason") for t in r["tensors"]})
+        r = self.vc("prune", "--sparsity", "0.5", "--calibration", self.path("few.npz"), "--reconstruct", "-v", MODEL, "-o",
+                    self.path("few2.npz"))
+        self.assertIn("no second moments", r.out.decode())
+        np.savez(self.path("other.npz"), **{"fc1.weight.in_sum2": np.ones(7, "f4")})
+        self.refuse(3, "prune", "--sparsity", "0.5", "--score", "wanda", "--calibration", self.path("other.npz"), MODEL, "-o",
+                    self.path("n.npz"))
+        bad = dict(self.stats)
+        bad["fc1.weight.in_xtx"] = bad["fc1.weight.in_xtx"] * np.float32("nan")
+        np.savez(self.path("bad.npz"), **bad)
+        self.refuse(3, "prune", "--sparsity", "0.5", "--score", "wanda", "--reconstruct", "--calibration", self.path("bad.npz"), MODEL,
+                    "-o", self.path("n.npz"))
         self.assertFalse(os.path.exists(self.path("n.npz")))
 
 

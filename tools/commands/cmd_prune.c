@@ -15,10 +15,10 @@ struct prune_cli {
     struct vc_sparsity_rule sets[MAX_SETS];
     char *globs[MAX_SETS]; /* their texts */
     size_t n_sets;
-    const char *mask; /* --mask */
-    bool permanent;   /* --make-permanent */
-    bool alone;       /* layers are left out, and nothing else is pruned */
-    struct vc_model *masks;
+    const char *mask, *calibration; /* --mask, --calibration */
+    bool permanent;                 /* --make-permanent */
+    bool alone;                     /* layers are left out, and nothing else is pruned */
+    struct vc_model *masks, *statistics;
     const char *score; /* --score */
     struct structured_cli structured;
 };
@@ -69,12 +69,17 @@ static const struct opt prune_opts[] = {
      .help = "prune the same share of each tensor, which loses more, or all tensors with one threshold (default: with "
              "--sparsity global, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
              "--structured tensor)"},
-    {.name = "score", .value = "magnitude|lamp|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
+    {.name = "score", .value = "magnitude|lamp|wanda|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
      .option = "score",
      .help = "the score of a weight. magnitude: its magnitude; lamp, which means --scope global: its square divided "
              "by the sum of the squares in its tensor that are not smaller, so that no tensor is emptied because its "
-             "weights are small (default: lamp with --sparsity; magnitude with --scope, --set alone or a pattern). "
+             "weights are small; wanda: its magnitude times the size of what it is multiplied with, by --calibration: the "
+             "smallest of each row go (default: lamp with --sparsity; magnitude with --scope, --set alone or a pattern). "
              "With --structured: l2, l1, or norm, the scales of the normalizations (default l2)"},
+    {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, calibration),
+     .help = "--score wanda, --reconstruct: what the layers get to see, a file of vcompress calibrate"},
+    {.name = "reconstruct", .kind = OPT_BOOL, .set = 1, PRUNE(reconstruct),
+     .help = "the weights that stay make up for those that go: least squares, by the second moments of --calibration"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
      .help = "N:M keeps the N largest of every M weights along the input channels (2:4 for sparse tensor cores); "
              "block:RxC removes whole blocks of R rows and C columns"},
@@ -181,8 +186,9 @@ static int refuse_min_sqnr(struct app *app)
 
 static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
 {
-    static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
-                                         "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
+    static const char *const others[] = {"sparsity",        "pattern",     "mask",         "mask-out",
+                                         "make-permanent",  "min-keep",    "min-elements", "nonfinite",
+                                         "expect-sparsity", "calibration", "reconstruct"};
     static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
     struct vc_structured_options *o = &own->structured.options;
     int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);
@@ -223,10 +229,10 @@ static bool is_shared_by_lamp(const struct app *app, const struct prune_cli *own
 static int take_score(struct app *app, struct prune_cli *own)
 {
     int word = own->score == NULL ? (is_shared_by_lamp(app, own) ? VC_SCORE_LAMP : VC_SCORE_MAGNITUDE)
-                                  : options_word("magnitude|lamp", own->score);
+                                  : options_word("magnitude|lamp|wanda", own->score);
 
     if (word < 0) {
-        return app_usage(app, "--score %s goes with --structured; else magnitude or lamp", own->score);
+        return app_usage(app, "--score %s goes with --structured; else magnitude, lamp or wanda", own->score);
     }
     own->prune.score = (enum vc_prune_score)word;
     return GO_ON;
@@ -312,6 +318,10 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
         status = vc_model_open(ctx, own->mask, NULL, &own->masks);
     }
     own->prune.mask = own->masks;
+    if (status == VC_OK && own->calibration != NULL && own->statistics == NULL) {
+        status = vc_model_open(ctx, own->calibration, NULL, &own->statistics);
+    }
+    own->prune.calibration = own->statistics;
     return status == VC_OK ? vc_job_add_prune(ctx, job, &own->prune) : status;
 }
 
@@ -323,6 +333,7 @@ static void end(void *cli)
         free(own->globs[i]);
     }
     vc_model_close(own->masks);
+    vc_model_close(own->statistics);
     structured_end(&own->structured);
 }
 

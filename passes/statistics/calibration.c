@@ -1,5 +1,5 @@
 /* calibration.c - see calibration.h. */
-#include "passes/calibration.h"
+#include "passes/statistics/calibration.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,6 +8,8 @@
 
 static const char sums_tail[] = ".in_sum2";
 static const char counts_tail[] = ".counts";
+static const char moments_tail[] = ".in_xtx";
+static const char axis_tail[] = ".in_axis"; /* only where columns are axis 0 */
 
 static enum vc_status find(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
                            size_t *out)
@@ -58,15 +60,28 @@ static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *fi
                                      file->path, t->name, (unsigned long long)t->n_elems, of, (unsigned long long)n);
 }
 
+/* Statistics of n columns for rows behind axis 0: of each, or of groups of as many. */
+static void fit_rows(const struct vc_desc *desc, uint64_t n, struct vc_calibration *out)
+{
+    uint64_t row = desc->shape[0] != 0 ? desc->n_elems / desc->shape[0] : 0;
+
+    if (n != out->row * out->n_matrices && row != 0 && n % row == 0 && n != 0 && desc->shape[0] % (n / row) == 0) {
+        out->row = row;
+        out->n_matrices = n / row;
+    }
+}
+
 enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_item *item,
-                                   struct vc_calibration *out)
+                                   bool axis_rows, struct vc_calibration *out)
 {
     const struct vc_desc *desc = item->desc;
     const struct vc_tensor *own;
     enum vc_status status = VC_OK;
+    size_t axis;
     unsigned d;
 
-    *out = (struct vc_calibration){.file = file, .sums = VC_NO_TENSOR, .counts = VC_NO_TENSOR, .n_matrices = 1};
+    *out = (struct vc_calibration){
+        .file = file, .sums = VC_NO_TENSOR, .counts = VC_NO_TENSOR, .moments = VC_NO_TENSOR, .n_matrices = 1};
     if (file == NULL || desc->n_dims < 2) {
         return VC_OK;
     }
@@ -75,13 +90,29 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     for (d = 0; d + 2 < desc->n_dims; d++) {
         out->n_matrices *= desc->shape[d];
     }
-    VC_TRY(find(ctx, file, own->name, sums_tail, &out->sums));
-    VC_TRY(find(ctx, file, own->name, counts_tail, &out->counts));
-    if (out->sums == VC_NO_TENSOR) {
+    VC_TRY(find(ctx, file, own->name, axis_tail, &axis));
+    if (axis != VC_NO_TENSOR) {
         return VC_OK;
     }
+    VC_TRY(find(ctx, file, own->name, sums_tail, &out->sums));
+    VC_TRY(find(ctx, file, own->name, counts_tail, &out->counts));
+    VC_TRY(find(ctx, file, own->name, moments_tail, &out->moments));
+    if (out->sums == VC_NO_TENSOR) {
+        out->moments = VC_NO_TENSOR;
+        return VC_OK;
+    }
+    if (axis_rows) {
+        fit_rows(desc, file->tensors[out->sums].n_elems, out);
+    }
     VC_TRY(check_tensor(ctx, file, out->sums, out->row * out->n_matrices, own->name));
-    VC_TRY(out->counts != VC_NO_TENSOR ? check_tensor(ctx, file, out->counts, out->n_matrices, own->name) : VC_OK);
+    if (out->counts != VC_NO_TENSOR) {
+        bool one = axis_rows && file->tensors[out->counts].n_elems == 1;
+
+        VC_TRY(check_tensor(ctx, file, out->counts, one ? 1 : out->n_matrices, own->name));
+    }
+    if (out->moments != VC_NO_TENSOR) {
+        VC_TRY(check_tensor(ctx, file, out->moments, out->row * out->row, own->name));
+    }
 out:
     return status;
 }
@@ -109,6 +140,25 @@ static bool weigh(float *h, uint64_t n, float count)
     return count >= 0.0f && isfinite(count);
 }
 
+/* One for each matrix; the same for groups of a convolution. */
+static enum vc_status read_counts(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *counts)
+{
+    const struct vc_model *file = calibration->file;
+    size_t n = (size_t)calibration->n_matrices;
+    size_t n_read = 0;
+    enum vc_status status = VC_OK;
+
+    if (calibration->counts != VC_NO_TENSOR) {
+        n_read = (size_t)file->tensors[calibration->counts].n_elems;
+        VC_TRY(vc_source_read_any(ctx, file, calibration->counts, VC_FORM_VALUES, 0, counts, n_read * sizeof *counts));
+    }
+    for (size_t i = n_read; i < n; i++) {
+        counts[i] = n_read != 0 ? counts[0] : 1.0f;
+    }
+out:
+    return status;
+}
+
 enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *importance)
 {
     const struct vc_model *file = calibration->file;
@@ -120,13 +170,7 @@ enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibrati
     VC_TRY_ALLOC(counts);
     VC_TRY(vc_source_read_any(ctx, file, calibration->sums, VC_FORM_VALUES, 0, importance,
                               (size_t)vc_calibration_elems(calibration) * sizeof *importance));
-    for (i = 0; i < n_matrices; i++) {
-        counts[i] = 1.0f;
-    }
-    if (calibration->counts != VC_NO_TENSOR) {
-        VC_TRY(
-            vc_source_read_any(ctx, file, calibration->counts, VC_FORM_VALUES, 0, counts, n_matrices * sizeof *counts));
-    }
+    VC_TRY(read_counts(ctx, calibration, counts));
     for (i = 0; i < n_matrices; i++) {
         if (!weigh(importance + i * calibration->row, calibration->row, counts[i])) {
             status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN, infinite or negative numbers (matrix %zu)",
@@ -136,5 +180,28 @@ enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibrati
     }
 out:
     vc_free(ctx, counts);
+    return status;
+}
+
+enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *moments,
+                                           double *count)
+{
+    const struct vc_model *file = calibration->file;
+    size_t n = (size_t)(calibration->row * calibration->row);
+    bool good = true;
+    float counted;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_source_read_any(ctx, file, calibration->moments, VC_FORM_VALUES, 0, moments, n * sizeof *moments));
+    VC_TRY(read_counts(ctx, calibration, &counted));
+    for (size_t i = 0; i < n; i++) {
+        good = good && isfinite(moments[i]);
+    }
+    *count = (double)counted;
+    if (!good || !(counted > 0.0f) || !isfinite(counted)) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts no inputs", file->path,
+                         file->tensors[calibration->moments].name);
+    }
+out:
     return status;
 }

@@ -1,0 +1,122 @@
+/* reconstruct.c - what the weights that stay become, for every kind of step: least squares by the second moments of the
+ * inputs (passes/statistics/refit.h), row by row, in the tile that the mask was applied to. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/arith.h"
+#include "passes/measure_tile.h"
+#include "passes/statistics/refit.h"
+#include "prune/prune_steps.h"
+
+static size_t tile_elems(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+enum vc_status vc_reconstruct_plan(struct vc_ctx *ctx, const struct vc_item *item, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+    const char *why = NULL;
+    uint64_t n_rows;
+    uint64_t row_len;
+    enum vc_status status = VC_OK;
+
+    if (!s->options->reconstruct) {
+        return VC_OK;
+    }
+    VC_TRY(vc_calibration_find(ctx, s->options->calibration, item, true, &s->calibration));
+    vc_desc_grid(&step->in, &n_rows, &row_len);
+    why = s->calibration.moments == VC_NO_TENSOR                                    ? "no second moments"
+          : step->in.dtype == VC_DTYPE_F64                                          ? "f64 is not reconstructed"
+          : row_len % s->calibration.row != 0 || s->calibration.row > VC_TILE_ELEMS ? "rows longer than a tile"
+                                                                                    : NULL;
+    s->refitted = why == NULL;
+    step->why = why != NULL ? why : step->why;
+out:
+    return status;
+}
+
+size_t vc_reconstruct_state(const struct vc_step *step)
+{
+    const struct vc_prune_state *s = step->state;
+
+    return s->refitted ? (size_t)(s->calibration.row * s->calibration.row) * sizeof(float) : 0;
+}
+
+size_t vc_reconstruct_scratch(const struct vc_step *step)
+{
+    const struct vc_prune_state *s = step->state;
+
+    return s->refitted ? (tile_elems(step) + vc_refit_floats((size_t)s->calibration.row)) * sizeof(float) : 0;
+}
+
+enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+    size_t row = (size_t)s->calibration.row;
+    double count;
+    enum vc_status status = VC_OK;
+
+    if (s->refitted) {
+        s->moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *s->moments);
+        VC_TRY_ALLOC(s->moments);
+        VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, s->moments, &count));
+        vc_refit_prepare(s->moments, count, row);
+    }
+out:
+    return status; /* end frees what is there */
+}
+
+void vc_reconstruct_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct vc_prune_state *s = step->state;
+
+    vc_free(ctx, s->moments);
+    s->moments = NULL;
+}
+
+/* As it is stored; a value beyond f16 stays what it was. */
+static float store(enum vc_dtype dtype, float x, float before, char *data, size_t i)
+{
+    uint16_t h;
+
+    if (dtype == VC_DTYPE_F32) {
+        memcpy(data + i * sizeof x, &x, sizeof x);
+        return x;
+    }
+    h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
+    x = dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
+    if (!isfinite(x)) {
+        x = before;
+        h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
+    }
+    memcpy(data + i * sizeof h, &h, sizeof h);
+    return x;
+}
+
+enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
+                              const float *values, const uint8_t *mask, uint64_t first, char *scratch,
+                              struct vc_tile_out *out)
+{
+    const struct vc_prune_state *s = step->state;
+    size_t row = (size_t)s->calibration.row;
+    float *y = (float *)(void *)scratch;
+    float *work = y + tile_elems(step);
+    uint64_t zeros = 0;
+
+    memcpy(y, values, tile->n_elems * sizeof *y);
+    for (size_t at = 0; at < tile->n_elems; at += VC_REFIT_ROWS * row) {
+        vc_refit(s->moments, row, mask, (size_t)first + at, y + at,
+                 (size_t)vc_min_u64(VC_REFIT_ROWS, (tile->n_elems - at) / row), work);
+    }
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        float before;
+
+        memcpy(&before, (const char *)values + i * sizeof before, sizeof before);
+        y[i] = store(step->in.dtype, y[i], before, out->data, i);
+        zeros += y[i] == 0.0f;
+    }
+    out->stats->zeros_after = zeros;
+    return vc_measure_tile(ctx, tile, values, y, out->stats);
+}
