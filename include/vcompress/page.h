@@ -1,5 +1,5 @@
-/* page.h - reports as HTML pages. A page is one file with style and drawings inside, without scripts and links to other
- * files; names are escaped. The same report gives the same bytes: a page has no time stamp.
+/* page.h - documents as HTML pages. A page is one file: the JSON document, and style and scripts that show the document.
+ * A page loads nothing. Without scripts a page shows plain tables. The same document gives the same bytes.
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_PAGE_H
@@ -7,12 +7,7 @@
 
 #include <vcompress/distill.h>
 #include <vcompress/fit.h>
-#include <vcompress/graph.h>
-#include <vcompress/inspect.h>
-#include <vcompress/plan.h>
 #include <vcompress/report.h>
-#include <vcompress/sensitivity.h>
-#include <vcompress/verify.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,60 +61,30 @@ VC_API enum vc_status vc_value_histograms_of_report(struct vc_ctx *ctx, const st
                                                     const struct vc_model *before, struct vc_value_histograms **out);
 VC_API void vc_value_histograms_free(struct vc_value_histograms *histograms); /* accepts NULL */
 
+/* ---- members of documents that pages show ---- */
+
+/* Adds a member at the end of a document. *document: of vc_report_json and its like; replaced by a longer text. value:
+ * JSON. VC_E_FORMAT if the document is no object. */
+VC_API enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *value);
+
+/* JSON for such members, by their names in the schemas. Free *text with vc_text_free. */
+VC_API enum vc_status vc_string_json(struct vc_ctx *ctx, const char *string, char **text); /* "command_line" */
+VC_API enum vc_status vc_value_histograms_json(struct vc_ctx *ctx, const struct vc_value_histograms *histograms,
+                                               char **text); /* "histograms" */
+VC_API enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix *matrix,
+                                         char **text); /* "gpus" */
+VC_API enum vc_status vc_memory_timeline_json(struct vc_ctx *ctx, const struct vc_memory_timeline *timeline,
+                                              char **text); /* "timeline" */
+/* steps: from vc_distill_options.tell, all or some, in order. Control steps and evaluations are left out. */
+VC_API enum vc_status vc_distill_steps_json(struct vc_ctx *ctx, const struct vc_distill_step *steps, size_t n,
+                                            char **text); /* "steps" */
+
 /* ---- pages ---- */
 
-struct vc_page_options {
-    size_t struct_size;  /* set by vc_page_defaults */
-    const char *command; /* command line to show: "vcompress quantize --int8 a.npz"; NULL: not shown */
-    const struct vc_value_histograms *histograms; /* NULL: none */
-    const struct vc_fit_matrix *matrix;           /* NULL: none */
-    const char *baseline;    /* vc_fit_html: name of an earlier document to compare with; NULL: no comparison */
-    uint64_t baseline_bytes; /* vc_fit_html: peak of the earlier document */
-};
-
-VC_API void vc_page_defaults_sized(struct vc_page_options *options, size_t struct_size);
-
-/* Nothing beside the report. options NULL means the same. */
-static inline void vc_page_defaults(struct vc_page_options *options)
-{
-    vc_page_defaults_sized(options, sizeof *options);
-}
-
-/* Each function renders the content of the JSON document of the same name as a page. Lists show groups of tensors whose
- * names differ in numbers only, the largest group first; long lists end with the number of omitted groups. Free *text
- * with vc_text_free. */
-VC_API enum vc_status vc_report_html(struct vc_ctx *ctx, const struct vc_report *report,
-                                     const struct vc_page_options *options, char **text);
-VC_API enum vc_status vc_inspect_html(struct vc_ctx *ctx, const struct vc_inspection *inspection,
-                                      const struct vc_page_options *options, char **text);
-VC_API enum vc_status vc_diff_html(struct vc_ctx *ctx, const struct vc_model *a, const struct vc_model *b,
-                                   const struct vc_diff *diff, const struct vc_diff_limits *limits,
-                                   const struct vc_page_options *options, char **text);
-VC_API enum vc_status vc_sensitivity_html(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity,
-                                          const struct vc_page_options *options, char **text);
-VC_API enum vc_status vc_graph_html(struct vc_ctx *ctx, const struct vc_graph *graph,
-                                    const struct vc_graph_blocks *blocks, const char *path,
-                                    const struct vc_page_options *options, char **text);
-VC_API enum vc_status vc_verify_html(struct vc_ctx *ctx, const struct vc_verification *verification, bool strict,
-                                     const struct vc_page_options *options, char **text);
-VC_API enum vc_status vc_recipes_html(struct vc_ctx *ctx, const struct vc_recipes *recipes, const char *gpu,
-                                      const char *path, const struct vc_recipe_lines *lines,
-                                      const struct vc_page_options *options, char **text);
-/* student: name for the title. steps: steps from vc_distill_options.tell, all or some, in order, for the curves of the
- * loss, of the terms of options.loss.matches and of sparsity. n_steps may be 0. */
-VC_API enum vc_status vc_distill_html(struct vc_ctx *ctx, const struct vc_distillation *distillation,
-                                      const char *student, const struct vc_distill_step *steps, size_t n_steps,
-                                      const struct vc_page_options *options, char **text);
-/* timeline: of the same graph and options, or NULL. */
-VC_API enum vc_status vc_memory_html(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                                     const struct vc_memory_options *memory, const struct vc_graph *graph,
-                                     const char *path, const struct vc_memory_timeline *timeline,
-                                     const struct vc_page_options *options, char **text);
-VC_API enum vc_status vc_fit_html(struct vc_ctx *ctx, const struct vc_memory_report *report,
-                                  const struct vc_memory_options *memory, const struct vc_graph *graph,
-                                  const char *path, const struct vc_fit_row *rows, size_t n_rows,
-                                  const struct vc_memory_timeline *timeline, const struct vc_page_options *options,
-                                  char **text);
+/* Makes the page of a document. document: JSON of vc_report_json, vc_inspect_json, vc_diff_json and so on, with or
+ * without the members above. drawing: SVG of vc_graph_svg or vc_sensitivity_svg, which becomes a part of the page, or
+ * NULL. Free *text with vc_text_free. VC_E_FORMAT if the document is no JSON. */
+VC_API enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **text);
 
 #ifdef __cplusplus
 }

@@ -7,7 +7,7 @@
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 
 #define MAX_LINES 20 /* without -v; the worst come first */
 
@@ -212,8 +212,6 @@ static bool print_comparison(struct app *app, const struct comparison *c)
 /* Prints the table and the document. The exit status: are all tensors close enough? */
 static int tell(struct app *app, struct comparison *c)
 {
-    enum vc_status status;
-    char *text = NULL;
     int rc = GO_ON;
 
     signals_end_printing();
@@ -229,12 +227,7 @@ static int tell(struct app *app, struct comparison *c)
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_comparison(app, c)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    if (rc == GO_ON && app->json.on) {
-        status = vc_diff_json(app->ctx, c->a, c->b, c->diff, c->limits, &text);
-        rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-        vc_text_free(text);
-    }
-    rc = rc == GO_ON ? page_diff(app, c->a, c->b, c->diff, c->limits) : rc;
+    rc = rc == GO_ON ? document_diff(app, c->a, c->b, c->diff, c->limits) : rc;
     app_print_memory(app);
     free(c->order);
     return rc != GO_ON ? rc : c->n_beyond == 0 ? EXIT_YES : EXIT_NO;

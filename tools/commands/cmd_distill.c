@@ -14,7 +14,7 @@
 #include "tools/options/match_word.h"
 #include "tools/options/recompute_word.h"
 #include "tools/ranks_app.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 #include "tools/show/print_distill.h"
 
 #define MAX_FREEZE  64
@@ -368,16 +368,6 @@ static const char *student_name(struct distill_cli *cli)
     return cli->derived;
 }
 
-static int print_json(struct app *app, const struct vc_distillation *d)
-{
-    char *text = NULL;
-    enum vc_status status = vc_distill_json(app->ctx, d->options, d, &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
 static int tell(struct app *app, struct distill_cli *cli, const struct vc_distillation *d)
 {
     int rc = GO_ON;
@@ -386,11 +376,8 @@ static int tell(struct app *app, struct distill_cli *cli, const struct vc_distil
         !print_distillation(app, &cli->distill, cli->nets.teacher, student_name(cli), d)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    if (rc == GO_ON && app->json.on) {
-        rc = print_json(app, d);
-    }
     if (rc == GO_ON) {
-        rc = page_distill(app, d, student_name(cli), cli->curve.steps, cli->curve.n);
+        rc = document_distill(app, d, cli->curve.steps, cli->curve.n);
     }
     app_print_memory(app);
     return rc;

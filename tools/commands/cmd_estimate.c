@@ -1,29 +1,17 @@
 /* cmd_estimate.c - vcompress estimate: what memory a model takes, by component and by moment. */
 #include "tools/commands/commands.h"
 #include "tools/model/memory_cli.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 
 static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_devices, &group_run,
                                                  &group_json,  &group_page,   &group_report,  &group_help};
 
-static int print_json(struct app *app, const struct memory_cli *cli)
-{
-    char *text = NULL;
-    struct vc_memory_options shown = memory_cli_options(cli);
-    enum vc_status status =
-        vc_memory_json(app->ctx, &cli->report, cli->layers, &shown, cli->source.graph, app->subject, &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
-/* For the table of -v, and for JSON. Layers are figures of PyTorch: --trainer vcompress has no table of them. */
+/* For the table of -v, for JSON and for the page. Layers are figures of PyTorch: --trainer vcompress has no table of them. */
 static int make_layers(struct app *app, struct memory_cli *cli)
 {
     enum vc_status status;
 
-    if ((app->common.verbose == 0 && !app->json.on) || cli->memory.trainer == VC_MEMORY_VCOMPRESS) {
+    if ((app->common.verbose == 0 && !app->json.on && app->json.html == NULL) || cli->memory.trainer == VC_MEMORY_VCOMPRESS) {
         return GO_ON;
     }
     status = vc_memory_layers_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory,
@@ -39,10 +27,7 @@ static int tell(struct app *app, const struct memory_cli *cli)
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !memory_cli_print(app, cli)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    if (rc == GO_ON && app->json.on) {
-        rc = print_json(app, cli);
-    }
-    return rc == GO_ON ? page_estimate(app, cli) : rc;
+    return rc == GO_ON ? document_estimate(app, cli) : rc;
 }
 
 static int run_estimate(struct app *app, int n_args, char **args)

@@ -4,7 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/model/memory_cli.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 
 #define MAX_DEVICES  32
 #define MOST_BUDGETS 12 /* that --recompute auto tries */
@@ -503,18 +503,6 @@ static void print_need(const struct app *app, const struct fit_cli *cli, const s
     fputc('\n', app->out.to);
 }
 
-static int print_json(struct app *app, const struct fit_cli *cli)
-{
-    char *text = NULL;
-    struct vc_memory_options shown = memory_cli_options(&cli->memory);
-    enum vc_status status = vc_fit_json(app->ctx, &cli->memory.report, &shown, cli->memory.source.graph, app->subject,
-                                        cli->rows, cli->n_rows, &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
 static int tell(struct app *app, const struct fit_cli *cli)
 {
     bool shown = !app->common.quiet && !(app->json.on && app->json.path == NULL);
@@ -545,8 +533,7 @@ static int tell(struct app *app, const struct fit_cli *cli)
         }
         rc = printed ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
-    return rc == GO_ON ? page_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows, cli->baseline,
+    return rc == GO_ON ? document_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows, cli->baseline,
                                   cli->peak_before)
                        : rc;
 }

@@ -5,7 +5,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/model/graph_source.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 #include "tools/show/print_graph.h"
 
 #define MAX_NAMES 1024
@@ -79,17 +79,6 @@ static const struct opt_group *const groups[] = {&group_graph, &group_compute, &
                                                  &group_page,  &group_report,  &group_help};
 
 /* ---- telling ---- */
-
-static int print_json(struct app *app, const struct graph_cli *cli)
-{
-    char *text = NULL;
-    enum vc_status status =
-        vc_graph_json(app->ctx, cli->source.graph, cli->blocks, graph_source_model(&cli->source), &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
 
 static int draw(struct app *app, const struct graph_cli *cli)
 {
@@ -197,10 +186,7 @@ static int tell(struct app *app, struct graph_cli *cli)
     if (rc == GO_ON && cli->svg != NULL) {
         rc = draw(app, cli);
     }
-    if (rc == GO_ON && app->json.on) {
-        rc = print_json(app, cli);
-    }
-    rc = rc == GO_ON ? page_graph(app, cli->source.graph, cli->blocks) : rc;
+    rc = rc == GO_ON ? document_graph(app, cli->source.graph, cli->blocks, graph_source_model(&cli->source)) : rc;
     if (rc == GO_ON && cli->run.outputs != NULL) {
         rc = compute(app, cli);
         if (rc == GO_ON && !app->common.quiet && !(app->json.on && app->json.path == NULL)) {

@@ -4,7 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/convert.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 #include "tools/show/print_inspect.h"
 
 struct inspect_cli {
@@ -33,16 +33,6 @@ static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
 static const struct opt_group *const groups[] = {&group_inspect, &group_run,    &group_json,
                                                  &group_page,    &group_report, &group_help};
 
-static int print_json(struct app *app, const struct vc_inspection *in)
-{
-    char *text = NULL;
-    enum vc_status status = vc_inspect_json(app->ctx, in, &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
 /* Prints the tables and the document. */
 static int tell(struct app *app, const struct vc_inspection *in)
 {
@@ -52,10 +42,7 @@ static int tell(struct app *app, const struct vc_inspection *in)
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_inspection(app, in)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    if (rc == GO_ON && app->json.on) {
-        rc = print_json(app, in);
-    }
-    rc = rc == GO_ON ? page_inspect(app, in) : rc;
+    rc = rc == GO_ON ? document_inspect(app, in) : rc;
     app_print_memory(app);
     return rc == GO_ON ? EXIT_YES : rc;
 }

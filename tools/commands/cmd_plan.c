@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/commands/commands.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 #include "tools/show/plan_lines.h"
 
 struct plan_cli {
@@ -276,17 +276,6 @@ static bool print_plan(struct app *app, const struct plan_cli *cli)
     return true;
 }
 
-static int print_json(struct app *app, const struct plan_cli *cli)
-{
-    char *text = NULL;
-    enum vc_status status = vc_recipes_json(app->ctx, cli->recipes, cli->found != NULL ? cli->found->name : NULL,
-                                            app->subject, cli->lines, &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
 static int tell(struct app *app, const struct plan_cli *cli)
 {
     int rc = GO_ON;
@@ -295,8 +284,7 @@ static int tell(struct app *app, const struct plan_cli *cli)
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_plan(app, cli)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    rc = rc == GO_ON && app->json.on ? print_json(app, cli) : rc;
-    return rc == GO_ON ? page_plan(app, cli->recipes, cli->found != NULL ? cli->found->name : NULL, cli->lines) : rc;
+    return rc == GO_ON ? document_plan(app, cli->recipes, cli->found != NULL ? cli->found->name : NULL, cli->lines) : rc;
 }
 
 /* Nothing fits for certain: why, where nothing else says it. */

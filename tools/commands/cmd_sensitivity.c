@@ -4,7 +4,7 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/convert.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 #include "tools/show/print_sensitivity.h"
 
 #define MAX_ARRAYS 64
@@ -71,16 +71,6 @@ static const struct opt_group *const groups[] = {
     &group_sensitivity, &group_data, &group_select, &group_run, &group_json, &group_page, &group_report, &group_help,
 };
 
-static int print_json(struct app *app, const struct vc_sensitivity *s)
-{
-    char *text = NULL;
-    enum vc_status status = vc_sensitivity_json(app->ctx, s, &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
 static int draw(struct app *app, const struct vc_sensitivity *s, const char *path)
 {
     char *text = NULL;
@@ -105,10 +95,7 @@ static int tell(struct app *app, const struct sensitivity_cli *cli, const struct
     if (rc == GO_ON && cli->svg != NULL) {
         rc = draw(app, s, cli->svg);
     }
-    if (rc == GO_ON && app->json.on) {
-        rc = print_json(app, s);
-    }
-    rc = rc == GO_ON ? page_sensitivity(app, s) : rc;
+    rc = rc == GO_ON ? document_sensitivity(app, s) : rc;
     app_print_memory(app);
     return rc == GO_ON ? EXIT_YES : rc;
 }

@@ -5,7 +5,7 @@
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 
 #define MAX_PATTERN_RULES 64
 
@@ -224,20 +224,13 @@ static bool print_verdict(struct app *app, const struct verdict *verdict)
 /* Prints the list and the document. The exit status: is the file fine? */
 static int tell(struct app *app, const struct verdict *verdict)
 {
-    enum vc_status status;
-    char *text = NULL;
     int rc = GO_ON;
 
     signals_end_printing();
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_verdict(app, verdict)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    if (rc == GO_ON && app->json.on) {
-        status = vc_verify_json(app->ctx, verdict->v, verdict->strict, &text);
-        rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-        vc_text_free(text);
-    }
-    rc = rc == GO_ON ? page_verify(app, verdict->v, verdict->strict) : rc;
+    rc = rc == GO_ON ? document_verify(app, verdict->v, verdict->strict) : rc;
     app_print_memory(app);
     return rc != GO_ON ? rc : is_fine(verdict) ? EXIT_YES : EXIT_NO;
 }

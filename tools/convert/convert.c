@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tools/each_input.h"
-#include "tools/show/html_pages.h"
+#include "tools/show/documents.h"
 #include "tools/show/print_report.h"
 
 /* ---- options ---- */
@@ -509,16 +509,6 @@ static void make_diffable(struct vc_report *report)
     report->peak_rss_bytes = 0;
 }
 
-static int print_json(struct app *app, const struct vc_report *report)
-{
-    char *text = NULL;
-    enum vc_status status = vc_report_json(app->ctx, report, &text);
-    int rc = status == VC_OK ? json_print(app, text) : app_fail(app, status);
-
-    vc_text_free(text);
-    return rc;
-}
-
 /* Prints the report: the table, unless --quiet or JSON takes its place; the JSON document; the page; the memory.
  * GO_ON or a status. The report is a copy, so that the library's own stays as it is. */
 static int show(struct app *app, struct vc_report report, const struct vc_model *model)
@@ -535,10 +525,7 @@ static int show(struct app *app, struct vc_report report, const struct vc_model 
     if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_report(app, &report)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    if (rc == GO_ON && app->json.on) {
-        rc = print_json(app, &report);
-    }
-    rc = rc == GO_ON ? page_report(app, &report, model) : rc;
+    rc = rc == GO_ON ? document_report(app, &report, model) : rc;
     app_print_memory(app);
     return rc;
 }

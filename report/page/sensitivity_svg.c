@@ -12,7 +12,7 @@
 
 #include <vcompress/sensitivity.h>
 
-#include "report/pages/svg_text.h"
+#include "report/page/svg_text.h"
 
 #define MAX_ROWS 400 /* of the heat map; the worst of more */
 #define N_CURVES 5

@@ -1,5 +1,5 @@
 /* svg_text.c - names in drawings: svg_text.h. */
-#include "report/pages/svg_text.h"
+#include "report/page/svg_text.h"
 
 #include <string.h>
 

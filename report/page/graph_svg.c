@@ -14,7 +14,7 @@
 #include <vcompress/graph.h>
 
 #include "core/text/text.h"
-#include "report/pages/svg_text.h"
+#include "report/page/svg_text.h"
 
 #define MAX_NODES 3000 /* that are drawn */
 #define ROW       22   /* height of a node */

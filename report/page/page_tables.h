@@ -1,0 +1,13 @@
+/* page_tables.h - a document as plain tables, for readers without scripts. */
+#ifndef VC_REPORT_PAGE_TABLES_H
+#define VC_REPORT_PAGE_TABLES_H
+
+#include <jansson.h>
+
+#include "core/text/text.h"
+
+/* "model.npz &#183; quantize": the file that a document is about, and the command. */
+void vc_page_title(struct vc_text *text, const json_t *document);
+void vc_page_tables(struct vc_text *text, json_t *document);
+
+#endif

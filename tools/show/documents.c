@@ -1,0 +1,367 @@
+/* documents.c - see documents.h. */
+#include "tools/show/documents.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#define TIMELINE_POINTS 240
+
+/* A document on its way out. */
+struct telling {
+    struct app *app;
+    enum vc_status status; /* of what was made last; nothing more is made after a failure */
+    char *text, *drawing;
+};
+
+static bool is_asked(const struct app *app)
+{
+    return app->json.on || app->json.html != NULL;
+}
+
+/* --json. True: the page is to be made, too. */
+static bool tell_json(struct telling *t, int *rc)
+{
+    *rc = t->status == VC_OK ? GO_ON : app_fail(t->app, t->status);
+    if (*rc == GO_ON && t->app->json.on) {
+        *rc = json_print(t->app, t->text);
+    }
+    return *rc == GO_ON && t->app->json.html != NULL;
+}
+
+/* Adds what a function of the library has made of JSON, which it frees. */
+static void add(struct telling *t, const char *key, enum vc_status status, char *json)
+{
+    t->status = t->status == VC_OK ? status : t->status;
+    if (t->status == VC_OK) {
+        t->status = vc_document_add(t->app->ctx, &t->text, key, json);
+    }
+    vc_text_free(json);
+}
+
+/* The page, where rc says that nothing failed before. */
+static int finish(struct telling *t, int rc)
+{
+    char *html = NULL;
+    char *line = NULL;
+
+    if (rc == GO_ON && t->app->json.html != NULL) {
+        if (t->app->line != NULL) {
+            enum vc_status status = vc_string_json(t->app->ctx, t->app->line, &line);
+
+            add(t, "command_line", status, line);
+        }
+        if (t->status == VC_OK) {
+            t->status = vc_page_html(t->app->ctx, t->text, t->drawing, &html);
+        }
+        rc = html_write(t->app, t->status, html);
+    }
+    vc_text_free(t->drawing);
+    vc_text_free(t->text);
+    return rc;
+}
+
+static int finish_plain(struct telling *t)
+{
+    int rc;
+
+    (void)tell_json(t, &rc);
+    return finish(t, rc);
+}
+
+static void add_histograms(struct telling *t, enum vc_status status, struct vc_value_histograms *histograms)
+{
+    char *json = NULL;
+
+    t->status = t->status == VC_OK ? status : t->status;
+    if (t->status == VC_OK && histograms->n != 0) {
+        status = vc_value_histograms_json(t->app->ctx, histograms, &json);
+        add(t, "histograms", status, json);
+    }
+    vc_value_histograms_free(histograms);
+}
+
+static void add_matrix(struct telling *t, enum vc_status status, struct vc_fit_matrix *matrix)
+{
+    char *json = NULL;
+
+    t->status = t->status == VC_OK ? status : t->status;
+    if (t->status == VC_OK && matrix->n_rows != 0) {
+        status = vc_fit_matrix_json(t->app->ctx, matrix, &json);
+        add(t, "gpus", status, json);
+    }
+    vc_fit_matrix_free(matrix);
+}
+
+/* ---- what was done to a model ---- */
+
+static void add_gpus_of_report(struct telling *t, const struct vc_report_totals *totals)
+{
+    struct vc_fit_column columns[3] = {{"before", totals->host_before}, {"after", totals->device_native}};
+    struct vc_fit_matrix *matrix = NULL;
+    struct vc_gpus *gpus = NULL;
+    size_t n_columns = 2;
+    enum vc_status status = vc_gpus_open(t->app->ctx, NULL, &gpus);
+
+    if (totals->device_dequantized != totals->device_native) {
+        columns[n_columns++] = (struct vc_fit_column){"after, decoded", totals->device_dequantized};
+    }
+    if (status == VC_OK) {
+        status = vc_fit_matrix_of_bytes(t->app->ctx, columns, n_columns, gpus, &matrix);
+    }
+    add_matrix(t, status, matrix);
+    vc_gpus_close(gpus);
+}
+
+/* A page has nothing of time and machine. */
+static void forget_run(struct telling *t, const struct vc_report *report)
+{
+    struct vc_report bare = *report;
+
+    bare.seconds = 0;
+    bare.threads = 0;
+    bare.device = "";
+    bare.peak_pool_bytes = bare.peak_rss_bytes = 0;
+    vc_text_free(t->text);
+    t->text = NULL;
+    t->status = vc_report_json(t->app->ctx, &bare, &t->text);
+}
+
+int document_report(struct app *app, const struct vc_report *report, const struct vc_model *model)
+{
+    struct vc_value_histograms *histograms = NULL;
+    struct telling t = {.app = app};
+    enum vc_status status;
+    int rc;
+
+    t.status = app->json.on ? vc_report_json(app->ctx, report, &t.text) : VC_OK;
+    if (tell_json(&t, &rc)) {
+        forget_run(&t, report);
+        add_gpus_of_report(&t, &report->totals);
+        status = vc_value_histograms_of_report(app->ctx, report, model, &histograms);
+        add_histograms(&t, status, histograms);
+    }
+    return finish(&t, rc);
+}
+
+int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps, size_t n_steps)
+{
+    struct vc_distillation bare = *d;
+    struct telling t = {.app = app};
+    char *json = NULL;
+    int rc;
+
+    bare.seconds = (double)NAN;
+    t.status = app->json.on ? vc_distill_json(app->ctx, d->options, d, &t.text) : VC_OK;
+    if (tell_json(&t, &rc)) {
+        vc_text_free(t.text);
+        t.status = vc_distill_json(app->ctx, d->options, &bare, &t.text);
+        if (n_steps != 0) {
+            enum vc_status status = vc_distill_steps_json(app->ctx, steps, n_steps, &json);
+
+            add(&t, "steps", status, json);
+        }
+    }
+    return finish(&t, rc);
+}
+
+/* ---- what is in files ---- */
+
+int document_inspect(struct app *app, const struct vc_inspection *in)
+{
+    struct telling t = {.app = app};
+    struct vc_fit_matrix *matrix = NULL;
+    struct vc_gpus *gpus = NULL;
+    struct vc_memory_options memory;
+    enum vc_status status;
+    int rc;
+
+    t.status = is_asked(app) ? vc_inspect_json(app->ctx, in, &t.text) : VC_OK;
+    if (tell_json(&t, &rc)) {
+        /* Weights alone, as they are and in other types: what a file that says nothing of its graph can be asked. */
+        vc_memory_defaults(&memory);
+        status = vc_gpus_open(app->ctx, NULL, &gpus);
+        if (status == VC_OK) {
+            status = vc_fit_matrix_make(app->ctx, NULL, in->model, &memory, NULL, gpus, NULL, 0, &matrix);
+        }
+        add_matrix(&t, status, matrix);
+        vc_gpus_close(gpus);
+    }
+    return finish(&t, rc);
+}
+
+int document_verify(struct app *app, const struct vc_verification *v, bool strict)
+{
+    struct telling t = {.app = app};
+
+    t.status = is_asked(app) ? vc_verify_json(app->ctx, v, strict, &t.text) : VC_OK;
+    return finish_plain(&t);
+}
+
+#define N_HISTOGRAMS 6
+
+/* The tensors of a difference that have the lowest SQNR. */
+static size_t worst_names(const struct vc_diff *diff, const char **names)
+{
+    double errors[N_HISTOGRAMS];
+    size_t n = 0;
+
+    for (size_t i = 0; i < diff->n_rows; i++) {
+        const struct vc_diff_row *row = &diff->rows[i];
+        size_t at = n < N_HISTOGRAMS ? n : N_HISTOGRAMS - 1;
+
+        if (row->kind != VC_DIFF_VALUES || !row->numeric || (n == N_HISTOGRAMS && !(row->sqnr_db < errors[at]))) {
+            continue;
+        }
+        while (at > 0 && row->sqnr_db < errors[at - 1]) {
+            errors[at] = errors[at - 1];
+            names[at] = names[at - 1];
+            at--;
+        }
+        errors[at] = row->sqnr_db;
+        names[at] = row->name;
+        n += n < N_HISTOGRAMS;
+    }
+    return n;
+}
+
+int document_diff(struct app *app, const struct vc_model *a, const struct vc_model *b, const struct vc_diff *diff,
+              const struct vc_diff_limits *limits)
+{
+    struct vc_value_histograms *histograms = NULL;
+    struct telling t = {.app = app};
+    const char *names[N_HISTOGRAMS];
+    enum vc_status status;
+    int rc;
+
+    t.status = is_asked(app) ? vc_diff_json(app->ctx, a, b, diff, limits, &t.text) : VC_OK;
+    if (tell_json(&t, &rc)) {
+        status = vc_value_histograms_of_models(app->ctx, a, b, names, worst_names(diff, names), &histograms);
+        add_histograms(&t, status, histograms);
+    }
+    return finish(&t, rc);
+}
+
+int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
+{
+    struct vc_value_histograms *histograms = NULL;
+    struct telling t = {.app = app};
+    const char *names[N_HISTOGRAMS];
+    enum vc_status status;
+    size_t n = 0;
+    int rc;
+
+    t.status = is_asked(app) ? vc_sensitivity_json(app->ctx, s, &t.text) : VC_OK;
+    if (tell_json(&t, &rc)) {
+        for (; n < N_HISTOGRAMS && n < s->quantize.n_picks; n++) {
+            names[n] = s->rows[s->quantize.picks[n].row].name;
+        }
+        status = vc_value_histograms_of_models(app->ctx, s->model, NULL, names, n, &histograms);
+        add_histograms(&t, status, histograms);
+        t.status = t.status == VC_OK ? vc_sensitivity_svg(app->ctx, s, &t.drawing) : t.status;
+    }
+    return finish(&t, rc);
+}
+
+/* ---- what is computed, and what it takes ---- */
+
+int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
+               const struct vc_model *model)
+{
+    struct telling t = {.app = app};
+    char *file = NULL;
+    int rc;
+
+    t.status = is_asked(app) ? vc_graph_json(app->ctx, graph, blocks, model, &t.text) : VC_OK;
+    if (tell_json(&t, &rc)) {
+        t.status = vc_string_json(app->ctx, app->subject, &file);
+        add(&t, "file", t.status, file);
+        t.status = t.status == VC_OK ? vc_graph_svg(app->ctx, graph, blocks, app->subject, &t.drawing) : t.status;
+    }
+    return finish(&t, rc);
+}
+
+int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines)
+{
+    struct telling t = {.app = app};
+
+    t.status = is_asked(app) ? vc_recipes_json(app->ctx, recipes, gpu, app->subject, lines, &t.text) : VC_OK;
+    return finish_plain(&t);
+}
+
+/* The timeline and the matrix of a run. */
+static void add_run(struct telling *t, const struct memory_cli *cli, const struct vc_fit_options *fit,
+                    const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows)
+{
+    const struct vc_model *model = graph_source_model(&cli->source);
+    const struct vc_graph *graph = cli->source.graph;
+    struct vc_memory_timeline *timeline = NULL;
+    struct vc_fit_matrix *matrix = NULL;
+    char *json = NULL;
+    enum vc_status status =
+        vc_memory_timeline_make(t->app->ctx, graph, model, &cli->memory, TIMELINE_POINTS, &timeline);
+
+    if (timeline != NULL) {
+        status = vc_memory_timeline_json(t->app->ctx, timeline, &json);
+        add(t, "timeline", status, json);
+    }
+    if (status == VC_OK) {
+        status = vc_fit_matrix_make(t->app->ctx, graph, model, &cli->memory, fit, catalogue, rows, n_rows, &matrix);
+    }
+    add_matrix(t, status, matrix);
+    vc_memory_timeline_free(timeline);
+}
+
+int document_estimate(struct app *app, const struct memory_cli *cli)
+{
+    struct vc_memory_options shown = memory_cli_options(cli);
+    struct telling t = {.app = app};
+    struct vc_gpus *gpus = NULL;
+    int rc;
+
+    if (is_asked(app)) {
+        t.status = vc_memory_json(app->ctx, &cli->report, cli->layers, &shown, cli->source.graph, app->subject, &t.text);
+    }
+    if (tell_json(&t, &rc)) {
+        t.status = vc_gpus_open(app->ctx, NULL, &gpus);
+        if (t.status == VC_OK) {
+            add_run(&t, cli, NULL, gpus, NULL, 0);
+        }
+        vc_gpus_close(gpus);
+    }
+    return finish(&t, rc);
+}
+
+/* "baseline": "before.json", "baseline_bytes": 4096 */
+static void add_baseline(struct telling *t, const char *path, uint64_t peak_bytes)
+{
+    char number[32];
+    char *name = NULL;
+    enum vc_status status = vc_string_json(t->app->ctx, path, &name);
+
+    add(t, "baseline", status, name);
+    (void)snprintf(number, sizeof number, "%" PRIu64, peak_bytes);
+    if (t->status == VC_OK) {
+        t->status = vc_document_add(t->app->ctx, &t->text, "baseline_bytes", number);
+    }
+}
+
+int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
+             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
+             uint64_t baseline_bytes)
+{
+    struct vc_memory_options shown = memory_cli_options(cli);
+    struct telling t = {.app = app};
+    int rc;
+
+    if (is_asked(app)) {
+        t.status = vc_fit_json(app->ctx, &cli->report, &shown, cli->source.graph, app->subject, rows, n_rows, &t.text);
+    }
+    if (tell_json(&t, &rc)) {
+        add_run(&t, cli, fit, catalogue, rows, n_rows);
+        if (baseline != NULL) {
+            add_baseline(&t, baseline, baseline_bytes);
+        }
+    }
+    return finish(&t, rc);
+}
