@@ -8,9 +8,9 @@
 #define VC_UNLIKELY(x)       __builtin_expect(!!(x), 0)
 
 /* The bytes of a file, and a NUL behind them, as `const char name[]`. The path is searched as that of an #include. */
-#define VC_EMBED(name, path)                                                                                      \
+#define VC_EMBED(name, path)                                                                                         \
     __asm__(".pushsection .rodata\n.globl " #name "\n.hidden " #name "\n" #name ":\n.incbin \"" path "\"\n.byte 0\n" \
-            ".popsection");                                                                                       \
+            ".popsection");                                                                                          \
     extern const char name[]
 
 #endif

@@ -1,5 +1,5 @@
-/* page.h - documents as HTML pages. A page is one file: the JSON document, and style and scripts that show the document.
- * A page loads nothing. Without scripts a page shows plain tables. The same document gives the same bytes.
+/* page.h - documents as HTML pages. A page is one file: the JSON document, and style and scripts that show the
+ * document. A page loads nothing. Without scripts a page shows plain tables. The same document gives the same bytes.
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_PAGE_H

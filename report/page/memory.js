@@ -145,7 +145,7 @@ function viewPlan(document) {
       {title: 'error', figure: true, value: row => row.error, show: value => value === 0 ? '0' : percent(value), look: row => '' },
       {title: 'known', value: row => row.error_known},
       {title: 'time', figure: true, value: row => row.time, show: times},
-      {title: 'batch', figure: true, value: row => row.batch, show: (value, row) => row.accumulate > 1 ? `${count(row.accumulate)} × ${count(value)}` : count(value)}]}).node);
+      {title: 'batch', figure: true, value: row => row.batch}, {title: 'parts', figure: true, value: row => row.accumulate}]}).node);
   const needed = Math.max(...document.recipes.map(row => row.need_bytes)), usable = document.usable_bytes || 0;
   const most = needed > usable / 4 ? Math.max(needed, usable) : needed;
   if (document.recipes.length > 1) {
@@ -188,10 +188,10 @@ function viewGraph(document) {
   section('Nodes', null, explorer({label: 'nodes', head: 'output', unit: 'node', rows: document.nodes, name: row => row.outputs.length > 0 && row.outputs[0] !== null ? values[row.outputs[0]].name : row.name || row.op,
     kind: row => row.op, columns: [
       {title: 'operator', value: row => row.op},
+      {title: 'multiply-adds', value: row => row.macs, show: value => value === 0 ? '' : isNumber(value) ? short(value) : clean(value)},
       {title: 'block', value: row => blocks[row.block].path, show: nameOf},
       {title: 'output', value: row => shapeOf(row.outputs[0])},
-      {title: 'weights', value: row => row.inputs.filter(k => tensorOf.has(k)).map(k => tensorOf.get(k)).join(', '), show: nameOf},
-      {title: 'multiply-adds', value: row => row.macs, show: value => value === 0 ? '' : isNumber(value) ? short(value) : clean(value)}]}).node);
+      {title: 'weights', value: row => row.inputs.filter(k => tensorOf.has(k)).map(k => tensorOf.get(k)).join(', '), show: nameOf}]}).node);
   const ends = (title, list) => plainTable(title, [title, 'type', 'shape'], list.map(k => [nameOf(values[k].name), clean(values[k].dtype), shape(values[k].shape)]));
   section('Inputs and outputs', null, ends('input', document.inputs), ends('output', document.outputs));
 }

@@ -1,5 +1,5 @@
-/* page.c - a document as one HTML file: vc_page_html. The shell (shell.html, page.css and the scripts beside it) is part of
- * the program, and the same for every document; the document lies in it as it is:
+/* page.c - a document as one HTML file: vc_page_html. The shell (shell.html, page.css and the scripts beside it) is
+ * part of the program, and the same for every document; the document lies in it as it is:
  *
  *     shell.html   ... <title>@title@</title><style>@style@</style> ...
  *                  ... <script type="application/json" id="document">@document@</script> ...
@@ -57,8 +57,9 @@ static void add_drawing(struct vc_text *text, const char *svg)
 {
     const char *start = strstr(svg, "<svg");
 
-    vc_text_add(text, "<section id=\"drawing\"><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"drawing\">"
-                      "<div><template shadowrootmode=\"open\">");
+    vc_text_add(text,
+                "<section id=\"drawing\"><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"drawing\">"
+                "<div><template shadowrootmode=\"open\">");
     vc_text_add_bytes(text, start, strlen(start));
     vc_text_add(text, "</template></div></div></section>");
 }
@@ -75,8 +76,7 @@ static void add_scripts(struct vc_text *text)
     }
 }
 
-static void add_part(struct vc_text *text, const char *name, const char *document, const char *drawing,
-                     json_t *root)
+static void add_part(struct vc_text *text, const char *name, const char *document, const char *drawing, json_t *root)
 {
     if (strncmp(name, "title@", 6) == 0) {
         vc_page_title(text, root);

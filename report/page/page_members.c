@@ -1,5 +1,6 @@
-/* page_members.c - members that only a page has beside those of its document: how values lie, where a model fits, memory
- * over a run, the steps of a distillation. Each is JSON of its own, which vc_document_add puts at the end of a document:
+/* page_members.c - members that only a page has beside those of its document: how values lie, where a model fits,
+ * memory over a run, the steps of a distillation. Each is JSON of its own, which vc_document_add puts at the end of a
+ * document:
  *
  *     {"schema": "vcompress.report/1", ..., "distillations": null,
  *     "histograms": [{"tensor": "fc1.weight", "reach": 0.5, "bins": [0, 3, ...], ...}]

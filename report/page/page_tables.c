@@ -14,6 +14,7 @@
 
 #define MOST_TEXT  4000 /* characters of a string */
 #define MOST_DEPTH 8
+#define MOST_ROWS  2000 /* of a list */
 #define MOST_PATH  256
 
 static bool is_list_of_objects(const json_t *value)
@@ -74,6 +75,10 @@ static void add_list(struct vc_text *text, const char *title, json_t *list)
     vc_text_add(text, "</tr></thead><tbody>\n");
     json_array_foreach(list, i, row)
     {
+        if (i == MOST_ROWS) {
+            vc_text_add(text, "<tr><td>and %zu more</td></tr>\n", json_array_size(list) - i);
+            break;
+        }
         vc_text_add(text, "<tr>");
         json_object_foreach(first, key, member)
         {

@@ -128,7 +128,7 @@ function viewDistill(document) {
     ['loss at the end', real(run.last_loss), isNumber(run.first_loss) ? real(run.first_loss) + ' at the beginning' : null], ['weights that stay 0', run.masked ? short(run.masked) : null],
     ['sparsity at the end', document.pruning && isNumber(document.pruning.zeros_after) ? percent(document.pruning.zeros_after, document.pruning.weights) : null],
     ['weights that codes say', document.grid ? short(document.grid.weights) : null, document.grid && clean(document.grid.scheme)],
-    ['values while it trains', ['bf16', 'fp16'].includes(options.precision) ? options.precision : null]]), missed);
+    ['values while it trains', ['bf16', 'fp16'].includes(options.precision) ? options.precision : null, isNumber(run.skipped_steps) && 'steps left out: ' + count(run.skipped_steps)]]), missed);
   distillSections(document);
 }
 
@@ -136,7 +136,8 @@ function distillSections(document) {
   const {eval: judged, options, memory} = document, steps = document.steps || [];
   if (judged && !options.dry_run) {
     const rows = [['teacher', judged.teacher], ['student before', judged.before], ['student after', judged.after], ['control: labels, no teacher', judged.control]].filter(([, quality]) => quality);
-    section('Before and after', 'Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.', plainTable('quality of teacher and student', ['', '>accuracy', '>cross-entropy', '>agreement', '>divergence'],
+    const measure = {mse: 'squared error', cosine: '1 − cosine'}[options.loss] || 'divergence';
+    section('Before and after', 'Judged by the rows of the evaluation; cross-entropy and divergence in nats per row.', plainTable('quality of teacher and student', ['', '>accuracy', '>cross-entropy', '>agreement', '>' + measure],
       rows.map(([name, quality]) => [name, percent(quality.accuracy), real(quality.cross_entropy), percent(quality.agreement), real(quality.divergence)])),
     judged.control && isNumber(judged.gain) && note(`The teacher is worth ${(100 * judged.gain).toFixed(2)} points, with a standard error of ${(100 * judged.gain_error).toFixed(2)}.`));
     if (judged.steps && judged.steps.length > 1) section('Evaluations on the way', null, curves('quality over the steps', [['accuracy', 'k0'], ['agreement', 'k3']].map(([key, look]) =>
@@ -149,7 +150,7 @@ function distillSections(document) {
   if (document.matches && steps.some(step => step.matches.length > 0)) section('Values inside', 'How far they are from the teacher’s, before each step: the terms of the loss without their weights.', curves('terms of the loss',
     document.matches.map((match, k) => line(`${clean(match.teacher)} = ${clean(match.student)} (${match.kind}, weight ${real(match.weight)})`, 'k' + [4, 3, 2, 6, 7, 12][k % 6], step => step.matches[k]))));
   draw('Sparsity', 'Of the tensors that are pruned on the way.', [line('zeros', 'k2', step => step.sparsity)], {yText: percent, zero: true, height: 200});
-  draw('Learning rate and gradients', null, [line('learning rate', 'k12', step => step.lr)], {height: 180, zero: true});
+  draw('Learning rate', null, [line('learning rate', 'k12', step => step.lr)], {height: 180, zero: true});
   draw('Norm of the gradients', 'Of all gradients together, before clipping.', [line('norm', 'k2', step => step.grad_norm)], {height: 200});
   const parts = [['weights', memory.weights, 'weights'], ['gradients', memory.gradients, 'gradients'], ['optimizer states', memory.states, 'optimizer'], ['teacher’s weights', memory.teacher, 'teacher'], ['activations', memory.arena, 'activations']].filter(([, value]) => value > 0);
   const whole = parts.reduce((sum, [, value]) => sum + value, 0);

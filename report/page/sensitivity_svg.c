@@ -132,12 +132,13 @@ static void choose_rows(struct drawing *d)
 
 /* ---- the frame ---- */
 
+/* The colours are those of page.css: one meaning everywhere. */
 static void add_style(struct vc_text *text)
 {
     static const char *const light[N_CLASSES] = {"#f3f6fa", "#e3ecf5", "#cfe0ef", "#b5d0e6", "#93bbd9", "#6a9fc7",
-                                                 "#fbe3b5", "#f8c27a", "#f19a4b", "#e0652f", "#c23526", "#8c1620"};
-    static const char *const dark[N_CLASSES] = {"#1d2733", "#21303f", "#263b4e", "#2c4960", "#335a77", "#3d6f91",
-                                                "#5a4420", "#7d5720", "#a56b20", "#cf7b2a", "#ea7a4b", "#ff9c86"};
+                                                 "#fbe3b5", "#f8c27a", "#f19a4b", "#bf4a1c", "#a92a1f", "#8c1620"};
+    static const char *const dark[N_CLASSES] = {"#1d2733", "#21303f", "#263b4e", "#2c4960", "#335a77", "#39688a",
+                                                "#5a4420", "#6e4d1e", "#855519", "#cf7b2a", "#ea7a4b", "#ff9c86"};
     static const char *const curves[N_CURVES] = {"#d1462f", "#2b7bba", "#3f9142", "#8d5fb4", "#b8860b"};
 
     vc_text_add(text,
@@ -157,7 +158,7 @@ static void add_style(struct vc_text *text)
     vc_text_add(text, "\n@media (prefers-color-scheme:dark){.bg{fill:#12161b}text{fill:#e6eaef}.dim{fill:#9aa5b1}"
                       ".x{stroke:#9aa5b1}.g{stroke:#2f3842}.md{stroke:#9aa5b1}.no{fill:#12161b;stroke:#2f3842}\n");
     for (size_t i = 0; i < N_CLASSES; i++) {
-        vc_text_add(text, ".c%zu{fill:%s}.t%zu{fill:%s}", i, dark[i], i, i >= 8 ? "#12161b" : "#e6eaef");
+        vc_text_add(text, ".c%zu{fill:%s}.t%zu{fill:%s}", i, dark[i], i, i >= 9 ? "#12161b" : "#e6eaef");
     }
     vc_text_add(text, "}\n</style>\n");
 }

@@ -35,7 +35,8 @@ function blockOf(name) {
   return found ? found[1] : name.split(/[.:/]/).slice(0, -2).join('.') || name.split(/[.:/]/)[0];
 }
 
-// tensors: [{name, bytes, look, said}]; pick: name => what a click does.
+// tensors: [{name, bytes, look, said}]; pick: name => what a click does. Cells of one colour are one path, so that ten
+// thousand tensors are a few elements; which cell the pointer is at is looked up.
 function treemap(label, tensors, pick) {
   const blocks = new Map();
   for (const tensor of tensors) {
@@ -50,13 +51,15 @@ function treemap(label, tensors, pick) {
   for (const block of list) block.items.sort((a, b) => b.value - a.value);
   return drawing(label, width => {
     const height = Math.round(Math.min(560, Math.max(300, width * 0.42)));
-    const parts = [];
+    const cells = [], texts = [], paths = new Map();
     squarify(list, 0, 0, width, height, (block, x, y, w, h) => {
       const head = w > 70 && h > 44 ? 15 : 0;
-      squarify(block.items, x + 1, y + 1 + head, w - 2, h - 2 - head, (item, ix, iy, iw, ih) => drawTensor(parts, item.tensor, ix, iy, iw, ih, pick));
-      if (head) parts.push(svg('text', {class: 'block', x: x + 4, y: y + 12}, fitted(block.name, w - 6, 6.2)));
+      squarify(block.items, x + 1, y + 1 + head, w - 2, h - 2 - head, (item, ...place) => drawTensor(cells, texts, paths, item.tensor, ...place));
+      if (head) texts.push(svg('text', {class: 'block', x: x + 4, y: y + 12}, fitted(block.name, w - 6, 6.2)));
     });
-    return canvas(width, height, parts);
+    const picture = canvas(width, height, [...paths].map(([look, parts]) => svg('path', {class: 'cell ' + look, d: parts.join('')})), texts);
+    tellCells(picture, cells, width, pick);
+    return picture;
   });
 }
 
@@ -66,11 +69,34 @@ function fitted(name, width, each) {
   return text.length <= most ? text : most < 4 ? '' : '…' + text.slice(text.length - most + 1);
 }
 
-function drawTensor(parts, tensor, x, y, w, h, pick) {
-  if (w < 0.4 || h < 0.4) return;
-  const gap = w > 6 && h > 6 ? 1 : 0;
-  parts.push(svg('rect', {class: 'cell ' + tensor.look, x: x.toFixed(1), y: y.toFixed(1), width: Math.max(0.3, w - gap).toFixed(1),
-    height: Math.max(0.3, h - gap).toFixed(1), click: () => pick(tensor.name)}, svg('title', {}, clean(tensor.name) + '\n' + tensor.said)));
+function drawTensor(cells, texts, paths, tensor, x, y, w, h) {
+  const gap = Math.min(1, 0.12 * Math.min(w, h));
+  const wide = Math.max(0.2, w - gap).toFixed(1), high = Math.max(0.2, h - gap).toFixed(1);
+  if (!paths.has(tensor.look)) paths.set(tensor.look, []);
+  paths.get(tensor.look).push(`M${x.toFixed(1)} ${y.toFixed(1)}h${wide}v${high}h-${wide}z`);
+  cells.push({x, y, w, h, tensor});
   const short = tensor.name.split(/[.:/]/).slice(-2).join('.').replace(/\.weight$/, '');
-  if (w > 54 && h > 17) parts.push(svg('text', {class: 'label ' + 't-' + tensor.look, x: x + 4, y: y + 13}, fitted(short, w - 8, 6.1)));
+  if (w > 54 && h > 17) texts.push(svg('text', {class: 'label t-' + tensor.look, x: x + 4, y: y + 13}, fitted(short, w - 8, 6.1)));
+}
+
+// What the pointer is at: name and figures beside it; a click picks it.
+function tellCells(picture, cells, width, pick) {
+  const frame = svg('path', {class: 'chosen', d: ''}), said = svg('g', {class: 'said'});
+  const at = event => {
+    const place = picture.getBoundingClientRect(), scale = width / place.width;
+    const x = (event.clientX - place.left) * scale, y = (event.clientY - place.top) * scale;
+    return cells.find(cell => x >= cell.x && x < cell.x + cell.w && y >= cell.y && y < cell.y + cell.h);
+  };
+  const clear = () => { frame.setAttribute('d', ''); said.replaceChildren(); };
+  picture.append(frame, said);
+  picture.addEventListener('pointerleave', clear);
+  picture.addEventListener('click', event => { const cell = at(event); if (cell) pick(cell.tensor.name); });
+  picture.addEventListener('pointermove', event => {
+    const cell = at(event);
+    if (!cell) return clear();
+    frame.setAttribute('d', `M${cell.x} ${cell.y}h${cell.w}v${cell.h}h${-cell.w}z`);
+    const lines = [fitted(cell.tensor.name, width - 20, 6.4), cell.tensor.said], wide = Math.max(...lines.map(line => line.length)) * 6.4 + 14;
+    const left = Math.max(0, Math.min(width - wide, cell.x)), top = cell.y > 48 ? cell.y - 44 : cell.y + cell.h + 4;
+    said.replaceChildren(svg('rect', {x: left, y: top, width: wide, height: 40, rx: 4}), ...lines.map((line, k) => svg('text', {x: left + 7, y: top + 16 + 16 * k}, line)));
+  });
 }

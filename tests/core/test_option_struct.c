@@ -337,18 +337,6 @@ static enum vc_status use_recipe(void *options)
     return status;
 }
 
-static enum vc_status use_page(void *options)
-{
-    const struct vc_report report = {
-        .command = "convert", .input = "x", .gate_missed = "", .totals.worst = VC_NO_TENSOR};
-    char *text = NULL;
-    enum vc_status status = vc_report_html(ctx, &report, options, &text);
-
-    assert_int_equal(text != NULL, status == VC_OK);
-    vc_text_free(text);
-    return status;
-}
-
 /* Without data, which is told after the options. */
 static enum vc_status use_distill(void *options)
 {
@@ -413,7 +401,6 @@ MAKER(graph)
 MAKER(memory)
 MAKER(fit)
 MAKER(recipe)
-MAKER(page)
 MAKER(data)
 MAKER(distill)
 MAKER(evaluate)
@@ -460,8 +447,6 @@ static const struct public_options {
      make_fit, use_fit},
     {"vc_recipe_options", "vc_recipe_defaults", sizeof(struct vc_recipe_options),
      offsetof(struct vc_recipe_options, without), make_recipe, use_recipe},
-    {"vc_page_options", "vc_page_defaults", sizeof(struct vc_page_options),
-     offsetof(struct vc_page_options, histograms), make_page, use_page},
     {"vc_data_options", "vc_data_defaults", sizeof(struct vc_data_options), offsetof(struct vc_data_options, mean),
      make_data, use_data},
     {"vc_distill_options", "vc_distill_defaults", sizeof(struct vc_distill_options),

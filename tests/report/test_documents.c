@@ -208,81 +208,6 @@ static void test_diff(void **unused)
     vc_diff_free(diff);
 }
 
-/* ---- the same as pages ---- */
-
-static enum vc_status page_of_inspection(const void *what, char **text)
-{
-    return vc_inspect_html(ctx, what, NULL, text);
-}
-
-static enum vc_status page_of_diff(const void *what, char **text)
-{
-    const struct compared *c = what;
-
-    return vc_diff_html(ctx, a, b, c->diff, c->limits, NULL, text);
-}
-
-static enum vc_status page_of_sensitivity(const void *what, char **text)
-{
-    return vc_sensitivity_html(ctx, what, NULL, text);
-}
-
-static enum vc_status page_of_memory(const void *what, char **text)
-{
-    struct vc_memory_options options;
-
-    vc_memory_defaults(&options);
-    return vc_memory_html(ctx, what, &options, NULL, "a/b.npz", NULL, NULL, text);
-}
-
-static enum vc_status page_of_fit(const void *what, char **text)
-{
-    const struct vc_fit_row row = {.count = 2,
-                                   .fit = {.verdict = VC_FITS_NOT, .need_bytes = 5000, .headroom_bytes = -904}};
-    struct vc_memory_options options;
-
-    vc_memory_defaults(&options);
-    return vc_fit_html(ctx, what, &options, NULL, "b.npz", &row, 1, NULL, NULL, text);
-}
-
-static void test_pages(void **unused)
-{
-    struct vc_sensitivity *sensitivity = NULL;
-    struct vc_inspection *in = NULL;
-    struct vc_diff_limits limits;
-    struct vc_memory_report report;
-    struct vc_diff *diff = NULL;
-    char *text;
-
-    (void)unused;
-    assert_int_equal(vc_inspect_values(ctx, a, &in), VC_OK);
-    text = text_of(page_of_inspection, in);
-    has(text, "<p class=\"big\">6</p><p>parameters in 1 tensors");
-    has(text, "How large the values are");
-    vc_text_free(text);
-    vc_inspection_free(in);
-    vc_diff_limits_defaults(&limits);
-    assert_int_equal(vc_diff_models(ctx, a, b, &diff), VC_OK);
-    text = text_of(page_of_diff, &(struct compared){diff, &limits});
-    has(text, "1 of 1 tensors differ");
-    has(text, "<td class=\"n\">0.5</td>");
-    vc_text_free(text);
-    vc_diff_free(diff);
-    assert_int_equal(vc_model_sensitivity(ctx, a, NULL, &sensitivity), VC_OK);
-    text = text_of(page_of_sensitivity, sensitivity);
-    has(text, "<p class=\"big\">1</p><p>of 1 weights measured");
-    has(text, "<td class=\"heat s");
-    vc_text_free(text);
-    vc_sensitivity_free(sensitivity);
-    assert_int_equal(vc_memory_estimate(ctx, NULL, a, NULL, &report), VC_OK);
-    text = text_of(page_of_memory, &report);
-    has(text, "<p class=\"big\">24 B</p><p>of weights; what is computed with them is not known: the file does not say");
-    vc_text_free(text);
-    text = text_of(page_of_fit, &report);
-    has(text, "<p class=\"big\">no</p><p>a device &#215; 2, each: 904 B short");
-    vc_text_free(text);
-}
-
 static enum vc_status render_verification(const void *what, char **text)
 {
     return vc_verify_json(ctx, what, true, text);
@@ -326,7 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_inspect), cmocka_unit_test(test_inspect_out_of_memory),
         cmocka_unit_test(test_diff),    cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_pages),   cmocka_unit_test(test_error),
+        cmocka_unit_test(test_error),
     };
 
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -9,7 +9,7 @@ nm=$2
 exact='sqrt|floor|ceil|rint|nearbyint|trunc|round|lround|llround|lrint|llrint|fabs|fmax|fmin|fmod|ldexp|scalbn|frexp|modf|copysign|nextafter'
 known="$exact|exp|exp2|exp10|expm1|log|log2|log10|log1p|logb|pow|sin|cos|sincos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh"
 known="$known|erf|erfc|lgamma|tgamma|cbrt|hypot|fma|remainder|remquo|fdim|ilogb|j0|j1|y0|y1"
-drawings='distill_curves|inspect_html|page_values|page_write|report_html|sensitivity_svg'
+drawings='sensitivity_svg'
 "$nm" -u "$library" 2>/dev/null | awk -v exact="^(__)?($exact)[fl]?(_finite)?$" -v known="^(__)?($known)[fl]?(_finite)?$" -v drawings="^($drawings)[.]" '
     NF == 1 && /:$/ { object = $1 }
     NF == 2 && $2 ~ known {

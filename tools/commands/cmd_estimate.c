@@ -6,12 +6,14 @@
 static const struct opt_group *const groups[] = {&group_model, &group_memory, &group_devices, &group_run,
                                                  &group_json,  &group_page,   &group_report,  &group_help};
 
-/* For the table of -v, for JSON and for the page. Layers are figures of PyTorch: --trainer vcompress has no table of them. */
+/* For the table of -v, for JSON and for the page. Layers are figures of PyTorch: --trainer vcompress has no table of
+ * them. */
 static int make_layers(struct app *app, struct memory_cli *cli)
 {
     enum vc_status status;
 
-    if ((app->common.verbose == 0 && !app->json.on && app->json.html == NULL) || cli->memory.trainer == VC_MEMORY_VCOMPRESS) {
+    if ((app->common.verbose == 0 && !app->json.on && app->json.html == NULL) ||
+        cli->memory.trainer == VC_MEMORY_VCOMPRESS) {
         return GO_ON;
     }
     status = vc_memory_layers_make(app->ctx, cli->source.graph, graph_source_model(&cli->source), &cli->memory,

@@ -533,8 +533,8 @@ static int tell(struct app *app, const struct fit_cli *cli)
         }
         rc = printed ? GO_ON : app_refuse(app, VC_E_NOMEM, "not enough memory to print the table");
     }
-    return rc == GO_ON ? document_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows, cli->baseline,
-                                  cli->peak_before)
+    return rc == GO_ON ? document_fit(app, &cli->memory, &cli->fit, cli->catalogue, cli->rows, cli->n_rows,
+                                      cli->baseline, cli->peak_before)
                        : rc;
 }
 

@@ -144,7 +144,8 @@ int document_report(struct app *app, const struct vc_report *report, const struc
     return finish(&t, rc);
 }
 
-int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps, size_t n_steps)
+int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps,
+                     size_t n_steps)
 {
     struct vc_distillation bare = *d;
     struct telling t = {.app = app};
@@ -226,7 +227,7 @@ static size_t worst_names(const struct vc_diff *diff, const char **names)
 }
 
 int document_diff(struct app *app, const struct vc_model *a, const struct vc_model *b, const struct vc_diff *diff,
-              const struct vc_diff_limits *limits)
+                  const struct vc_diff_limits *limits)
 {
     struct vc_value_histograms *histograms = NULL;
     struct telling t = {.app = app};
@@ -266,7 +267,7 @@ int document_sensitivity(struct app *app, const struct vc_sensitivity *s)
 /* ---- what is computed, and what it takes ---- */
 
 int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
-               const struct vc_model *model)
+                   const struct vc_model *model)
 {
     struct telling t = {.app = app};
     char *file = NULL;
@@ -281,7 +282,8 @@ int document_graph(struct app *app, const struct vc_graph *graph, const struct v
     return finish(&t, rc);
 }
 
-int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines)
+int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu,
+                  const struct vc_recipe_lines *lines)
 {
     struct telling t = {.app = app};
 
@@ -320,7 +322,8 @@ int document_estimate(struct app *app, const struct memory_cli *cli)
     int rc;
 
     if (is_asked(app)) {
-        t.status = vc_memory_json(app->ctx, &cli->report, cli->layers, &shown, cli->source.graph, app->subject, &t.text);
+        t.status =
+            vc_memory_json(app->ctx, &cli->report, cli->layers, &shown, cli->source.graph, app->subject, &t.text);
     }
     if (tell_json(&t, &rc)) {
         t.status = vc_gpus_open(app->ctx, NULL, &gpus);
@@ -347,8 +350,8 @@ static void add_baseline(struct telling *t, const char *path, uint64_t peak_byte
 }
 
 int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
-             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
-             uint64_t baseline_bytes)
+                 const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
+                 uint64_t baseline_bytes)
 {
     struct vc_memory_options shown = memory_cli_options(cli);
     struct telling t = {.app = app};

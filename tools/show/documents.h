@@ -10,18 +10,20 @@
 int document_report(struct app *app, const struct vc_report *report, const struct vc_model *model);
 int document_inspect(struct app *app, const struct vc_inspection *in);
 int document_diff(struct app *app, const struct vc_model *a, const struct vc_model *b, const struct vc_diff *diff,
-              const struct vc_diff_limits *limits);
+                  const struct vc_diff_limits *limits);
 int document_sensitivity(struct app *app, const struct vc_sensitivity *s);
 /* model: may be NULL. */
 int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
-               const struct vc_model *model);
+                   const struct vc_model *model);
 int document_verify(struct app *app, const struct vc_verification *v, bool strict);
-int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu, const struct vc_recipe_lines *lines);
+int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu,
+                  const struct vc_recipe_lines *lines);
 /* steps: of the run, or some of them. */
-int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps, size_t n_steps);
+int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps,
+                     size_t n_steps);
 int document_estimate(struct app *app, const struct memory_cli *cli);
 int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
-             const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
-             uint64_t baseline_bytes);
+                 const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
+                 uint64_t baseline_bytes);
 
 #endif

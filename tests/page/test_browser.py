@@ -1,0 +1,313 @@
+#!/usr/bin/env python3
+"""test_browser.py [--out DIR] [--pictures DIR] PROGRAM ROOT - the pages of all commands in a real browser: what they say on the
+console and ask for, what is wider than the window, labels, contrast, search, globs, sorting, groups, keys, print, names that would
+be markup, ten thousand tensors, and the plain tables without scripts.
+
+--out: pictures of all pages at three widths go there. --pictures: the pictures of docs. Without a browser the test is skipped (77).
+"""
+import argparse, base64, json, pathlib, random, re, struct, subprocess, sys, tempfile
+
+import browser as browsers
+
+OPENS = 5.0 # seconds at most for ten thousand tensors; 0.7 on two cores of 2020
+
+# What reaches beyond the window, but for what lies in a box that scrolls or is drawn.
+TOO_WIDE = """(() => {
+  const wide = document.documentElement.clientWidth, found = [];
+  if (document.documentElement.scrollWidth > wide) found.push('the page: ' + document.documentElement.scrollWidth);
+  for (const e of document.querySelectorAll('body *')) {
+    const box = e.getBoundingClientRect();
+    if (!e.closest('.scroll') && !e.closest('svg') && (box.right > wide + 1 || box.left < -1) && found.length < 5)
+      found.push(e.tagName + '.' + e.className + ' ' + Math.round(box.left) + '..' + Math.round(box.right));
+  }
+  return found.join('; ');
+})()"""
+
+# Drawings, fields, buttons and tables without a name; order of headings.
+LABELS = """(() => {
+  const found = [], say = (e, what) => found.length < 5 && found.push(what + ': ' + e.outerHTML.slice(0, 120));
+  for (const e of document.querySelectorAll('svg, [role=img]')) if (!e.closest('[aria-label]')) say(e, 'no label');
+  for (const e of document.querySelectorAll('input[type=search]')) if (!e.getAttribute('aria-label')) say(e, 'no label');
+  for (const e of document.querySelectorAll('input[type=checkbox]')) if (!e.closest('label')) say(e, 'no label');
+  for (const e of document.querySelectorAll('button, summary, a')) if (!e.hidden && !e.textContent.trim()) say(e, 'no text');
+  for (const e of document.querySelectorAll('table')) {
+    if (!e.closest('[aria-label]')) say(e, 'no label');
+    for (const row of e.querySelectorAll('tbody tr')) if (!row.querySelector('th[scope=row]')) { say(row, 'no head'); break; }
+  }
+  for (const e of document.querySelectorAll('.scroll')) if (e.tabIndex !== 0) say(e, 'no key reaches it');
+  if (document.querySelectorAll('h1').length !== 1) found.push('headings');
+  for (const e of document.querySelectorAll('.drawing')) if (!e.querySelector('svg path[d], svg circle, svg rect')) say(e, 'nothing is drawn');
+  return found.join('; ');
+})()"""
+
+# Text against what lies behind it, as WCAG 2 counts: 4.5, and 3 for large text.
+CONTRAST = """(() => {
+  const found = new Map(), parse = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 || n[3] > 0.9 ? n : null; };
+  const light = c => { const [r, g, b] = c.map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const ratio = (a, b) => { const x = light(a), y = light(b); return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05); };
+  const behind = e => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c) return c; } return [255, 255, 255]; };
+  for (const e of document.querySelectorAll('body *')) {
+    if (e.closest('svg, script, style, noscript') || ![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.getClientRects().length) continue;
+    const style = getComputedStyle(e), large = parseFloat(style.fontSize) >= 24;
+    const r = ratio(parse(style.color), behind(e));
+    if (r < (large ? 3 : 4.5)) found.set(e.tagName + '.' + e.className, e.textContent.trim().slice(0, 30) + ' ' + r.toFixed(2));
+  }
+  for (const e of document.querySelectorAll('svg text')) {
+    const look = [...e.classList].find(name => name.startsWith('t-'));
+    const cell = look && e.closest('svg').querySelector('path.' + look.slice(2));
+    const r = ratio(parse(getComputedStyle(e).fill), cell ? parse(getComputedStyle(cell).fill) : behind(e.closest('section')));
+    if (!e.closest('.said') && r < 4.5) found.set('text.' + e.getAttribute('class'), r.toFixed(2));
+  }
+  return [...found].map(one => one.join(' ')).join('; ');
+})()"""
+
+# Every explorer of the page: what search, globs, sorting and groups leave in it.
+EXPLORE = """(() => {
+  const found = [];
+  for (const box of document.querySelectorAll('.explorer')) {
+    const input = box.querySelector('input[type=search]'), told = box.querySelector('.told'), label = input.getAttribute('aria-label');
+    const names = () => [...box.querySelectorAll('tbody > tr > th')].map(e => e.querySelector('.name').textContent);
+    const type = text => { input.value = text; input.dispatchEvent(new Event('input')); };
+    const together = box.querySelector('.tools input[type=checkbox]');
+    const n = Number(told.textContent.replace(/,/g, '').split(' ')[0]);
+    if (together && together.checked) {
+      const open = box.querySelector('button.open'), rows = names().length;
+      open.click();
+      const inside = box.querySelectorAll('tr.inside').length;
+      if (inside < 2 || names().length !== rows + inside) found.push(label + ': a group does not open');
+      if (box.querySelector('button.open[aria-expanded=true]') !== document.activeElement) found.push(label + ': an opened group loses the focus');
+      box.querySelector('button.open[aria-expanded=true]').click();
+      if (names().length !== rows) found.push(label + ': a group does not close');
+    }
+    if (together && together.checked) together.click();
+    const all = names();
+    if (n <= 150 && all.length !== n) found.push(label + ': ' + all.length + ' of ' + n);
+    const part = (all.slice(all.length / 2).find(name => !/[*?[]/.test(name)) || all[0]).slice(-6).toLowerCase();
+    type(part.toUpperCase());
+    if (!names().length || names().some(name => !name.toLowerCase().includes(part))) found.push(label + ': search for ' + part);
+    type('*' + all[0].slice(1).replace(/[*?[]/g, '?'));
+    if (!names().includes(all[0]) || names().some(name => !name.endsWith(all[0].slice(1)))) found.push(label + ': glob *' + all[0].slice(1));
+    type('no such name');
+    if (names().length || !/^0 of/.test(told.textContent)) found.push(label + ': finds what is not there');
+    type('');
+    [...box.querySelectorAll('thead th')].forEach((head, k) => {
+      const button = head.querySelector('button'), cells = () => [...box.querySelectorAll(`tbody > tr > :nth-child(${k + 1})`)].map(e => e.textContent);
+      button.click();
+      const once = cells(), how = head.getAttribute('aria-sort');
+      button.click();
+      const twice = cells();
+      button.click();
+      if (how === 'none' || head.getAttribute('aria-sort') !== 'none') found.push(label + ': aria-sort of ' + head.textContent);
+      const figure = text => parseFloat(text.replace(/,/g, '')) * ({'KiB': 2 ** 10, 'MiB': 2 ** 20, 'GiB': 2 ** 30, 'K': 1e3, 'M': 1e6, 'G': 1e9}[(text.match(/[KMG](iB)?/) || [''])[0]] || 1);
+      const values = list => list.map(figure).filter(x => !Number.isNaN(x));
+      const rising = list => list.every((x, i) => i === 0 || x >= list[i - 1]), falling = list => rising([...list].reverse());
+      if (head.className === 'n' && n <= 150 && !(falling(values(once)) && rising(values(twice)))) found.push(label + ': order of ' + head.textContent + ' ' + values(once).slice(0, 6));
+    });
+    if (names().join() !== all.join()) found.push(label + ': the order of the file is lost');
+  }
+  return found.join('; ');
+})()"""
+
+# What is there once the page gets ready to be printed: all rows, all groups, all details.
+PRINTED = """(() => {
+  dispatchEvent(new Event('beforeprint'));
+  const found = [];
+  for (const box of document.querySelectorAll('.explorer')) {
+    const n = Number(box.querySelector('.told').textContent.replace(/,/g, '').split(' ')[0]);
+    const rows = box.querySelectorAll('tbody tr').length - box.querySelectorAll('button.open').length;
+    if (rows !== n) found.push(rows + ' of ' + n + ' rows');
+  }
+  if (document.querySelector('details:not([open])')) found.push('closed details');
+  dispatchEvent(new Event('afterprint'));
+  return found.join('; ');
+})()"""
+
+
+def safetensors(path, tensors):
+    head, at = {}, 0
+    for name, rows, columns in tensors:
+        head[name] = {"dtype": "F32", "shape": [rows, columns], "data_offsets": [at, at + 4 * rows * columns]}
+        at += 4 * rows * columns
+    text = json.dumps(head).encode()
+    rng = random.Random(1)
+    values = struct.pack("<4096f", *(rng.gauss(0, 1) for _ in range(4096)))
+    path.write_bytes(struct.pack("<Q", len(text)) + text + (values * (at // len(values) + 1))[:at])
+
+
+HOSTILE = ("<script>window.hacked=1</script>&\"'", "</script><img src=x onerror=window.hacked=1>", "]]>-->\u202egnp.w", "a\tb\u2028c", "<b>\u00e9</b>",
+           "javascript:window.hacked=1", "x" * 300)
+
+
+def make_pages(program, root, folder):
+    """A page of every kind of document, by name."""
+    config, digits = root / "tests/graph/goldens/llama/config.json", root / "examples/digits"
+
+    def run(*arguments, statuses=(0,)):
+        done = subprocess.run([program, *map(str, arguments)], cwd=folder, capture_output=True, text=True, timeout=60)
+        if done.returncode not in statuses:
+            raise SystemExit(f"{arguments}: {done.returncode} {done.stderr}")
+
+    subprocess.run([sys.executable, root / "tests/page/demo.py", "decoder.npz"], cwd=folder, check=True)
+    safetensors(folder / "hostile.safetensors", [(name, 64, 64) for name in HOSTILE])
+    safetensors(folder / "many.safetensors", [(f"layers.{i // 40}.block.{i % 40 // 8}.part_{'abcdefgh'[i % 8]}.weight", 8 + i % 5 * 4, 32) for i in range(10000)])
+    run("quantize", "--int8", "decoder.npz", "-q", "--html", "quantize.html")
+    run("prune", "--sparsity", "0.6", "decoder.npz", "-o", "pruned.npz", "-q", "--html", "prune.html")
+    run("inspect", "--stats", "decoder.npz", "-q", "--html", "inspect.html")
+    run("sensitivity", "decoder.npz", "-q", "--html", "sensitivity.html")
+    run("diff", "decoder.npz", "decoder.int8.npz", "--min-sqnr", "20", "-q", "--html", "diff.html")
+    run("graph", config, "-q", "--html", "graph.html")
+    run("estimate", config, "--mode", "train", "--optimizer", "adamw", "--amp", "autocast", "--batch", "8", "-q", "--html", "estimate.html")
+    run("fit", config, "--gpu", "RTX 4060", "--batch", "64", "-q", "--html", "fit.html")
+    run("verify", "decoder.int8.npz", "--against", "decoder.npz", "-q", "--html", "verify.html")
+    run("plan", config, "--gpu", "RTX 4060", "--mode", "train", "--batch", "4096", "-q", "--html", "plan.html", statuses=(0, 1))
+    run("distill", "--teacher", digits / "digits.npz", "--student", digits / "digits.npz", "--graph", digits / "digits.layers.txt", "--sparsity", "0.9",
+        "--steps", "40", "--match", "conv1=conv1:mse", "--match", "conv2=conv2:attention:0.5", "--data", digits / "images.npz", "--array",
+        "test_images=train_images", "--eval", digits / "images.npz", "--eval-array", "y=test_labels", "-q", "-o", "recovered.npz", "--html", "distill.html")
+    run("quantize", "--int8", "--min-elements", "0", "hostile.safetensors", "--layout", "plain", "-o", "h.safetensors", "-q", "--html", "hostile.html")
+    run("quantize", "--int8", "--min-elements", "0", "many.safetensors", "--layout", "plain", "-o", "m.safetensors", "-q", "--html", "many.html")
+    return sorted(folder.glob("*.html"))
+
+
+class Test:
+    def __init__(self, browser, out):
+        self.browser, self.out, self.wrong, self.name = browser, out, [], ""
+
+    def expect(self, found, what=""):
+        """Nothing was found."""
+        if found:
+            self.wrong.append(f"{self.name}: {what}{': ' if what else ''}{found}")
+
+    def quiet(self, page):
+        for event in self.browser.events:
+            kind, params = event.get("method"), event.get("params", {})
+            if kind in ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown"):
+                self.expect(json.dumps(params)[:400], "console")
+            if kind == "Network.requestWillBeSent" and params["request"]["url"] != page.resolve().as_uri():
+                self.expect(params["request"]["url"][:200], "asks for")
+
+    def look(self, page):
+        """Opens the page, and leaves it at 1280."""
+        self.browser.size(390)
+        self.browser.open(page)
+        for width, schemes in ((390, ["light"]), (1920, ["light"]), (1280, ["dark", "light"])):
+            for scheme in schemes:
+                self.name = f"{page.stem} {width} {scheme}"
+                self.browser.size(width, scheme)
+                self.browser.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                self.expect(self.browser.run(TOO_WIDE), "wider than the window")
+                if width == 1280:
+                    self.expect(self.browser.run(CONTRAST), "contrast")
+                if self.out:
+                    height = self.browser.call("Page.getLayoutMetrics")["cssContentSize"]["height"]
+                    self.browser.picture(self.out / f"{page.stem}.{width}.{scheme}.png", width, min(height, 8000))
+        self.expect(self.browser.run(LABELS), "labels")
+
+    def use(self, page):
+        """The page that is open."""
+        self.name = page.stem
+        self.expect(self.browser.run(EXPLORE), "explorer")
+        self.expect(self.browser.run(PRINTED), "print")
+        self.quiet(page)
+
+    def keys(self, page):
+        """'/' goes to the search, and what is typed searches; Enter opens a group."""
+        self.name = page.stem + " keys"
+        self.browser.open(page)
+
+        def press(key, text=None):
+            for kind in ("keyDown", "keyUp"):
+                self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, **({"text": text} if text and kind == "keyDown" else {}))
+
+        press("/", "/")
+        for letter in "down_":
+            press(letter, letter)
+        told = self.browser.run("document.querySelector('.told').textContent")
+        self.expect("" if told == "12 of 98" else told, "typed")
+        self.browser.run("document.querySelector('button.open').focus()")
+        press("Enter", "\r")
+        self.expect("" if self.browser.run("document.querySelectorAll('tr.inside').length") == 12 else "closed", "Enter")
+        self.browser.run("document.querySelector('button.copy').click()")
+        self.quiet(page)
+
+    def hostile(self, page):
+        self.name = page.stem
+        self.browser.open(page)
+        self.expect(self.browser.run("window.hacked"), "a name ran")
+        self.expect("" if self.browser.run("document.images.length") == 0 else "an image", "markup")
+        text = self.browser.run("document.querySelector('.explorer tbody').textContent")
+        for name in HOSTILE:
+            shown = re.sub("[\u202e\u2028\t]", "?", name)
+            self.expect("" if shown in text else shown, "not shown")
+        self.quiet(page)
+
+    def many(self, page):
+        self.name = page.stem
+        seconds = min(self.browser.open(page) for _ in range(2))
+        self.expect(f"{seconds:.1f} s" if seconds > OPENS else "", "ten thousand tensors")
+        n = self.browser.run("document.querySelector('.told').textContent")
+        self.expect("" if n == "10,000 tensors" else n)
+        return seconds
+
+    def printed(self, page):
+        self.name = page.stem + " printed"
+        self.browser.open(page)
+        pdf = base64.b64decode(self.browser.call("Page.printToPDF", printBackground=True)["data"])
+        self.expect("" if pdf.startswith(b"%PDF") and len(pdf) > 20000 else f"{len(pdf)} bytes")
+
+    def without_scripts(self, page, words):
+        self.name = page.stem + " without scripts"
+        self.browser.call("Emulation.setScriptExecutionDisabled", value=True)
+        self.browser.events.clear()
+        self.browser.call("Page.navigate", url=page.resolve().as_uri())
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.browser.events):
+            self.browser.events.append(self.browser.receive())
+        self.browser.call("Emulation.setScriptExecutionDisabled", value=False)
+        text = self.browser.run("document.body.innerText + (document.querySelector('#drawing div div') ? ' drawn ' + document.querySelector('#drawing div div').shadowRoot.textContent : '')")
+        for word in words:
+            self.expect("" if word in text else word, "not there")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--pictures", type=pathlib.Path)
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("root", type=pathlib.Path)
+    args = parser.parse_args()
+    program = browsers.find()
+    if program is None:
+        print("SKIPPED: no browser: apt-get install chromium-headless-shell")
+        return 77
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        pages = make_pages(args.program.resolve(), args.root.resolve(), pathlib.Path(folder))
+        by_name = {page.stem: page for page in pages}
+        browser = browsers.Browser(program)
+        try:
+            test = Test(browser, args.out)
+            for page in pages:
+                if page.stem != "many":
+                    test.look(page)
+                    test.use(page)
+            test.keys(by_name["quantize"])
+            test.hostile(by_name["hostile"])
+            test.printed(by_name["quantize"])
+            seconds = test.many(by_name["many"])
+            test.without_scripts(by_name["quantize"], ("lm_head.weight", "totals.sqnr_db", "decoder.int8.npz"))
+            test.without_scripts(by_name["graph"], ("RMSNormalization", "drawn", "products"))
+            if args.pictures:
+                for name, width, scheme, height in (("quantize", 1280, "light", 1500), ("sensitivity", 1280, "dark", 1180), ("quantize", 390, "dark", 1500)):
+                    browser.size(width, scheme)
+                    browser.open(by_name[name])
+                    browser.picture(args.pictures / f"page-{name}-{width}.png", width, height)
+        finally:
+            browser.close()
+    for line in test.wrong:
+        print(line)
+    print(f"{len(pages)} pages, {len(test.wrong)} findings; 10,000 tensors open in {seconds:.2f} s")
+    return 1 if test.wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
