@@ -41,10 +41,11 @@ static const struct opt json_opts[] = {
      .help = "write a JSON document to FILE; without FILE to standard output in place of the table"},
 };
 
-static const struct opt page_opts[] = {
+static const struct opt comment_opts[] = {
     {.name = "html", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct base_options, json.html),
-     .help = "write the report as a page, too: one HTML file with all drawings inside; replaces an older page, nothing "
-             "else"},
+     .help = "write the report as a page, too: one HTML file to search, sort and print; replaces an older page, nothing else"},
+    {.name = "markdown", .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, OPT_FIELD(struct base_options, json.markdown),
+     .help = "write a short table in Markdown, for a comment on a pull request"},
 };
 
 static const struct opt report_opts[] = {
@@ -73,7 +74,8 @@ static const struct opt help_opts[] = {
 
 const struct opt_group group_run = GROUP("Running", run_opts);
 const struct opt_group group_json = GROUP("Report", json_opts);
-const struct opt_group group_page = GROUP("Report", page_opts);
+const struct opt_group group_page = {"Report", comment_opts, 1, 0};
+const struct opt_group group_comment = {"Report", comment_opts, 2, 0};
 const struct opt_group group_report = GROUP("Report", report_opts);
 const struct opt_group group_help = GROUP("Help", help_opts);
 

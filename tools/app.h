@@ -42,12 +42,13 @@ struct common_options {
     bool quiet, no_progress, memory_summary, bytes, diffable;
 };
 
-/* --json[=FILE], --html FILE */
+/* --json[=FILE], --html FILE, --markdown FILE */
 struct json_options {
     bool on;
-    const char *html; /* NULL: no page is asked for */
-    const char *path; /* NULL: standard output */
-    FILE *list;       /* json_list_begin: what documents are added to; else NULL */
+    const char *html;     /* NULL: no page is asked for */
+    const char *markdown; /* NULL: no table is asked for */
+    const char *path;     /* NULL: standard output */
+    FILE *list;           /* json_list_begin: what documents are added to; else NULL */
     char *list_text;
     size_t list_bytes, n_listed;
 };
@@ -83,11 +84,12 @@ struct base_options {
     struct json_options json;
 };
 
-extern const struct opt_group group_run;    /* device, threads, memory */
-extern const struct opt_group group_json;   /* --json[=FILE] */
-extern const struct opt_group group_page;   /* --html FILE */
-extern const struct opt_group group_report; /* -q, -v, colours */
-extern const struct opt_group group_help;   /* --help alone */
+extern const struct opt_group group_run;     /* device, threads, memory */
+extern const struct opt_group group_json;    /* --json[=FILE] */
+extern const struct opt_group group_page;    /* --html FILE */
+extern const struct opt_group group_comment; /* --html FILE, --markdown FILE */
+extern const struct opt_group group_report;  /* -q, -v, colours */
+extern const struct opt_group group_help;    /* --help alone */
 
 #define GO_ON (-1) /* no exit status yet */
 
@@ -124,9 +126,13 @@ void json_failure(struct app *app, enum vc_status status, const char *message);
 int json_list_begin(struct app *app);
 int json_list_end(struct app *app);
 
-/* The page of --html, in a file that is replaced by the same rules; json_check looks at that one, too. `status` is that
- * of its making; frees the text. GO_ON or a status. */
+/* The page of --html and the table of --markdown, in files that are replaced by the same rules; json_check looks at
+ * them, too. `status` is that of its making; frees the text. GO_ON or a status. */
 int html_write(struct app *app, enum vc_status status, char *text);
+int markdown_write(struct app *app, enum vc_status status, char *text);
+
+/* The file begins as a JSON document of vcompress. */
+bool is_document(const char *path);
 
 /* A drawing in a file of its own, --svg, which is replaced by the same rules. GO_ON or a status. */
 int svg_check(struct app *app, const char *path);

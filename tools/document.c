@@ -1,6 +1,6 @@
 /* document.c - where the JSON document of a command goes: standard output, or the file of --json=FILE; the page of
- * --html, and the drawing of --svg. With several inputs the document is a list of documents, one for each in their
- * order:
+ * --html, the table of --markdown, and the drawing of --svg. With several inputs the document is a list of documents,
+ * one for each in their order:
  *
  *     [
  *     {"schema": "vcompress.report/1", ...},
@@ -230,34 +230,62 @@ static struct destination html_destination(const struct app *app)
     return (struct destination){"--html ", app->json.html, "<!DOCTYPEhtml><!--vcompress"};
 }
 
-/* GO_ON or a status. */
-static int html_check(struct app *app)
+static struct destination markdown_destination(const struct app *app)
 {
-    const struct destination where = html_destination(app);
+    return (struct destination){"--markdown ", app->json.markdown, "**vcompress"};
+}
 
-    if (where.path == NULL) {
+/* GO_ON or a status. */
+static int check_named(struct app *app, const struct destination *where, const char *is_foreign_kind)
+{
+    if (where->path == NULL) {
         return GO_ON;
     }
-    if (where.path[0] == '\0' || strcmp(where.path, "-") == 0) {
-        return app_usage(app, "--html: '%s' is no file; /dev/stdout is standard output", where.path);
+    if (where->path[0] == '\0' || strcmp(where->path, "-") == 0) {
+        return app_usage(app, "%.*s: '%s' is no file; /dev/stdout is standard output", (int)strlen(where->option) - 1,
+                         where->option, where->path);
     }
-    return check_place(app, &where, "exists and is no page of vcompress: not replaced");
+    return check_place(app, where, is_foreign_kind);
+}
+
+static int write_named(struct app *app, const struct destination *where, enum vc_status status, char *text)
+{
+    int error = status == VC_OK ? write_whole(where, text) : 0;
+
+    vc_text_free(text);
+    return status != VC_OK ? app_fail(app, status) : error == 0 ? GO_ON : refuse(app, where, strerror(error));
 }
 
 int html_write(struct app *app, enum vc_status status, char *text)
 {
     const struct destination where = html_destination(app);
-    int error = status == VC_OK ? write_whole(&where, text) : 0;
 
-    vc_text_free(text);
-    return status != VC_OK ? app_fail(app, status) : error == 0 ? GO_ON : refuse(app, &where, strerror(error));
+    return write_named(app, &where, status, text);
+}
+
+int markdown_write(struct app *app, enum vc_status status, char *text)
+{
+    const struct destination where = markdown_destination(app);
+
+    return write_named(app, &where, status, text);
+}
+
+bool is_document(const char *path)
+{
+    const struct destination document = {NULL, path, json_destination(&(struct app){0}).start};
+    struct stat st;
+
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0 && is_ours(&document);
 }
 
 int json_check(struct app *app)
 {
     const struct destination where = json_destination(app);
-    int rc = html_check(app);
+    const struct destination html = html_destination(app);
+    const struct destination markdown = markdown_destination(app);
+    int rc = check_named(app, &html, "exists and is no page of vcompress: not replaced");
 
+    rc = rc == GO_ON ? check_named(app, &markdown, "exists and is no table of vcompress: not replaced") : rc;
     if (rc != GO_ON || where.path == NULL) {
         return rc;
     }

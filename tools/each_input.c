@@ -17,8 +17,9 @@ int inputs_each(struct app *app, int (*one)(struct app *app, void *user), void *
     int worst = EXIT_YES;
     int rc;
 
-    if (n > 1 && app->json.html != NULL) {
-        return app_usage(app, "--html is a page about one INPUT, got %d", n);
+    if (n > 1 && (app->json.html != NULL || app->json.markdown != NULL)) {
+        return app_usage(app, "--%s is a %s about one INPUT, got %d", app->json.html != NULL ? "html" : "markdown",
+                         app->json.html != NULL ? "page" : "table", n);
     }
     rc = n > 1 ? json_list_begin(app) : GO_ON;
     if (rc != GO_ON) {

@@ -169,7 +169,7 @@ static void man_option(FILE *to, const struct opt *opt)
 static bool is_shared(const struct opt_group *group)
 {
     return group == &group_run || group == &group_report || group == &group_json || group == &group_page ||
-           group == &group_help;
+           group == &group_comment || group == &group_help;
 }
 
 static void man_command(FILE *to, const struct command *command)
@@ -229,7 +229,7 @@ void help_man(FILE *to)
     fputs(".SH \"COMMON OPTIONS\"\n", to);
     man_group(to, &group_run);
     man_group(to, &group_json);
-    man_group(to, &group_page);
+    man_group(to, &group_comment);
     man_group(to, &group_report);
     man_group(to, &group_help);
     fputs(".SH \"EXIT STATUS\"\n", to);

@@ -71,8 +71,8 @@ function viewDiff(document) {
 
 // ---- two documents ----
 
-const plainValue = (value, member) => value === null || value === undefined ? '–' : typeof value !== 'number' ? clean(typeof value === 'object' ? JSON.stringify(value) : value)
-  : /bytes|^totals\.(file|host|device)\./.test(member) || /\.(before|after|peak|native|arena)$/.test(member) && value > 65536 ? bytes(value) : Number.isInteger(value) ? count(value) : real(value);
+const plainValue = (value, member) => value === null || value === undefined ? '–' : typeof value === 'object' ? '…' : typeof value !== 'number' ? clean(value)
+  : /bytes|^totals\.(file|host|device)\.(before|after|native|dequantized)|^memory\./.test(member) && !/macs/.test(member) ? bytes(value) : Number.isInteger(value) ? count(value) : real(value);
 
 function viewChanges(document) {
   const members = document.changes.filter(change => change.name === null), items = document.changes.filter(change => change.name !== null);

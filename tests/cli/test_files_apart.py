@@ -16,7 +16,7 @@ import tempfile
 
 PROGRAM = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
-WRITTEN = {"output", "emit", "json", "html", "svg", "log", "dump-gradients", "checkpoint", "mask-out", "outputs"}
+WRITTEN = {"output", "emit", "json", "html", "markdown", "svg", "log", "dump-gradients", "checkpoint", "mask-out", "outputs"}
 MADE = {}
 # What a command needs beside the pair, so that nothing is refused for another reason; the last words are its operands.
 BASE = {

@@ -3,7 +3,7 @@
 tails, a few outliers in the later layers. For looking at pages; the same file every time."""
 import array, io, random, struct, sys, zipfile
 
-HIDDEN, INNER, VOCABULARY, LAYERS = 128, 344, 2000, 12
+HIDDEN, INNER, VOCABULARY, LAYERS = 64, 172, 1000, 12
 
 
 def weight(rng, rows, columns, outliers=0):

@@ -161,7 +161,7 @@ def make_pages(program, root, folder):
     run("verify", "decoder.int8.npz", "--against", "decoder.npz", "-q", "--html", "verify.html")
     run("plan", config, "--gpu", "RTX 4060", "--mode", "train", "--batch", "4096", "-q", "--html", "plan.html", statuses=(0, 1))
     run("distill", "--teacher", digits / "digits.npz", "--student", digits / "digits.npz", "--graph", digits / "digits.layers.txt", "--sparsity", "0.9",
-        "--steps", "40", "--match", "conv1=conv1:mse", "--match", "conv2=conv2:attention:0.5", "--data", digits / "images.npz", "--array",
+        "--steps", "20", "--match", "conv1=conv1:mse", "--match", "conv2=conv2:attention:0.5", "--data", digits / "images.npz", "--array",
         "test_images=train_images", "--eval", digits / "images.npz", "--eval-array", "y=test_labels", "-q", "-o", "recovered.npz", "--html", "distill.html")
     run("quantize", "--int8", "--min-elements", "0", "hostile.safetensors", "--layout", "plain", "-o", "h.safetensors", "-q", "--html", "hostile.html")
     run("quantize", "--int8", "--min-elements", "0", "many.safetensors", "--layout", "plain", "-o", "m.safetensors", "-q", "--html", "many.html")

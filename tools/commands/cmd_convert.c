@@ -15,8 +15,8 @@ static const struct opt layout_opts[] = {
 
 static const struct opt_group group_layout = {"Layout", layout_opts, sizeof(layout_opts) / sizeof(layout_opts[0]), 0};
 
-static const struct opt_group *const groups[] = {&group_layout, &group_copy,   &group_run, &group_json,
-                                                 &group_page,   &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_layout,  &group_copy,   &group_run, &group_json,
+                                                 &group_comment, &group_report, &group_help};
 
 static int run_convert(struct app *app, int n_args, char **args)
 {

@@ -1,6 +1,6 @@
-/* cmd_diff.c - vcompress diff: how far two checkpoints are apart, tensor by tensor. The library compares
- * (vc_diff_models) and judges (vc_diff_within); here are the options, the table with the worst tensors first, and the
- * exit status. */
+/* cmd_diff.c - vcompress diff: how far two checkpoints are apart, tensor by tensor, and what two documents say
+ * differently. The library compares (vc_diff_models) and judges (vc_diff_within); here are the options, the table with
+ * the worst tensors first, and the exit status. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +28,8 @@ static const struct opt diff_opts[] = {
 };
 /* clang-format on */
 static const struct opt_group group_diff = {"Diff", diff_opts, 3, 0};
-static const struct opt_group *const groups[] = {&group_diff, &group_run,    &group_json,
-                                                 &group_page, &group_report, &group_help};
+static const struct opt_group *const groups[] = {&group_diff,    &group_run,    &group_json,
+                                                 &group_comment, &group_report, &group_help};
 
 /* What is compared with what, and what was found. */
 struct comparison {
@@ -207,6 +207,98 @@ static bool print_comparison(struct app *app, const struct comparison *c)
     return true;
 }
 
+/* ---- two documents ---- */
+
+/* "264,000", "41.1", "int8/channel", of an object or a list "..." */
+static const char *fmt_value(char *buf, const struct out *out, const char *json, bool number, double x)
+{
+    if (number) {
+        return fabs(x) < 1e15 && x == floor(x) && x >= 0 ? fmt_count(buf, (uint64_t)x) : fmt_real(buf, x);
+    }
+    if (json == NULL) {
+        return "-";
+    }
+    if (json[0] == '{' || json[0] == '[') {
+        return out_ellipsis(out);
+    }
+    snprintf(buf, CELL_BYTES, "%s", json[0] == '"' ? json + 1 : json);
+    buf[strcspn(buf, "\"")] = '\0';
+    return buf;
+}
+
+/* "-8.2 %" of two numbers */
+static char *fmt_growth(char *buf, const struct vc_change *change)
+{
+    buf[0] = '\0';
+    if (change->numbers && change->x != 0 && isfinite(change->y / change->x)) {
+        snprintf(buf, CELL_BYTES, "%+.1f %%", 100 * (change->y / change->x - 1));
+    }
+    return buf;
+}
+
+static bool print_changes(struct app *app, const struct vc_changes *changes)
+{
+    static const char *const titles[] = {"", "member", "first", "second", "change"};
+    size_t most = app->common.verbose > 0 ? changes->n : MAX_LINES;
+    struct out *out = &app->out;
+    struct table table;
+    char buf[CELL_BYTES];
+
+    if (changes->n == 0) {
+        fprintf(out->to, "%ssame:%s both documents say the same\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE));
+        return true;
+    }
+    table_init(&table, "llrrr");
+    for (size_t i = 0; i < 5; i++) {
+        table_add(&table, INK_DIM, titles[i]);
+    }
+    for (size_t i = 0; i < changes->n && i < most; i++) {
+        const struct vc_change *change = &changes->changes[i];
+
+        table_add(&table, INK_NONE, change->name == NULL ? "" : change->name);
+        table_add(&table, INK_NONE, change->member);
+        table_add(&table, INK_NONE, fmt_value(buf, out, change->a, change->numbers, change->x));
+        table_add(&table, INK_NONE, fmt_value(buf, out, change->b, change->numbers, change->y));
+        table_add(&table, INK_NONE, fmt_growth(buf, change));
+    }
+    if (!table_print(&table, out, app->common.verbose == 0)) {
+        return false;
+    }
+    if (changes->n > most) {
+        fprintf(out->to, "  and %zu more (-v lists them)\n", changes->n - most);
+    }
+    fprintf(out->to, "\n%sdiffers:%s %s members, ", out_ink(out, INK_BAD), out_ink(out, INK_NONE),
+            fmt_count(buf, changes->n));
+    fprintf(out->to, "in %s items of lists\n", fmt_count(buf, changes->n_items));
+    return true;
+}
+
+/* Reports, runs of distill and the like, which are told by how they begin. */
+static int diff_documents(struct app *app)
+{
+    static const char *const of_values[] = {"tolerance", "min-sqnr", "key"};
+    struct vc_changes *changes = NULL;
+    enum vc_status status;
+    int rc = GO_ON;
+
+    for (size_t i = 0; i < sizeof of_values / sizeof *of_values; i++) {
+        if (options_seen(&app->parsed, of_values[i])) {
+            return app_usage(app, "--%s is about checkpoints; %s is a document", of_values[i], app->subject);
+        }
+    }
+    status = vc_changes_of_documents(app->ctx, app->subject, app->output, &changes);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_changes(app, changes)) {
+        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    }
+    rc = rc == GO_ON ? document_changes(app, changes) : rc;
+    rc = rc != GO_ON ? rc : changes->n == 0 ? EXIT_YES : EXIT_NO;
+    vc_changes_free(changes);
+    return rc;
+}
+
 /* ---- the command ---- */
 
 /* Prints the table and the document. The exit status: are all tensors close enough? */
@@ -265,6 +357,9 @@ static int run_diff(struct app *app, int n_args, char **args)
     }
     app->subject = app->parsed.args[0];
     app->output = app->parsed.args[1];
+    if (is_document(app->subject) && is_document(app->output)) {
+        return diff_documents(app);
+    }
     status = vc_model_open(app->ctx, app->subject, &cli.open, &a);
     if (status == VC_OK) {
         status = vc_model_open(app->ctx, app->output, &cli.open, &b);
@@ -291,11 +386,16 @@ static int run_diff(struct app *app, int n_args, char **args)
 const struct command command_diff = {
     .name = "diff",
     .usage = "[--tolerance X] [--min-sqnr DB] [options] A B",
-    .summary = "compare two checkpoints",
+    .summary = "compare two checkpoints, or two reports",
     .text = "Compares weights: quantized tensors are decoded first, dtypes may differ. Exit status 0 if every tensor "
             "of A is in B, with the same shape and within the limits, and B has no other tensors; else 1. Error and "
             "SQNR are of B against A.\n"
-            "  vcompress diff model.npz model.int8.npz --min-sqnr 35",
+            "Two JSON documents of --json, of the same kind, are compared member by member, items of lists by their "
+            "names; not "
+            "compared are time, memory and threads of the runs, and the version of the program. Status 0 if both say "
+            "the same.\n"
+            "  vcompress diff model.npz model.int8.npz --min-sqnr 35\n"
+            "  vcompress diff before.json after.json --markdown comment.md",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",

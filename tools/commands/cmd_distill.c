@@ -324,9 +324,9 @@ static const struct opt_group group_watch = {"Logs and gates", watch_opts, sizeo
                                              0};
 static const struct opt_group group_ranks = {"Ranks", ranks_opts, sizeof(ranks_opts) / sizeof(ranks_opts[0]), 0};
 const struct opt_group group_distill_output = {"Output", output_opts, sizeof(output_opts) / sizeof(output_opts[0]), 0};
-static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,  &group_training,
-                                                 &group_select,  &group_distill_output, &group_watch, &group_ranks,
-                                                 &group_run,     &group_json,           &group_page,  &group_report,
+static const struct opt_group *const groups[] = {&group_student, &group_teacher,        &group_rows,    &group_training,
+                                                 &group_select,  &group_distill_output, &group_watch,   &group_ranks,
+                                                 &group_run,     &group_json,           &group_comment, &group_report,
                                                  &group_help};
 
 /* ---- steps ---- */

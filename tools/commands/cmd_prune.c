@@ -137,8 +137,8 @@ static const struct opt depth_opts[] = {
 static const struct opt_group group_depth = {"Layers", depth_opts, sizeof(depth_opts) / sizeof(depth_opts[0]), 0};
 static const struct opt_group group_prune = {"Pruning", prune_opts, sizeof(prune_opts) / sizeof(prune_opts[0]), 0};
 static const struct opt_group *const groups[] = {
-    &group_prune, &group_depth, &group_select, &group_write_pruned, &group_run,
-    &group_json,  &group_page,  &group_report, &group_help,
+    &group_prune, &group_depth,   &group_select, &group_write_pruned, &group_run,
+    &group_json,  &group_comment, &group_report, &group_help,
 };
 
 static void begin(void *cli)

@@ -109,8 +109,8 @@ static const struct opt_group group_target = {"Target (exactly one)", target_opt
                                               sizeof(target_opts) / sizeof(target_opts[0]), 0};
 static const struct opt_group group_scheme = {"Scheme", scheme_opts, sizeof(scheme_opts) / sizeof(scheme_opts[0]), 0};
 static const struct opt_group *const groups[] = {
-    &group_target, &group_scheme, &group_select, &group_write, &group_run,
-    &group_json,   &group_page,   &group_report, &group_help,
+    &group_target, &group_scheme,  &group_select, &group_write, &group_run,
+    &group_json,   &group_comment, &group_report, &group_help,
 };
 
 /* The option of the target on the command line; NULL: there is none. */

@@ -16,15 +16,21 @@ struct telling {
 
 static bool is_asked(const struct app *app)
 {
-    return app->json.on || app->json.html != NULL;
+    return app->json.on || app->json.html != NULL || app->json.markdown != NULL;
 }
 
-/* --json. True: the page is to be made, too. */
+/* --json and --markdown. True: the page is to be made, too. */
 static bool tell_json(struct telling *t, int *rc)
 {
     *rc = t->status == VC_OK ? GO_ON : app_fail(t->app, t->status);
     if (*rc == GO_ON && t->app->json.on) {
         *rc = json_print(t->app, t->text);
+    }
+    if (*rc == GO_ON && t->app->json.markdown != NULL) {
+        char *table = NULL;
+        enum vc_status status = vc_document_markdown(t->app->ctx, t->text, &table);
+
+        *rc = markdown_write(t->app, status, table);
     }
     return *rc == GO_ON && t->app->json.html != NULL;
 }
@@ -134,7 +140,7 @@ int document_report(struct app *app, const struct vc_report *report, const struc
     enum vc_status status;
     int rc;
 
-    t.status = app->json.on ? vc_report_json(app->ctx, report, &t.text) : VC_OK;
+    t.status = is_asked(app) ? vc_report_json(app->ctx, report, &t.text) : VC_OK;
     if (tell_json(&t, &rc)) {
         forget_run(&t, report);
         add_gpus_of_report(&t, &report->totals);
@@ -153,7 +159,7 @@ int document_distill(struct app *app, const struct vc_distillation *d, const str
     int rc;
 
     bare.seconds = (double)NAN;
-    t.status = app->json.on ? vc_distill_json(app->ctx, d->options, d, &t.text) : VC_OK;
+    t.status = is_asked(app) ? vc_distill_json(app->ctx, d->options, d, &t.text) : VC_OK;
     if (tell_json(&t, &rc)) {
         vc_text_free(t.text);
         t.status = vc_distill_json(app->ctx, d->options, &bare, &t.text);
@@ -241,6 +247,14 @@ int document_diff(struct app *app, const struct vc_model *a, const struct vc_mod
         add_histograms(&t, status, histograms);
     }
     return finish(&t, rc);
+}
+
+int document_changes(struct app *app, const struct vc_changes *changes)
+{
+    struct telling t = {.app = app};
+
+    t.status = is_asked(app) ? vc_changes_json(app->ctx, changes, &t.text) : VC_OK;
+    return finish_plain(&t);
 }
 
 int document_sensitivity(struct app *app, const struct vc_sensitivity *s)

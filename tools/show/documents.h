@@ -1,16 +1,18 @@
-/* documents.h - the documents of commands: --json, and --html with what a page shows beside its document. */
+/* documents.h - the documents of commands: --json, --markdown, and --html with what a page shows beside its document.
+ */
 #ifndef VC_TOOLS_DOCUMENTS_H
 #define VC_TOOLS_DOCUMENTS_H
 
 #include "tools/model/memory_cli.h"
 
-/* Each writes what of --json and --html was asked for. GO_ON or a status. */
+/* Each writes what of --json, --markdown and --html was asked for. GO_ON or a status. */
 
 /* model: the source. A page looks at the values of the tensors that lost most, and at the catalogue of GPUs. */
 int document_report(struct app *app, const struct vc_report *report, const struct vc_model *model);
 int document_inspect(struct app *app, const struct vc_inspection *in);
 int document_diff(struct app *app, const struct vc_model *a, const struct vc_model *b, const struct vc_diff *diff,
                   const struct vc_diff_limits *limits);
+int document_changes(struct app *app, const struct vc_changes *changes);
 int document_sensitivity(struct app *app, const struct vc_sensitivity *s);
 /* model: may be NULL. */
 int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,

@@ -1,0 +1,285 @@
+/* markdown.c - documents as short tables for a comment on a pull request: vc_document_markdown of changes.h.
+ *
+ *     **vcompress quantize** `in.npz` -> `in.int8.npz`
+ *
+ *     |  | before | after |  |
+ *     |---|---:|---:|---|
+ *     | file | 1.15 MiB | 303 KiB | 3.88x smaller | */
+#include <vcompress/changes.h>
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/text/text.h"
+
+#define MOST_LINES 12 /* of tensors and changes */
+
+struct cell {
+    char s[48];
+};
+
+/* A name in a table, as code: what would end the cell or the code is replaced. */
+static void add_name(struct vc_text *text, const char *name)
+{
+    vc_text_add(text, "`");
+    for (const char *p = name == NULL ? "-" : name; *p != '\0'; p++) {
+        unsigned char c = (unsigned char)*p;
+
+        vc_text_add_bytes(text, c < 0x20 || c == 0x7f ? " " : c == '`' ? "'" : c == '|' ? "\\|" : p, c == '|' ? 2 : 1);
+    }
+    vc_text_add(text, "`");
+}
+
+/* Three digits, or with `fixed` so many decimals; "-" for NaN and infinities. */
+static struct cell plain(double x, int fixed, const char *unit)
+{
+    struct cell cell = {"-"};
+
+    if (isfinite(x) && fixed >= 0) {
+        (void)snprintf(cell.s, sizeof cell.s, "%.*f%s", fixed, x, unit);
+    } else if (isfinite(x)) {
+        (void)snprintf(cell.s, sizeof cell.s, "%.3g%s", x, unit);
+    }
+    for (char *p = strchr(cell.s, ','); p != NULL; p = strchr(p, ',')) {
+        *p = '.'; /* of a locale */
+    }
+    return cell;
+}
+#define DIGITS (-1)
+
+static struct cell size(double bytes)
+{
+    static const char *const units[] = {" B", " KiB", " MiB", " GiB", " TiB"};
+    size_t k = 0;
+
+    while (k < 4 && bytes >= 1023.5) {
+        bytes /= 1024;
+        k++;
+    }
+    return plain(bytes, k == 0 ? 0 : bytes < 9.995 ? 2 : bytes < 99.95 ? 1 : 0, units[k]);
+}
+
+/* The number at a path such as "totals.file.before"; NaN: there is none. */
+static const json_t *at(const json_t *value, const char *path)
+{
+    char key[64];
+
+    while (value != NULL && *path != '\0') {
+        size_t n = strcspn(path, ".");
+
+        (void)snprintf(key, sizeof key, "%.*s", (int)n, path);
+        value = json_object_get(value, key);
+        path += n + (path[n] == '.');
+    }
+    return value;
+}
+
+static double number(const json_t *value, const char *path)
+{
+    const json_t *found = at(value, path);
+
+    return json_is_number(found) ? json_number_value(found) : (double)NAN;
+}
+
+static const char *string(const json_t *value, const char *path)
+{
+    return json_string_value(at(value, path));
+}
+
+static struct cell decibel(const json_t *object)
+{
+    struct cell exact = {"exact"};
+
+    return json_is_true(at(object, "exact")) ? exact : plain(number(object, "sqnr_db"), 1, " dB");
+}
+
+static void add_title(struct vc_text *text, const char *command, const char *from, const char *to)
+{
+    vc_text_add(text, "**vcompress %.*s** ", (int)strspn(command, "abcdefghijklmnopqrstuvwxyz"), command);
+    add_name(text, from);
+    if (to != NULL) {
+        vc_text_add(text, " \xe2\x86\x92 ");
+        add_name(text, to);
+    }
+    vc_text_add(text, "\n\n");
+}
+
+static void add_row(struct vc_text *text, const char *what, const char *before, const char *after, const char *note)
+{
+    vc_text_add(text, "| %s | %s | %s | %s |\n", what, before, after, note);
+}
+
+/* ---- documents ---- */
+
+static void add_sizes(struct vc_text *text, const char *what, double before, double after)
+{
+    bool smaller = after <= before;
+    struct cell ratio =
+        plain(smaller ? before / after : after / before, DIGITS, smaller ? "\xc3\x97 smaller" : "\xc3\x97 larger");
+
+    if (isfinite(before) && isfinite(after)) {
+        add_row(text, what, size(before).s, size(after).s, before == after ? "" : ratio.s);
+    }
+}
+
+static void add_report(struct vc_text *text, const json_t *d)
+{
+    const json_t *totals = at(d, "totals");
+    const char *command = string(d, "command");
+    const char *missed = string(d, "gates.missed");
+    double sparsity = number(totals, "pruning.sparsity");
+
+    add_title(text, command == NULL ? "" : command, string(d, "input.path"), string(d, "output.path"));
+    vc_text_add(text, "|  | before | after |  |\n|---|---:|---:|---|\n");
+    add_sizes(text, "file", number(totals, "file.before"), number(totals, "file.after"));
+    add_sizes(text, "in memory", number(totals, "host.before"), number(totals, "host.after"));
+    add_row(text, "parameters", plain(number(totals, "parameters"), 0, "").s,
+            plain(number(totals, "parameters_after"), 0, "").s, "");
+    add_row(text, "bits per weight", "", plain(number(totals, "bits_per_weight"), 2, "").s, "");
+    add_row(text, "SQNR", "", decibel(totals).s, "");
+    if (isfinite(sparsity)) {
+        add_row(text, "zeros in pruned tensors", "", plain(100 * sparsity, 1, " %").s, "");
+    }
+    if (json_array_size(at(d, "gates.each")) != 0) {
+        add_row(text, "gates", "", missed == NULL ? "met" : "**missed**", "");
+    }
+    if (string(totals, "worst_tensor") != NULL) {
+        vc_text_add(text, "\nLowest SQNR: ");
+        add_name(text, string(totals, "worst_tensor"));
+        vc_text_add(text, "\n");
+    }
+}
+
+static void add_quality(struct vc_text *text, const char *what, const json_t *d, const char *key, double scale,
+                        int fixed, const char *unit)
+{
+    char path[64];
+    double x[2];
+
+    for (int side = 0; side < 2; side++) {
+        (void)snprintf(path, sizeof path, "eval.%s.%s", side == 0 ? "before" : "after", key);
+        x[side] = scale * number(d, path);
+    }
+    if (isfinite(x[1])) {
+        add_row(text, what, plain(x[0], fixed, unit).s, plain(x[1], fixed, unit).s, "");
+    }
+}
+
+static void add_distill(struct vc_text *text, const json_t *d)
+{
+    add_title(text, "distill", string(d, "student"), string(d, "output"));
+    vc_text_add(text, "|  | before | after |  |\n|---|---:|---:|---|\n");
+    add_quality(text, "accuracy", d, "accuracy", 100, 2, " %");
+    add_quality(text, "agreement with the teacher", d, "agreement", 100, 2, " %");
+    add_quality(text, "cross-entropy", d, "cross_entropy", 1, DIGITS, "");
+    add_row(text, "loss", plain(number(d, "run.first_loss"), DIGITS, "").s,
+            plain(number(d, "run.last_loss"), DIGITS, "").s, "");
+    add_row(text, "steps", "", plain(number(d, "run.steps"), 0, "").s, "");
+    add_row(text, "weights that stay 0", "", plain(number(d, "run.masked"), 0, "").s, "");
+    add_row(text, "memory at the peak", "", size(number(d, "memory.peak")).s, "");
+    if (string(d, "missed") != NULL) {
+        add_row(text, "gates", "", "**missed**", "");
+    }
+}
+
+static void add_diff(struct vc_text *text, const json_t *d)
+{
+    const json_t *tensors = at(d, "tensors");
+    size_t n = 0;
+
+    add_title(text, "diff", string(d, "a.path"), string(d, "b.path"));
+    vc_text_add(text, "%s: %.0f of %.0f tensors differ, %.0f beyond the limits; SQNR over all %s, largest error %s\n",
+                json_is_true(at(d, "within")) ? "Close enough" : "**Differs**", number(d, "totals.different"),
+                number(d, "totals.tensors"), number(d, "totals.beyond"), decibel(at(d, "totals")).s,
+                plain(number(d, "totals.max_abs_error"), DIGITS, "").s);
+    for (size_t i = 0; i < json_array_size(tensors) && n < MOST_LINES; i++) {
+        const json_t *row = json_array_get(tensors, i);
+
+        if (!json_is_true(at(row, "within"))) {
+            vc_text_add(text, n++ == 0 ? "\n| tensor | kind | SQNR | largest error |\n|---|---|---:|---:|\n| " : "| ");
+            add_name(text, string(row, "name"));
+            vc_text_add(text, " | %s | %s | %s |\n", string(row, "kind") == NULL ? "" : string(row, "kind"),
+                        decibel(row).s, plain(number(row, "max_abs_error"), DIGITS, "").s);
+        }
+    }
+}
+
+static void add_value(struct vc_text *text, const json_t *value)
+{
+    double x = json_number_value(value);
+
+    if (json_is_number(value)) {
+        vc_text_add(text, "%s", plain(x, fabs(x) < 1e15 && x == floor(x) ? 0 : DIGITS, "").s);
+    } else {
+        add_name(text, json_is_string(value)                  ? json_string_value(value)
+                       : json_is_true(value)                  ? "yes"
+                       : json_is_false(value)                 ? "no"
+                       : value == NULL || json_is_null(value) ? "-"
+                                                              : "...");
+    }
+}
+
+static void add_changes(struct vc_text *text, const json_t *d)
+{
+    const json_t *changes = at(d, "changes");
+    size_t n = json_array_size(changes);
+
+    add_title(text, "diff", string(d, "a.path"), string(d, "b.path"));
+    if (n == 0) {
+        vc_text_add(text, "Both documents say the same.\n");
+        return;
+    }
+    vc_text_add(text, "|  | first | second | change |\n|---|---:|---:|---:|\n");
+    for (size_t i = 0; i < n && i < MOST_LINES; i++) {
+        const json_t *change = json_array_get(changes, i);
+        double growth;
+
+        vc_text_add(text, "| ");
+        if (string(change, "name") != NULL) {
+            add_name(text, string(change, "name"));
+            vc_text_add(text, " ");
+        }
+        add_name(text, string(change, "member"));
+        vc_text_add(text, " | ");
+        add_value(text, at(change, "a"));
+        vc_text_add(text, " | ");
+        add_value(text, at(change, "b"));
+        growth = 100 * (number(change, "b") / number(change, "a") - 1);
+        vc_text_add(text, " | %s%s |\n", growth > 0 ? "+" : "", isfinite(growth) ? plain(growth, 1, " %").s : "");
+    }
+    if (n > MOST_LINES) {
+        vc_text_add(text, "\n%zu more members differ.\n", n - MOST_LINES);
+    }
+}
+
+enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, char **out)
+{
+    static const struct {
+        const char *schema;
+        void (*add)(struct vc_text *text, const json_t *document);
+    } kinds[] = {{"vcompress.report/1", add_report},
+                 {"vcompress.distill/1", add_distill},
+                 {"vcompress.diff/1", add_diff},
+                 {"vcompress.changes/1", add_changes}};
+    json_t *root = json_loads(document, JSON_DECODE_INT_AS_REAL, NULL);
+    const char *schema = string(root, "schema");
+    struct vc_text text;
+    size_t k = 0;
+
+    *out = NULL;
+    vc_clear_error(ctx);
+    while (k < 4 && (schema == NULL || strcmp(schema, kinds[k].schema) != 0)) {
+        k++;
+    }
+    if (k == 4) {
+        json_decref(root);
+        return vc_fail(ctx, VC_E_FORMAT, "there is no short table for this kind of document");
+    }
+    vc_text_init(&text, ctx);
+    kinds[k].add(&text, root);
+    json_decref(root);
+    *out = vc_text_detach(&text);
+    return text.status;
+}
