@@ -149,8 +149,11 @@ function viewPlan(document) {
   const needed = Math.max(...document.recipes.map(row => row.need_bytes)), usable = document.usable_bytes || 0;
   const most = needed > usable / 4 ? Math.max(needed, usable) : needed;
   if (document.recipes.length > 1) {
-    section('What each needs', document.usable_bytes ? `Of ${bytes(document.usable_bytes)} that are usable.` : null, el('div', {class: 'bars'}, document.recipes.map(row => stack(clean(row.what),
-      stackOrder(Object.keys(row.components)).map(key => ({name: componentName(key), value: row.components[key] || 0, look: kindClass(key)})), most, bytes(row.need_bytes)))),
+    section('What each needs', document.usable_bytes ? `Of ${bytes(document.usable_bytes)} that are usable.` : null, el('div', {class: 'bars'}, document.recipes.map(row => {
+      const parts = stackOrder(Object.keys(row.components)).map(key => ({name: componentName(key), value: row.components[key] || 0, look: kindClass(key)}));
+      const rest = row.need_bytes - parts.reduce((sum, part) => sum + part.value, 0);
+      return stack(clean(row.what), [...parts, {name: 'not told apart', value: Math.max(0, rest), look: 'none'}], most, bytes(row.need_bytes));
+    })),
     legend(...stackOrder(Object.keys(document.recipes[0].components)).filter(key => document.recipes.some(row => row.components[key])).map(key => [kindClass(key), componentName(key)])));
     const cloud = scatter('need against error', document.recipes.map(row => ({name: row.what, x: row.need_bytes, y: row.error, look: row.verdict === 'fits' ? 'yes' : 'no'})),
       {xTitle: 'need', yTitle: 'error', yText: percent});

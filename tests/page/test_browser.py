@@ -98,7 +98,7 @@ EXPLORE = """(() => {
       const twice = cells();
       button.click();
       if (how === 'none' || head.getAttribute('aria-sort') !== 'none') found.push(label + ': aria-sort of ' + head.textContent);
-      const figure = text => parseFloat(text.replace(/,/g, '')) * ({'KiB': 2 ** 10, 'MiB': 2 ** 20, 'GiB': 2 ** 30, 'K': 1e3, 'M': 1e6, 'G': 1e9}[(text.match(/[KMG](iB)?/) || [''])[0]] || 1);
+      const figure = text => (text.includes('short') ? -1 : 1) * parseFloat(text.replace(/,/g, '')) * ({'KiB': 2 ** 10, 'MiB': 2 ** 20, 'GiB': 2 ** 30, 'K': 1e3, 'M': 1e6, 'G': 1e9}[(text.match(/[KMG](iB)?/) || [''])[0]] || 1);
       const values = list => list.map(figure).filter(x => !Number.isNaN(x));
       const rising = list => list.every((x, i) => i === 0 || x >= list[i - 1]), falling = list => rising([...list].reverse());
       if (head.className === 'n' && n <= 150 && !(falling(values(once)) && rising(values(twice)))) found.push(label + ': order of ' + head.textContent + ' ' + values(once).slice(0, 6));
