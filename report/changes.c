@@ -13,27 +13,42 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/array.h"
 #include "core/text/text.h"
 
 #define MOST_DEPTH 16 /* deeper values are compared as wholes */
+#define MOST_PATH  256
 
+/* The changes of the documents themselves come before the changes of items. */
 struct comparison {
-    struct vc_changes out; /* first */
-    struct vc_ctx *ctx;
-    struct vc_arena arena;
-    struct vc_change *changes;
-    size_t capacity;
-    const char *last; /* name of the item of the last change */
+    struct vc_text members, items;
+    size_t n;
 };
 
-/* Of every run another one, or made by a page. */
+/* What is compared: the documents, or items of `list` with that name; the path of the member in them. */
+struct place {
+    const char *list, *name, *path;
+    unsigned depth;
+};
+
+/* Of every run another one, made by a page, or beside the changes: the commands. */
 static bool is_left_out(const char *path)
 {
-    static const char *const paths[] = {"run.seconds",        "run.threads",    "run.device", "run.peak_pool_bytes",
-                                        "run.peak_rss_bytes", "tool",           "version",    "schema",
-                                        "command_line",       "histograms",     "gpus",       "timeline",
-                                        "baseline",           "baseline_bytes", "steps"};
+    static const char *const paths[] = {"run.seconds",
+                                        "run.threads",
+                                        "run.device",
+                                        "run.peak_pool_bytes",
+                                        "run.peak_rss_bytes",
+                                        "tool",
+                                        "version",
+                                        "schema",
+                                        "command",
+                                        "command_line",
+                                        "histograms",
+                                        "gpus",
+                                        "timeline",
+                                        "baseline",
+                                        "baseline_bytes",
+                                        "steps"};
 
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         if (strcmp(path, paths[i]) == 0) {
@@ -59,87 +74,62 @@ static bool holds_objects(const json_t *value)
     return json_is_array(value) && json_is_object(json_array_get(value, 0));
 }
 
-/* JSON of a value; NULL for null. */
-static enum vc_status copy_value(struct comparison *c, const json_t *value, const char **to)
+static void add_value(struct vc_text *text, const char *before, const json_t *value)
 {
-    char *text;
+    char *json = value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
 
-    *to = NULL;
-    if (is_null(value)) {
-        return VC_OK;
+    if (value != NULL && json == NULL && text->status == VC_OK) {
+        text->status = vc_fail(text->ctx, VC_E_NOMEM, "not enough memory to compare documents");
     }
-    text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    *to = text == NULL ? NULL : vc_arena_copy(c->ctx, &c->arena, text, strlen(text));
-    free(text);
-    return *to == NULL ? vc_fail(c->ctx, VC_E_NOMEM, "not enough memory to compare documents") : VC_OK;
+    vc_text_add(text, "%s%s", before, json == NULL ? "null" : json);
+    free(json);
 }
 
-/* What is compared at a place. */
-struct place {
-    const char *list, *name, *path; /* in the arena */
-    unsigned depth;
-};
-
-static enum vc_status add_change(struct comparison *c, const struct place *at, const json_t *a, const json_t *b)
+static void add_string(struct vc_text *text, const char *before, const char *string)
 {
-    struct vc_change *change;
-    enum vc_status status = VC_GROW(c->ctx, VC_TAG_REPORT, c->changes, c->capacity, c->out.n + 1);
-
-    if (status != VC_OK) {
-        return status;
+    vc_text_add(text, "%s", before);
+    if (string == NULL) {
+        vc_text_add(text, "null");
+    } else {
+        vc_text_add_json_string(text, string);
     }
-    change = &c->changes[c->out.n];
-    *change = (struct vc_change){.list = at->list, .name = at->name, .member = at->path};
-    change->numbers = json_is_number(a) && json_is_number(b);
-    change->x = json_number_value(a);
-    change->y = json_number_value(b);
-    status = copy_value(c, a, &change->a);
-    if (status == VC_OK) {
-        status = copy_value(c, b, &change->b);
-    }
-    if (status == VC_OK) {
-        c->out.n++;
-        c->out.n_items += at->name != NULL && at->name != c->last;
-        c->last = at->name;
-    }
-    return status;
 }
 
-static enum vc_status compare(struct comparison *c, const struct place *at, json_t *a, json_t *b);
-
-static enum vc_status compare_member(struct comparison *c, const struct place *at, const char *key, json_t *a,
-                                     json_t *b)
+static void add_change(struct comparison *c, const struct place *at, const json_t *a, const json_t *b)
 {
-    struct place inside = *at;
+    struct vc_text *text = at->list == NULL ? &c->members : &c->items;
 
-    inside.path = *at->path == '\0' ? vc_arena_copy(c->ctx, &c->arena, key, strlen(key))
-                                    : vc_arena_printf(c->ctx, &c->arena, "%s.%s", at->path, key);
-    inside.depth++;
-    if (inside.path == NULL) {
-        return VC_E_NOMEM;
-    }
-    return at->list == NULL && is_left_out(inside.path) ? VC_OK : compare(c, &inside, a, b);
+    add_string(text, c->n++ == 0 ? "\n    {\"list\": " : ",\n    {\"list\": ", at->list);
+    add_string(text, ", \"name\": ", at->name);
+    add_string(text, ", \"member\": ", at->path);
+    add_value(text, ", \"a\": ", a);
+    add_value(text, ", \"b\": ", b);
+    vc_text_add(text, "}");
 }
 
-static enum vc_status compare_objects(struct comparison *c, const struct place *at, json_t *a, json_t *b)
+static void compare(struct comparison *c, const struct place *at, json_t *a, json_t *b);
+
+static void compare_members(struct comparison *c, const struct place *at, json_t *a, json_t *b)
 {
-    enum vc_status status = VC_OK;
+    char path[MOST_PATH];
+    struct place inside = {at->list, at->name, path, at->depth + 1};
     const char *key;
     json_t *value;
 
-    json_object_foreach(a, key, value)
-    {
-        if (status == VC_OK) {
-            status = compare_member(c, at, key, value, json_object_get(b, key));
+    for (int side = 0; side < 2; side++) {
+        json_object_foreach(side == 0 ? a : b, key, value)
+        {
+            (void)snprintf(path, sizeof path, "%s%s%s", at->path, at->path[0] == '\0' ? "" : ".", key);
+            if (at->list == NULL && is_left_out(path)) {
+                continue;
+            }
+            if (side == 0) {
+                compare(c, &inside, value, json_object_get(b, key));
+            } else if (json_object_get(a, key) == NULL) {
+                compare(c, &inside, NULL, value);
+            }
         }
     }
-    json_object_foreach(b, key, value)
-    {
-        if (status == VC_OK && json_object_get(a, key) == NULL) {
-            status = compare_member(c, at, key, NULL, value);
-        }
-    }
-    return status;
 }
 
 /* What an item is called; without a name its place. */
@@ -174,52 +164,44 @@ static json_t *index_of(const json_t *list)
 }
 
 /* at: of the list. */
-static enum vc_status compare_lists(struct comparison *c, const struct place *at, const json_t *a, const json_t *b)
+static void compare_lists(struct comparison *c, const struct place *at, const json_t *a, const json_t *b)
 {
-    json_t *items_a = index_of(a);
-    json_t *items_b = index_of(b);
-    enum vc_status status = VC_OK;
-    const char *name;
+    json_t *items[2] = {index_of(a), index_of(b)};
+    struct place inside = {at->path, NULL, "", at->depth + 1};
     json_t *item;
 
-    if (items_a == NULL || items_b == NULL) {
-        status = vc_fail(c->ctx, VC_E_NOMEM, "not enough memory to compare documents");
+    if (items[0] == NULL || items[1] == NULL) {
+        c->items.status = vc_fail(c->items.ctx, VC_E_NOMEM, "not enough memory to compare documents");
     }
-    for (int side = 0; status == VC_OK && side < 2; side++) {
-        json_object_foreach(side == 0 ? items_a : items_b, name, item)
+    for (int side = 0; c->items.status == VC_OK && side < 2; side++) {
+        json_object_foreach(items[side], inside.name, item)
         {
-            json_t *other = json_object_get(side == 0 ? items_b : items_a, name);
-            struct place inside = {at->path, vc_arena_copy(c->ctx, &c->arena, name, strlen(name)), "", at->depth + 1};
+            json_t *other = json_object_get(items[1 - side], inside.name);
 
-            if (status != VC_OK || (side == 1 && other != NULL)) {
-                continue;
+            if (other == NULL) {
+                add_change(c, &inside, side == 0 ? json_true() : NULL, side == 0 ? NULL : json_true());
+            } else if (side == 0) {
+                compare(c, &inside, item, other);
             }
-            status = inside.name == NULL ? VC_E_NOMEM
-                     : other == NULL
-                         ? add_change(c, &inside, side == 0 ? json_true() : NULL, side == 0 ? NULL : json_true())
-                         : compare(c, &inside, item, other);
         }
     }
-    json_decref(items_b);
-    json_decref(items_a);
-    return status;
+    json_decref(items[0]);
+    json_decref(items[1]);
 }
 
-static enum vc_status compare(struct comparison *c, const struct place *at, json_t *a, json_t *b)
+static void compare(struct comparison *c, const struct place *at, json_t *a, json_t *b)
 {
     if (are_equal(a, b)) {
-        return VC_OK;
+        return;
     }
     if (at->depth < MOST_DEPTH && json_is_object(a) && json_is_object(b)) {
-        return compare_objects(c, at, a, b);
+        compare_members(c, at, a, b);
+    } else if (at->list == NULL && holds_objects(a) && holds_objects(b)) {
+        compare_lists(c, at, a, b);
+    } else {
+        add_change(c, at, a, b);
     }
-    if (at->list == NULL && holds_objects(a) && holds_objects(b)) {
-        return compare_lists(c, at, a, b);
-    }
-    return add_change(c, at, a, b);
 }
-
-/* ---- files ---- */
 
 /* NULL: the context has the reason. */
 static json_t *read_document(struct vc_ctx *ctx, const char *path)
@@ -246,141 +228,56 @@ static json_t *read_document(struct vc_ctx *ctx, const char *path)
     return NULL;
 }
 
-static enum vc_status copy_strings(struct comparison *c, const json_t *a, const json_t *b, const char *path_a,
-                                   const char *path_b)
+static void add_side(struct vc_text *text, const char *key, const char *path, const json_t *document)
 {
-    const struct {
-        const char **to, *from;
-    } strings[] = {{&c->out.schema, json_string_value(json_object_get(a, "schema"))},
-                   {&c->out.path_a, path_a},
-                   {&c->out.path_b, path_b},
-                   {&c->out.command_a, json_string_value(json_object_get(a, "command"))},
-                   {&c->out.command_b, json_string_value(json_object_get(b, "command"))}};
-
-    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
-        if (strings[i].from != NULL) {
-            *strings[i].to = vc_arena_copy(c->ctx, &c->arena, strings[i].from, strlen(strings[i].from));
-            if (*strings[i].to == NULL) {
-                return VC_E_NOMEM;
-            }
-        }
-    }
-    return VC_OK;
+    vc_text_add(text, "  \"%s\": ", key);
+    add_string(text, "{\"path\": ", path);
+    add_value(text, ", \"command\": ", json_object_get(document, "command"));
+    vc_text_add(text, "},\n");
 }
 
-/* What a document says as a whole comes first. */
-static enum vc_status put_items_last(struct comparison *c)
-{
-    struct vc_change *sorted = vc_alloc_array(c->ctx, VC_TAG_REPORT, c->out.n + 1, sizeof *sorted);
-    size_t n = 0;
-
-    if (sorted == NULL) {
-        return VC_E_NOMEM;
-    }
-    for (int items = 0; items < 2; items++) {
-        for (size_t i = 0; i < c->out.n; i++) {
-            if ((c->changes[i].list != NULL) == (items == 1)) {
-                sorted[n++] = c->changes[i];
-            }
-        }
-    }
-    vc_free(c->ctx, c->changes);
-    c->changes = sorted;
-    c->out.changes = sorted;
-    return VC_OK;
-}
-
-enum vc_status vc_changes_of_documents(struct vc_ctx *ctx, const char *path_a, const char *path_b,
-                                       struct vc_changes **out)
+enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const char *path_b, size_t *n, char **out)
 {
     const struct place top = {NULL, NULL, "", 0};
-    struct comparison *c = NULL;
-    json_t *b = NULL;
-    json_t *a;
-    enum vc_status status = VC_OK;
+    struct comparison c = {.n = 0};
+    json_t *a, *b;
+    enum vc_status status;
 
     *out = NULL;
+    *n = 0;
     vc_clear_error(ctx);
+    vc_text_init(&c.members, ctx);
+    vc_text_init(&c.items, ctx);
     a = read_document(ctx, path_a);
     b = a == NULL ? NULL : read_document(ctx, path_b);
     if (b == NULL) {
         status = ctx->status;
         goto out;
     }
-    c = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *c);
-    VC_TRY_ALLOC(c);
-    c->ctx = ctx;
-    VC_TRY(copy_strings(c, a, b, path_a, path_b));
     if (!json_equal(json_object_get(a, "schema"), json_object_get(b, "schema"))) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s has the schema %s, %s has %s: no two documents of one kind", path_a,
-                         c->out.schema, path_b, json_string_value(json_object_get(b, "schema")));
+                         json_string_value(json_object_get(a, "schema")), path_b,
+                         json_string_value(json_object_get(b, "schema")));
         goto out;
     }
-    VC_TRY(compare(c, &top, a, b));
-    VC_TRY(put_items_last(c));
-    *out = &c->out;
-    c = NULL;
+    add_value(&c.members, "{\n  \"schema\": \"vcompress.changes/1\",\n  \"of\": ", json_object_get(a, "schema"));
+    vc_text_add(&c.members, ",\n");
+    add_side(&c.members, "a", path_a, a);
+    add_side(&c.members, "b", path_b, b);
+    vc_text_add(&c.members, "  \"changes\": [");
+    compare(&c, &top, a, b);
+    vc_text_add(&c.items, "%s],\n  \"same\": %s\n}\n", c.n == 0 ? "" : "\n  ", c.n == 0 ? "true" : "false");
+    status = c.items.status;
+    if (status == VC_OK) {
+        vc_text_add_bytes(&c.members, c.items.data, c.items.n);
+        *out = vc_text_detach(&c.members);
+        status = c.members.status;
+    }
+    *n = c.n;
 out:
-    vc_changes_free(c == NULL ? NULL : &c->out);
+    vc_text_release(&c.members);
+    vc_text_release(&c.items);
     json_decref(b);
     json_decref(a);
     return status;
-}
-
-void vc_changes_free(struct vc_changes *changes)
-{
-    struct comparison *c = (struct comparison *)changes;
-    struct vc_ctx *ctx;
-
-    if (c != NULL) {
-        ctx = c->ctx;
-        vc_free(ctx, c->changes);
-        vc_arena_release(ctx, &c->arena);
-        vc_free(ctx, c);
-    }
-}
-
-/* ---- the document ---- */
-
-static void add_string(struct vc_text *text, const char *before, const char *string)
-{
-    vc_text_add(text, "%s", before);
-    if (string == NULL) {
-        vc_text_add(text, "null");
-    } else {
-        vc_text_add_json_string(text, string);
-    }
-}
-
-static void add_side(struct vc_text *text, const char *key, const char *path, const char *command)
-{
-    vc_text_add(text, "  \"%s\": ", key);
-    add_string(text, "{\"path\": ", path);
-    add_string(text, ", \"command\": ", command);
-    vc_text_add(text, "},\n");
-}
-
-enum vc_status vc_changes_json(struct vc_ctx *ctx, const struct vc_changes *changes, char **out)
-{
-    struct vc_text text;
-
-    vc_text_init(&text, ctx);
-    vc_text_add(&text, "{\n  \"schema\": \"vcompress.changes/1\",\n");
-    add_string(&text, "  \"of\": ", changes->schema);
-    vc_text_add(&text, ",\n");
-    add_side(&text, "a", changes->path_a, changes->command_a);
-    add_side(&text, "b", changes->path_b, changes->command_b);
-    vc_text_add(&text, "  \"same\": %s,\n  \"changes\": [", changes->n == 0 ? "true" : "false");
-    for (size_t i = 0; i < changes->n; i++) {
-        const struct vc_change *change = &changes->changes[i];
-
-        add_string(&text, i == 0 ? "\n    {\"list\": " : ",\n    {\"list\": ", change->list);
-        add_string(&text, ", \"name\": ", change->name);
-        add_string(&text, ", \"member\": ", change->member);
-        vc_text_add(&text, ", \"a\": %s", change->a == NULL ? "null" : change->a);
-        vc_text_add(&text, ", \"b\": %s}", change->b == NULL ? "null" : change->b);
-    }
-    vc_text_add(&text, "%s]\n}\n", changes->n == 0 ? "" : "\n  ");
-    *out = vc_text_detach(&text);
-    return text.status;
 }

@@ -84,10 +84,7 @@ enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const 
         return ctx->status;
     }
     n_beyond = vc_diff_beyond(&own, diff);
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.diff/1");
+    vc_json_open(&json, &text, ctx, '{', "vcompress.diff/1");
     write_file(&json, "a", a);
     write_file(&json, "b", b);
     write_limits(&json, &own);
@@ -99,6 +96,5 @@ enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const 
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }

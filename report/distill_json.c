@@ -284,29 +284,17 @@ void vc_write_distill_part(struct vc_json *json, const struct vc_distill_options
     vc_json_string(json, "missed", d->missed);
 }
 
-static void write_document(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d)
-{
-    vc_json_begin(json, NULL, '{', false);
-    vc_json_string(json, "schema", "vcompress.distill/1");
-    vc_json_string(json, "version", vc_version());
-    vc_write_distill_files(json, o, d->written != NULL && o->write != NULL ? o->write->path : NULL);
-    vc_write_distill_part(json, o, d);
-    vc_json_end(json, '}');
-}
-
-enum vc_status vc_distill_json(struct vc_ctx *ctx, const struct vc_distill_options *options,
-                               const struct vc_distillation *distillation, char **text)
+enum vc_status vc_distill_json(struct vc_ctx *ctx, const struct vc_distill_options *o, const struct vc_distillation *d,
+                               char **text)
 {
     struct vc_text out;
     struct vc_json json;
-    enum vc_status status;
 
-    *text = NULL;
     vc_clear_error(ctx);
-    vc_text_init(&out, ctx);
-    vc_json_init(&json, &out);
-    write_document(&json, options, distillation);
-    *text = vc_text_detach(&out);
-    status = *text != NULL ? VC_OK : out.status;
-    return status;
+    vc_json_open(&json, &out, ctx, '{', "vcompress.distill/1");
+    vc_json_string(&json, "version", vc_version());
+    vc_write_distill_files(&json, o, d->written != NULL && o->write != NULL ? o->write->path : NULL);
+    vc_write_distill_part(&json, o, d);
+    vc_json_end(&json, '}');
+    return vc_json_finish(&json, text);
 }

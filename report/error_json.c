@@ -9,15 +9,11 @@ enum vc_status vc_error_json(struct vc_ctx *ctx, const char *schema, enum vc_sta
     struct vc_json json;
     struct vc_text text;
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", schema);
+    vc_json_open(&json, &text, ctx, '{', schema);
     vc_json_begin(&json, "error", '{', false);
     vc_json_string(&json, "code", vc_status_name(status));
     vc_json_string(&json, "message", message);
     vc_json_end(&json, '}');
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }

@@ -67,10 +67,7 @@ enum vc_status vc_gpus_json(struct vc_ctx *ctx, const struct vc_gpus *gpus, cons
     struct vc_json json;
 
     vc_clear_error(ctx);
-    vc_text_init(&document, ctx);
-    vc_json_init(&json, &document);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.gpus/1");
+    vc_json_open(&json, &document, ctx, '{', "vcompress.gpus/1");
     vc_json_string(&json, "version", vc_version());
     vc_json_begin(&json, "gpus", '[', false);
     for (size_t k = 0; k < vc_gpus_count(gpus); k++) {
@@ -81,6 +78,5 @@ enum vc_status vc_gpus_json(struct vc_ctx *ctx, const struct vc_gpus *gpus, cons
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
     vc_text_add(&document, "\n");
-    *text = vc_text_detach(&document);
-    return *text != NULL ? VC_OK : document.status;
+    return vc_json_finish(&json, text);
 }

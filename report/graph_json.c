@@ -243,10 +243,7 @@ enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph, c
     struct vc_text document;
     struct vc_json json;
 
-    vc_text_init(&document, ctx);
-    vc_json_init(&json, &document);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.graph/1");
+    vc_json_open(&json, &document, ctx, '{', "vcompress.graph/1");
     vc_json_string(&json, "version", vc_version());
     vc_json_begin(&json, "model", '{', true);
     vc_json_string(&json, "path", model == NULL ? NULL : vc_model_path(model));
@@ -275,6 +272,5 @@ enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph, c
     write_values(&json, graph);
     vc_json_end(&json, '}');
     vc_text_add(&document, "\n");
-    *text = vc_text_detach(&document);
-    return *text != NULL ? VC_OK : document.status;
+    return vc_json_finish(&json, text);
 }

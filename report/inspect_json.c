@@ -2,7 +2,7 @@
 #include <vcompress/inspect.h>
 #include <vcompress/report.h>
 
-#include "core/text/json_write.h"
+#include "report/report_part.h"
 
 static const char *granularity_name(enum vc_granularity granularity)
 {
@@ -48,11 +48,6 @@ static void write_quant(struct vc_json *json, const struct vc_model *model, cons
     vc_json_end(json, '}');
 }
 
-static const char *role_name(enum vc_role role)
-{
-    return role == VC_ROLE_WEIGHT ? "weight" : role == VC_ROLE_OPTIMIZER ? "optimizer" : "other";
-}
-
 static void write_parts(struct vc_json *json, const struct vc_model *model)
 {
     vc_json_begin(json, "parts", '[', false);
@@ -62,7 +57,7 @@ static void write_parts(struct vc_json *json, const struct vc_model *model)
         vc_json_begin(json, NULL, '{', true);
         vc_json_string(json, "name", part->name);
         vc_json_string(json, "what", part->what);
-        vc_json_string(json, "role", role_name(part->role));
+        vc_json_string(json, "role", vc_role_name(part->role));
         vc_json_bool(json, "chosen", part->chosen);
         vc_json_uint(json, "tensors", part->n_tensors);
         vc_json_uint(json, "bytes", part->size_bytes);
@@ -119,7 +114,7 @@ static void write_tensor(struct vc_json *json, const struct vc_inspection *in, s
     vc_json_bool(json, "compressed", tensor->compressed);
     vc_json_string(json, "companion_of", name_of(in->model, tensor->part_of));
     vc_json_string(json, "alias_of", name_of(in->model, tensor->alias_of));
-    vc_json_string(json, "role", role_name(tensor->role));
+    vc_json_string(json, "role", vc_role_name(tensor->role));
     vc_json_string(json, "kept_as", tensor->kept_as);
     write_quant(json, in->model, tensor->quant);
     write_stats(json, vc_inspect_get_stats(in, index, &stats) ? &stats : NULL);
@@ -133,25 +128,6 @@ static void write_file(struct vc_json *json, const struct vc_inspection *in)
     vc_json_string(json, "format", vc_model_format(in->model));
     vc_json_bool(json, "compressed", in->compressed);
     vc_json_uint(json, "file_bytes", vc_model_file_bytes(in->model));
-    vc_json_end(json, '}');
-}
-
-static void write_known(struct vc_json *json, const char *key, const char *value)
-{
-    vc_json_string(json, key, value[0] != '\0' ? value : NULL);
-}
-
-static void write_layout(struct vc_json *json, const struct vc_layout *layout)
-{
-    if (layout == NULL) {
-        vc_json_null(json, "layout");
-        return;
-    }
-    vc_json_begin(json, "layout", '{', true);
-    vc_json_string(json, "name", layout->name);
-    write_known(json, "loader", layout->loader);
-    write_known(json, "tried", layout->tried);
-    write_known(json, "needs", layout->needs);
     vc_json_end(json, '}');
 }
 
@@ -198,12 +174,9 @@ enum vc_status vc_inspect_json(struct vc_ctx *ctx, const struct vc_inspection *i
     struct vc_json json;
     struct vc_text text;
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.inspect/1");
+    vc_json_open(&json, &text, ctx, '{', "vcompress.inspect/1");
     write_file(&json, in);
-    write_layout(&json, vc_model_layout(in->model));
+    vc_write_layout(&json, vc_model_layout(in->model));
     write_facts(&json, in->model);
     write_parts(&json, in->model);
     write_totals(&json, in);
@@ -213,6 +186,5 @@ enum vc_status vc_inspect_json(struct vc_ctx *ctx, const struct vc_inspection *i
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }

@@ -14,8 +14,6 @@
 
 #include "core/text/text.h"
 
-#define MOST_LINES 12 /* of tensors and changes */
-
 struct cell {
     char s[48];
 };
@@ -106,85 +104,88 @@ static void add_title(struct vc_text *text, const char *command, const char *fro
     vc_text_add(text, "\n\n");
 }
 
-static void add_row(struct vc_text *text, const char *what, const char *before, const char *after, const char *note)
+/* ---- figures before and after ---- */
+
+enum unit { BYTES, COUNT, REAL, SHARE, DECIBEL };
+
+struct row {
+    const char *what, *before, *after; /* paths; before: "" where there is none */
+    enum unit unit;
+};
+
+static struct cell in_unit(double x, enum unit unit)
 {
-    vc_text_add(text, "| %s | %s | %s | %s |\n", what, before, after, note);
+    return unit == BYTES     ? size(x)
+           : unit == COUNT   ? plain(x, 0, "")
+           : unit == SHARE   ? plain(100 * x, 2, " %")
+           : unit == DECIBEL ? plain(x, 1, " dB")
+                             : plain(x, DIGITS, "");
 }
 
-/* ---- documents ---- */
-
-static void add_sizes(struct vc_text *text, const char *what, double before, double after)
+/* Rows without a figure afterwards are left out. missed: of the gates; NULL: none was. */
+static void add_rows(struct vc_text *text, const json_t *d, const struct row *rows, size_t n, const char *missed)
 {
-    bool smaller = after <= before;
-    struct cell ratio =
-        plain(smaller ? before / after : after / before, DIGITS, smaller ? "\xc3\x97 smaller" : "\xc3\x97 larger");
-
-    if (isfinite(before) && isfinite(after)) {
-        add_row(text, what, size(before).s, size(after).s, before == after ? "" : ratio.s);
-    }
-}
-
-static void add_report(struct vc_text *text, const json_t *d)
-{
-    const json_t *totals = at(d, "totals");
-    const char *command = string(d, "command");
-    const char *missed = string(d, "gates.missed");
-    double sparsity = number(totals, "pruning.sparsity");
-
-    add_title(text, command == NULL ? "" : command, string(d, "input.path"), string(d, "output.path"));
     vc_text_add(text, "|  | before | after |  |\n|---|---:|---:|---|\n");
-    add_sizes(text, "file", number(totals, "file.before"), number(totals, "file.after"));
-    add_sizes(text, "in memory", number(totals, "host.before"), number(totals, "host.after"));
-    add_row(text, "parameters", plain(number(totals, "parameters"), 0, "").s,
-            plain(number(totals, "parameters_after"), 0, "").s, "");
-    add_row(text, "bits per weight", "", plain(number(totals, "bits_per_weight"), 2, "").s, "");
-    add_row(text, "SQNR", "", decibel(totals).s, "");
-    if (isfinite(sparsity)) {
-        add_row(text, "zeros in pruned tensors", "", plain(100 * sparsity, 1, " %").s, "");
+    for (size_t i = 0; i < n; i++) {
+        double before = rows[i].before[0] == '\0' ? (double)NAN : number(d, rows[i].before);
+        double after = number(d, rows[i].after);
+        bool smaller = after <= before;
+
+        if (!isfinite(after)) {
+            continue;
+        }
+        vc_text_add(text, "| %s | %s | %s | ", rows[i].what, isfinite(before) ? in_unit(before, rows[i].unit).s : "",
+                    in_unit(after, rows[i].unit).s);
+        if (rows[i].unit == BYTES && isfinite(before) && before != after) {
+            vc_text_add(text, "%s\xc3\x97 %s", plain(smaller ? before / after : after / before, DIGITS, "").s,
+                        smaller ? "smaller" : "larger");
+        }
+        vc_text_add(text, " |\n");
     }
-    if (json_array_size(at(d, "gates.each")) != 0) {
-        add_row(text, "gates", "", missed == NULL ? "met" : "**missed**", "");
+    if (missed != NULL) {
+        vc_text_add(text, "| gates |  | **missed** |  |\n");
     }
-    if (string(totals, "worst_tensor") != NULL) {
+}
+
+static void add_report(struct vc_text *text, const json_t *d, size_t most)
+{
+    static const struct row rows[] = {{"file", "totals.file.before", "totals.file.after", BYTES},
+                                      {"in memory", "totals.host.before", "totals.host.after", BYTES},
+                                      {"parameters", "totals.parameters", "totals.parameters_after", COUNT},
+                                      {"bits per weight", "", "totals.bits_per_weight", REAL},
+                                      {"SQNR", "", "totals.sqnr_db", DECIBEL},
+                                      {"zeros in pruned tensors", "", "totals.pruning.sparsity", SHARE}};
+    const char *command = string(d, "command");
+
+    (void)most;
+    add_title(text, command == NULL ? "" : command, string(d, "input.path"), string(d, "output.path"));
+    add_rows(text, d, rows, sizeof rows / sizeof *rows, string(d, "gates.missed"));
+    if (string(d, "totals.worst_tensor") != NULL) {
         vc_text_add(text, "\nLowest SQNR: ");
-        add_name(text, string(totals, "worst_tensor"));
+        add_name(text, string(d, "totals.worst_tensor"));
         vc_text_add(text, "\n");
     }
 }
 
-static void add_quality(struct vc_text *text, const char *what, const json_t *d, const char *key, double scale,
-                        int fixed, const char *unit)
+static void add_distill(struct vc_text *text, const json_t *d, size_t most)
 {
-    char path[64];
-    double x[2];
+    static const struct row rows[] = {
+        {"accuracy", "eval.before.accuracy", "eval.after.accuracy", SHARE},
+        {"agreement with the teacher", "eval.before.agreement", "eval.after.agreement", SHARE},
+        {"cross-entropy", "eval.before.cross_entropy", "eval.after.cross_entropy", REAL},
+        {"loss", "run.first_loss", "run.last_loss", REAL},
+        {"steps", "", "run.steps", COUNT},
+        {"weights that stay 0", "", "run.masked", COUNT},
+        {"memory at the peak", "", "memory.peak", BYTES}};
 
-    for (int side = 0; side < 2; side++) {
-        (void)snprintf(path, sizeof path, "eval.%s.%s", side == 0 ? "before" : "after", key);
-        x[side] = scale * number(d, path);
-    }
-    if (isfinite(x[1])) {
-        add_row(text, what, plain(x[0], fixed, unit).s, plain(x[1], fixed, unit).s, "");
-    }
-}
-
-static void add_distill(struct vc_text *text, const json_t *d)
-{
+    (void)most;
     add_title(text, "distill", string(d, "student"), string(d, "output"));
-    vc_text_add(text, "|  | before | after |  |\n|---|---:|---:|---|\n");
-    add_quality(text, "accuracy", d, "accuracy", 100, 2, " %");
-    add_quality(text, "agreement with the teacher", d, "agreement", 100, 2, " %");
-    add_quality(text, "cross-entropy", d, "cross_entropy", 1, DIGITS, "");
-    add_row(text, "loss", plain(number(d, "run.first_loss"), DIGITS, "").s,
-            plain(number(d, "run.last_loss"), DIGITS, "").s, "");
-    add_row(text, "steps", "", plain(number(d, "run.steps"), 0, "").s, "");
-    add_row(text, "weights that stay 0", "", plain(number(d, "run.masked"), 0, "").s, "");
-    add_row(text, "memory at the peak", "", size(number(d, "memory.peak")).s, "");
-    if (string(d, "missed") != NULL) {
-        add_row(text, "gates", "", "**missed**", "");
-    }
+    add_rows(text, d, rows, sizeof rows / sizeof *rows, string(d, "missed"));
 }
 
-static void add_diff(struct vc_text *text, const json_t *d)
+/* ---- what differs ---- */
+
+static void add_diff(struct vc_text *text, const json_t *d, size_t most)
 {
     const json_t *tensors = at(d, "tensors");
     size_t n = 0;
@@ -194,7 +195,7 @@ static void add_diff(struct vc_text *text, const json_t *d)
                 json_is_true(at(d, "within")) ? "Close enough" : "**Differs**", number(d, "totals.different"),
                 number(d, "totals.tensors"), number(d, "totals.beyond"), decibel(at(d, "totals")).s,
                 plain(number(d, "totals.max_abs_error"), DIGITS, "").s);
-    for (size_t i = 0; i < json_array_size(tensors) && n < MOST_LINES; i++) {
+    for (size_t i = 0; i < json_array_size(tensors) && n < most; i++) {
         const json_t *row = json_array_get(tensors, i);
 
         if (!json_is_true(at(row, "within"))) {
@@ -221,7 +222,7 @@ static void add_value(struct vc_text *text, const json_t *value)
     }
 }
 
-static void add_changes(struct vc_text *text, const json_t *d)
+static void add_changes(struct vc_text *text, const json_t *d, size_t most)
 {
     const json_t *changes = at(d, "changes");
     size_t n = json_array_size(changes);
@@ -231,8 +232,14 @@ static void add_changes(struct vc_text *text, const json_t *d)
         vc_text_add(text, "Both documents say the same.\n");
         return;
     }
+    if (string(d, "a.command") != NULL) {
+        add_name(text, string(d, "a.command"));
+        vc_text_add(text, " \xe2\x86\x92 ");
+        add_name(text, string(d, "b.command"));
+        vc_text_add(text, "\n\n");
+    }
     vc_text_add(text, "|  | first | second | change |\n|---|---:|---:|---:|\n");
-    for (size_t i = 0; i < n && i < MOST_LINES; i++) {
+    for (size_t i = 0; i < n && i < most; i++) {
         const json_t *change = json_array_get(changes, i);
         double growth;
 
@@ -249,16 +256,16 @@ static void add_changes(struct vc_text *text, const json_t *d)
         growth = 100 * (number(change, "b") / number(change, "a") - 1);
         vc_text_add(text, " | %s%s |\n", growth > 0 ? "+" : "", isfinite(growth) ? plain(growth, 1, " %").s : "");
     }
-    if (n > MOST_LINES) {
-        vc_text_add(text, "\n%zu more members differ.\n", n - MOST_LINES);
+    if (n > most) {
+        vc_text_add(text, "\n%zu more members differ.\n", n - most);
     }
 }
 
-enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, char **out)
+enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, size_t most, char **out)
 {
     static const struct {
         const char *schema;
-        void (*add)(struct vc_text *text, const json_t *document);
+        void (*add)(struct vc_text *text, const json_t *document, size_t most);
     } kinds[] = {{"vcompress.report/1", add_report},
                  {"vcompress.distill/1", add_distill},
                  {"vcompress.diff/1", add_diff},
@@ -278,7 +285,7 @@ enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, ch
         return vc_fail(ctx, VC_E_FORMAT, "there is no short table for this kind of document");
     }
     vc_text_init(&text, ctx);
-    kinds[k].add(&text, root);
+    kinds[k].add(&text, root, most);
     json_decref(root);
     *out = vc_text_detach(&text);
     return text.status;

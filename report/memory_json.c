@@ -170,12 +170,11 @@ static void write_report(struct vc_json *json, const struct vc_memory_report *r,
     vc_json_string(json, "unknown_name", r->unknown_name);
 }
 
-static enum vc_status end(struct vc_json *json, struct vc_text *document, char **text)
+static enum vc_status end(struct vc_json *json, char **text)
 {
     vc_json_end(json, '}');
-    vc_text_add(document, "\n");
-    *text = vc_text_detach(document);
-    return *text != NULL ? VC_OK : document->status;
+    vc_text_add(json->text, "\n");
+    return vc_json_finish(json, text);
 }
 
 static void write_layers(struct vc_json *json, const struct vc_memory_layers *layers, bool known)
@@ -207,15 +206,12 @@ enum vc_status vc_memory_json(struct vc_ctx *ctx, const struct vc_memory_report 
     struct vc_text document;
     struct vc_json json;
 
-    vc_text_init(&document, ctx);
-    vc_json_init(&json, &document);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.estimate/1");
+    vc_json_open(&json, &document, ctx, '{', "vcompress.estimate/1");
     write_report(&json, report, options, graph, path);
     if (layers != NULL) {
         write_layers(&json, layers, report->components[VC_MEMORY_ACTIVATIONS].known != VC_KNOWN_NOT);
     }
-    return end(&json, &document, text);
+    return end(&json, text);
 }
 
 /* ---- fit ---- */
@@ -257,15 +253,12 @@ enum vc_status vc_fit_json(struct vc_ctx *ctx, const struct vc_memory_report *re
     struct vc_text document;
     struct vc_json json;
 
-    vc_text_init(&document, ctx);
-    vc_json_init(&json, &document);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.fit/1");
+    vc_json_open(&json, &document, ctx, '{', "vcompress.fit/1");
     vc_json_begin(&json, "devices", '[', false);
     for (size_t k = 0; k < n_rows; k++) {
         write_row(&json, &rows[k]);
     }
     vc_json_end(&json, ']');
     write_report(&json, report, options, graph, path);
-    return end(&json, &document, text);
+    return end(&json, text);
 }

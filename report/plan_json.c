@@ -58,10 +58,7 @@ enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipes *reci
     struct vc_text document;
     struct vc_json json;
 
-    vc_text_init(&document, ctx);
-    vc_json_init(&json, &document);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.plan/1");
+    vc_json_open(&json, &document, ctx, '{', "vcompress.plan/1");
     vc_json_string(&json, "version", vc_version());
     vc_json_string(&json, "model", path);
     vc_json_string(&json, "gpu", gpu);
@@ -79,6 +76,5 @@ enum vc_status vc_recipes_json(struct vc_ctx *ctx, const struct vc_recipes *reci
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
     vc_text_add(&document, "\n");
-    *text = vc_text_detach(&document);
-    return *text != NULL ? VC_OK : document.status;
+    return vc_json_finish(&json, text);
 }

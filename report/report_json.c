@@ -18,8 +18,8 @@
 
 #include <vcompress/fit.h>
 
-#include "core/text/json_write.h"
 #include "report/distill_part.h"
+#include "report/report_part.h"
 
 static const char *action_name(enum vc_action action)
 {
@@ -46,7 +46,7 @@ static const char *action_name(enum vc_action action)
     return "kept";
 }
 
-static const char *role_name(enum vc_role role)
+const char *vc_role_name(enum vc_role role)
 {
     return role == VC_ROLE_WEIGHT ? "weight" : role == VC_ROLE_OPTIMIZER ? "optimizer" : "other";
 }
@@ -65,7 +65,7 @@ static void write_ratio(struct vc_json *json, uint64_t before, uint64_t after)
 /* ---- parts ---- */
 
 /* "layout": {"name": "plain", ...}, or null. */
-static void write_layout(struct vc_json *json, const struct vc_layout *layout)
+void vc_write_layout(struct vc_json *json, const struct vc_layout *layout)
 {
     if (layout == NULL) {
         vc_json_null(json, "layout");
@@ -97,7 +97,7 @@ static void write_files(struct vc_json *json, const struct vc_report *report)
     write_string(json, "format", report->output_format);
     vc_json_known(json, "file_bytes", report->totals.file_after);
     vc_json_bool(json, "written", report->written);
-    write_layout(json, layout_of(report, 0));
+    vc_write_layout(json, layout_of(report, 0));
     vc_json_end(json, '}');
     vc_json_begin(json, "outputs", '[', false);
     for (size_t i = 0; i < report->n_outputs; i++) {
@@ -108,7 +108,7 @@ static void write_files(struct vc_json *json, const struct vc_report *report)
         write_string(json, "format", output->format);
         vc_json_known(json, "file_bytes", output->file_bytes);
         vc_json_bool(json, "written", output->written);
-        write_layout(json, layout_of(report, i));
+        vc_write_layout(json, layout_of(report, i));
         vc_json_end(json, '}');
     }
     vc_json_end(json, ']');
@@ -444,7 +444,7 @@ static void write_row(struct vc_json *json, const struct vc_report_row *row, con
     }
     vc_json_string(json, "action", action_name(row->action));
     write_string(json, "reason", row->reason);
-    vc_json_string(json, "role", role_name(row->role));
+    vc_json_string(json, "role", vc_role_name(row->role));
     vc_json_string(json, "dtype_before", vc_dtype_name(row->dtype_before));
     vc_json_string(json, "dtype_after", vc_dtype_name(row->dtype_after));
     write_string(json, "scheme", row->scheme);
@@ -526,11 +526,8 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
     struct vc_text text;
     char tool[64];
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
     (void)snprintf(tool, sizeof tool, "vcompress %s", vc_version());
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.report/1");
+    vc_json_open(&json, &text, ctx, '{', "vcompress.report/1");
     vc_json_string(&json, "tool", tool);
     write_string(&json, "command", report->command);
     write_files(&json, report);
@@ -550,6 +547,5 @@ enum vc_status vc_report_json(struct vc_ctx *ctx, const struct vc_report *report
     write_fits(&json, report);
     write_distillations(&json, report);
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }

@@ -189,10 +189,7 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
     struct vc_text text;
 
     *out = NULL;
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.sensitivity/1");
+    vc_json_open(&json, &text, ctx, '{', "vcompress.sensitivity/1");
     vc_json_begin(&json, "input", '{', true);
     vc_json_string(&json, "path", vc_model_path(s->model));
     vc_json_string(&json, "format", vc_model_format(s->model));
@@ -212,6 +209,5 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }

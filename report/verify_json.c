@@ -96,10 +96,7 @@ enum vc_status vc_verify_json(struct vc_ctx *ctx, const struct vc_verification *
     struct vc_json json;
     struct vc_text text;
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '{', false);
-    vc_json_string(&json, "schema", "vcompress.verify/1");
+    vc_json_open(&json, &text, ctx, '{', "vcompress.verify/1");
     write_file(&json, v);
     write_dtypes(&json, v);
     vc_json_bool(&json, "data", v->data);
@@ -113,6 +110,5 @@ enum vc_status vc_verify_json(struct vc_ctx *ctx, const struct vc_verification *
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }

@@ -128,8 +128,7 @@ int json_list_end(struct app *app);
 
 /* The page of --html and the table of --markdown, in files that are replaced by the same rules; json_check looks at
  * them, too. `status` is that of its making; frees the text. GO_ON or a status. */
-int html_write(struct app *app, enum vc_status status, char *text);
-int markdown_write(struct app *app, enum vc_status status, char *text);
+int beside_write(struct app *app, bool markdown, enum vc_status status, char *text);
 
 /* The file begins as a JSON document of vcompress. */
 bool is_document(const char *path);

@@ -248,26 +248,13 @@ static int check_named(struct app *app, const struct destination *where, const c
     return check_place(app, where, is_foreign_kind);
 }
 
-static int write_named(struct app *app, const struct destination *where, enum vc_status status, char *text)
+int beside_write(struct app *app, bool markdown, enum vc_status status, char *text)
 {
-    int error = status == VC_OK ? write_whole(where, text) : 0;
+    const struct destination where = markdown ? markdown_destination(app) : html_destination(app);
+    int error = status == VC_OK ? write_whole(&where, text) : 0;
 
     vc_text_free(text);
-    return status != VC_OK ? app_fail(app, status) : error == 0 ? GO_ON : refuse(app, where, strerror(error));
-}
-
-int html_write(struct app *app, enum vc_status status, char *text)
-{
-    const struct destination where = html_destination(app);
-
-    return write_named(app, &where, status, text);
-}
-
-int markdown_write(struct app *app, enum vc_status status, char *text)
-{
-    const struct destination where = markdown_destination(app);
-
-    return write_named(app, &where, status, text);
+    return status != VC_OK ? app_fail(app, status) : error == 0 ? GO_ON : refuse(app, &where, strerror(error));
 }
 
 bool is_document(const char *path)

@@ -4,9 +4,20 @@
 #include <assert.h>
 #include <inttypes.h>
 
-void vc_json_init(struct vc_json *json, struct vc_text *text)
+void vc_json_open(struct vc_json *json, struct vc_text *text, struct vc_ctx *ctx, char bracket, const char *schema)
 {
+    vc_text_init(text, ctx);
     *json = (struct vc_json){.text = text};
+    vc_json_begin(json, NULL, bracket, false);
+    if (schema != NULL) {
+        vc_json_string(json, "schema", schema);
+    }
+}
+
+enum vc_status vc_json_finish(struct vc_json *json, char **out)
+{
+    *out = vc_text_detach(json->text);
+    return *out != NULL ? VC_OK : json->text->status;
 }
 
 static void new_line(struct vc_json *json)

@@ -1,7 +1,7 @@
 /* json_write.h - a JSON document as text, member by member, in the order of the calls. Every document of the library is
  * written with it. Reading JSON is jansson's work (formats/).
  *
- *     vc_json_begin(&json, NULL, '{', false);            {
+ *     vc_json_open(&json, &text, ctx, '{', NULL);        {
  *     vc_json_string(&json, "name", "fc1.weight");         "name": "fc1.weight",
  *     vc_json_begin(&json, "shape", '[', true);            "shape": [512, 64]
  *     vc_json_uint(&json, NULL, 512);                    }
@@ -29,7 +29,10 @@ struct vc_json {
     bool line; /* vc_json_line was called */
 };
 
-void vc_json_init(struct vc_json *json, struct vc_text *text);
+/* Begins a text with an object or an array; its first member is the schema, unless that is NULL. */
+void vc_json_open(struct vc_json *json, struct vc_text *text, struct vc_ctx *ctx, char bracket, const char *schema);
+/* The text, for vc_text_free, behind vc_json_end; NULL, with the status that tells why. */
+enum vc_status vc_json_finish(struct vc_json *json, char **out);
 
 /* An object '{' or an array '['. key is NULL inside arrays and for the document itself. With `flat` the members stay on
  * one line; without, each has a line of its own. */

@@ -66,9 +66,10 @@ VC_API void vc_value_histograms_free(struct vc_value_histograms *histograms); /*
 /* Adds a member at the end of a document. *document: of vc_report_json and its like; replaced by a longer text. value:
  * JSON. VC_E_FORMAT if the document is no object. */
 VC_API enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *key, const char *value);
+/* The same with a string: "command_line", "file", "baseline". */
+VC_API enum vc_status vc_document_add_string(struct vc_ctx *ctx, char **document, const char *key, const char *string);
 
 /* JSON for such members, by their names in the schemas. Free *text with vc_text_free. */
-VC_API enum vc_status vc_string_json(struct vc_ctx *ctx, const char *string, char **text); /* "command_line" */
 VC_API enum vc_status vc_value_histograms_json(struct vc_ctx *ctx, const struct vc_value_histograms *histograms,
                                                char **text); /* "histograms" */
 VC_API enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix *matrix,

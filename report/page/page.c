@@ -11,7 +11,6 @@
 
 #include "core/base/compiler.h"
 #include "report/page/page_tables.h"
-#include "report/page/svg_text.h"
 
 #ifndef VC_PAGE_FOLDER
 #define VC_PAGE_FOLDER "report/page/" /* a build by hand starts at the root of the tree */
@@ -55,13 +54,10 @@ static void add_document(struct vc_text *text, const char *json)
 /* A drawing in a root of its own, where its style touches nothing else. */
 static void add_drawing(struct vc_text *text, const char *svg)
 {
-    const char *start = strstr(svg, "<svg");
-
     vc_text_add(text,
                 "<section id=\"drawing\"><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"drawing\">"
                 "<div><template shadowrootmode=\"open\">");
-    vc_text_add_bytes(text, start, strlen(start));
-    vc_text_add(text, "</template></div></div></section>");
+    vc_text_add(text, "%s</template></div></div></section>", strstr(svg, "<svg"));
 }
 
 static void add_scripts(struct vc_text *text)

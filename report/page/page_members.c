@@ -6,7 +6,6 @@
  *     "histograms": [{"tensor": "fc1.weight", "reach": 0.5, "bins": [0, 3, ...], ...}]
  *     }
  */
-#include <math.h>
 #include <string.h>
 
 #include <vcompress/page.h>
@@ -41,14 +40,16 @@ enum vc_status vc_document_add(struct vc_ctx *ctx, char **document, const char *
     return text.status;
 }
 
-enum vc_status vc_string_json(struct vc_ctx *ctx, const char *string, char **out)
+enum vc_status vc_document_add_string(struct vc_ctx *ctx, char **document, const char *key, const char *string)
 {
     struct vc_text text;
+    enum vc_status status;
 
     vc_text_init(&text, ctx);
     vc_text_add_json_string(&text, string);
-    *out = vc_text_detach(&text);
-    return text.status;
+    status = text.status == VC_OK ? vc_document_add(ctx, document, key, text.data) : text.status;
+    vc_text_release(&text);
+    return status;
 }
 
 static void write_counts(struct vc_json *json, const char *key, const uint64_t *counts, size_t n)
@@ -92,15 +93,12 @@ enum vc_status vc_value_histograms_json(struct vc_ctx *ctx, const struct vc_valu
     struct vc_json json;
     struct vc_text text;
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '[', false);
+    vc_json_open(&json, &text, ctx, '[', NULL);
     for (size_t i = 0; i < histograms->n; i++) {
         write_histogram(&json, &histograms->histograms[i]);
     }
     vc_json_end(&json, ']');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }
 
 enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix *m, char **out)
@@ -108,9 +106,7 @@ enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix
     struct vc_json json;
     struct vc_text text;
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '{', false);
+    vc_json_open(&json, &text, ctx, '{', NULL);
     vc_json_bool(&json, "weights_only", m->weights_only);
     vc_json_begin(&json, "columns", '[', true);
     for (size_t c = 0; c < m->n_columns; c++) {
@@ -139,8 +135,7 @@ enum vc_status vc_fit_matrix_json(struct vc_ctx *ctx, const struct vc_fit_matrix
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }
 
 enum vc_status vc_memory_timeline_json(struct vc_ctx *ctx, const struct vc_memory_timeline *t, char **out)
@@ -148,9 +143,7 @@ enum vc_status vc_memory_timeline_json(struct vc_ctx *ctx, const struct vc_memor
     struct vc_json json;
     struct vc_text text;
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '{', false);
+    vc_json_open(&json, &text, ctx, '{', NULL);
     vc_json_uint(&json, "steps", t->n_steps);
     vc_json_uint(&json, "backward", t->backward);
     vc_json_uint(&json, "peak", t->peak);
@@ -167,8 +160,7 @@ enum vc_status vc_memory_timeline_json(struct vc_ctx *ctx, const struct vc_memor
     }
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }
 
 static void write_step(struct vc_json *json, const struct vc_distill_step *s)
@@ -196,15 +188,12 @@ enum vc_status vc_distill_steps_json(struct vc_ctx *ctx, const struct vc_distill
     struct vc_json json;
     struct vc_text text;
 
-    vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
-    vc_json_begin(&json, NULL, '[', false);
+    vc_json_open(&json, &text, ctx, '[', NULL);
     for (size_t i = 0; i < n; i++) {
         if (!steps[i].control && steps[i].eval == NULL) {
             write_step(&json, &steps[i]);
         }
     }
     vc_json_end(&json, ']');
-    *out = vc_text_detach(&text);
-    return text.status;
+    return vc_json_finish(&json, out);
 }

@@ -7,7 +7,6 @@
  *                                               fc1.weight  8, 4  */
 #include "report/page/page_tables.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "report/page/svg_text.h"

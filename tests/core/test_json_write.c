@@ -23,7 +23,7 @@ static int make(void **unused)
         return -1;
     }
     vc_text_init(&text, ctx);
-    vc_json_init(&json, &text);
+    json = (struct vc_json){.text = &text};
     return 0;
 }
 

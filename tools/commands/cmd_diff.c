@@ -209,94 +209,77 @@ static bool print_comparison(struct app *app, const struct comparison *c)
 
 /* ---- two documents ---- */
 
-/* "264,000", "41.1", "int8/channel", of an object or a list "..." */
-static const char *fmt_value(char *buf, const struct out *out, const char *json, bool number, double x)
+/* Adds the cells of a line of a table in Markdown, without what makes code of them. */
+static void add_cells(struct table *table, char *line)
 {
-    if (number) {
-        return fabs(x) < 1e15 && x == floor(x) && x >= 0 ? fmt_count(buf, (uint64_t)x) : fmt_real(buf, x);
+    for (char *cell = line + 2; *cell != '\0';) {
+        char *end = strstr(cell, " |");
+        char *to = cell;
+
+        *end = '\0';
+        for (char *from = cell; *from != '\0'; from++) {
+            if (*from != '`' && !(*from == '\\' && from[1] == '|')) {
+                *to++ = *from;
+            }
+        }
+        *to = '\0';
+        table_add(table, INK_NONE, cell);
+        cell = end + (end[2] == '\0' ? 2 : 3);
     }
-    if (json == NULL) {
-        return "-";
-    }
-    if (json[0] == '{' || json[0] == '[') {
-        return out_ellipsis(out);
-    }
-    snprintf(buf, CELL_BYTES, "%s", json[0] == '"' ? json + 1 : json);
-    buf[strcspn(buf, "\"")] = '\0';
-    return buf;
 }
 
-/* "-8.2 %" of two numbers */
-static char *fmt_growth(char *buf, const struct vc_change *change)
+/* The short table of the document, with more lines. */
+static bool print_changes(struct app *app, const char *document, size_t n)
 {
-    buf[0] = '\0';
-    if (change->numbers && change->x != 0 && isfinite(change->y / change->x)) {
-        snprintf(buf, CELL_BYTES, "%+.1f %%", 100 * (change->y / change->x - 1));
-    }
-    return buf;
-}
-
-static bool print_changes(struct app *app, const struct vc_changes *changes)
-{
-    static const char *const titles[] = {"", "member", "first", "second", "change"};
-    size_t most = app->common.verbose > 0 ? changes->n : MAX_LINES;
     struct out *out = &app->out;
     struct table table;
     char buf[CELL_BYTES];
+    char *text = NULL;
 
-    if (changes->n == 0) {
-        fprintf(out->to, "%ssame:%s both documents say the same\n", out_ink(out, INK_GOOD), out_ink(out, INK_NONE));
-        return true;
+    if (vc_document_markdown(app->ctx, document, app->common.verbose > 0 ? n : MAX_LINES, &text) != VC_OK) {
+        return false;
     }
-    table_init(&table, "llrrr");
-    for (size_t i = 0; i < 5; i++) {
-        table_add(&table, INK_DIM, titles[i]);
+    table_init(&table, "lrrr");
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        if (line[0] == '|' && line[1] == ' ') {
+            add_cells(&table, line);
+        }
     }
-    for (size_t i = 0; i < changes->n && i < most; i++) {
-        const struct vc_change *change = &changes->changes[i];
-
-        table_add(&table, INK_NONE, change->name == NULL ? "" : change->name);
-        table_add(&table, INK_NONE, change->member);
-        table_add(&table, INK_NONE, fmt_value(buf, out, change->a, change->numbers, change->x));
-        table_add(&table, INK_NONE, fmt_value(buf, out, change->b, change->numbers, change->y));
-        table_add(&table, INK_NONE, fmt_growth(buf, change));
-    }
+    vc_text_free(text);
     if (!table_print(&table, out, app->common.verbose == 0)) {
         return false;
     }
-    if (changes->n > most) {
-        fprintf(out->to, "  and %zu more (-v lists them)\n", changes->n - most);
-    }
-    fprintf(out->to, "\n%sdiffers:%s %s members, ", out_ink(out, INK_BAD), out_ink(out, INK_NONE),
-            fmt_count(buf, changes->n));
-    fprintf(out->to, "in %s items of lists\n", fmt_count(buf, changes->n_items));
+    fprintf(out->to, "%s%s:%s %s%s\n", out_ink(out, n == 0 ? INK_GOOD : INK_BAD), n == 0 ? "same" : "differs",
+            out_ink(out, INK_NONE), n == 0 ? "both documents say the same" : fmt_count(buf, n),
+            n == 0                                      ? ""
+            : n > MAX_LINES && app->common.verbose == 0 ? " members (-v lists them)"
+                                                        : " members");
     return true;
 }
 
 /* Reports, runs of distill and the like, which are told by how they begin. */
 static int diff_documents(struct app *app)
 {
-    static const char *const of_values[] = {"tolerance", "min-sqnr", "key"};
-    struct vc_changes *changes = NULL;
     enum vc_status status;
-    int rc = GO_ON;
+    char *document = NULL;
+    size_t n;
+    int rc;
 
-    for (size_t i = 0; i < sizeof of_values / sizeof *of_values; i++) {
-        if (options_seen(&app->parsed, of_values[i])) {
-            return app_usage(app, "--%s is about checkpoints; %s is a document", of_values[i], app->subject);
-        }
+    if (options_seen(&app->parsed, "tolerance") || options_seen(&app->parsed, "min-sqnr") ||
+        options_seen(&app->parsed, "key")) {
+        return app_usage(app, "--tolerance, --min-sqnr and --key are about checkpoints; %s is a document",
+                         app->subject);
     }
-    status = vc_changes_of_documents(app->ctx, app->subject, app->output, &changes);
+    status = vc_changes_json(app->ctx, app->subject, app->output, &n, &document);
     if (status != VC_OK) {
         return app_fail(app, status);
     }
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_changes(app, changes)) {
-        rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
+    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_changes(app, document, n)) {
+        vc_text_free(document);
+        return app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
-    rc = rc == GO_ON ? document_changes(app, changes) : rc;
-    rc = rc != GO_ON ? rc : changes->n == 0 ? EXIT_YES : EXIT_NO;
-    vc_changes_free(changes);
-    return rc;
+    rc = document_changes(app, document);
+    return rc != GO_ON ? rc : n == 0 ? EXIT_YES : EXIT_NO;
 }
 
 /* ---- the command ---- */
@@ -392,7 +375,8 @@ const struct command command_diff = {
             "SQNR are of B against A.\n"
             "Two JSON documents of --json, of the same kind, are compared member by member, items of lists by their "
             "names; not "
-            "compared are time, memory and threads of the runs, and the version of the program. Status 0 if both say "
+            "compared are the commands, time, memory and threads of the runs, and the version of the program. Status 0 "
+            "if both say "
             "the same.\n"
             "  vcompress diff model.npz model.int8.npz --min-sqnr 35\n"
             "  vcompress diff before.json after.json --markdown comment.md",

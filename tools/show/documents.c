@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #define TIMELINE_POINTS 240
+#define MARKDOWN_LINES  12 /* of tensors or changes */
 
 /* A document on its way out. */
 struct telling {
@@ -28,9 +29,9 @@ static bool tell_json(struct telling *t, int *rc)
     }
     if (*rc == GO_ON && t->app->json.markdown != NULL) {
         char *table = NULL;
-        enum vc_status status = vc_document_markdown(t->app->ctx, t->text, &table);
+        enum vc_status status = vc_document_markdown(t->app->ctx, t->text, MARKDOWN_LINES, &table);
 
-        *rc = markdown_write(t->app, status, table);
+        *rc = beside_write(t->app, true, status, table);
     }
     return *rc == GO_ON && t->app->json.html != NULL;
 }
@@ -45,22 +46,26 @@ static void add(struct telling *t, const char *key, enum vc_status status, char 
     vc_text_free(json);
 }
 
+static void add_string(struct telling *t, const char *key, const char *string)
+{
+    if (t->status == VC_OK) {
+        t->status = vc_document_add_string(t->app->ctx, &t->text, key, string);
+    }
+}
+
 /* The page, where rc says that nothing failed before. */
 static int finish(struct telling *t, int rc)
 {
     char *html = NULL;
-    char *line = NULL;
 
     if (rc == GO_ON && t->app->json.html != NULL) {
         if (t->app->line != NULL) {
-            enum vc_status status = vc_string_json(t->app->ctx, t->app->line, &line);
-
-            add(t, "command_line", status, line);
+            add_string(t, "command_line", t->app->line);
         }
         if (t->status == VC_OK) {
             t->status = vc_page_html(t->app->ctx, t->text, t->drawing, &html);
         }
-        rc = html_write(t->app, t->status, html);
+        rc = beside_write(t->app, false, t->status, html);
     }
     vc_text_free(t->drawing);
     vc_text_free(t->text);
@@ -249,11 +254,10 @@ int document_diff(struct app *app, const struct vc_model *a, const struct vc_mod
     return finish(&t, rc);
 }
 
-int document_changes(struct app *app, const struct vc_changes *changes)
+int document_changes(struct app *app, char *document)
 {
-    struct telling t = {.app = app};
+    struct telling t = {.app = app, .text = document};
 
-    t.status = is_asked(app) ? vc_changes_json(app->ctx, changes, &t.text) : VC_OK;
     return finish_plain(&t);
 }
 
@@ -284,13 +288,11 @@ int document_graph(struct app *app, const struct vc_graph *graph, const struct v
                    const struct vc_model *model)
 {
     struct telling t = {.app = app};
-    char *file = NULL;
     int rc;
 
     t.status = is_asked(app) ? vc_graph_json(app->ctx, graph, blocks, model, &t.text) : VC_OK;
     if (tell_json(&t, &rc)) {
-        t.status = vc_string_json(app->ctx, app->subject, &file);
-        add(&t, "file", t.status, file);
+        add_string(&t, "file", app->subject);
         t.status = t.status == VC_OK ? vc_graph_svg(app->ctx, graph, blocks, app->subject, &t.drawing) : t.status;
     }
     return finish(&t, rc);
@@ -349,26 +351,13 @@ int document_estimate(struct app *app, const struct memory_cli *cli)
     return finish(&t, rc);
 }
 
-/* "baseline": "before.json", "baseline_bytes": 4096 */
-static void add_baseline(struct telling *t, const char *path, uint64_t peak_bytes)
-{
-    char number[32];
-    char *name = NULL;
-    enum vc_status status = vc_string_json(t->app->ctx, path, &name);
-
-    add(t, "baseline", status, name);
-    (void)snprintf(number, sizeof number, "%" PRIu64, peak_bytes);
-    if (t->status == VC_OK) {
-        t->status = vc_document_add(t->app->ctx, &t->text, "baseline_bytes", number);
-    }
-}
-
 int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_fit_options *fit,
                  const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows, const char *baseline,
                  uint64_t baseline_bytes)
 {
     struct vc_memory_options shown = memory_cli_options(cli);
     struct telling t = {.app = app};
+    char peak[32];
     int rc;
 
     if (is_asked(app)) {
@@ -377,7 +366,9 @@ int document_fit(struct app *app, const struct memory_cli *cli, const struct vc_
     if (tell_json(&t, &rc)) {
         add_run(&t, cli, fit, catalogue, rows, n_rows);
         if (baseline != NULL) {
-            add_baseline(&t, baseline, baseline_bytes);
+            add_string(&t, "baseline", baseline);
+            (void)snprintf(peak, sizeof peak, "%" PRIu64, baseline_bytes);
+            t.status = t.status == VC_OK ? vc_document_add(app->ctx, &t.text, "baseline_bytes", peak) : t.status;
         }
     }
     return finish(&t, rc);

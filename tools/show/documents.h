@@ -12,7 +12,7 @@ int document_report(struct app *app, const struct vc_report *report, const struc
 int document_inspect(struct app *app, const struct vc_inspection *in);
 int document_diff(struct app *app, const struct vc_model *a, const struct vc_model *b, const struct vc_diff *diff,
                   const struct vc_diff_limits *limits);
-int document_changes(struct app *app, const struct vc_changes *changes);
+int document_changes(struct app *app, char *document); /* of vc_changes_json; frees it */
 int document_sensitivity(struct app *app, const struct vc_sensitivity *s);
 /* model: may be NULL. */
 int document_graph(struct app *app, const struct vc_graph *graph, const struct vc_graph_blocks *blocks,
