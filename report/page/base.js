@@ -21,7 +21,8 @@ const svg = (tag, attributes, ...children) =>
 // Characters that control or reorder text would make a name look like another one.
 const clean = name => String(name).replace(/[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g, '?');
 const base = path => clean(path).replace(/\/+$/, '').split('/').slice(/\/config\.json$/.test(path) ? -2 : -1).join('/');
-const nameOf = text => el('span', {class: 'name'}, clean(text));
+// Lines break behind a dot rather than inside of a word.
+const nameOf = text => el('span', {class: 'name'}, clean(text).split(/(?<=[._/])/).map((part, k) => k === 0 ? part : [el('wbr'), part]));
 
 // ---- figures ----
 
