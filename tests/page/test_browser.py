@@ -9,7 +9,7 @@ import argparse, base64, json, pathlib, random, re, struct, subprocess, sys, tem
 
 import browser as browsers
 
-OPENS = 5.0 # seconds at most for ten thousand tensors; 0.7 on two cores of 2020
+OPENS = 5.0 # seconds at most for ten thousand tensors; 0.5 to 1 on two cores
 
 # What reaches beyond the window, but for what lies in a box that scrolls or is drawn.
 TOO_WIDE = """(() => {
