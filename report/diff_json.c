@@ -6,9 +6,9 @@
 #include <vcompress/report.h>
 
 #include "core/base/option_struct.h"
-#include "core/text/json_write.h"
+#include "report/document_parts.h"
 
-static void write_file(struct vc_json *json, const char *key, const struct vc_model *model)
+void vc_write_file(struct vc_json *json, const char *key, const struct vc_model *model)
 {
     vc_json_begin(json, key, '{', true);
     vc_json_string(json, "path", vc_model_path(model));
@@ -85,8 +85,8 @@ enum vc_status vc_diff_json(struct vc_ctx *ctx, const struct vc_model *a, const 
     }
     n_beyond = vc_diff_beyond(&own, diff);
     vc_json_open(&json, &text, ctx, '{', "vcompress.diff/1");
-    write_file(&json, "a", a);
-    write_file(&json, "b", b);
+    vc_write_file(&json, "a", a);
+    vc_write_file(&json, "b", b);
     write_limits(&json, &own);
     vc_json_bool(&json, "within", n_beyond == 0);
     write_totals(&json, diff, n_beyond);

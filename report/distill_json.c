@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "core/values/fraction.h"
-#include "report/distill_part.h"
+#include "report/document_parts.h"
 
 void vc_write_quality(struct vc_json *json, const char *key, const struct vc_quality *q)
 {

@@ -1,5 +1,5 @@
 /* evaluate_json.c - how well a network answers, as JSON, schema vcompress.evaluate/1 (evaluate-1.schema.json). */
-#include "report/distill_part.h"
+#include "report/document_parts.h"
 
 enum vc_status vc_evaluate_json(struct vc_ctx *ctx, const struct vc_evaluate_options *o, const struct vc_quality *q,
                                 const char *missed, char **text)

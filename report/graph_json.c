@@ -73,16 +73,12 @@ static void write_list(struct vc_json *json, const char *key, const uint32_t *va
     vc_json_end(json, ']');
 }
 
-static void write_ends(struct vc_json *json, const struct vc_graph *graph)
+static void write_ends(struct vc_json *json, const char *key, const struct vc_graph *graph, uint32_t n,
+                       uint32_t (*end)(const struct vc_graph *graph, uint32_t k))
 {
-    vc_json_begin(json, "inputs", '[', true);
-    for (uint32_t k = 0; k < vc_graph_input_count(graph); k++) {
-        vc_json_uint(json, NULL, vc_graph_input(graph, k));
-    }
-    vc_json_end(json, ']');
-    vc_json_begin(json, "outputs", '[', true);
-    for (uint32_t k = 0; k < vc_graph_output_count(graph); k++) {
-        vc_json_uint(json, NULL, vc_graph_output(graph, k));
+    vc_json_begin(json, key, '[', true);
+    for (uint32_t k = 0; k < n; k++) {
+        vc_json_uint(json, NULL, end(graph, k));
     }
     vc_json_end(json, ']');
 }
@@ -265,7 +261,8 @@ enum vc_status vc_graph_json(struct vc_ctx *ctx, const struct vc_graph *graph, c
     write_number(&json, "macs_value", graph, all->macs);
     vc_json_end(&json, '}');
     write_experts(&json, graph);
-    write_ends(&json, graph);
+    write_ends(&json, "inputs", graph, vc_graph_input_count(graph), vc_graph_input);
+    write_ends(&json, "outputs", graph, vc_graph_output_count(graph), vc_graph_output);
     write_blocks(&json, graph, blocks);
     write_nodes(&json, graph, blocks);
     write_params(&json, graph);

@@ -2,7 +2,7 @@
 #include <vcompress/inspect.h>
 #include <vcompress/report.h>
 
-#include "report/report_part.h"
+#include "report/document_parts.h"
 
 static const char *granularity_name(enum vc_granularity granularity)
 {

@@ -18,8 +18,7 @@
 
 #include <vcompress/fit.h>
 
-#include "report/distill_part.h"
-#include "report/report_part.h"
+#include "report/document_parts.h"
 
 static const char *action_name(enum vc_action action)
 {

@@ -4,7 +4,7 @@
 
 #include <vcompress/sensitivity.h>
 
-#include "core/text/json_write.h"
+#include "report/document_parts.h"
 
 static void write_candidates(struct vc_json *json, const struct vc_sensitivity *s)
 {
@@ -190,11 +190,7 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
 
     *out = NULL;
     vc_json_open(&json, &text, ctx, '{', "vcompress.sensitivity/1");
-    vc_json_begin(&json, "input", '{', true);
-    vc_json_string(&json, "path", vc_model_path(s->model));
-    vc_json_string(&json, "format", vc_model_format(s->model));
-    vc_json_uint(&json, "file_bytes", vc_model_file_bytes(s->model));
-    vc_json_end(&json, '}');
+    vc_write_file(&json, "input", s->model);
     vc_json_uint(&json, "measured", s->n_measured);
     vc_json_string(&json, "note", s->note);
     vc_json_begin(&json, "advice", '{', false);

@@ -1,0 +1,23 @@
+/* document_parts.h - parts that several documents have: what a distillation did (distill_json.c), also in the report of
+ * a job that trains; layouts and roles (report_json.c), also in what inspect finds. */
+#ifndef VC_REPORT_DOCUMENT_PARTS_H
+#define VC_REPORT_DOCUMENT_PARTS_H
+
+#include <vcompress/distill.h>
+#include <vcompress/report.h>
+
+#include "core/text/json_write.h"
+
+/* "student", "teacher", "data", "output": by their paths; the output may be NULL. */
+void vc_write_distill_files(struct vc_json *json, const struct vc_distill_options *o, const char *output);
+/* An object of its figures. */
+void vc_write_quality(struct vc_json *json, const char *key, const struct vc_quality *q);
+/* "options", "run", "memory", "eval", "missed" */
+void vc_write_distill_part(struct vc_json *json, const struct vc_distill_options *o, const struct vc_distillation *d);
+
+const char *vc_role_name(enum vc_role role);                                             /* "weight" */
+void vc_write_file(struct vc_json *json, const char *key, const struct vc_model *model); /* {"path": "a.npz", ...} */
+/* "layout": {"name": "plain", ...}, or null for NULL. */
+void vc_write_layout(struct vc_json *json, const struct vc_layout *layout);
+
+#endif
