@@ -16,13 +16,15 @@
 #include <string.h>
 
 /* VC_HD: a function of a few operations. VC_HD_LARGE: one that devices call instead of inlining it, since it would take
- * long to compile in each place. */
+ * long to compile in each place. VC_HD_INLINE: one that is inlined, so that its loops know constant arguments. */
 #if defined(__CUDACC__)
-#define VC_HD       static __host__ __device__ __forceinline__
-#define VC_HD_LARGE static __host__ __device__ __noinline__
+#define VC_HD        static __host__ __device__ __forceinline__
+#define VC_HD_INLINE VC_HD
+#define VC_HD_LARGE  static __host__ __device__ __noinline__
 #else
-#define VC_HD       static inline
-#define VC_HD_LARGE static inline
+#define VC_HD        static inline
+#define VC_HD_LARGE  static inline
+#define VC_HD_INLINE static inline __attribute__((always_inline))
 #endif
 
 /* Bits of an f32: sign, 8 bits of exponent, 23 of fraction. All without the sign below. */

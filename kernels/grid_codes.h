@@ -1,7 +1,9 @@
-/* grid_codes.h - the arithmetic of codes that are numbers of a grid of floats: fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4.
- * The value of a code, the code of a value, the scale of a group. Valid as C11, C++ and CUDA, built with the flags that
- * arith.h names. Tiles and statistics are the pass's (quantize/schemes/float_codes.c).
+/* grid_codes.h - the arithmetic of codes with a scale per group: whole numbers (int4), and numbers of a grid of floats:
+ * fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4. The value of a code, the code of a value, the scale of a group. Valid as C11,
+ * C++ and CUDA, built with the flags that arith.h names. Tiles and statistics are the pass's
+ * (quantize/schemes/group_codes.c).
  *
+ *     int4   whole numbers from -8 to 7
  *     E4M3   s eeee mmm   (1 + m / 8) * 2^(e - 7); e = 0: m * 2^-9; 0x7f and 0xff are NaN; the largest is 448   OCP
  * OFP8 E2M1   s ee m       0 0.5 1 1.5 2 3 4 6 and the negative ones                                            OCP
  * MX 1.0 E8M0   eeeeeeee     2^(e - 127); 0xff is NaN                                                             OCP
@@ -17,6 +19,7 @@
  *             c0 = E4M3(absmax * global / 6)
  *     nf4,    for 12 numbers f from 0.70 to 1.05: the codes of f * absmax, then the scale of least squares for these,
  *     fp4     as it is stored; the one with the least error
+ *     int4    the same for 16 numbers f from 0.50 to 1.10 and the codes of f * absmax / 8
  *
  * Error: the sum of (x - value(code(x / s)) * s)^2. Sums are f64, lane l of 8 adds elements l, l + 8, ... in ascending
  * order, from +0.0; then lanes l and l + k are added for k = 4, 2, 1. Of equal errors the first one wins. */
@@ -29,7 +32,17 @@
 
 #include "core/values/grids.h"
 #include "kernels/arith.h"
-#include "kernels/int4.h"
+
+#define VC_SUM_LANES 8
+
+/* Element i of an array that may be unaligned. */
+VC_HD float vc_float_at(const float *x, size_t i)
+{
+    float value;
+
+    memcpy(&value, x + i, sizeof value);
+    return value;
+}
 
 /* ---- E4M3 ---- */
 
@@ -168,7 +181,7 @@ VC_HD float vc_fp4_value(unsigned signed_code)
 
 /* ---- any of them ---- */
 
-/* The value of a code. */
+/* The value of a code of a grid of floats. */
 VC_HD float vc_float_code_value(enum vc_grid grid, unsigned code)
 {
     switch (grid) {
@@ -194,7 +207,7 @@ VC_HD void vc_float_values(enum vc_grid grid, float *values)
     }
 }
 
-/* The code nearest to t = x / scale. */
+/* The code nearest to t = x / scale, of a grid of floats. */
 VC_HD uint8_t vc_float_code_of(enum vc_grid grid, float t)
 {
     switch (grid) {
@@ -209,11 +222,24 @@ VC_HD uint8_t vc_float_code_of(enum vc_grid grid, float t)
     }
 }
 
-/* The value of that code, of grids that scales are searched on. */
-VC_HD float vc_float_near(enum vc_grid grid, float t)
+/* The whole number from low to high nearest to t, ties to even, as a float. The ends are cut off first, which gives the
+ * same numbers, so that adding 1.5 * 2^23 rounds to a whole number in the lanes of any processor. */
+VC_HD float vc_int_near(float low, float high, float t)
+{
+    t = t < high ? t : high;
+    t = t > low ? t : low;
+    return (t + 12582912.0f) - 12582912.0f;
+}
+
+/* The value nearest to t, of codes whose scales are searched. grid: that of c. Loops over a grid that the compiler
+ * knows are twice as fast. */
+VC_HD_INLINE float vc_float_near(enum vc_grid grid, const struct vc_group_codes *c, float t)
 {
     float y;
 
+    if (grid == VC_GRID_NONE) {
+        return vc_int_near((float)c->low, (float)c->high, t);
+    }
     if (grid == VC_GRID_NF4 || grid == VC_GRID_FP4) {
         return grid == VC_GRID_NF4 ? vc_nf4_near(t) : vc_fp4_near(t);
     }
@@ -221,61 +247,101 @@ VC_HD float vc_float_near(enum vc_grid grid, float t)
     return t < 0.0f ? -y : y;
 }
 
-VC_HD double vc_float_square(enum vc_grid grid, float x, float s)
+/* The sum of eight lanes. */
+VC_HD double vc_lanes_sum(double *lanes)
 {
-    double e = (double)x - (double)vc_float_near(grid, x / s) * (double)s;
+    int k;
+    int l;
+
+    for (k = VC_SUM_LANES / 2; k > 0; k /= 2) {
+        for (l = 0; l < k; l++) {
+            lanes[l] += lanes[l + k];
+        }
+    }
+    return lanes[0];
+}
+
+/* The squared error of an element: the product of a value and a scale is exact in f64. */
+VC_HD_INLINE double vc_float_square(enum vc_grid grid, const struct vc_group_codes *c, float x, float s)
+{
+    double e = (double)x - (double)vc_float_near(grid, c, x / s) * (double)s;
 
     return e * e;
 }
 
-/* The sum of squared errors with that scale; s > 0. */
-VC_HD double vc_float_error(enum vc_grid grid, const float *x, size_t n, float s)
+/* The sum of squared errors with that scale, which is not 0. */
+VC_HD_INLINE double vc_float_error(enum vc_grid grid, const struct vc_group_codes *c, const float *x, size_t n, float s)
 {
-    double errors[VC_INT4_LANES] = {0.0};
+    double errors[VC_SUM_LANES] = {0.0};
     size_t i = 0;
     size_t l;
 
-    for (; n - i >= VC_INT4_LANES; i += VC_INT4_LANES) {
-        for (l = 0; l < VC_INT4_LANES; l++) {
-            errors[l] += vc_float_square(grid, vc_int4_at(x, i + l), s);
+    for (; n - i >= VC_SUM_LANES; i += VC_SUM_LANES) {
+        for (l = 0; l < VC_SUM_LANES; l++) {
+            errors[l] += vc_float_square(grid, c, vc_float_at(x, i + l), s);
         }
     }
     for (l = 0; i + l < n; l++) {
-        errors[l] += vc_float_square(grid, vc_int4_at(x, i + l), s);
+        errors[l] += vc_float_square(grid, c, vc_float_at(x, i + l), s);
     }
-    return vc_int4_sum(errors);
+    return vc_lanes_sum(errors);
 }
 
-VC_HD void vc_float_add_fit(enum vc_grid grid, float x, float s, double *products, double *squares)
+VC_HD_INLINE void vc_float_add_fit(enum vc_grid grid, const struct vc_group_codes *c, float x, float s,
+                                   double *products, double *squares)
 {
-    double y = (double)vc_float_near(grid, x / s);
+    double y = (double)vc_float_near(grid, c, x / s);
 
     *products += y * (double)x;
     *squares += y * y;
 }
 
 /* The scale of least squares for the codes that s gives; 0: all of them are 0. */
-VC_HD float vc_float_refit(enum vc_grid grid, const float *x, size_t n, float s)
+VC_HD_INLINE float vc_float_refit(enum vc_grid grid, const struct vc_group_codes *c, const float *x, size_t n, float s)
 {
-    double products[VC_INT4_LANES] = {0.0};
-    double squares[VC_INT4_LANES] = {0.0};
+    double products[VC_SUM_LANES] = {0.0};
+    double squares[VC_SUM_LANES] = {0.0};
     size_t i = 0;
     size_t l;
     double below;
 
-    for (; n - i >= VC_INT4_LANES; i += VC_INT4_LANES) {
-        for (l = 0; l < VC_INT4_LANES; l++) {
-            vc_float_add_fit(grid, vc_int4_at(x, i + l), s, &products[l], &squares[l]);
+    for (; n - i >= VC_SUM_LANES; i += VC_SUM_LANES) {
+        for (l = 0; l < VC_SUM_LANES; l++) {
+            vc_float_add_fit(grid, c, vc_float_at(x, i + l), s, &products[l], &squares[l]);
         }
     }
     for (l = 0; i + l < n; l++) {
-        vc_float_add_fit(grid, vc_int4_at(x, i + l), s, &products[l], &squares[l]);
+        vc_float_add_fit(grid, c, vc_float_at(x, i + l), s, &products[l], &squares[l]);
     }
-    below = vc_int4_sum(squares);
-    return below > 0.0 ? vc_f64_to_f32(vc_int4_sum(products) / below) : 0.0f;
+    below = vc_lanes_sum(squares);
+    return below > 0.0 ? vc_f64_to_f32(vc_lanes_sum(products) / below) : 0.0f;
 }
 
 /* ---- scales ---- */
+
+/* The largest scale of the type of which `steps`, a power of two, are a finite f32. */
+VC_HD float vc_scale_largest(enum vc_dtype type, int steps)
+{
+    return type == VC_DTYPE_F16 ? 65504.0f
+                                : vc_bits_f32(type == VC_DTYPE_BF16 ? 0x7f7f0000u : 0x7f7fffffu) / (float)steps;
+}
+
+/* The scale in the type that is stored: f32, f16 or bf16. Weights near the largest f32 get the largest scale. */
+VC_HD float vc_scale_stored(float s, enum vc_dtype type, int steps)
+{
+    float most = vc_scale_largest(type, steps);
+    float stored = type == VC_DTYPE_F16    ? vc_f16_to_f32(vc_f32_to_f16(s))
+                   : type == VC_DTYPE_BF16 ? vc_bf16_to_f32(vc_f32_to_bf16(s))
+                                           : s;
+
+    return stored < most ? stored : most;
+}
+
+/* The scale of a group whose codes are all 0: the smallest normal number of the type. */
+VC_HD float vc_scale_smallest(enum vc_dtype type)
+{
+    return type == VC_DTYPE_F16 ? 6.103515625e-05f : vc_bits_f32(VC_F32_MIN_NORMAL_BITS);
+}
 
 /* A scale as it is stored, and what it multiplies codes with. */
 struct vc_float_scale {
@@ -325,7 +391,7 @@ VC_HD struct vc_float_scale vc_mxfp8_scale(float absmax)
     return vc_mx_scale((double)absmax > 448.0 * (double)vc_mx_scale(e, VC_MXFP8_MOST).value ? e + 1 : e, VC_MXFP8_MOST);
 }
 
-VC_HD struct vc_float_scale vc_mxfp4_scale(const float *x, size_t n, float absmax)
+VC_HD struct vc_float_scale vc_mxfp4_scale(const struct vc_group_codes *c, const float *x, size_t n, float absmax)
 {
     struct vc_float_scale best = vc_mx_scale(0, VC_MXFP4_MOST);
     double best_error = 0.0;
@@ -333,7 +399,7 @@ VC_HD struct vc_float_scale vc_mxfp4_scale(const float *x, size_t n, float absma
 
     for (k = -3; k <= -1 && absmax > 0.0f; k++) {
         struct vc_float_scale scale = vc_mx_scale(vc_floor_log2(absmax) + k, VC_MXFP4_MOST);
-        double error = vc_float_error(VC_GRID_E2M1, x, n, scale.value);
+        double error = vc_float_error(VC_GRID_E2M1, c, x, n, scale.value);
 
         if (k == -3 || error < best_error) {
             best = scale;
@@ -351,25 +417,25 @@ VC_HD float vc_nvfp4_global(float absmax)
     return global < 3.0e38f ? global : 3.0e38f;
 }
 
-VC_HD struct vc_float_scale vc_nvfp4_scale(const float *x, size_t n, float absmax, float global)
+VC_HD struct vc_float_scale vc_nvfp4_scale(const struct vc_group_codes *c, const float *x, size_t n, float absmax)
 {
-    int c0 = vc_e4m3_of(absmax * global / 6.0f);
+    int c0 = vc_e4m3_of(absmax * c->global / 6.0f);
     struct vc_float_scale best = {8.0f, 8, 1}; /* the smallest normal scale */
     double best_error = 0.0;
-    int c;
+    int k;
 
-    best.value = vc_e4m3_value(best.byte) / global;
-    for (c = c0 > 5 ? c0 - 4 : 1; c <= c0 + 9 && c <= 126 && absmax > 0.0f; c++) {
-        float s = vc_e4m3_value((uint8_t)c) / global;
+    best.value = vc_e4m3_value(best.byte) / c->global;
+    for (k = c0 > 5 ? c0 - 4 : 1; k <= c0 + 9 && k <= 126 && absmax > 0.0f; k++) {
+        float s = vc_e4m3_value((uint8_t)k) / c->global;
         double error;
 
         if (!(s > 0.0f) || s > vc_bits_f32(0x7e2aaaaau)) { /* 6 s is beyond f32 */
             continue;
         }
-        error = vc_float_error(VC_GRID_E2M1, x, n, s);
+        error = vc_float_error(VC_GRID_E2M1, c, x, n, s);
         if (best.zero || error < best_error) {
             best.value = s;
-            best.byte = (uint8_t)c;
+            best.byte = (uint8_t)k;
             best.zero = 0;
             best_error = error;
         }
@@ -381,34 +447,49 @@ VC_HD struct vc_float_scale vc_nvfp4_scale(const float *x, size_t n, float absma
 VC_HD struct vc_float_scale vc_fp8_scale(float absmax, enum vc_dtype type)
 {
     float most = vc_bits_f32(type == VC_DTYPE_BF16 ? 0x7b120000u : 0x7b124924u);
-    struct vc_float_scale scale = {vc_int4_stored(vc_f64_to_f32((double)absmax / 448.0), type), 0, 0};
+    struct vc_float_scale scale = {vc_scale_stored(vc_f64_to_f32((double)absmax / 448.0), type, 8), 0, 0};
 
     scale.value = scale.value < most ? scale.value : most;
     if (scale.value == 0.0f) {
-        scale.value = vc_int4_smallest(type);
+        scale.value = vc_scale_smallest(type);
         scale.zero = absmax == 0.0f;
     }
     return scale;
 }
 
-#define VC_GRID16_FACTORS 12
-
-VC_HD struct vc_float_scale vc_grid16_scale(enum vc_grid grid, const float *x, size_t n, float absmax,
-                                            enum vc_dtype type)
+/* Steps of a scale that are finite: all codes of whole numbers have finite values. */
+VC_HD int vc_group_steps(const struct vc_group_codes *c)
 {
-    struct vc_float_scale best = {vc_int4_smallest(type), 0, 1};
+    return c->grid == VC_GRID_NONE ? -c->low : 8;
+}
+
+/* The search: of n_factors numbers (first + i * more) / below * absmax / divisor each gives codes, and these the scale
+ * of least squares, as it is stored. */
+struct vc_scale_search {
+    int n_factors, first, more;
+    double below;
+    int divisor;
+};
+
+VC_HD_INLINE struct vc_float_scale vc_searched_scale(enum vc_grid grid, const struct vc_group_codes *c,
+                                                     const struct vc_scale_search *search, const float *x, size_t n,
+                                                     float absmax)
+{
+    struct vc_float_scale best = {vc_scale_smallest(c->type), 0, 1};
     double best_error = 0.0;
     int i;
 
-    for (i = 0; i < VC_GRID16_FACTORS; i++) {
-        float start = vc_f64_to_f32((double)(770 + 35 * i) / 1100.0 * (double)absmax);
-        float s = start > 0.0f ? vc_int4_stored(vc_float_refit(grid, x, n, start), type) : 0.0f;
+    for (i = 0; i < search->n_factors; i++) {
+        double factor = (double)(search->first + search->more * i) / search->below;
+        float start = vc_f64_to_f32(factor * (double)absmax / (double)search->divisor);
+        float s =
+            start > 0.0f ? vc_scale_stored(vc_float_refit(grid, c, x, n, start), c->type, vc_group_steps(c)) : 0.0f;
         double error;
 
-        if (!(s > 0.0f)) {
+        if (s == 0.0f) {
             continue;
         }
-        error = vc_float_error(grid, x, n, s);
+        error = vc_float_error(grid, c, x, n, s);
         if (best.zero || error < best_error) {
             best.value = s;
             best.zero = 0;
@@ -420,59 +501,57 @@ VC_HD struct vc_float_scale vc_grid16_scale(enum vc_grid grid, const float *x, s
 
 /* ---- any scheme with a scale per group ---- */
 
-/* The scale of a group of n finite elements. grid NONE: codes of int4. bytes: the type of scales that are bytes,
- * F8_E8M0 or F8_E4M3; NONE: scales are floats of the type `type`. global: what E4M3 scales of E2M1 are divided by. */
-VC_HD struct vc_float_scale vc_group_scale(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype type, float global,
-                                           const float *x, size_t n, uint32_t absmax_bits)
+/* The scale of a group of n finite elements. */
+VC_HD struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n,
+                                           uint32_t absmax_bits)
 {
-    struct vc_float_scale scale = {0.0f, 0, 0};
+    const struct vc_scale_search ints = {16, 50, 4, 100.0, -c->low};
+    const struct vc_scale_search floats = {12, 770, 35, 1100.0, 1};
     float absmax = vc_bits_f32(absmax_bits);
-    int zero;
 
-    switch (grid) {
+    switch (c->grid) {
     case VC_GRID_E4M3:
-        return bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp8_scale(absmax) : vc_fp8_scale(absmax, type);
+        return c->bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp8_scale(absmax) : vc_fp8_scale(absmax, c->type);
     case VC_GRID_E2M1:
-        return bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp4_scale(x, n, absmax) : vc_nvfp4_scale(x, n, absmax, global);
+        return c->bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp4_scale(c, x, n, absmax) : vc_nvfp4_scale(c, x, n, absmax);
     case VC_GRID_NF4:
+        return vc_searched_scale(VC_GRID_NF4, c, &floats, x, n, absmax);
     case VC_GRID_FP4:
-        return vc_grid16_scale(grid, x, n, absmax, type);
+        return vc_searched_scale(VC_GRID_FP4, c, &floats, x, n, absmax);
     default:
-        scale.value = vc_int4_scale(x, n, absmax_bits, type, &zero);
-        scale.zero = (uint8_t)(zero != 0);
-        return scale;
+        return vc_searched_scale(VC_GRID_NONE, c, &ints, x, n, absmax);
     }
 }
 
 /* What the code of x stands for. */
-VC_HD float vc_group_value(enum vc_grid grid, const struct vc_float_scale *scale, float x)
+VC_HD float vc_group_value(const struct vc_group_codes *c, const struct vc_float_scale *scale, float x)
 {
-    float t = scale->zero ? 0.0f : x;
+    float t = scale->zero ? 0.0f : x / scale->value;
 
-    return grid == VC_GRID_NONE ? vc_int8_decode(vc_int4_encode(t, scale->value), scale->value, 0)
-                                : vc_float_code_value(grid, vc_float_code_of(grid, t / scale->value)) * scale->value;
+    return (c->grid == VC_GRID_NONE ? vc_float_near(c->grid, c, t)
+                                    : vc_float_code_value(c->grid, vc_float_code_of(c->grid, t))) *
+           scale->value;
 }
 
 /* n elements as codes and back: y, which may be x; neither need be aligned. NaN where an element of the group is NaN or
  * infinite. */
-VC_HD void vc_group_round(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype type, float global, const float *x,
-                          size_t n, void *y)
+VC_HD void vc_group_round(const struct vc_group_codes *c, const float *x, size_t n, void *y)
 {
     struct vc_float_scale scale = {0.0f, 0, 0};
     uint32_t absmax = 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        uint32_t bits = vc_f32_magnitude(vc_int4_at(x, i));
+        uint32_t bits = vc_f32_magnitude(vc_float_at(x, i));
 
         absmax = bits > absmax ? bits : absmax;
     }
     if (absmax < VC_F32_INF_BITS) {
-        scale = vc_group_scale(grid, bytes, type, global, x, n, absmax);
+        scale = vc_group_scale(c, x, n, absmax);
     }
     for (i = 0; i < n; i++) {
         float value =
-            absmax < VC_F32_INF_BITS ? vc_group_value(grid, &scale, vc_int4_at(x, i)) : vc_bits_f32(0x7fc00000u);
+            absmax < VC_F32_INF_BITS ? vc_group_value(c, &scale, vc_float_at(x, i)) : vc_bits_f32(0x7fc00000u);
 
         memcpy((char *)y + i * sizeof value, &value, sizeof value);
     }
@@ -480,26 +559,47 @@ VC_HD void vc_group_round(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype 
 
 /* ---- bytes ---- */
 
-/* n codes of four bits, two a byte; high_first: the first in the high half. */
-VC_HD void vc_nibbles_pack(const uint8_t *codes, size_t n, int high_first, void *packed)
+/* n codes of `bits` bits side by side from the lowest bit on, across bytes; the rest of the last byte is 0. high_first:
+ * of two codes of four bits the first has the high half; n is even. */
+VC_HD void vc_codes_pack(const uint8_t *codes, size_t n, unsigned bits, int high_first, void *packed)
 {
     uint8_t *to = (uint8_t *)packed;
+    unsigned mask = (1u << bits) - 1u;
+    unsigned waiting = 0; /* bits that fill no byte yet */
+    unsigned n_waiting = 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        unsigned shift = (i % 2 == 0) == (high_first == 0) ? 0u : 4u;
-
-        to[i / 2] = (uint8_t)((i % 2 == 0 ? 0u : to[i / 2]) | (unsigned)codes[i] << shift);
+        waiting |= (codes[high_first ? i ^ 1u : i] & mask) << n_waiting;
+        for (n_waiting += bits; n_waiting >= 8; n_waiting -= 8) {
+            *to++ = (uint8_t)waiting;
+            waiting >>= 8;
+        }
+    }
+    if (n_waiting != 0) {
+        *to = (uint8_t)waiting;
     }
 }
 
-VC_HD void vc_nibbles_unpack(const void *packed, size_t n, int high_first, uint8_t *codes)
+/* has_sign: codes are two's complement, and become bytes that are. */
+VC_HD void vc_codes_unpack(const void *packed, size_t n, unsigned bits, int high_first, int has_sign, void *codes)
 {
     const uint8_t *from = (const uint8_t *)packed;
+    uint8_t *to = (uint8_t *)codes;
+    unsigned mask = (1u << bits) - 1u;
+    unsigned half = has_sign ? 1u << (bits - 1u) : 0u;
+    unsigned waiting = 0;
+    unsigned n_waiting = 0;
     size_t i;
 
     for (i = 0; i < n; i++) {
-        codes[i] = from[i / 2] >> ((i % 2 == 0) == (high_first == 0) ? 0 : 4) & 0xfu;
+        if (n_waiting < bits) {
+            waiting |= (unsigned)*from++ << n_waiting;
+            n_waiting += 8;
+        }
+        to[high_first ? i ^ 1u : i] = (uint8_t)(((waiting & mask) ^ half) - half);
+        waiting >>= bits;
+        n_waiting -= bits;
     }
 }
 

@@ -46,9 +46,9 @@ struct tile_scales {
 /* Codes of less than a byte become bytes first. */
 size_t vc_decode_scratch(enum vc_dtype codes, uint64_t n_elems)
 {
-    bool nibbles = codes == VC_DTYPE_I4 || codes == VC_DTYPE_U4 || codes == VC_DTYPE_F4_E2M1;
-
-    return nibbles ? ((size_t)vc_min_u64(n_elems, VC_TILE_ELEMS) + 63) & ~(size_t)63 : 0;
+    return codes != VC_DTYPE_NONE && vc_dtype_size(codes) == 0
+               ? ((size_t)vc_min_u64(n_elems, VC_TILE_ELEMS) + 63) & ~(size_t)63
+               : 0;
 }
 
 static bool has_groups(const struct vc_quant *quant)
@@ -345,11 +345,7 @@ static const int8_t *codes_of(const struct codes_state *s, const struct vc_tile 
     if (s->code_bytes == 0) {
         return in;
     }
-    if (s->has_grid) {
-        vc_nibbles_unpack(in, tile->n_elems, s->codes->high_first, scratch);
-    } else {
-        vc_int4_unpack(in, tile->n_elems, scratch);
-    }
+    vc_codes_unpack(in, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, !s->has_grid, scratch);
     return scratch;
 }
 

@@ -15,7 +15,7 @@
 #include "quantize/mixture.h"
 #include "quantize/rest.h"
 #include "quantize/schemes/encode_blocks.h"
-#include "quantize/schemes/float_codes.h"
+#include "quantize/schemes/group_codes.h"
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
 
@@ -453,7 +453,7 @@ static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, 
 
     (void)round;
     VC_TRY(decide_policies(ctx, plan));
-    VC_TRY(vc_float_codes_decide(ctx, plan));
+    VC_TRY(vc_group_codes_decide(ctx, plan));
     if (q->aim.set) {
         VC_TRY(vc_aim_decide(ctx, &q->aim, plan, &q->arena, &note));
         VC_TRY(add_note(ctx, q, note));
@@ -548,16 +548,9 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
 
 static const char *granularity_text(struct vc_ctx *ctx, struct quantize *q)
 {
-    switch (q->options.granularity) {
-    case VC_GRANULARITY_TENSOR:
-        return "tensor";
-    case VC_GRANULARITY_CHANNEL:
-        return "channel";
-    case VC_GRANULARITY_GROUP:
-    case VC_GRANULARITY_BLOCK: /* refused before */
-        break;
-    }
-    return vc_arena_printf(ctx, &q->arena, "group:%llu", (unsigned long long)q->options.group_size);
+    return q->options.granularity == VC_GRANULARITY_GROUP
+               ? vc_arena_printf(ctx, &q->arena, "group:%llu", (unsigned long long)q->options.group_size)
+               : vc_granularity_name(q->options.granularity);
 }
 
 static void add_entry(struct quantize *q, const char *key, const char *value)

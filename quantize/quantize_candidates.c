@@ -1,7 +1,8 @@
 /* quantize_candidates.c - the schemes as candidates: core/chain/candidate.h. */
 #include "quantize/quantize_candidates.h"
 
-#include "quantize/schemes/float_codes.h"
+#include "core/model/code_schemes.h"
+#include "quantize/schemes/group_codes.h"
 #include "quantize/schemes/schemes.h"
 
 struct scheme_candidate {
@@ -28,8 +29,6 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
 static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_scheme_row *row,
                                     const struct vc_scheme_granularity *shared, struct vc_candidate_list *list)
 {
-    static const char *const words[] = {
-        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
     struct scheme_candidate *own = vc_arena_alloc(ctx, arena, sizeof *own);
     struct vc_candidate candidate = {.name = vc_dtype_name(row->result), .reason = reason, .add = add};
     const char *how = "";
@@ -46,7 +45,7 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, 
         own->options.granularity_given = true;
         how = shared->granularity == VC_GRANULARITY_GROUP
                   ? vc_arena_printf(ctx, arena, "group:%llu", (unsigned long long)shared->group_size)
-                  : words[shared->granularity];
+                  : vc_granularity_name(shared->granularity);
         candidate.name = how == NULL ? NULL : vc_arena_printf(ctx, arena, "%s/%s", row->name, how);
     }
     if (candidate.name == NULL) {
@@ -110,5 +109,5 @@ enum vc_status vc_quantize_candidate_of(struct vc_ctx *ctx, struct vc_arena *are
 
 enum vc_status vc_quantize_candidates_decide(struct vc_ctx *ctx, struct vc_plan *plan)
 {
-    return vc_float_codes_decide(ctx, plan);
+    return vc_group_codes_decide(ctx, plan);
 }

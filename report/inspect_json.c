@@ -2,22 +2,8 @@
 #include <vcompress/inspect.h>
 #include <vcompress/report.h>
 
+#include "core/model/code_schemes.h"
 #include "report/document_parts.h"
-
-static const char *granularity_name(enum vc_granularity granularity)
-{
-    switch (granularity) {
-    case VC_GRANULARITY_TENSOR:
-        return "tensor";
-    case VC_GRANULARITY_CHANNEL:
-        return "channel";
-    case VC_GRANULARITY_GROUP:
-        return "group";
-    case VC_GRANULARITY_BLOCK:
-        return "block";
-    }
-    return "tensor";
-}
 
 static const char *name_of(const struct vc_model *model, size_t index)
 {
@@ -33,7 +19,7 @@ static void write_quant(struct vc_json *json, const struct vc_model *model, cons
     }
     vc_json_begin(json, "quant", '{', true);
     vc_json_string(json, "scheme", vc_scheme_name(quant->scheme));
-    vc_json_string(json, "granularity", granularity_name(quant->granularity));
+    vc_json_string(json, "granularity", vc_granularity_name(quant->granularity));
     vc_json_uint(json, "axis", quant->axis);
     vc_json_uint(json, "group_size",
                  quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK

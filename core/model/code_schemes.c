@@ -14,6 +14,8 @@ static const struct vc_code_scheme rows[] = {{.scheme = VC_SCHEME_INT8,
                                               .codes = VC_DTYPE_I4,
                                               .array = VC_DTYPE_U8,
                                               .scale = VC_DTYPE_NONE,
+                                              .low = -8,
+                                              .high = 7,
                                               .largest = 8.0f},
                                              {.scheme = VC_SCHEME_FP8,
                                               .grid = VC_GRID_E4M3,
@@ -91,13 +93,29 @@ const struct vc_code_scheme *vc_code_scheme_named(const char *name)
     return vc_code_scheme_at(i);
 }
 
-unsigned vc_codes_per_byte(const struct vc_code_scheme *row)
+unsigned vc_code_bits(const struct vc_code_scheme *row)
 {
     size_t n_elems;
     size_t n_bytes;
 
     vc_dtype_block(row->codes, &n_elems, &n_bytes);
-    return (unsigned)n_elems;
+    return (unsigned)(8 * n_bytes / n_elems);
+}
+
+struct vc_group_codes vc_code_groups(const struct vc_code_scheme *row, enum vc_dtype scales)
+{
+    return (struct vc_group_codes){
+        .grid = row->grid, .bytes = row->scale, .type = scales, .low = row->low, .high = row->high, .global = 1.0f};
+}
+
+const char *vc_granularity_name(enum vc_granularity granularity)
+{
+    static const char *const names[] = {[VC_GRANULARITY_TENSOR] = "tensor",
+                                        [VC_GRANULARITY_CHANNEL] = "channel",
+                                        [VC_GRANULARITY_GROUP] = "group",
+                                        [VC_GRANULARITY_BLOCK] = "block"};
+
+    return names[granularity];
 }
 
 bool vc_code_scheme_takes_scale(const struct vc_code_scheme *row, enum vc_dtype dtype)

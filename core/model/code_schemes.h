@@ -3,7 +3,7 @@
  *
  *     value = grid[code] * scale           the grid of int8 and int4 is the code itself (minus a zero point)
  *
- * The arithmetic of the grids is in kernels/grid_codes.h and kernels/int4.h; docs/numerics.md has the formulas. */
+ * The arithmetic of the grids is in kernels/grid_codes.h; docs/numerics.md has the formulas. */
 #ifndef VC_CORE_CODE_SCHEMES_H
 #define VC_CORE_CODE_SCHEMES_H
 
@@ -22,6 +22,7 @@ struct vc_code_scheme {
     bool global;         /* scales are divided by one number of the tensor, the part VC_PART_GLOBAL_SCALE */
     bool high_first;     /* of two codes in a byte the first has the high four bits */
     enum vc_grid grid;
+    int low, high; /* codes that have no grid: from low to high */
     float largest; /* magnitude of a code, or of a value on the grid */
 };
 
@@ -34,10 +35,16 @@ const struct vc_code_scheme *vc_code_scheme_named(const char *name);
 /* Row number `index`; NULL behind the last. */
 const struct vc_code_scheme *vc_code_scheme_at(size_t index);
 
-/* Codes of one byte: 1, or 2 of four bits. */
-unsigned vc_codes_per_byte(const struct vc_code_scheme *row);
+/* Bits of a code. */
+unsigned vc_code_bits(const struct vc_code_scheme *row);
+
+/* How a group becomes codes of the scheme, with scales of that type, where they are floats. */
+struct vc_group_codes vc_code_groups(const struct vc_code_scheme *row, enum vc_dtype scales);
 
 /* Whether a scale of codes of that scheme may have that type in a model. */
 bool vc_code_scheme_takes_scale(const struct vc_code_scheme *row, enum vc_dtype dtype);
+
+/* "tensor", "channel", "group" or "block". */
+const char *vc_granularity_name(enum vc_granularity granularity);
 
 #endif

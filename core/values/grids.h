@@ -3,12 +3,23 @@
 #ifndef VC_CORE_GRIDS_H
 #define VC_CORE_GRIDS_H
 
+#include <vcompress/dtype.h>
+
 enum vc_grid {
     VC_GRID_NONE = 0, /* codes are whole numbers */
     VC_GRID_E4M3 = 1, /* floats of 8 bits */
     VC_GRID_E2M1 = 2, /* floats of 4 bits */
     VC_GRID_NF4 = 3,
     VC_GRID_FP4 = 4
+};
+
+/* How the elements of a group become codes with a scale. */
+struct vc_group_codes {
+    enum vc_grid grid;
+    enum vc_dtype bytes; /* the type of scales that are bytes, F8_E8M0 or F8_E4M3; NONE: scales are floats ... */
+    enum vc_dtype type;  /* ... of this type */
+    int low, high;       /* grid NONE: the codes */
+    float global;        /* what E4M3 scales of E2M1 are divided by */
 };
 
 /* STEP(a value, the next one by size, the code of that). NF4 (QLoRA, bitsandbytes) begins with code 0, which is -1; FP4

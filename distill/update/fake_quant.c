@@ -18,15 +18,13 @@
 
 static enum vc_status describe(struct vc_learner *l, const struct vc_quant *quant, enum vc_dtype dtype)
 {
-    static const char *const words[] = {
-        [VC_GRANULARITY_TENSOR] = "tensor", [VC_GRANULARITY_CHANNEL] = "channel", [VC_GRANULARITY_GROUP] = "group"};
     struct vc_text text;
     enum vc_status status;
 
     vc_text_init(&text, l->ctx);
     vc_text_add(&text, "%s", quant != NULL ? vc_scheme_name(quant->scheme) : vc_dtype_name(dtype));
     if (quant != NULL) {
-        vc_text_add(&text, "/%s", words[quant->granularity]);
+        vc_text_add(&text, "/%s", vc_granularity_name(quant->granularity));
     }
     if (quant != NULL && quant->granularity == VC_GRANULARITY_GROUP) {
         vc_text_add(&text, ":%llu", (unsigned long long)quant->group_size);
@@ -551,9 +549,7 @@ static struct vc_train_fake_quant on_device(const struct vc_learner *l, const st
         .neg = THERE(f->neg),
         .scale = THERE(f->scale),
         .zero = THERE(f->zero),
-        .grid = f->scheme != NULL ? f->scheme->grid : VC_GRID_NONE,
-        .scale_bytes = f->scheme != NULL ? f->scheme->scale : VC_DTYPE_NONE,
-        .scale_type = f->scale_type};
+        .how = f->how};
 #undef THERE
 }
 

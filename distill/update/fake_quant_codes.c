@@ -70,7 +70,7 @@ void vc_fake_quant_set(const struct vc_learner *l, struct vc_fake_quant *f, cons
 
     f->codes = codes->scheme->codes;
     f->scheme = codes->scheme;
-    f->scale_type = codes->scales;
+    f->how = vc_code_groups(codes->scheme, codes->scales);
     f->n_scales = codes->scheme->global ? 1 : 0; /* a device finds the largest magnitude there */
     vc_rows_of(item->shape, item->n_dims, &n_rows, &f->row_len);
     f->inner = codes->quant->granularity == VC_GRANULARITY_GROUP ? codes->quant->group_size : f->row_len;
@@ -131,7 +131,7 @@ static void find_globals(const struct vc_learner *l)
         }
     }
     for (size_t i = 0; i < l->fake_quants->n; i++) {
-        items[i].global = vc_nvfp4_global(vc_bits_f32(items[items[i].joined].absmax));
+        items[i].how.global = vc_nvfp4_global(vc_bits_f32(items[items[i].joined].absmax));
     }
 }
 
@@ -154,7 +154,7 @@ static void round_at(const struct rounding *r, uint64_t first, size_t n)
 
         memcpy(x + i * sizeof m, &m, sizeof m);
     }
-    vc_group_round(f->scheme->grid, f->scheme->scale, f->scale_type, f->global, (const float *)(const void *)x, n, x);
+    vc_group_round(&f->how, (const float *)(const void *)x, n, x);
     for (size_t i = 0; r->l->f64 && i < n; i++) {
         float y;
         double wide;

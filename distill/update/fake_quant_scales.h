@@ -18,6 +18,7 @@
 #ifndef VC_DISTILL_FAKE_QUANT_SCALES_H
 #define VC_DISTILL_FAKE_QUANT_SCALES_H
 
+#include "core/values/grids.h"
 #include "distill/update/learner.h"
 
 #define VC_NO_SHARES SIZE_MAX
@@ -38,10 +39,9 @@ struct vc_fake_quant {
     /* fake_quant_codes.h. NULL: another kind of codes. A group has `inner` elements of a row. Of the arrays there is
      * `pos`, with one number, for a global scale that a device finds. */
     const struct vc_code_scheme *scheme;
-    enum vc_dtype scale_type;
+    struct vc_group_codes how;
     size_t joined;   /* the first of the fake quantizations that share its global scale */
     uint32_t absmax; /* of all of them: bits of the largest magnitude */
-    float global;
 };
 
 struct vc_fake_quants {

@@ -151,7 +151,7 @@ static uint64_t *make_shape(const struct vc_laying *l, uint64_t a, uint64_t b)
 static enum vc_status lay_floats(struct vc_laying *l)
 {
     struct vc_laid *laid = &l->laid[l->n++];
-    bool pairs = vc_codes_per_byte(vc_code_scheme(l->codes->quant->scheme)) == 2;
+    bool pairs = vc_code_bits(vc_code_scheme(l->codes->quant->scheme)) == 4;
     enum vc_status status = VC_OK;
 
     *laid =
@@ -276,10 +276,6 @@ static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_confi
 
 static void add_group(const struct vc_config_weights *weights, size_t index, struct vc_text *text)
 {
-    static const char *const strategies[] = {[VC_GRANULARITY_TENSOR] = "tensor",
-                                             [VC_GRANULARITY_CHANNEL] = "channel",
-                                             [VC_GRANULARITY_GROUP] = "group",
-                                             [VC_GRANULARITY_BLOCK] = "block"};
     const struct vc_quant *group = &weights->groups[index];
     const struct ct_scheme *row = find_scheme(group->scheme);
 
@@ -293,7 +289,7 @@ static void add_group(const struct vc_config_weights *weights, size_t index, str
                 ",\n        \"format\": \"%s\",\n        \"weights\": {\"num_bits\": %u, \"type\": \"%s\", "
                 "\"symmetric\": true, \"strategy\": \"%s\", \"group_size\": ",
                 row->format, row->bits, row->type,
-                row->strategy != NULL ? row->strategy : strategies[group->granularity]);
+                row->strategy != NULL ? row->strategy : vc_granularity_name(group->granularity));
     if (group->granularity == VC_GRANULARITY_GROUP) {
         vc_text_add(text, "%" PRIu64, group->group_size);
     } else {

@@ -43,7 +43,7 @@ bool vc_plain_is_bytes(const struct vc_out_tensor *out, uint64_t shape[2])
         return false;
     }
     vc_rows_of(out->shape, out->n_dims, &shape[0], &shape[1]);
-    shape[1] /= vc_codes_per_byte(row);
+    shape[1] = vc_dtype_bytes(row->codes, shape[1]);
     return true;
 }
 

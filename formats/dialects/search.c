@@ -160,7 +160,7 @@ enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, 
     VC_TRY_ALLOC(shape);
     VC_TRY(make_found(search));
     shape[0] = packed->n_rows;
-    shape[1] = vc_codes_per_byte(row) * packed->row;
+    shape[1] = packed->row * 8 / vc_code_bits(row);
     t->dtype = row->codes;
     t->shape = shape;
     t->n_elems = shape[0] * shape[1];

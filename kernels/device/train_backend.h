@@ -13,8 +13,6 @@
 #ifndef VC_KERNELS_TRAIN_BACKEND_H
 #define VC_KERNELS_TRAIN_BACKEND_H
 
-#include <vcompress/dtype.h>
-
 #include "core/values/grids.h"
 #include "kernels/train_args.h"
 #include "kernels/train_codes.h"
@@ -24,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 6
+#define VC_TRAIN_BACKEND_ABI 7
 
 /* One instruction. */
 struct vc_train_work {
@@ -93,8 +91,7 @@ struct vc_train_fake_quant {
     float *scale;        /* ... which the call makes, and what follows of them */
     int8_t *zero;
     /* GROUPS: as vc_group_round takes them (grid_codes.h). pos: of a global scale, from LARGEST; NULL: there is none */
-    enum vc_grid grid;
-    enum vc_dtype scale_bytes, scale_type;
+    struct vc_group_codes how;
 };
 
 /* Of several indices out of range the first one of the first node. */

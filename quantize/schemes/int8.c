@@ -19,16 +19,10 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
 {
     const char *tail = s->options->asymmetric ? "/asym" : "";
 
-    switch (s->granularity) {
-    case VC_GRANULARITY_TENSOR:
-        return vc_arena_printf(ctx, item->set->arena, "%s/tensor%s", s->row->name, tail);
-    case VC_GRANULARITY_CHANNEL:
-        return vc_arena_printf(ctx, item->set->arena, "%s/channel%s", s->row->name, tail);
-    case VC_GRANULARITY_GROUP:
-    case VC_GRANULARITY_BLOCK: /* is refused */
-        break;
-    }
-    return vc_arena_printf(ctx, item->set->arena, "%s/group:%llu%s", s->row->name, (unsigned long long)s->group, tail);
+    return s->granularity == VC_GRANULARITY_GROUP ? vc_arena_printf(ctx, item->set->arena, "%s/group:%llu%s",
+                                                                    s->row->name, (unsigned long long)s->group, tail)
+                                                  : vc_arena_printf(ctx, item->set->arena, "%s/%s%s", s->row->name,
+                                                                    vc_granularity_name(s->granularity), tail);
 }
 
 /* The shape of the scales: [1] for the tensor, [1, .., channels, .., 1] for channels, as NumPy broadcasts it against

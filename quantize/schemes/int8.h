@@ -1,5 +1,5 @@
 /* int8.h - shared by the files of the scheme int8: int8.c (the step), int8_scan.c (scales of several tiles),
- * int8_clean.c (NaN and Inf). int4.c plans its step and treats its tiles with the same functions; q8_0.c uses
+ * int8_clean.c (NaN and Inf). group_codes.c plans its steps and treats its tiles with the same functions; q8_0.c uses
  * vc_int8_widen and vc_int8_sanitize. The row of the table is vc_scheme_int8. Functions that
  * take a tile are called from many threads at once, each with scratch of its own; only vc_int8_scan changes the state
  * then, under its mutex. */

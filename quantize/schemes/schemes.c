@@ -82,13 +82,14 @@ void vc_scheme_settle(struct vc_quantize_options *options)
 const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
 {
     bool group = options->granularity == VC_GRANULARITY_GROUP;
-    bool pairs = vc_codes_per_byte(vc_code_scheme(vc_scheme_of_target(options->target)->scheme)) == 2;
+    bool whole; /* rows are whole bytes */
     uint64_t count;
     uint64_t row;
 
     vc_rows_of(desc->shape, desc->n_dims, &count, &row);
+    whole = row % 8 * vc_code_bits(vc_code_scheme(vc_scheme_of_target(options->target)->scheme)) % 8 == 0;
     return desc->n_dims < 2                                                              ? "fewer than 2 dimensions"
-           : pairs && row % 2 != 0                                                       ? "rows of an odd length"
+           : !whole                                                                      ? "rows of an odd length"
            : row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0) ? "rows longer than 262144"
                                                                                          : NULL;
 }

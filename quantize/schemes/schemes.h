@@ -1,7 +1,7 @@
 /* schemes.h - the table of schemes: what `quantize` can make of floats. Adding a scheme is a file and a row.
  *
- * quantize.c chooses the tensors and asks the row; the row's file (int8.c, int4.c, q8_0.c, cast.c) adds the steps and
- * knows the arithmetic. Rows are constant and may be used from any thread. */
+ * quantize.c chooses the tensors and asks the row; the row's file (int8.c, group_codes.c, q8_0.c, cast.c) adds the
+ * steps and knows the arithmetic. Rows are constant and may be used from any thread. */
 #ifndef VC_QUANTIZE_SCHEMES_H
 #define VC_QUANTIZE_SCHEMES_H
 
@@ -88,8 +88,8 @@ struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dt
 /* The rows, each in the file of its scheme. */
 extern const struct vc_scheme_row vc_scheme_int8;
 extern const struct vc_scheme_row vc_scheme_q8_0;
-extern const struct vc_scheme_row vc_scheme_int4;
-extern const struct vc_scheme_row vc_scheme_fp8; /* float_codes.c, with the next five */
+extern const struct vc_scheme_row vc_scheme_int4; /* group_codes.c, with the next six */
+extern const struct vc_scheme_row vc_scheme_fp8;
 extern const struct vc_scheme_row vc_scheme_mxfp8;
 extern const struct vc_scheme_row vc_scheme_mxfp4;
 extern const struct vc_scheme_row vc_scheme_nvfp4;

@@ -530,8 +530,9 @@ static void check_plain(int kind, uint64_t n)
 }
 
 /* Groups of rows of 300, of two tensors that share a global scale. */
-static void check_groups(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype type, uint64_t inner, bool global)
+static void check_groups(struct vc_group_codes how, uint64_t inner)
 {
+    bool global = how.bytes == VC_DTYPE_F8_E4M3;
     enum { ROW = 300, N_ROWS = 30, N = ROW * N_ROWS };
     struct both b = begin();
     float *x[2] = {numbers(&b, N, 3), numbers(&b, N, 4)};
@@ -554,9 +555,7 @@ static void check_groups(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype t
                                                            .master = there(&b, x[t]),
                                                            .w = there(&b, w[t]),
                                                            .pos = global ? there(&b, pos) : NULL,
-                                                           .grid = grid,
-                                                           .scale_bytes = bytes,
-                                                           .scale_type = type};
+                                                           .how = how};
 
             call(&b, b.device->table->fake_quant(b.device->session, &fake_quant));
         }
@@ -570,8 +569,8 @@ static void check_groups(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype t
         for (uint64_t first = 0; first < ROW; first += inner) {
             uint64_t at = i % N_ROWS * ROW + first;
 
-            vc_group_round(grid, bytes, type, global ? vc_nvfp4_global(vc_bits_f32(most)) : 1.0F, x[i / N_ROWS] + at,
-                           first + inner < ROW ? inner : ROW - first, w[i / N_ROWS] + at);
+            how.global = global ? vc_nvfp4_global(vc_bits_f32(most)) : 1.0F;
+            vc_group_round(&how, x[i / N_ROWS] + at, first + inner < ROW ? inner : ROW - first, w[i / N_ROWS] + at);
         }
     }
     *pos = global ? most : 0;
@@ -583,6 +582,18 @@ static void check_groups(enum vc_grid grid, enum vc_dtype bytes, enum vc_dtype t
 
 static void fake_quants(void **state)
 {
+    static const struct {
+        struct vc_group_codes how;
+        uint64_t n;
+    } groups[] = {{{.grid = VC_GRID_NONE, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_F32, .low = -8, .high = 7}, 128},
+                  {{.grid = VC_GRID_NONE, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_F16, .low = -8, .high = 7}, 300},
+                  {{.grid = VC_GRID_NF4, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_BF16}, 64},
+                  {{.grid = VC_GRID_FP4, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_F32}, 64},
+                  {{.grid = VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E8M0, .type = VC_DTYPE_U8}, 32},
+                  {{.grid = VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E4M3, .type = VC_DTYPE_U8}, 16},
+                  {{.grid = VC_GRID_E4M3, .bytes = VC_DTYPE_F8_E8M0, .type = VC_DTYPE_U8}, 32},
+                  {{.grid = VC_GRID_E4M3, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_F32}, 300}};
+
     (void)state;
     for (unsigned asymmetric = 0; asymmetric < 2; asymmetric++) {
         check_int8(9000, 9000, 9000, 1, asymmetric != 0); /* a tensor */
@@ -594,14 +605,9 @@ static void fake_quants(void **state)
     check_plain(VC_TRAIN_FAKE_QUANT_Q8_0, 4096 + 32);
     check_plain(VC_TRAIN_FAKE_QUANT_F16, 4099);
     check_plain(VC_TRAIN_FAKE_QUANT_BF16, 4099);
-    check_groups(VC_GRID_NONE, VC_DTYPE_NONE, VC_DTYPE_F32, 128, false);
-    check_groups(VC_GRID_NONE, VC_DTYPE_NONE, VC_DTYPE_F16, 300, false);
-    check_groups(VC_GRID_NF4, VC_DTYPE_NONE, VC_DTYPE_BF16, 64, false);
-    check_groups(VC_GRID_FP4, VC_DTYPE_NONE, VC_DTYPE_F32, 64, false);
-    check_groups(VC_GRID_E2M1, VC_DTYPE_F8_E8M0, VC_DTYPE_U8, 32, false);
-    check_groups(VC_GRID_E2M1, VC_DTYPE_F8_E4M3, VC_DTYPE_U8, 16, true);
-    check_groups(VC_GRID_E4M3, VC_DTYPE_F8_E8M0, VC_DTYPE_U8, 32, false);
-    check_groups(VC_GRID_E4M3, VC_DTYPE_NONE, VC_DTYPE_F32, 300, false);
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        check_groups(groups[i].how, groups[i].n);
+    }
 }
 
 int main(void)

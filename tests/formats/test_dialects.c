@@ -6,7 +6,7 @@
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
-#include "kernels/int4.h"
+#include "kernels/grid_codes.h"
 
 /* ---- packing ---- */
 
@@ -277,7 +277,7 @@ static void test_pairs(void **state)
     for (k = 0; k < 20; k++) {
         codes[k] = (int8_t)((int)((5 * k + 3) % 16) - 8);
     }
-    vc_int4_pack(codes, 20, pairs);
+    vc_codes_pack((const uint8_t *)codes, 20, 4, 0, pairs);
     assert_int_equal(pairs[0], 0x0b); /* -5, 0 */
     p.packing->pack(&p, 0, pairs, 10, got);
     for (k = 0; k < 3; k++) {
@@ -285,7 +285,7 @@ static void test_pairs(void **state)
     }
     p.packing->unpack(&p, 0, 10, got, again);
     assert_memory_equal(again, pairs, 10);
-    vc_int4_unpack(again, 20, back);
+    vc_codes_unpack(again, 20, 4, 0, 1, back);
     assert_memory_equal(back, codes, 20);
 }
 

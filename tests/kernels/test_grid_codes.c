@@ -37,7 +37,7 @@ static void test_round_trips(void **state)
             assert_int_equal(vc_float_code_of(grids[g].grid, v), want);
             assert_int_equal(vc_float_code_of(grids[g].grid, v * 1.001f), want);
             if (grids[g].grid != VC_GRID_E4M3) {
-                assert_true(vc_float_near(grids[g].grid, v * 0.999f) == v);
+                assert_true(vc_float_near(grids[g].grid, NULL, v * 0.999f) == v);
             }
         }
     }
@@ -87,22 +87,23 @@ static void test_hard_scales(void **state)
     (void)state;
     for (i = 0; i < sizeof hard / sizeof hard[0]; i++) {
         float x[32] = {hard[i], -hard[i], hard[i] / 3.0f};
-        float a = hard[i];
         const struct {
-            struct vc_float_scale scale;
+            struct vc_group_codes how;
             float most;
-        } got[] = {{vc_fp8_scale(a, VC_DTYPE_F32), 448.0f},
-                   {vc_fp8_scale(a, VC_DTYPE_BF16), 448.0f},
-                   {vc_fp8_scale(a, VC_DTYPE_F16), 448.0f},
-                   {vc_mxfp8_scale(a), 448.0f},
-                   {vc_mxfp4_scale(x, 32, a), 6.0f},
-                   {vc_nvfp4_scale(x, 16, a, vc_nvfp4_global(a)), 6.0f},
-                   {vc_grid16_scale(VC_GRID_NF4, x, 32, a, VC_DTYPE_F32), 1.0f},
-                   {vc_grid16_scale(VC_GRID_FP4, x, 32, a, VC_DTYPE_F32), 1.0f}};
+        } cases[] = {{{VC_GRID_E4M3, .type = VC_DTYPE_F32}, 448.0f},
+                     {{VC_GRID_E4M3, .type = VC_DTYPE_BF16}, 448.0f},
+                     {{VC_GRID_E4M3, .type = VC_DTYPE_F16}, 448.0f},
+                     {{VC_GRID_E4M3, .bytes = VC_DTYPE_F8_E8M0}, 448.0f},
+                     {{VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E8M0}, 6.0f},
+                     {{VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E4M3, .global = vc_nvfp4_global(hard[i])}, 6.0f},
+                     {{VC_GRID_NF4, .type = VC_DTYPE_F32}, 1.0f},
+                     {{VC_GRID_FP4, .type = VC_DTYPE_F32}, 1.0f}};
 
-        for (k = 0; k < sizeof got / sizeof got[0]; k++) {
-            assert_true(got[k].scale.value > 0.0f);
-            assert_true(isfinite(got[k].scale.value * got[k].most));
+        for (k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+            struct vc_float_scale scale = vc_group_scale(&cases[k].how, x, 16, vc_f32_bits(hard[i]));
+
+            assert_true(scale.value > 0.0f);
+            assert_true(isfinite(scale.value * cases[k].most));
         }
     }
 }
@@ -114,13 +115,13 @@ static void test_nibbles(void **state)
     uint8_t back[6];
 
     (void)state;
-    vc_nibbles_pack(codes, 6, 0, packed);
+    vc_codes_pack(codes, 6, 4, 0, packed);
     assert_memory_equal(packed, "\xf1\x80\x27", 3);
-    vc_nibbles_unpack(packed, 6, 0, back);
+    vc_codes_unpack(packed, 6, 4, 0, 0, back);
     assert_memory_equal(back, codes, 6);
-    vc_nibbles_pack(codes, 6, 1, packed);
+    vc_codes_pack(codes, 6, 4, 1, packed);
     assert_memory_equal(packed, "\x1f\x08\x72", 3);
-    vc_nibbles_unpack(packed, 6, 1, back);
+    vc_codes_unpack(packed, 6, 4, 1, 0, back);
     assert_memory_equal(back, codes, 6);
 }
 

@@ -1,5 +1,5 @@
-/* test_int4.c - kernels/int4.h: codes and packing, every candidate of the search against loops that are written as the
- * definition is, groups that have no scale, and how much is left of normal weights. */
+/* test_int4.c - kernels/grid_codes.h, int4: codes and packing, every candidate of the search against loops that are
+ * written as the definition is, groups that have no scale, and how much is left of normal weights. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,26 @@
 
 #include <cmocka.h>
 
-#include "kernels/int4.h"
+#include "kernels/grid_codes.h"
+
+static const struct vc_group_codes int4 = {.low = -8, .high = 7, .type = VC_DTYPE_F32};
+
+/* The scale of n elements; *zero: it has no candidate. */
+static float scale_of(const float *x, size_t n, enum vc_dtype type, int *zero)
+{
+    struct vc_group_codes how = int4;
+    struct vc_float_scale scale;
+    uint32_t most = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        most = vc_f32_magnitude(x[i]) > most ? vc_f32_magnitude(x[i]) : most;
+    }
+    how.type = type;
+    scale = vc_group_scale(&how, x, n, most);
+    *zero = scale.zero;
+    return scale.value;
+}
 
 /* ---- codes ---- */
 
@@ -24,8 +43,8 @@ static void test_codes(void **state)
 
     (void)state;
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        assert_int_equal(vc_int4_encode(cases[i].x, 1.0f), cases[i].q);
-        assert_int_equal(vc_int4_encode(cases[i].x * 0.25f, 0.25f), cases[i].q);
+        assert_true((int)vc_float_near(VC_GRID_NONE, &int4, cases[i].x) == cases[i].q);
+        assert_true((int)vc_float_near(VC_GRID_NONE, &int4, cases[i].x * 0.25f / 0.25f) == cases[i].q);
     }
 }
 
@@ -37,9 +56,9 @@ static void test_packing(void **state)
     int8_t back[7];
 
     (void)state;
-    vc_int4_pack(codes, 7, got);
+    vc_codes_pack((const uint8_t *)codes, 7, 4, 0, got);
     assert_memory_equal(got, want, sizeof got);
-    vc_int4_unpack(got, 7, back);
+    vc_codes_unpack(got, 7, 4, 0, 1, back);
     assert_memory_equal(back, codes, sizeof codes);
 }
 
@@ -117,17 +136,6 @@ static float normal(uint32_t *seed)
     return (float)(sum * 0.02);
 }
 
-static uint32_t absmax_bits(const float *x, size_t n)
-{
-    uint32_t most = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        most = vc_f32_magnitude(x[i]) > most ? vc_f32_magnitude(x[i]) : most;
-    }
-    return most;
-}
-
 static void test_search(void **state)
 {
     static const enum vc_dtype types[] = {VC_DTYPE_F32, VC_DTYPE_F16, VC_DTYPE_BF16};
@@ -144,7 +152,7 @@ static void test_search(void **state)
             }
             for (t = 0; t < 3; t++) {
                 int zero = 1;
-                float s = vc_int4_scale(x, sizes[k], absmax_bits(x, sizes[k]), types[t], &zero);
+                float s = scale_of(x, sizes[k], types[t], &zero);
 
                 assert_int_equal(zero, 0);
                 assert_int_equal(vc_f32_bits(s), vc_f32_bits(searched(x, sizes[k], types[t])));
@@ -165,9 +173,9 @@ static void test_exact(void **state)
     for (i = 0; i < 16; i++) {
         x[i] = 0.375f * (float)((int)i - 8);
     }
-    s = vc_int4_scale(x, 16, absmax_bits(x, 16), VC_DTYPE_BF16, &zero);
+    s = scale_of(x, 16, VC_DTYPE_BF16, &zero);
     assert_true(s == 0.375f);
-    assert_true(vc_int4_error(x, 16, s) == 0.0);
+    assert_true(vc_float_error(VC_GRID_NONE, &int4, x, 16, s) == 0.0);
 }
 
 static void test_no_scale(void **state)
@@ -188,7 +196,7 @@ static void test_no_scale(void **state)
         float x[3] = {cases[i].x, -cases[i].x, 0.0f};
         int zero = 0;
 
-        assert_true(vc_int4_scale(x, 3, absmax_bits(x, 3), cases[i].type, &zero) == cases[i].want);
+        assert_true(scale_of(x, 3, cases[i].type, &zero) == cases[i].want);
         assert_int_equal(zero, 1);
     }
 }
@@ -198,13 +206,13 @@ static void test_largest(void **state)
 {
     float x[2] = {3.4028235e38f, -3.4028235e38f};
     int zero = 1;
-    float s = vc_int4_scale(x, 2, absmax_bits(x, 2), VC_DTYPE_F32, &zero);
+    float s = scale_of(x, 2, VC_DTYPE_F32, &zero);
 
     (void)state;
     assert_int_equal(zero, 0);
     assert_true(s == 0x1.fffffep124f);
     assert_true(isfinite(-8.0f * s));
-    assert_true(vc_int4_error(x, 2, s) < 0.1 * (double)x[0] * (double)x[0]);
+    assert_true(vc_float_error(VC_GRID_NONE, &int4, x, 2, s) < 0.1 * (double)x[0] * (double)x[0]);
 }
 
 static void test_normal_weights(void **state)
@@ -225,8 +233,8 @@ static void test_normal_weights(void **state)
             x[i] = normal(&seed);
             xx += (double)x[i] * (double)x[i];
         }
-        s = vc_int4_scale(x, GROUP, absmax_bits(x, GROUP), VC_DTYPE_BF16, &zero);
-        ee += vc_int4_error(x, GROUP, s);
+        s = scale_of(x, GROUP, VC_DTYPE_BF16, &zero);
+        ee += vc_float_error(VC_GRID_NONE, &int4, x, GROUP, s);
     }
     assert_true(10.0 * log10(xx / ee) >= 19.8);
 }

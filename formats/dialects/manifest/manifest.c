@@ -243,14 +243,13 @@ static enum vc_status read_absmax(const struct entry *e, bool *absmax)
     return value == NULL || json_is_true(value) ? VC_OK : refuse_key(e, "scale_is_absmax", "true");
 }
 
-/* "shape": that of a weight whose codes lie in bytes, two in a byte in the array [rows, row / 2]. *t becomes the codes.
- */
+/* "shape": that of a weight whose codes lie in bytes, int4 in the array [rows, row / 2]. *t becomes the codes. */
 static enum vc_status read_shape(const struct entry *e, const struct vc_code_scheme *kind, struct vc_tensor *t)
 {
     json_t *list = json_object_get(e->json, "shape");
     size_t n_dims = json_array_size(list);
     uint64_t *shape = vc_arena_alloc(e->ctx, &e->model->arena, (n_dims + 1) * sizeof *shape);
-    unsigned per_byte = vc_codes_per_byte(kind);
+    unsigned bits = vc_code_bits(kind);
     uint64_t row = 1;
     size_t d;
 
@@ -265,16 +264,16 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
             return refuse_key(e, "shape", "a list of whole numbers from 1 on");
         }
     }
-    if (n_dims < 2 || n_dims > VC_MAX_DIMS || t->n_dims != 2 || shape[0] != t->shape[0] || row % per_byte != 0 ||
-        row / per_byte != t->shape[1]) {
+    if (n_dims < 2 || n_dims > VC_MAX_DIMS || t->n_dims != 2 || shape[0] != t->shape[0] || row % 8 * bits % 8 != 0 ||
+        vc_dtype_bytes(kind->codes, row) != t->shape[1]) {
         return refuse_key(e, "shape",
-                          per_byte == 2 ? "that of a matrix of bytes with two codes each"
-                                        : "that of a matrix of bytes with a code each");
+                          bits == 4 ? "that of a matrix of bytes with two codes each"
+                                    : "that of a matrix of bytes with a code each");
     }
     t->dtype = kind->codes;
     t->n_dims = (unsigned)n_dims;
     t->shape = shape;
-    t->n_elems *= per_byte;
+    t->n_elems = shape[0] * row;
     return VC_OK;
 }
 

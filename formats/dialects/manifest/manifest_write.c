@@ -37,21 +37,6 @@ static void add_string(struct vc_text *text, const char *key, const char *value)
     vc_text_add_json_string(text, value);
 }
 
-static const char *granularity_name(enum vc_granularity granularity)
-{
-    switch (granularity) {
-    case VC_GRANULARITY_TENSOR:
-        return "tensor";
-    case VC_GRANULARITY_CHANNEL:
-        return "channel";
-    case VC_GRANULARITY_GROUP:
-        return "group";
-    case VC_GRANULARITY_BLOCK:
-        break;
-    }
-    return "block";
-}
-
 /* Codes that are stored as bytes: the shape of the weight. */
 static void add_shape(struct vc_text *text, const struct vc_out_tensor *t)
 {
@@ -72,7 +57,7 @@ static void add_quant(struct vc_text *text, const struct selection *s, const str
     if (vc_code_scheme(quant->scheme)->array == VC_DTYPE_U8) {
         add_shape(text, t);
     }
-    add_string(text, "granularity", granularity_name(quant->granularity));
+    add_string(text, "granularity", vc_granularity_name(quant->granularity));
     if (quant->granularity == VC_GRANULARITY_CHANNEL) {
         vc_text_add(text, ", \"axis\": %u", quant->axis);
     }

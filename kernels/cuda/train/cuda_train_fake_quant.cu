@@ -113,15 +113,15 @@ static __global__ void largest_kernel(struct vc_train_fake_quant f)
 /* A thread takes a group: its scale comes from a search over the elements in their order. */
 static __global__ void groups_kernel(struct vc_train_fake_quant f, uint64_t n_per_row)
 {
-    float global = f.pos != NULL ? vc_nvfp4_global(vc_bits_f32(f.pos[0])) : 1.0f;
+    struct vc_group_codes how = f.how;
 
+    how.global = f.pos != NULL ? vc_nvfp4_global(vc_bits_f32(f.pos[0])) : 1.0f;
     VC_CUDA_EACH(i, f.n / f.row_len * n_per_row)
     {
         uint64_t in_row = i % n_per_row * f.inner;
         uint64_t first = i / n_per_row * f.row_len + in_row;
 
-        vc_group_round(f.grid, f.scale_bytes, f.scale_type, global, f.master + first,
-                       (size_t)VC_AT_MOST(f.inner, f.row_len - in_row), f.w + first);
+        vc_group_round(&how, f.master + first, (size_t)VC_AT_MOST(f.inner, f.row_len - in_row), f.w + first);
     }
 }
 

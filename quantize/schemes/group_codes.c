@@ -1,12 +1,13 @@
-/* float_codes.c - codes that are numbers of a grid of floats: fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4; a scale per row of
- * axis 0 (fp8), or per group of a row.
+/* group_codes.c - codes with a scale per group of a row, or per row of axis 0, that a search finds: whole numbers
+ * (int4), and numbers of a grid of floats (fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4).
  *
+ *     w  f32 [64, 512] --int4/group:128--> codes i4 [64, 512], scale f32 [64, 4]               x' = q * s, q = -8 .. 7
  *     w  f32 [64, 512] --nvfp4--> codes f4_e2m1 [64, 512], scale u8 [64, 32] of E4M3 bytes, global_scale f32 [1]
  *
  * docs/numerics.md has the definitions; kernels/grid_codes.h has the arithmetic. The step is planned as that of int8
  * is. Of nvfp4 all values are seen while the job is planned: layers that runtimes join (q, k and v) share a global
  * scale, which is that of the largest magnitude in all of them. */
-#include "quantize/schemes/float_codes.h"
+#include "quantize/schemes/group_codes.h"
 
 #include <string.h>
 
@@ -17,20 +18,20 @@
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 
-struct float_state {
+struct group_state {
     struct vc_int8_state shared; /* first */
     const struct vc_code_scheme *codes;
+    struct vc_group_codes how;
 
     /* nvfp4 */
     pthread_mutex_t mutex; /* while values are seen */
     bool has_mutex;
     struct vc_step *step; /* its own */
     uint32_t absmax;      /* bits of the largest finite magnitude */
-    float global;
 };
 
 /* Scratch of one tile: that of int8, and behind it the codes a byte each, what they stand for, the bytes of scales. */
-struct float_scratch {
+struct group_scratch {
     struct vc_int8_scratch shared;
     float *y;
     uint8_t *q, *bytes;
@@ -47,12 +48,12 @@ static size_t tile_elems(const struct vc_step *step)
 }
 
 /* A tile has no more scales than elements. */
-static size_t scratch_bytes(const struct vc_step *step, const struct float_state *s)
+static size_t scratch_bytes(const struct vc_step *step, const struct group_state *s)
 {
     return round_up(vc_int8_scratch_bytes(step, &s->shared)) + 3 * 64 + tile_elems(step) * (sizeof(float) + 2);
 }
 
-static void carve(const struct vc_step *step, const struct float_state *s, void *memory, struct float_scratch *out)
+static void carve(const struct vc_step *step, const struct group_state *s, void *memory, struct group_scratch *out)
 {
     char *at = memory;
 
@@ -70,18 +71,18 @@ static uint32_t largest_finite(const float *x, size_t n)
     size_t i;
 
     for (i = 0; i < n; i++) {
-        uint32_t bits = vc_f32_magnitude(vc_int4_at(x, i));
+        uint32_t bits = vc_f32_magnitude(vc_float_at(x, i));
 
         top = bits < VC_F32_INF_BITS && bits > top ? bits : top;
     }
     return top;
 }
 
-static enum vc_status float_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                       const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
-    struct float_state *s = step->state;
-    struct float_scratch t;
+    struct group_state *s = step->state;
+    struct group_scratch t;
     const float *x;
     uint32_t top;
     enum vc_status status = VC_OK;
@@ -100,9 +101,9 @@ out:
     return status;
 }
 
-static void float_forget(struct vc_ctx *ctx, struct vc_step *step)
+static void group_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
-    struct float_state *s = step->state;
+    struct group_state *s = step->state;
 
     if (s->has_mutex) {
         (void)pthread_mutex_destroy(&s->mutex);
@@ -112,20 +113,29 @@ static void float_forget(struct vc_ctx *ctx, struct vc_step *step)
 
 /* ---- one tile ---- */
 
-/* The codes of a group, and what they stand for. */
-static void encode_group(enum vc_grid grid, const float *x, size_t n, const struct vc_float_scale *scale,
+/* The codes of a group, and what they stand for. values: of the grid's codes. */
+static void encode_group(const struct vc_group_codes *how, const float *x, size_t n, const struct vc_float_scale *scale,
                          const float *values, uint8_t *q, float *y)
 {
     size_t i;
 
     for (i = 0; i < n; i++) {
-        q[i] = vc_float_code_of(grid, scale->zero ? 0.0f : vc_int4_at(x, i) / scale->value);
-        y[i] = values[q[i]] * scale->value;
+        float t = scale->zero ? 0.0f : vc_float_at(x, i) / scale->value;
+
+        if (how->grid == VC_GRID_NONE) {
+            float code = vc_float_near(VC_GRID_NONE, how, t);
+
+            q[i] = (uint8_t)(int8_t)code;
+            y[i] = code * scale->value;
+        } else {
+            q[i] = vc_float_code_of(how->grid, t);
+            y[i] = values[q[i]] * scale->value;
+        }
     }
 }
 
-static void encode_tile(const struct float_state *s, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
-                        const float *x, struct float_scratch *t)
+static void encode_tile(const struct group_state *s, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
+                        const float *x, struct group_scratch *t)
 {
     enum vc_dtype type = s->shared.scale_dtype;
     float values[256];
@@ -133,15 +143,16 @@ static void encode_tile(const struct float_state *s, const struct vc_tile *tile,
     size_t row;
     size_t first;
 
-    vc_float_values(s->codes->grid, values);
+    if (s->how.grid != VC_GRID_NONE) {
+        vc_float_values(s->how.grid, values);
+    }
     for (row = 0; row < tile->n_rows; row++) {
         for (first = 0; first < tile->row_len; first += map->group, k++) {
             size_t n = (size_t)vc_min_u64(map->group, tile->row_len - first);
             size_t at = row * tile->row_len + first;
-            struct vc_float_scale scale =
-                vc_group_scale(s->codes->grid, s->codes->scale, type, s->global, x + at, n, t->shared.pos[k]);
+            struct vc_float_scale scale = vc_group_scale(&s->how, x + at, n, t->shared.pos[k]);
 
-            encode_group(s->codes->grid, x + at, n, &scale, values, t->q + at, t->y + at);
+            encode_group(&s->how, x + at, n, &scale, values, t->q + at, t->y + at);
             t->shared.scale[k] = scale.value;
             t->bytes[k] = scale.byte;
             t->shared.stored[k] = type == VC_DTYPE_F16 ? vc_f32_to_f16(scale.value) : vc_f32_to_bf16(scale.value);
@@ -160,15 +171,15 @@ static uint64_t count_zeros(const float *y, size_t n)
     return zeros;
 }
 
-static enum vc_status float_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
 {
-    const struct float_state *s = step->state;
+    const struct group_state *s = step->state;
     const struct vc_int8_state *shared = &s->shared;
     const struct vc_kernels *k = vc_kernels_get(ctx);
     struct vc_int8_tile_map map;
-    struct float_scratch t;
+    struct group_scratch t;
     const float *source;
     const float *x;
     enum vc_status status = VC_OK;
@@ -186,11 +197,7 @@ static enum vc_status float_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     out->stats->clipped = 0; /* the search chooses what to clip */
     out->stats->zeros_after = count_zeros(t.y, tile->n_elems);
     VC_TRY(vc_measure_tile(ctx, tile, source, t.y, out->stats));
-    if (vc_codes_per_byte(s->codes) == 2) {
-        vc_nibbles_pack(t.q, tile->n_elems, s->codes->high_first, out->data);
-    } else {
-        memcpy(out->data, t.q, tile->n_elems);
-    }
+    vc_codes_pack(t.q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
     out->parts[0] = (struct vc_part_view){.data = s->codes->scale != VC_DTYPE_NONE      ? (const void *)t.bytes
                                                   : shared->scale_dtype != VC_DTYPE_F32 ? (const void *)t.shared.stored
                                                                                         : t.shared.scale,
@@ -198,7 +205,7 @@ static enum vc_status float_apply(struct vc_ctx *ctx, struct vc_step *step, cons
                                           .n = map.n_local,
                                           .write = true};
     if (s->codes->global) {
-        out->parts[1] = (struct vc_part_view){.data = &s->global, .n = 1, .write = tile->index == 0};
+        out->parts[1] = (struct vc_part_view){.data = &s->how.global, .n = 1, .write = tile->index == 0};
     }
 out:
     return status;
@@ -206,10 +213,10 @@ out:
 
 /* ---- the step ---- */
 
-static const struct vc_step_ops float_ops = {
-    .calibrate = float_calibrate, .explain = vc_policy_explain, .apply = float_apply, .forget = float_forget};
+static const struct vc_step_ops group_ops = {
+    .calibrate = group_calibrate, .explain = vc_policy_explain, .apply = group_apply, .forget = group_forget};
 
-static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct float_state *s)
+static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
 {
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, sizeof *shape);
     enum vc_status status = VC_OK;
@@ -221,7 +228,7 @@ static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struc
     }
     s->has_mutex = true;
     s->step = step;
-    s->global = 1.0f;
+    s->how.global = 1.0f;
     step->calibrate = true;
     step->calibrate_all = true;
     VC_TRY(vc_step_add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, VC_DTYPE_F32, 1, shape));
@@ -230,17 +237,18 @@ out:
     return status;
 }
 
-static enum vc_status float_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                 enum vc_dtype weights)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
-    struct float_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct group_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(s);
     s->codes = vc_code_scheme(row->scheme);
-    VC_TRY(vc_int8_add_step(ctx, item, row, &float_ops, options, weights, &s->shared, &step));
+    VC_TRY(vc_int8_add_step(ctx, item, row, &group_ops, options, weights, &s->shared, &step));
+    s->how = vc_code_groups(s->codes, s->shared.scale_dtype);
     VC_TRY(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
     step->scratch_bytes = scratch_bytes(step, s);
 out:
@@ -249,14 +257,14 @@ out:
 
 /* ---- nvfp4: one global scale for layers that are joined ---- */
 
-static struct float_state *global_of(const struct vc_item *item)
+static struct group_state *global_of(const struct vc_item *item)
 {
     size_t i;
 
     for (i = item->chain->pass_first; i < item->chain->n_steps; i++) {
         struct vc_step *step = item->chain->steps[i];
 
-        if (step->ops == &float_ops && ((struct float_state *)step->state)->codes->global) {
+        if (step->ops == &group_ops && ((struct group_state *)step->state)->codes->global) {
             return step->state;
         }
     }
@@ -278,7 +286,7 @@ static uint32_t joined_absmax(const struct vc_plan *plan, size_t tensor, char *n
     }
     set = vc_name_joined(own, n - (sizeof weight - 1), &n_base);
     for (; set != NULL && *set != NULL; set++) {
-        const struct float_state *other;
+        const struct group_state *other;
         size_t index;
 
         memcpy(name, own, n_base);
@@ -291,7 +299,7 @@ static uint32_t joined_absmax(const struct vc_plan *plan, size_t tensor, char *n
     return top;
 }
 
-enum vc_status vc_float_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
+enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
 {
     size_t longest = 0;
     char *name = NULL;
@@ -304,11 +312,11 @@ enum vc_status vc_float_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
     name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
     VC_TRY_ALLOC(name);
     for (i = 0; i < plan->n_items; i++) {
-        struct float_state *s = global_of(&plan->items[i]);
+        struct group_state *s = global_of(&plan->items[i]);
 
         if (s != NULL) {
             s->step->calibrate = false; /* also where another worker writes the tensor */
-            s->global = vc_nvfp4_global(vc_bits_f32(joined_absmax(plan, i, name)));
+            s->how.global = vc_nvfp4_global(vc_bits_f32(joined_absmax(plan, i, name)));
         }
     }
 out:
@@ -318,13 +326,14 @@ out:
 
 /* ---- the rows ---- */
 
-#define FLOAT_ROW(NAME, word, type)                                                                          \
+#define GROUP_ROW(NAME, word, type)                                                                          \
     .target = VC_TARGET_##NAME, .name = word, .flag = "--" word, .result = type, .scheme = VC_SCHEME_##NAME, \
-    .codes = true, .rows_only = true, .no_aim = true, .reason = vc_scheme_rows_reason, .add = float_add
+    .codes = true, .rows_only = true, .no_aim = true, .reason = vc_scheme_rows_reason, .add = group_add
 
-const struct vc_scheme_row vc_scheme_fp8 = {FLOAT_ROW(FP8, "fp8", VC_DTYPE_F8_E4M3)};
-const struct vc_scheme_row vc_scheme_mxfp8 = {FLOAT_ROW(MXFP8, "mxfp8", VC_DTYPE_F8_E4M3), .usual_group = 32};
-const struct vc_scheme_row vc_scheme_mxfp4 = {FLOAT_ROW(MXFP4, "mxfp4", VC_DTYPE_F4_E2M1), .usual_group = 32};
-const struct vc_scheme_row vc_scheme_nvfp4 = {FLOAT_ROW(NVFP4, "nvfp4", VC_DTYPE_F4_E2M1), .usual_group = 16};
-const struct vc_scheme_row vc_scheme_nf4 = {FLOAT_ROW(NF4, "nf4", VC_DTYPE_U4), .usual_group = 64};
-const struct vc_scheme_row vc_scheme_fp4 = {FLOAT_ROW(FP4, "fp4", VC_DTYPE_U4), .usual_group = 64};
+const struct vc_scheme_row vc_scheme_int4 = {GROUP_ROW(INT4, "int4", VC_DTYPE_I4), .usual_group = 128};
+const struct vc_scheme_row vc_scheme_fp8 = {GROUP_ROW(FP8, "fp8", VC_DTYPE_F8_E4M3)};
+const struct vc_scheme_row vc_scheme_mxfp8 = {GROUP_ROW(MXFP8, "mxfp8", VC_DTYPE_F8_E4M3), .usual_group = 32};
+const struct vc_scheme_row vc_scheme_mxfp4 = {GROUP_ROW(MXFP4, "mxfp4", VC_DTYPE_F4_E2M1), .usual_group = 32};
+const struct vc_scheme_row vc_scheme_nvfp4 = {GROUP_ROW(NVFP4, "nvfp4", VC_DTYPE_F4_E2M1), .usual_group = 16};
+const struct vc_scheme_row vc_scheme_nf4 = {GROUP_ROW(NF4, "nf4", VC_DTYPE_U4), .usual_group = 64};
+const struct vc_scheme_row vc_scheme_fp4 = {GROUP_ROW(FP4, "fp4", VC_DTYPE_U4), .usual_group = 64};
