@@ -224,9 +224,18 @@ static enum vc_status add_step(struct vc_ctx *ctx, struct vc_item *item, const s
     return VC_OK;
 }
 
-/* The output has the codes that were trained: their scales are of the type that they were trained with. */
-static enum vc_status check_scales(struct vc_ctx *ctx, const struct vc_desc *desc, const struct vc_weight *weight)
+/* The output has the codes that were trained: their scales are of the type and the signs that they were trained with.
+ */
+static enum vc_status check_scales(struct vc_ctx *ctx, const struct vc_item *item, const struct vc_weight *weight)
 {
+    const struct vc_desc *desc = item->desc;
+    const struct vc_code_scheme *row = desc->quant != NULL ? vc_code_scheme(desc->quant->scheme) : NULL;
+
+    if (row != NULL && vc_code_groups(row, VC_DTYPE_NONE, item->set->dialect).both_signs != weight->both_signs) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: the layout of the output has scales of %s, which it was not trained with", weight->name,
+                       weight->both_signs ? "one sign" : "both signs");
+    }
     for (size_t k = 0; k < desc->n_parts; k++) {
         const struct vc_part_desc *part = &desc->parts[k];
 
@@ -263,7 +272,7 @@ static enum vc_status add_coded(struct vc_ctx *ctx, struct vc_item *item, const 
     }
     VC_TRY(add_step(ctx, item, weight, f64, dry_plan));
     VC_TRY(way.add(ctx, item, &way, weights));
-    VC_TRY(check_scales(ctx, item->desc, weight));
+    VC_TRY(check_scales(ctx, item, weight));
 out:
     return status;
 }

@@ -32,6 +32,7 @@ struct vc_weight {
     double norm_share;         /* statistic: what a batch counts for in it; -1: several nodes move it */
     bool trained;              /* it has a gradient */
     bool coded;                /* codes are written for it, made of what was trained (distill/update/fake_quant.h) */
+    bool both_signs;           /* coded: its scales may be negative */
     enum vc_dtype code_scales; /* coded: the type of the scales that it is trained with; NONE: codes without */
     const struct vc_quant *becomes; /* coded: the codes that replace floats; NULL: its file has codes of that kind */
     bool unread;                    /* no value that counts depends on it: not trained */

@@ -1,9 +1,9 @@
-/* grid_codes.h - the arithmetic of codes with a scale per group: whole numbers (int4), and numbers of a grid of floats:
- * fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4. The value of a code, the code of a value, the scale of a group. Valid as C11,
- * C++ and CUDA, built with the flags that arith.h names. Tiles and statistics are the pass's
+/* grid_codes.h - the arithmetic of codes with a scale per group: whole numbers (int2 to int6, ternary), and numbers of
+ * a grid of floats: fp8, mxfp8, mxfp4, nvfp4, nf4 and fp4. The value of a code, the code of a value, the scale of a
+ * group. Valid as C11, C++ and CUDA, built with the flags that arith.h names. Tiles and statistics are the pass's
  * (quantize/schemes/group_codes.c).
  *
- *     int4   whole numbers from -8 to 7
+ *     int2..6  whole numbers of b bits, from -2^(b-1) to 2^(b-1) - 1; ternary: -1, 0, 1
  *     E4M3   s eeee mmm   (1 + m / 8) * 2^(e - 7); e = 0: m * 2^-9; 0x7f and 0xff are NaN; the largest is 448   OCP
  * OFP8 E2M1   s ee m       0 0.5 1 1.5 2 3 4 6 and the negative ones                                            OCP
  * MX 1.0 E8M0   eeeeeeee     2^(e - 127); 0xff is NaN                                                             OCP
@@ -19,7 +19,9 @@
  *             c0 = E4M3(absmax * global / 6)
  *     nf4,    for 12 numbers f from 0.70 to 1.05: the codes of f * absmax, then the scale of least squares for these,
  *     fp4     as it is stored; the one with the least error
- *     int4    the same for 16 numbers f from 0.50 to 1.10 and the codes of f * absmax / 8
+ *     int2..6 the same for 16 numbers f from 0.50 to 1.10 and the codes of f * absmax / 2^(b-1); then, where scales may
+ * be negative, for the codes of -f * absmax / 2^(b-1). Ternary: f = 1/16 .. 16/16, and no negative scales asymmetric
+ * for 3 zero points around that of the range, the same with f * (max - min) / (2^b - 1)
  *
  * Error: the sum of (x - value(code(x / s)) * s)^2. Sums are f64, lane l of 8 adds elements l, l + 8, ... in ascending
  * order, from +0.0; then lanes l and l + k are added for k = 4, 2, 1. Of equal errors the first one wins. */
@@ -334,7 +336,8 @@ VC_HD float vc_scale_stored(float s, enum vc_dtype type, int steps)
                    : type == VC_DTYPE_BF16 ? vc_bf16_to_f32(vc_f32_to_bf16(s))
                                            : s;
 
-    return stored < most ? stored : most;
+    stored = stored < most ? stored : most;
+    return stored > -most ? stored : -most;
 }
 
 /* The scale of a group whose codes are all 0: the smallest normal number of the type. */
@@ -346,8 +349,9 @@ VC_HD float vc_scale_smallest(enum vc_dtype type)
 /* A scale as it is stored, and what it multiplies codes with. */
 struct vc_float_scale {
     float value;
-    uint8_t byte; /* of mxfp8, mxfp4 and nvfp4 */
-    uint8_t zero; /* all codes are meant to be 0: no scale of the type is small enough */
+    uint8_t byte;      /* of mxfp8, mxfp4 and nvfp4 */
+    uint8_t zero;      /* all codes are meant to be 0: no scale of the type is small enough */
+    int8_t zero_point; /* of codes that have such */
 };
 
 /* The exponent of 2 in a finite x > 0: floor(log2(x)). */
@@ -373,7 +377,7 @@ VC_HD int vc_floor_log2(float x)
 VC_HD struct vc_float_scale vc_mx_scale(int e, int most)
 {
     uint8_t byte = (uint8_t)(e < -127 ? 0 : e > most ? most + 127 : e + 127);
-    struct vc_float_scale scale = {vc_e8m0_value(byte), byte, 0};
+    struct vc_float_scale scale = {vc_e8m0_value(byte), byte, 0, 0};
 
     return scale;
 }
@@ -420,7 +424,7 @@ VC_HD float vc_nvfp4_global(float absmax)
 VC_HD struct vc_float_scale vc_nvfp4_scale(const struct vc_group_codes *c, const float *x, size_t n, float absmax)
 {
     int c0 = vc_e4m3_of(absmax * c->global / 6.0f);
-    struct vc_float_scale best = {8.0f, 8, 1}; /* the smallest normal scale */
+    struct vc_float_scale best = {8.0f, 8, 1, 0}; /* the smallest normal scale */
     double best_error = 0.0;
     int k;
 
@@ -447,7 +451,7 @@ VC_HD struct vc_float_scale vc_nvfp4_scale(const struct vc_group_codes *c, const
 VC_HD struct vc_float_scale vc_fp8_scale(float absmax, enum vc_dtype type)
 {
     float most = vc_bits_f32(type == VC_DTYPE_BF16 ? 0x7b120000u : 0x7b124924u);
-    struct vc_float_scale scale = {vc_scale_stored(vc_f64_to_f32((double)absmax / 448.0), type, 8), 0, 0};
+    struct vc_float_scale scale = {vc_scale_stored(vc_f64_to_f32((double)absmax / 448.0), type, 8), 0, 0, 0};
 
     scale.value = scale.value < most ? scale.value : most;
     if (scale.value == 0.0f) {
@@ -460,11 +464,21 @@ VC_HD struct vc_float_scale vc_fp8_scale(float absmax, enum vc_dtype type)
 /* Steps of a scale that are finite: all codes of whole numbers have finite values. */
 VC_HD int vc_group_steps(const struct vc_group_codes *c)
 {
-    return c->grid == VC_GRID_NONE ? -c->low : 8;
+    return c->grid != VC_GRID_NONE ? 8 : c->zero_points ? c->high - c->low + 1 : -c->low;
 }
 
-/* The search: of n_factors numbers (first + i * more) / below * absmax / divisor each gives codes, and these the scale
- * of least squares, as it is stored. */
+/* The codes minus a zero point. */
+VC_HD struct vc_group_codes vc_group_shifted(const struct vc_group_codes *c, int zero_point)
+{
+    struct vc_group_codes own = *c;
+
+    own.low -= zero_point;
+    own.high -= zero_point;
+    return own;
+}
+
+/* The search: n_factors numbers (first + i * more) / below * largest / divisor, and the same below 0 where scales have
+ * both signs, each give codes, and these the scale of least squares, as it is stored. */
 struct vc_scale_search {
     int n_factors, first, more;
     double below;
@@ -473,26 +487,66 @@ struct vc_scale_search {
 
 VC_HD_INLINE struct vc_float_scale vc_searched_scale(enum vc_grid grid, const struct vc_group_codes *c,
                                                      const struct vc_scale_search *search, const float *x, size_t n,
-                                                     float absmax)
+                                                     float largest, double *best_error)
 {
-    struct vc_float_scale best = {vc_scale_smallest(c->type), 0, 1};
-    double best_error = 0.0;
+    struct vc_float_scale best = {vc_scale_smallest(c->type), 0, 1, 0};
+    int both = grid == VC_GRID_NONE && c->both_signs && !c->zero_points;
     int i;
 
-    for (i = 0; i < search->n_factors; i++) {
-        double factor = (double)(search->first + search->more * i) / search->below;
-        float start = vc_f64_to_f32(factor * (double)absmax / (double)search->divisor);
-        float s =
-            start > 0.0f ? vc_scale_stored(vc_float_refit(grid, c, x, n, start), c->type, vc_group_steps(c)) : 0.0f;
+    for (i = 0; i < search->n_factors * (1 + both); i++) {
+        double factor = (double)(search->first + search->more * (i % search->n_factors)) / search->below;
+        float start = vc_f64_to_f32(factor * (double)largest / (double)search->divisor);
+        float s = start == 0.0f ? 0.0f
+                                : vc_scale_stored(vc_float_refit(grid, c, x, n, i < search->n_factors ? start : -start),
+                                                  c->type, vc_group_steps(c));
         double error;
 
         if (s == 0.0f) {
             continue;
         }
         error = vc_float_error(grid, c, x, n, s);
-        if (best.zero || error < best_error) {
+        if (best.zero || error < *best_error) {
             best.value = s;
             best.zero = 0;
+            *best_error = error;
+        }
+    }
+    return best;
+}
+
+/* The scale and the zero point of whole numbers. */
+VC_HD struct vc_float_scale vc_asymmetric_scale(const struct vc_group_codes *c, const float *x, size_t n)
+{
+    const struct vc_scale_search search = {16, 50, 4, 50.0, c->high - c->low}; /* of half the range */
+    struct vc_float_scale best = {vc_scale_smallest(c->type), 0, 1, 0};
+    double best_error = 0.0;
+    float most = 0.0f;
+    float least = 0.0f;
+    float range;
+    int middle;
+    size_t i;
+    int z;
+
+    for (i = 0; i < n; i++) {
+        float value = vc_float_at(x, i);
+
+        most = value > most ? value : most;
+        least = value < least ? value : least;
+    }
+    range = vc_f64_to_f32(0.5 * (double)most - 0.5 * (double)least); /* half of it, which is finite */
+    middle = range > 0.0f ? (int)((float)(c->high - c->low) * (-0.5f * least / range) + 0.5f) + c->low : 0;
+    for (z = middle - 1; z <= middle + 1; z++) {
+        struct vc_group_codes own = vc_group_shifted(c, z);
+        struct vc_float_scale scale;
+        double error = 0.0;
+
+        if (z < c->low || z > c->high) {
+            continue;
+        }
+        scale = vc_searched_scale(VC_GRID_NONE, &own, &search, x, n, range, &error);
+        if (!scale.zero && (best.zero || error < best_error)) {
+            best = scale;
+            best.zero_point = (int8_t)z;
             best_error = error;
         }
     }
@@ -505,9 +559,11 @@ VC_HD_INLINE struct vc_float_scale vc_searched_scale(enum vc_grid grid, const st
 VC_HD struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n,
                                            uint32_t absmax_bits)
 {
+    const struct vc_scale_search ternary = {16, 1, 1, 16.0, 1};
     const struct vc_scale_search ints = {16, 50, 4, 100.0, -c->low};
     const struct vc_scale_search floats = {12, 770, 35, 1100.0, 1};
     float absmax = vc_bits_f32(absmax_bits);
+    double error = 0.0;
 
     switch (c->grid) {
     case VC_GRID_E4M3:
@@ -515,20 +571,23 @@ VC_HD struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const
     case VC_GRID_E2M1:
         return c->bytes == VC_DTYPE_F8_E8M0 ? vc_mxfp4_scale(c, x, n, absmax) : vc_nvfp4_scale(c, x, n, absmax);
     case VC_GRID_NF4:
-        return vc_searched_scale(VC_GRID_NF4, c, &floats, x, n, absmax);
+        return vc_searched_scale(VC_GRID_NF4, c, &floats, x, n, absmax, &error);
     case VC_GRID_FP4:
-        return vc_searched_scale(VC_GRID_FP4, c, &floats, x, n, absmax);
+        return vc_searched_scale(VC_GRID_FP4, c, &floats, x, n, absmax, &error);
     default:
-        return vc_searched_scale(VC_GRID_NONE, c, &ints, x, n, absmax);
+        return c->zero_points
+                   ? vc_asymmetric_scale(c, x, n)
+                   : vc_searched_scale(VC_GRID_NONE, c, c->low == -1 ? &ternary : &ints, x, n, absmax, &error);
     }
 }
 
 /* What the code of x stands for. */
 VC_HD float vc_group_value(const struct vc_group_codes *c, const struct vc_float_scale *scale, float x)
 {
+    const struct vc_group_codes own = vc_group_shifted(c, scale->zero_point);
     float t = scale->zero ? 0.0f : x / scale->value;
 
-    return (c->grid == VC_GRID_NONE ? vc_float_near(c->grid, c, t)
+    return (c->grid == VC_GRID_NONE ? vc_float_near(c->grid, &own, t)
                                     : vc_float_code_value(c->grid, vc_float_code_of(c->grid, t))) *
            scale->value;
 }
@@ -537,7 +596,7 @@ VC_HD float vc_group_value(const struct vc_group_codes *c, const struct vc_float
  * infinite. */
 VC_HD void vc_group_round(const struct vc_group_codes *c, const float *x, size_t n, void *y)
 {
-    struct vc_float_scale scale = {0.0f, 0, 0};
+    struct vc_float_scale scale = {0.0f, 0, 0, 0};
     uint32_t absmax = 0;
     size_t i;
 

@@ -133,8 +133,11 @@ static void choose_candidates(struct probe *p, const struct vc_item *item, bool 
         const struct vc_aim_candidate *candidate = &p->aim->candidates[i];
         const struct vc_dialect_request request = vc_scheme_request_for(candidate->row, &candidate->options, item);
         bool fits = candidate->blocks != VC_DTYPE_NONE ? codes && takes_blocks(item, &tensor, candidate->blocks)
-                    : candidate->row->codes ? codes && vc_dialect_reason(item->set->dialect, &request, &tensor) == NULL
-                                            : !vc_dialect_keeps_type(item->set->dialect, &tensor);
+                    : candidate->row->codes
+                        ? codes && vc_dialect_reason(item->set->dialect, &request, &tensor) == NULL &&
+                              (candidate->row->reason == NULL ||
+                               candidate->row->reason(&candidate->options, item->desc) == NULL)
+                        : !vc_dialect_keeps_type(item->set->dialect, &tensor);
 
         if (fits) {
             r->results[r->n++] = (struct vc_candidate_result){.candidate = (unsigned)i};

@@ -506,15 +506,14 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
                        vc_option(ctx, "granularity"));
     }
     if (row->rows_only) {
-        const char *field = o->asymmetric                               ? "asymmetric"
+        const char *field = o->asymmetric && !row->zero_points          ? "asymmetric"
                             : o->granularity == VC_GRANULARITY_TENSOR   ? "granularity"
                             : o->axis != VC_AXIS_OUTPUT && o->axis != 0 ? "axis"
                                                                         : NULL;
 
         if (field != NULL) {
-            return vc_fail(ctx, VC_E_ARGUMENT,
-                           "%s has symmetric codes with a scale per row of axis 0 or per group of one (%s)", row->name,
-                           vc_option(ctx, field));
+            return vc_fail(ctx, VC_E_ARGUMENT, "%s has %scodes with a scale per row of axis 0 or per group of one (%s)",
+                           row->name, row->zero_points ? "" : "symmetric ", vc_option(ctx, field));
         }
     }
     codes = vc_code_scheme(row->scheme);

@@ -25,12 +25,26 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
     return own->row->add(ctx, item, &own->options, weights);
 }
 
+/* The tensor by itself: what a job decides about all tensors comes from this one. */
+static enum vc_status add_alone(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate *candidate,
+                                enum vc_dtype weights)
+{
+    enum vc_status status = add(ctx, item, candidate, weights);
+    struct vc_step *step = status == VC_OK ? item->chain->steps[item->chain->n_steps - 1] : NULL;
+
+    if (step != NULL && step->calibrate_all) {
+        step->scan = true;
+        step->calibrate = step->calibrate_all = false;
+    }
+    return status;
+}
+
 /* "int8/group:128", or the type where there is nothing to choose. */
 static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_scheme_row *row,
                                     const struct vc_scheme_granularity *shared, struct vc_candidate_list *list)
 {
     struct scheme_candidate *own = vc_arena_alloc(ctx, arena, sizeof *own);
-    struct vc_candidate candidate = {.name = vc_dtype_name(row->result), .reason = reason, .add = add};
+    struct vc_candidate candidate = {.name = vc_dtype_name(row->result), .reason = reason, .add = add_alone};
     const char *how = "";
 
     if (own == NULL) {

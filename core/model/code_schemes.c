@@ -3,20 +3,27 @@
 
 #include <string.h>
 
+#include "core/model/dialect.h"
+
+/* Whole numbers; the largest magnitude is that of a code minus a zero point. */
+#define INT_ROW(NAME, word, type, least, most)                                                                 \
+    {                                                                                                          \
+        .scheme = VC_SCHEME_##NAME, .name = word, .codes = type, .array = VC_DTYPE_U8, .scale = VC_DTYPE_NONE, \
+        .low = least, .high = most, .largest = (most) - (least)                                                \
+    }
+
 static const struct vc_code_scheme rows[] = {{.scheme = VC_SCHEME_INT8,
                                               .name = "int8",
                                               .codes = VC_DTYPE_I8,
                                               .array = VC_DTYPE_I8,
                                               .scale = VC_DTYPE_NONE,
                                               .largest = 255.0f},
-                                             {.scheme = VC_SCHEME_INT4,
-                                              .name = "int4",
-                                              .codes = VC_DTYPE_I4,
-                                              .array = VC_DTYPE_U8,
-                                              .scale = VC_DTYPE_NONE,
-                                              .low = -8,
-                                              .high = 7,
-                                              .largest = 8.0f},
+                                             INT_ROW(INT2, "int2", VC_DTYPE_I2, -2, 1),
+                                             INT_ROW(INT3, "int3", VC_DTYPE_I3, -4, 3),
+                                             INT_ROW(INT4, "int4", VC_DTYPE_I4, -8, 7),
+                                             INT_ROW(INT5, "int5", VC_DTYPE_I5, -16, 15),
+                                             INT_ROW(INT6, "int6", VC_DTYPE_I6, -32, 31),
+                                             INT_ROW(TERNARY, "ternary", VC_DTYPE_I2, -1, 1),
                                              {.scheme = VC_SCHEME_FP8,
                                               .grid = VC_GRID_E4M3,
                                               .name = "fp8",
@@ -102,10 +109,17 @@ unsigned vc_code_bits(const struct vc_code_scheme *row)
     return (unsigned)(8 * n_bytes / n_elems);
 }
 
-struct vc_group_codes vc_code_groups(const struct vc_code_scheme *row, enum vc_dtype scales)
+struct vc_group_codes vc_code_groups(const struct vc_code_scheme *row, enum vc_dtype scales,
+                                     const struct vc_dialect *dialect)
 {
-    return (struct vc_group_codes){
-        .grid = row->grid, .bytes = row->scale, .type = scales, .low = row->low, .high = row->high, .global = 1.0f};
+    return (struct vc_group_codes){.grid = row->grid,
+                                   .bytes = row->scale,
+                                   .type = scales,
+                                   .low = row->low,
+                                   .high = row->high,
+                                   .both_signs =
+                                       row->low != -row->high && (dialect == NULL || !dialect->positive_scales),
+                                   .global = 1.0f};
 }
 
 const char *vc_granularity_name(enum vc_granularity granularity)

@@ -1,7 +1,7 @@
 /* code_schemes.h - the schemes of codes with scales beside them, a row each: what a code is, what a scale is, and how
  * many elements share one. Passes, dialects and decoders ask the row; a scheme is added here once.
  *
- *     value = grid[code] * scale           the grid of int8 and int4 is the code itself (minus a zero point)
+ *     value = grid[code] * scale           the grid of int2 to int8 is the code itself (minus a zero point)
  *
  * The arithmetic of the grids is in kernels/grid_codes.h; docs/numerics.md has the formulas. */
 #ifndef VC_CORE_CODE_SCHEMES_H
@@ -10,6 +10,8 @@
 #include <vcompress/model.h>
 
 #include "core/values/grids.h"
+
+struct vc_dialect;
 
 struct vc_code_scheme {
     enum vc_scheme scheme;
@@ -38,8 +40,10 @@ const struct vc_code_scheme *vc_code_scheme_at(size_t index);
 /* Bits of a code. */
 unsigned vc_code_bits(const struct vc_code_scheme *row);
 
-/* How a group becomes codes of the scheme, with scales of that type, where they are floats. */
-struct vc_group_codes vc_code_groups(const struct vc_code_scheme *row, enum vc_dtype scales);
+/* How a group becomes codes of the scheme in an output of that dialect (NULL: any), with scales of that type, where
+ * they are floats. */
+struct vc_group_codes vc_code_groups(const struct vc_code_scheme *row, enum vc_dtype scales,
+                                     const struct vc_dialect *dialect);
 
 /* Whether a scale of codes of that scheme may have that type in a model. */
 bool vc_code_scheme_takes_scale(const struct vc_code_scheme *row, enum vc_dtype dtype);

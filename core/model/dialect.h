@@ -52,9 +52,10 @@ struct vc_dialect {
                          writer's question. False: they have to be dequantized first */
     /* The schemes whose codes it has a place for, "int8", with NULL at the end. NULL: those of every scheme. */
     const char *const *schemes;
-    bool groups_depend; /* whether a scale per group fits depends on the file: aims do not try groups */
-    bool blocks;        /* codes and scales are blocks of types of kernels/block_types.inc */
-    bool rows_only;     /* scales lie along axis 0, wherever the source has its output channels */
+    bool groups_depend;   /* whether a scale per group fits depends on the file: aims do not try groups */
+    bool blocks;          /* codes and scales are blocks of types of kernels/block_types.inc */
+    bool rows_only;       /* scales lie along axis 0, wherever the source has its output channels */
+    bool positive_scales; /* its loaders were seen with scales above 0 only */
 
     /* Passes make the same parts for the other one, whose row has no such pointer: one run can write both. May be NULL.
      * ONNX has i8 codes and f32 scales as the plain dialect has, and gives them shapes of its own as it writes. */

@@ -63,6 +63,10 @@ static const struct {
     [VC_DTYPE_NVFP4] = {"nvfp4", 64, 36, true},
     [VC_DTYPE_Q1_0] = {"q1_0", 128, 18, true},
     [VC_DTYPE_Q2_0] = {"q2_0", 64, 18, true},
+    [VC_DTYPE_I2] = {"i2", 4, 1, false},
+    [VC_DTYPE_I3] = {"i3", 8, 3, false},
+    [VC_DTYPE_I5] = {"i5", 8, 5, false},
+    [VC_DTYPE_I6] = {"i6", 4, 3, false},
 };
 
 const char *vc_dtype_name(enum vc_dtype dtype)

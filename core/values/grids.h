@@ -18,7 +18,9 @@ struct vc_group_codes {
     enum vc_grid grid;
     enum vc_dtype bytes; /* the type of scales that are bytes, F8_E8M0 or F8_E4M3; NONE: scales are floats ... */
     enum vc_dtype type;  /* ... of this type */
-    int low, high;       /* grid NONE: the codes */
+    int low, high;       /* grid NONE: the codes ... */
+    bool zero_points;    /* ... minus a zero point of the group */
+    bool both_signs;     /* scales may be negative; else they are above 0 */
     float global;        /* what E4M3 scales of E2M1 are divided by */
 };
 

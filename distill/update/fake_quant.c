@@ -54,7 +54,8 @@ static enum vc_status add_searched(struct vc_learner *l, size_t k, const struct 
 
     vc_fake_quant_set(l, next(l, k), codes);
     item->coded = true;
-    item->code_scales = codes->scheme->scale == VC_DTYPE_NONE ? codes->scales : VC_DTYPE_NONE;
+    item->both_signs = codes->how.both_signs;
+    item->code_scales = codes->scheme->scale == VC_DTYPE_NONE ? codes->how.type : VC_DTYPE_NONE;
     return l->fake_quants->label == NULL ? describe(l, codes->quant, codes->scheme->codes) : VC_OK;
 }
 
@@ -216,10 +217,11 @@ out:
 }
 
 /* What a planned job of quantize makes of the tensor of entry k. */
-static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct vc_desc *desc, const struct vc_desc *was)
+static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct vc_dialect *dialect,
+                                  const struct vc_desc *desc, const struct vc_desc *was)
 {
     const struct vc_weight *item = &l->net.weights->items[k];
-    const struct vc_searched codes = vc_fake_quant_of_desc(desc);
+    const struct vc_searched codes = vc_fake_quant_of_desc(dialect, desc);
     enum vc_dtype before = was->dtype;
     enum vc_status status = VC_OK;
 
@@ -270,7 +272,7 @@ static enum vc_status add_asked(struct vc_learner *l)
         size_t tensor = vc_model_find(model, item->name);
 
         if (item->trained && !item->coded && tensor != VC_NO_TENSOR) {
-            VC_TRY(add_planned(l, k, job->plan.items[tensor].desc, job->plan.items[tensor].first));
+            VC_TRY(add_planned(l, k, job->plan.dialect, job->plan.items[tensor].desc, job->plan.items[tensor].first));
         }
     }
     if (l->fake_quants->n == n) {

@@ -11,7 +11,8 @@
 /* ---- which codes ---- */
 
 /* types: of the parts by role; NONE: there is no such part. */
-static struct vc_searched searched(const struct vc_quant *quant, const enum vc_dtype *types)
+static struct vc_searched searched(const struct vc_dialect *dialect, const struct vc_quant *quant,
+                                   const enum vc_dtype *types)
 {
     const struct vc_code_scheme *row = vc_code_scheme(quant->scheme);
     bool by_rows = quant->granularity == VC_GRANULARITY_GROUP ||
@@ -24,7 +25,8 @@ static struct vc_searched searched(const struct vc_quant *quant, const enum vc_d
 
         fits = (types[role] != VC_DTYPE_NONE) == wanted;
     }
-    return (struct vc_searched){fits ? row : NULL, quant, types[VC_PART_SCALE]};
+    return (struct vc_searched){fits ? row : NULL, quant,
+                                fits ? vc_code_groups(row, types[VC_PART_SCALE], dialect) : (struct vc_group_codes){0}};
 }
 
 static void no_parts(enum vc_dtype *types)
@@ -46,10 +48,10 @@ struct vc_searched vc_fake_quant_of_tensor(const struct vc_model *model, const s
     for (unsigned i = 0; i < quant->n_parts; i++) {
         types[quant->parts[i].role] = model->tensors[quant->parts[i].tensor].dtype;
     }
-    return searched(quant, types);
+    return searched(model->dialect, quant, types);
 }
 
-struct vc_searched vc_fake_quant_of_desc(const struct vc_desc *desc)
+struct vc_searched vc_fake_quant_of_desc(const struct vc_dialect *dialect, const struct vc_desc *desc)
 {
     enum vc_dtype types[VC_PART_ROLES];
 
@@ -60,7 +62,7 @@ struct vc_searched vc_fake_quant_of_desc(const struct vc_desc *desc)
     for (size_t i = 0; i < desc->n_parts; i++) {
         types[desc->parts[i].role] = desc->parts[i].dtype;
     }
-    return searched(desc->quant, types);
+    return searched(dialect, desc->quant, types);
 }
 
 void vc_fake_quant_set(const struct vc_learner *l, struct vc_fake_quant *f, const struct vc_searched *codes)
@@ -70,7 +72,7 @@ void vc_fake_quant_set(const struct vc_learner *l, struct vc_fake_quant *f, cons
 
     f->codes = codes->scheme->codes;
     f->scheme = codes->scheme;
-    f->how = vc_code_groups(codes->scheme, codes->scales);
+    f->how = codes->how;
     f->n_scales = codes->scheme->global ? 1 : 0; /* a device finds the largest magnitude there */
     vc_rows_of(item->shape, item->n_dims, &n_rows, &f->row_len);
     f->inner = codes->quant->granularity == VC_GRANULARITY_GROUP ? codes->quant->group_size : f->row_len;

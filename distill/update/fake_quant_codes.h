@@ -11,16 +11,16 @@
 #include "core/chain/pass.h"
 #include "distill/update/fake_quant_scales.h"
 
-/* What the codes of a tensor are, and the type of their scales. */
+/* What the codes of a tensor are, and how they are made. */
 struct vc_searched {
     const struct vc_code_scheme *scheme; /* NULL: not codes of this kind, or with parts that training cannot keep */
     const struct vc_quant *quant;
-    enum vc_dtype scales;
+    struct vc_group_codes how;
 };
 
 /* Of a tensor of a file; of a tensor as a planned pass leaves it. */
 struct vc_searched vc_fake_quant_of_tensor(const struct vc_model *model, const struct vc_tensor *tensor);
-struct vc_searched vc_fake_quant_of_desc(const struct vc_desc *desc);
+struct vc_searched vc_fake_quant_of_desc(const struct vc_dialect *dialect, const struct vc_desc *desc);
 
 /* Entry f->entry of the weights has codes of that kind. */
 void vc_fake_quant_set(const struct vc_learner *l, struct vc_fake_quant *f, const struct vc_searched *codes);

@@ -2,12 +2,12 @@
  * configuration. compressed_tensors_read.c finds such weights in a file.
  *
  *     int8          m.weight_packed        I32 [out, ceil(in/4)]  four codes a word, each plus 128; rows of whole words
- *     int4          m.weight_packed        I32 [out, ceil(in/8)]  eight codes a word, each plus 8
+ *     int2 to int6  m.weight_packed        I32 [out, ceil(in b/32)]  codes of b bits across words, each plus 2^(b-1)
  *     nvfp4, mxfp4  m.weight_packed        U8 [out, in/2]         two codes a byte, the first in the low half
  *     fp8, mxfp8    m.weight               F8_E4M3 [out, in]
  *     all           m.weight_scale         [out, 1], [out, in/group] or [out/128, in/128], of the type that the weights
  *                                          had; U8 (E8M0) of mxfp8 and mxfp4, F8_E4M3 of nvfp4
- *     int8, int4    m.weight_shape         I64 [2] = out, in
+ *     int2 to int8  m.weight_shape         I64 [2] = out, in
  *     nvfp4         m.weight_global_scale  F32 [1], which divides the scales
  *
  *     "quantization_config": {"quant_method": "compressed-tensors", "format": "pack-quantized",
@@ -44,7 +44,12 @@ static const struct ct_scheme {
     const char *inputs;                   /* "input_activations" */
 } ct_schemes[] = {
     {VC_SCHEME_INT8, 8, 5, "rows shorter than 5", "pack-quantized", "int", NULL, "", "null"},
+    {VC_SCHEME_INT2, 2, 21, "rows shorter than 21", "pack-quantized", "int", NULL, "", "null"},
+    {VC_SCHEME_INT3, 3, 121, "rows shorter than 121", "pack-quantized", "int", NULL, "", "null"},
     {VC_SCHEME_INT4, 4, 33, "rows shorter than 33", "pack-quantized", "int", NULL, "", "null"},
+    {VC_SCHEME_INT5, 5, 73, "rows shorter than 73", "pack-quantized", "int", NULL, "", "null"},
+    {VC_SCHEME_INT6, 6, 61, "rows shorter than 61", "pack-quantized", "int", NULL, "", "null"},
+    {VC_SCHEME_TERNARY, 2, 21, "rows shorter than 21", "pack-quantized", "int", NULL, "", "null"},
     {VC_SCHEME_FP8, 8, 0, NULL, "float-quantized", "float", NULL, "",
      "{\"num_bits\": 8, \"type\": \"float\", \"symmetric\": true, \"strategy\": \"token\", \"dynamic\": true}"},
     {VC_SCHEME_MXFP8, 8, 0, NULL, "mxfp8-quantized", "float", NULL,
@@ -67,16 +72,16 @@ static const struct ct_scheme *find_scheme(enum vc_scheme scheme)
     return i < n_ct_schemes ? &ct_schemes[i] : NULL;
 }
 
-/* Two codes of int4 lie in a byte already. */
+/* Codes of fewer than 8 bits lie side by side already. */
 struct vc_packed vc_ct_packed(enum vc_scheme scheme, uint64_t n_rows, uint64_t row)
 {
-    bool pairs = scheme == VC_SCHEME_INT4;
+    const struct vc_code_scheme *codes = vc_code_scheme(scheme);
 
     return (struct vc_packed){.packing = &vc_packing_rows,
                               .bits = 8,
-                              .offset = pairs ? 0x88 : 0x80,
+                              .turned = vc_code_bits(codes),
                               .n_rows = n_rows,
-                              .row = pairs ? row / 2 : row};
+                              .row = vc_dtype_bytes(codes->codes, row)};
 }
 
 /* ---- rules ---- */
@@ -175,7 +180,7 @@ static enum vc_status lay_codes(struct vc_laying *l)
         .dtype = VC_DTYPE_I32, .n_dims = 2, .packed = vc_ct_packed(scheme, n_rows, l->codes->shape[1])};
     laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED);
     VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(l->codes->shape[1], 32 / find_scheme(scheme)->bits));
+    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(laid->packed.row, 4));
     VC_TRY_ALLOC(laid->shape);
     if (!vc_packing_rows.size(&laid->packed, &laid->n_bytes)) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->codes->name);
@@ -416,7 +421,8 @@ static const struct vc_dialect_file ct_file = {.fits = ct_fits,
                                                .find_packed = vc_ct_find_packed,
                                                .find_codes = vc_ct_find_codes};
 
-static const char *const schemes[] = {"int8", "int4", "fp8", "mxfp8", "mxfp4", "nvfp4", NULL};
+static const char *const schemes[] = {"int8",    "int2", "int3",  "int4",  "int5",  "int6",
+                                      "ternary", "fp8",  "mxfp8", "mxfp4", "nvfp4", NULL};
 
 const struct vc_dialect vc_dialect_compressed_tensors = {
     .name = "compressed-tensors",
@@ -424,6 +430,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .is_choice = true,
     .takes_codes = true,
     .rows_only = true,
+    .positive_scales = true,
     .check = ct_check,
     .reason = ct_reason,
     .part_type = ct_part_type,

@@ -1,6 +1,6 @@
 /* compressed_tensors_read.c - finds weights of compressed-tensors in a model. Shown as the tensor m.weight:
  *
- *     pack-quantized        m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape,    i8 or i4 [out, in]
+ *     pack-quantized        m.weight_packed I32 [out, words], m.weight_scale, m.weight_shape,    i2 .. i8 [out, in]
  *                           perhaps m.weight_zero_point I32 [words, groups]: read, not written
  *     nvfp4-pack-quantized  m.weight_packed U8 [out, in/2], m.weight_scale F8_E4M3 [out, in/16],
  *                           m.weight_global_scale F32 [1]                                        f4_e2m1 [out, in]
@@ -10,7 +10,7 @@
  *     int-quantized         m.weight I8 [out, in], m.weight_scale, perhaps m.weight_zero_point: read, not written
  *
  * What is not certain stays the plain tensors it is: a part that is missing (it may lie in another shard) or of another
- * type, other numbers of bits, int4 rows of an odd length. Parts that are all there and contradict each other are
+ * type, 1 or 7 bits, int4 rows of an odd length. Parts that are all there and contradict each other are
  * damage, and so is a module with two weights. */
 #include <inttypes.h>
 #include <string.h>
@@ -38,29 +38,39 @@ static bool is_scale_type(enum vc_dtype dtype)
 
 /* ---- packed ---- */
 
-/* 8 or 4 bits, where rows of codes fill so many words with no other number of bits, or the configuration says which.
- * NONE: neither. 8 bits that the row is too long for 4 are sure. */
+/* The scheme of so many bits; NONE: there is none, or older tools may have packed such a row, or it is not whole bytes.
+ */
+static enum vc_scheme scheme_of_bits(unsigned bits, uint64_t row, uint64_t n_words)
+{
+    static const enum vc_scheme of[9] = {[2] = VC_SCHEME_INT2, [3] = VC_SCHEME_INT3, [4] = VC_SCHEME_INT4,
+                                         [5] = VC_SCHEME_INT5, [6] = VC_SCHEME_INT6, [8] = VC_SCHEME_INT8};
+    bool dense = n_words == row / 32 * bits + vc_ceil_div_u64(row % 32 * bits, 32);
+    bool older = n_words == vc_ceil_div_u64(row, 32 / bits) && 32 % bits != 0;
+
+    return dense && !older && row % 8 * bits % 8 == 0 ? of[bits] : VC_SCHEME_NONE;
+}
+
+/* The number of bits of which rows of codes fill so many words, or that the configuration says where several do. NONE:
+ * it is none that can be shown. 8 bits that the row is too long for 4 are sure. */
 static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_words, enum vc_scheme *scheme)
 {
-    bool fits8 = vc_packing_words_fit(row, 8, n_words);
-    bool fits4 = vc_packing_words_fit(row, 4, n_words);
-    bool sure = fits8 != fits4;
+    bool fits[9] = {false};
+    unsigned found = 0;
+    unsigned n = 0;
     unsigned bits;
     enum vc_status status = VC_OK;
 
     *scheme = VC_SCHEME_NONE;
-    for (bits = 1; bits < 8 && fits4 && sure; bits++) {
-        sure = bits == 4 || !vc_packing_words_fit(row, bits, n_words);
+    for (bits = 8; bits != 0 && row != 0; bits--) {
+        fits[bits] = vc_packing_words_fit(row, bits, n_words);
+        n += fits[bits];
+        found = fits[bits] && found == 0 ? bits : found;
     }
-    if (row == 0 || !(fits8 || fits4)) {
-        return VC_OK;
-    }
-    if (!sure) { /* one word each way */
+    if (n > 1 && !(found == 8 && !fits[4])) {
         VC_TRY(vc_search_hint(s));
-        fits8 = fits8 && s->hint.num_bits == 8;
-        fits4 = fits4 && s->hint.num_bits == 4;
+        found = s->hint.num_bits <= 8 && fits[s->hint.num_bits] ? (unsigned)s->hint.num_bits : 0;
     }
-    *scheme = fits8 ? VC_SCHEME_INT8 : fits4 && row % 2 == 0 ? VC_SCHEME_INT4 : VC_SCHEME_NONE;
+    *scheme = found != 0 ? scheme_of_bits(found, row, n_words) : VC_SCHEME_NONE;
 out:
     return status;
 }
@@ -111,7 +121,7 @@ static enum vc_status attach_zeros(struct vc_search *s, const struct looking *l)
 {
     const struct vc_tensor *t = &s->model->tensors[l->zero];
     const struct vc_tensor *scale = &s->model->tensors[l->scale];
-    unsigned bits = l->quant.scheme == VC_SCHEME_INT8 ? 8 : 4;
+    unsigned bits = vc_code_bits(vc_code_scheme(l->quant.scheme));
     struct vc_packed packed = {.packing = &vc_packing_across,
                                .bits = bits,
                                .n_rows = l->n_rows,

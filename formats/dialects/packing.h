@@ -1,7 +1,7 @@
 /* packing.h - codes of a weight as a loader packs them, by ranges.
  *
- * In a job a code is one byte, row by row (an int4 code half of one: two of them count as a code of 8 bits here). In a
- * file several codes may share a word, rows may be padded, and rows may have become columns:
+ * In a job a code is one byte, row by row (of fewer bits, codes lie side by side: bytes count as codes of 8 bits here).
+ * In a file several codes may share a word, rows may be padded, and rows may have become columns:
  *
  *     job            row of [out, in]     q0 q1 q2 q3 q4                              a byte each
  *     along rows     compressed-tensors   q0+128 q1+128 q2+128 q3+128 | q4+128 0 0 0  32-bit words, 8 bits a code
@@ -30,9 +30,10 @@ enum vc_across {
 struct vc_packed {
     const struct vc_packing *packing; /* NULL: codes lie as they are in the job */
     unsigned bits;                    /* of a code, 1 to 8 */
-    unsigned offset; /* what is added to a code: 2^(bits-1) where the stored ones have no sign. Of 8 bits: the bits that
-                        are turned over, 0x80, or 0x88 for two codes of 4 bits */
-    uint64_t n_rows, row; /* shape of the weight, in codes; row > 0 */
+    unsigned turned; /* of vc_packing_rows: bits of the codes whose top bits are turned over, since the stored ones have
+                        no sign; codes lie side by side in the bytes, whole ones in each row. 0: none */
+    unsigned offset; /* of the others: the bits of a byte that are turned over, 0x80, or 0x88 for two codes of 4 bits */
+    uint64_t n_rows, row; /* shape of the weight, in codes (of vc_packing_rows in bytes); row > 0 */
     unsigned unit;        /* of vc_packing_columns: bytes of a row that stay side by side; 0: 1 */
     enum vc_across across;
     bool pairs; /* of vc_packing_across: two codes of 4 bits share a byte in the job, which counts as a code here */
@@ -70,8 +71,7 @@ struct vc_packing {
                     */
 };
 
-/* Codes side by side along the rows from the lowest bit on, also over the borders of words; each row filled up with
- * zeros to whole little-endian words of 32 bits. */
+/* The bytes of the job along the rows, each row filled up with zeros to whole little-endian words of 32 bits. */
 extern const struct vc_packing vc_packing_rows;
 
 /* Codes of 8 bits, in units of p->unit bytes that stay as they are; rows and columns of these change places. */
@@ -81,8 +81,8 @@ extern const struct vc_packing vc_packing_columns;
  * bound and pack are NULL. */
 extern const struct vc_packing vc_packing_across;
 
-/* Whether rows of that length make so many words of packed codes: as vc_packing_rows has it, or with whole codes in
- * each word, as older tools packed 3, 5, 6 and 7 bits. bits: 1 to 8. */
+/* Whether rows of that length make so many words of packed codes: side by side, or with whole codes in each word, as
+ * older tools packed 3, 5, 6 and 7 bits. bits: 1 to 8. */
 bool vc_packing_words_fit(uint64_t row, unsigned bits, uint64_t n_words);
 
 #endif

@@ -1,10 +1,7 @@
-/* packing_rows.c - vc_packing_rows: codes side by side along the rows, each row in whole words.
+/* packing_rows.c - vc_packing_rows: bytes side by side along the rows, each row in whole words.
  *
- *     bit of a row   0..b-1   b..2b-1   2b..3b-1   ...   up to a multiple of 32
- *     holds          code 0   code 1    code 2           zeros
- *
- * 8 bits are most of what there is, and have loops of their own: a byte is a code with its top bit turned over (offset
- * 0x80), or a code as it is, or two codes of 4 bits with their top bits turned over (0x88). */
+ *     a job's row     byte 0       byte 1  ...                     int3, 8 codes in 3 bytes from the lowest bit on
+ *     in the file     the same, the top bit of each code turned    up to a multiple of 4 bytes: zeros */
 #include "formats/dialects/packing.h"
 
 #include <string.h>
@@ -21,20 +18,13 @@ bool vc_packing_words_fit(uint64_t row, unsigned bits, uint64_t n_words)
 /* Bytes of a packed row. */
 static uint64_t row_bytes(const struct vc_packed *p)
 {
-    return 4 * (p->row / 32 * p->bits + (p->row % 32 * p->bits + 31) / 32);
+    return p->row / 4 * 4 + (p->row % 4 != 0 ? 4 : 0);
 }
 
-/* The byte that has the first bit of that column, from the start of its row. */
-static uint64_t column_byte(const struct vc_packed *p, uint64_t column)
-{
-    return column / 8 * p->bits + column % 8 * p->bits / 8;
-}
-
-/* The byte behind the one that has the last bit of the code before `column`; at the end of a row that of the padding.
- */
+/* The bytes of a row before `column`; at the end of the row those of the padding, too. */
 static uint64_t column_end(const struct vc_packed *p, uint64_t column)
 {
-    return column == p->row ? row_bytes(p) : column / 8 * p->bits + (column % 8 * p->bits + 7) / 8;
+    return column == p->row ? row_bytes(p) : column;
 }
 
 static bool rows_size(const struct vc_packed *p, uint64_t *n_bytes)
@@ -44,75 +34,54 @@ static bool rows_size(const struct vc_packed *p, uint64_t *n_bytes)
 
 static size_t rows_bound(const struct vc_packed *p, size_t n)
 {
-    bool padded = p->row % 32 * p->bits % 32 != 0;
-
-    if (p->bits == 8) {
-        return padded ? n + 3 * (n / (size_t)p->row + 1) : n;
-    }
-    return n / 8 * p->bits + p->bits + (padded ? 4 * (n / (size_t)p->row + 1) : 0);
+    return p->row % 4 != 0 ? n + 3 * (n / (size_t)p->row + 1) : n;
 }
 
 static struct vc_packed_place rows_place(const struct vc_packed *p, uint64_t at, size_t n)
 {
     uint64_t last = at + n - 1;
-    uint64_t begin = at / p->row * row_bytes(p) + column_byte(p, at % p->row);
+    uint64_t begin = at / p->row * row_bytes(p) + at % p->row;
     uint64_t end = last / p->row * row_bytes(p) + column_end(p, last % p->row + 1);
 
     return (struct vc_packed_place){.offset = begin, .run_bytes = (size_t)(end - begin), .n_runs = 1};
 }
 
-/* ---- packing ---- */
-
-static void pack_bytes(const unsigned char *from, size_t n, unsigned offset, unsigned char *to)
+/* Turns over the top bit of each code in n bytes, of which the first is number `at` of the array: codes begin anew
+ * after p->turned bytes. */
+static void turn(const struct vc_packed *p, uint64_t at, const unsigned char *from, size_t n, unsigned char *to)
 {
+    unsigned char masks[8] = {0};
+    unsigned k;
     size_t i;
 
-    for (i = 0; i < n; i++) {
-        to[i] = (unsigned char)(from[i] ^ offset);
+    for (k = p->turned; k != 0 && k <= 8 * p->turned; k += p->turned) {
+        masks[(k - 1) / 8] = (unsigned char)(masks[(k - 1) / 8] | 1u << (k - 1) % 8);
     }
-}
-
-/* n codes into the bytes from a border between bytes on; the rest of the last byte is zero. */
-static void pack_bits(const struct vc_packed *p, const unsigned char *from, size_t n, unsigned char *to)
-{
-    unsigned mask = (1u << p->bits) - 1;
-    unsigned waiting = 0; /* bits that fill no byte yet */
-    unsigned n_waiting = 0;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        waiting |= ((from[i] + p->offset) & mask) << n_waiting;
-        for (n_waiting += p->bits; n_waiting >= 8; n_waiting -= 8) {
-            *to++ = (unsigned char)waiting;
-            waiting >>= 8;
+    if (8 % vc_max_u64(p->turned, 1) == 0) { /* all bytes are alike */
+        for (i = 0; i < n; i++) {
+            to[i] = from[i] ^ masks[0];
         }
+        return;
     }
-    if (n_waiting != 0) {
-        *to = (unsigned char)waiting;
+    for (i = 0, k = (unsigned)(at % p->turned); i < n; i++) {
+        to[i] = from[i] ^ masks[k];
+        k = k + 1 == p->turned ? 0 : k + 1;
     }
 }
 
 static void rows_pack(const struct vc_packed *p, uint64_t at, const void *codes, size_t n, void *packed)
 {
     const unsigned char *from = codes;
-    bool padded = p->bits != 8 || p->row % 4 != 0;
+    bool padded = p->row % 4 != 0;
     unsigned char *to = packed;
 
     while (n != 0) {
         uint64_t column = at % p->row;
         size_t run = (size_t)vc_min_u64(padded ? p->row - column : n, n);
-        size_t n_used = (size_t)(column_end(p, column + run) - column_byte(p, column));
+        size_t n_used = padded ? (size_t)(column_end(p, column + run) - column) : run;
 
-        if (p->bits == 8 && !padded) {
-            n_used = run;
-            pack_bytes(from, run, p->offset, to);
-        } else if (p->bits == 8) {
-            pack_bytes(from, run, p->offset, to);
-            memset(to + run, 0, n_used - run);
-        } else {
-            memset(to, 0, n_used);
-            pack_bits(p, from, run, to);
-        }
+        turn(p, at, from, run, to);
+        memset(to + run, 0, n_used - run);
         from += run;
         to += n_used;
         at += run;
@@ -120,40 +89,9 @@ static void rows_pack(const struct vc_packed *p, uint64_t at, const void *codes,
     }
 }
 
-/* ---- unpacking ---- */
-
-static void unpack_bytes(const unsigned char *from, size_t n, unsigned offset, unsigned char *to)
-{
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        to[i] = (unsigned char)(from[i] ^ offset);
-    }
-}
-
-/* Codes from bit `first` of the first byte on. */
-static void unpack_bits(const struct vc_packed *p, const unsigned char *from, unsigned first, size_t n,
-                        unsigned char *to)
-{
-    unsigned mask = (1u << p->bits) - 1;
-    unsigned waiting = (unsigned)*from++ >> first;
-    unsigned n_waiting = 8 - first;
-    size_t i;
-
-    for (i = 0; i < n; i++) {
-        if (n_waiting < p->bits) {
-            waiting |= (unsigned)*from++ << n_waiting;
-            n_waiting += 8;
-        }
-        to[i] = (unsigned char)((waiting & mask) - p->offset);
-        waiting >>= p->bits;
-        n_waiting -= p->bits;
-    }
-}
-
 static void rows_unpack(const struct vc_packed *p, uint64_t at, size_t n, const void *packed, void *codes)
 {
-    bool padded = p->bits != 8 || p->row % 4 != 0;
+    bool padded = p->row % 4 != 0;
     const unsigned char *from = packed;
     unsigned char *to = codes;
 
@@ -161,12 +99,8 @@ static void rows_unpack(const struct vc_packed *p, uint64_t at, size_t n, const 
         uint64_t column = at % p->row;
         size_t run = (size_t)vc_min_u64(padded ? p->row - column : n, n);
 
-        if (p->bits == 8) {
-            unpack_bytes(from, run, p->offset, to);
-        } else {
-            unpack_bits(p, from, (unsigned)(column % 8 * p->bits % 8), run, to);
-        }
-        from += padded ? column_end(p, column + run) - column_byte(p, column) : run;
+        turn(p, at, from, run, to);
+        from += padded ? column_end(p, column + run) - column : run;
         to += run;
         at += run;
         n -= run;

@@ -147,7 +147,8 @@ out:
     return status;
 }
 
-static const char *const schemes[] = {"int8", "int4", "fp8", "mxfp8", "mxfp4", "nvfp4", "nf4", "fp4", NULL};
+static const char *const schemes[] = {"int8", "int2",  "int3",  "int4",  "int5", "int6", "ternary",
+                                      "fp8",  "mxfp8", "mxfp4", "nvfp4", "nf4",  "fp4",  NULL};
 
 const struct vc_dialect vc_dialect_plain = {
     .name = "plain",

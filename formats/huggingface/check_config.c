@@ -244,7 +244,12 @@ static enum vc_status check_bits(const struct check *c, const struct module *m, 
         return VC_OK;
     }
     if (m->t->dtype != VC_DTYPE_I32) {
-        int own = m->t->dtype == VC_DTYPE_I4 || m->t->dtype == VC_DTYPE_F4_E2M1 ? 4 : 8;
+        size_t n_elems;
+        size_t n_bytes;
+        int own;
+
+        vc_dtype_block(m->t->dtype, &n_elems, &n_bytes);
+        own = (int)(8 * n_bytes / n_elems);
 
         return bits == own ? VC_OK
                            : vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,

@@ -81,6 +81,12 @@ enum vc_dtype {
     VC_DTYPE_NVFP4 = 51,
     VC_DTYPE_Q1_0 = 52,
     VC_DTYPE_Q2_0 = 53,
+
+    /* Codes of vcompress itself, side by side from the lowest bit on, across bytes: 8 codes of I3 in 3 bytes. */
+    VC_DTYPE_I2 = 54,
+    VC_DTYPE_I3 = 55,
+    VC_DTYPE_I5 = 56,
+    VC_DTYPE_I6 = 57,
     VC_DTYPE_COUNT,
     VC_DTYPE_NONE = 255
 };

@@ -35,14 +35,20 @@ enum vc_granularity {
 enum vc_scheme {
     VC_SCHEME_NONE = 0,
     VC_SCHEME_INT8 = 1, /* value = (float)(code - zero_point) * scale; docs/numerics.md */
-    VC_SCHEME_INT4 = 2, /* value = (float)code * scale; codes of type i4, from -8 to 7 */
+    VC_SCHEME_INT4 = 2, /* as INT8, with codes of type i4, from -8 to 7 */
     /* value = grid[code] * scale, with a grid of floats: */
     VC_SCHEME_FP8 = 3,   /* codes of type f8_e4m3 */
     VC_SCHEME_MXFP8 = 4, /* f8_e4m3; a scale of type f8_e8m0 (a power of two) for 32 elements */
     VC_SCHEME_MXFP4 = 5, /* f4_e2m1; a scale of type f8_e8m0 for 32 elements */
     VC_SCHEME_NVFP4 = 6, /* f4_e2m1; a scale of type f8_e4m3 for 16 elements, divided by VC_PART_GLOBAL_SCALE */
     VC_SCHEME_NF4 = 7,   /* u4: numbers of the 16 values of NF4 (QLoRA); the first code in the high half of a byte */
-    VC_SCHEME_FP4 = 8    /* u4: the same with bitsandbytes' FP4 */
+    VC_SCHEME_FP4 = 8,   /* u4: the same with bitsandbytes' FP4 */
+    /* as INT4, with codes of other widths: */
+    VC_SCHEME_INT2 = 9,    /* i2, from -2 to 1 */
+    VC_SCHEME_INT3 = 10,   /* i3, from -4 to 3 */
+    VC_SCHEME_INT5 = 11,   /* i5, from -16 to 15 */
+    VC_SCHEME_INT6 = 12,   /* i6, from -32 to 31 */
+    VC_SCHEME_TERNARY = 13 /* i2, from -1 to 1 */
 };
 
 /* The parts of a quantized weight. The tensor with the weight's name holds the codes; every other part is a separate

@@ -36,7 +36,8 @@ enum vc_target {
     VC_TARGET_CHOSEN = 4, /* quantize only: each tensor gets a type by aim_sqnr_db or aim_bytes */
     VC_TARGET_GGUF = 5, /* quantize only: GGUF's block types, by vc_quantize_options.gguf; the output is a GGUF file */
     /* quantize only: i4 codes in [-8, 7], two a byte, and scales per group (128 elements unless granularity_given) or
-     * per row of axis 0. The type of scales depends on vc_write_options.layout. */
+     * per row of axis 0; asymmetric: and i8 zero points. The type and the sign of scales depend on
+     * vc_write_options.layout. */
     VC_TARGET_INT4 = 6,
     /* quantize only: codes of float grids with scales; vc_scheme_name and docs/numerics.md say which. Scales per row of
      * axis 0 (FP8), per 64 elements unless granularity_given (NF4, FP4), per 32 (MXFP8, MXFP4) or 16 (NVFP4). With
@@ -46,7 +47,13 @@ enum vc_target {
     VC_TARGET_MXFP4 = 9,
     VC_TARGET_NVFP4 = 10,
     VC_TARGET_NF4 = 11,
-    VC_TARGET_FP4 = 12
+    VC_TARGET_FP4 = 12,
+    /* quantize only: as INT4, with codes of 2 to 6 bits. VC_TARGET_TERNARY: codes -1, 0 and 1 of 2 bits. */
+    VC_TARGET_INT2 = 13,
+    VC_TARGET_INT3 = 14,
+    VC_TARGET_INT5 = 15,
+    VC_TARGET_INT6 = 16,
+    VC_TARGET_TERNARY = 17
 };
 
 /* How GGUF's blocks get their scales; both write the same layouts. */
@@ -87,8 +94,8 @@ struct vc_quantize_options {
      * "keep": copied. Tensors that the loaders of a format need in f32 (norms in GGUF) are always copied. */
     const char *rest;
     /* Aims: exactly one, with VC_TARGET_CHOSEN. vc_job_plan then reads all weights once or twice. Candidates: int8 with
-     * a scale per tensor, per channel and per group of 128, 64 and 32 (in GGUF Q8_0), f16 and bf16, as far as the
-     * output's layout can store them. docs/numerics.md has the rules. */
+     * a scale per tensor, per channel and per group of 128, 64 and 32 (in GGUF Q8_0), int2 to int6 in groups of 128,
+     * f16 and bf16, as far as the output's layout can store them. docs/numerics.md has the rules. */
     /* Each tensor gets the smallest candidate with at least this SQNR; a tensor without such a candidate is copied. 0:
      * off. */
     double aim_sqnr_db;

@@ -17,7 +17,7 @@
 /* What a worker saw of one tensor. */
 struct seen {
     char *error;         /* the pool's; why it cannot be read */
-    uint64_t bad_scales; /* NaN, Inf, zero or negative */
+    uint64_t bad_scales; /* NaN, Inf, zero, or negative where that is not meant */
     uint64_t first_bad;
     float bad_value;
     uint64_t low_codes; /* -128 where the scheme has no such code */
@@ -33,12 +33,12 @@ struct data_job {
 
 /* ---- one tensor ---- */
 
-static void look_at_scales(const float *x, const struct vc_tile *tile, bool absmax, struct seen *seen)
+static void look_at_scales(const float *x, const struct vc_tile *tile, bool absmax, bool negative, struct seen *seen)
 {
     uint64_t i;
 
     for (i = 0; i < tile->n_elems; i++) {
-        if (!isfinite(x[i]) || x[i] < 0.0F || (x[i] == 0.0F && !absmax)) {
+        if (!isfinite(x[i]) || (x[i] < 0.0F && !negative) || (x[i] == 0.0F && !absmax)) {
             if (seen->bad_scales++ == 0) {
                 seen->first_bad = tile->first + i;
                 seen->bad_value = x[i];
@@ -119,6 +119,15 @@ static bool is_scale(const struct vc_model *model, size_t index, bool *absmax)
                          : ends_in(t->name, ".weight_scale") || ends_in(t->name, ".weight_scale_inv");
 }
 
+/* Whether these scales may be below 0. */
+static bool may_be_negative(const struct vc_model *model, size_t index)
+{
+    const struct vc_tensor *t = &model->tensors[index];
+    const struct vc_quant *quant = t->part_of != VC_NO_TENSOR ? model->tensors[t->part_of].quant : NULL;
+
+    return quant != NULL && vc_code_groups(vc_code_scheme(quant->scheme), VC_DTYPE_NONE, model->dialect).both_signs;
+}
+
 /* What the bytes of scales are; NONE: the tensor holds none. */
 static enum vc_dtype type_of_bytes(const struct vc_model *model, size_t index)
 {
@@ -176,7 +185,7 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
             look_at_bytes(result.data, &tile, bytes, seen);
         }
         if (seen->numeric && scales && !is_f64) {
-            look_at_scales(result.data, &tile, absmax, seen);
+            look_at_scales(result.data, &tile, absmax, may_be_negative(v->model, index), seen);
         }
         if (has_narrow_codes(v->model, t)) {
             look_at_codes(result.data, &tile, seen);

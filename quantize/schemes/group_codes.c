@@ -78,8 +78,9 @@ static uint32_t largest_finite(const float *x, size_t n)
     return top;
 }
 
-static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+/* The largest magnitude, where the codes have a global scale. */
+static enum vc_status look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_tile *tile,
+                           const struct vc_tile_in *in, void *scratch)
 {
     struct group_state *s = step->state;
     struct group_scratch t;
@@ -87,7 +88,6 @@ static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     uint32_t top;
     enum vc_status status = VC_OK;
 
-    VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
     if (!s->codes->global) {
         return VC_OK;
     }
@@ -97,6 +97,35 @@ static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     (void)pthread_mutex_lock(&s->mutex);
     s->absmax = top > s->absmax ? top : s->absmax;
     (void)pthread_mutex_unlock(&s->mutex);
+out:
+    return status;
+}
+
+/* A tensor by itself: as a candidate, outside of jobs. */
+static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    (void)item;
+    return look(ctx, step, tile, in, scratch);
+}
+
+static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct group_state *s = step->state;
+
+    (void)ctx;
+    (void)item;
+    s->how.global = vc_nvfp4_global(vc_bits_f32(s->absmax));
+    return VC_OK;
+}
+
+static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
+    VC_TRY(look(ctx, step, tile, in, scratch));
 out:
     return status;
 }
@@ -114,21 +143,22 @@ static void group_forget(struct vc_ctx *ctx, struct vc_step *step)
 /* ---- one tile ---- */
 
 /* The codes of a group, and what they stand for. values: of the grid's codes. */
-static void encode_group(const struct vc_group_codes *how, const float *x, size_t n, const struct vc_float_scale *scale,
-                         const float *values, uint8_t *q, float *y)
+static void encode_group(const struct vc_group_codes *codes, const float *x, size_t n,
+                         const struct vc_float_scale *scale, const float *values, uint8_t *q, float *y)
 {
+    const struct vc_group_codes how = vc_group_shifted(codes, scale->zero_point);
     size_t i;
 
     for (i = 0; i < n; i++) {
         float t = scale->zero ? 0.0f : vc_float_at(x, i) / scale->value;
 
-        if (how->grid == VC_GRID_NONE) {
-            float code = vc_float_near(VC_GRID_NONE, how, t);
+        if (how.grid == VC_GRID_NONE) {
+            float code = vc_float_near(VC_GRID_NONE, &how, t);
 
-            q[i] = (uint8_t)(int8_t)code;
+            q[i] = (uint8_t)(int8_t)((int)code + scale->zero_point);
             y[i] = code * scale->value;
         } else {
-            q[i] = vc_float_code_of(how->grid, t);
+            q[i] = vc_float_code_of(how.grid, t);
             y[i] = values[q[i]] * scale->value;
         }
     }
@@ -155,6 +185,7 @@ static void encode_tile(const struct group_state *s, const struct vc_tile *tile,
             encode_group(&s->how, x + at, n, &scale, values, t->q + at, t->y + at);
             t->shared.scale[k] = scale.value;
             t->bytes[k] = scale.byte;
+            t->shared.zero[k] = scale.zero_point;
             t->shared.stored[k] = type == VC_DTYPE_F16 ? vc_f32_to_f16(scale.value) : vc_f32_to_bf16(scale.value);
         }
     }
@@ -204,6 +235,10 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
                                           .first = map.first_scale,
                                           .n = map.n_local,
                                           .write = true};
+    if (s->how.zero_points) {
+        out->parts[1] = out->parts[0];
+        out->parts[1].data = t.shared.zero;
+    }
     if (s->codes->global) {
         out->parts[1] = (struct vc_part_view){.data = &s->how.global, .n = 1, .write = tile->index == 0};
     }
@@ -213,8 +248,12 @@ out:
 
 /* ---- the step ---- */
 
-static const struct vc_step_ops group_ops = {
-    .calibrate = group_calibrate, .explain = vc_policy_explain, .apply = group_apply, .forget = group_forget};
+static const struct vc_step_ops group_ops = {.scan = group_scan,
+                                             .scan_end = group_scan_end,
+                                             .calibrate = group_calibrate,
+                                             .explain = vc_policy_explain,
+                                             .apply = group_apply,
+                                             .forget = group_forget};
 
 static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
 {
@@ -248,7 +287,8 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
     VC_TRY_ALLOC(s);
     s->codes = vc_code_scheme(row->scheme);
     VC_TRY(vc_int8_add_step(ctx, item, row, &group_ops, options, weights, &s->shared, &step));
-    s->how = vc_code_groups(s->codes, s->shared.scale_dtype);
+    s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
+    s->how.zero_points = options->asymmetric;
     VC_TRY(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
     step->scratch_bytes = scratch_bytes(step, s);
 out:
@@ -326,14 +366,35 @@ out:
 
 /* ---- the rows ---- */
 
-#define GROUP_ROW(NAME, word, type)                                                                          \
-    .target = VC_TARGET_##NAME, .name = word, .flag = "--" word, .result = type, .scheme = VC_SCHEME_##NAME, \
-    .codes = true, .rows_only = true, .no_aim = true, .reason = vc_scheme_rows_reason, .add = group_add
+static const struct vc_scheme_granularity rows_alone[] = {{VC_GRANULARITY_CHANNEL, 0}};
+static const struct vc_scheme_granularity of_16[] = {{VC_GRANULARITY_GROUP, 16}};
+static const struct vc_scheme_granularity of_32[] = {{VC_GRANULARITY_GROUP, 32}};
+static const struct vc_scheme_granularity of_64[] = {{VC_GRANULARITY_GROUP, 64}};
+static const struct vc_scheme_granularity of_128[] = {{VC_GRANULARITY_GROUP, 128}};
 
-const struct vc_scheme_row vc_scheme_int4 = {GROUP_ROW(INT4, "int4", VC_DTYPE_I4), .usual_group = 128};
-const struct vc_scheme_row vc_scheme_fp8 = {GROUP_ROW(FP8, "fp8", VC_DTYPE_F8_E4M3)};
-const struct vc_scheme_row vc_scheme_mxfp8 = {GROUP_ROW(MXFP8, "mxfp8", VC_DTYPE_F8_E4M3), .usual_group = 32};
-const struct vc_scheme_row vc_scheme_mxfp4 = {GROUP_ROW(MXFP4, "mxfp4", VC_DTYPE_F4_E2M1), .usual_group = 32};
-const struct vc_scheme_row vc_scheme_nvfp4 = {GROUP_ROW(NVFP4, "nvfp4", VC_DTYPE_F4_E2M1), .usual_group = 16};
-const struct vc_scheme_row vc_scheme_nf4 = {GROUP_ROW(NF4, "nf4", VC_DTYPE_U4), .usual_group = 64};
-const struct vc_scheme_row vc_scheme_fp4 = {GROUP_ROW(FP4, "fp4", VC_DTYPE_U4), .usual_group = 64};
+#define GROUP_ROW(NAME, word, way, type, groups)                                                                      \
+    .target = VC_TARGET_##NAME, .name = word, .flag = "--" way, .result = type, .scheme = VC_SCHEME_##NAME,           \
+    .codes = true, .rows_only = true, .n_granularities = 1, .granularities = groups, .reason = vc_scheme_rows_reason, \
+    .add = group_add
+#define INT_ROW(NAME, word, way, type)                                                    \
+    {                                                                                     \
+        GROUP_ROW(NAME, word, way, type, of_128), .zero_points = true, .usual_group = 128 \
+    }
+#define OTHER_ROW(NAME, word, way, type, groups, group)                                \
+    {                                                                                  \
+        GROUP_ROW(NAME, word, way, type, groups), .no_aim = true, .usual_group = group \
+    }
+
+const struct vc_scheme_row vc_scheme_int2 = INT_ROW(INT2, "int2", "int2", VC_DTYPE_I2);
+const struct vc_scheme_row vc_scheme_int3 = INT_ROW(INT3, "int3", "int3", VC_DTYPE_I3);
+const struct vc_scheme_row vc_scheme_int4 = INT_ROW(INT4, "int4", "int4", VC_DTYPE_I4);
+const struct vc_scheme_row vc_scheme_int5 = INT_ROW(INT5, "int5", "scheme int5", VC_DTYPE_I5);
+const struct vc_scheme_row vc_scheme_int6 = INT_ROW(INT6, "int6", "scheme int6", VC_DTYPE_I6);
+const struct vc_scheme_row vc_scheme_ternary =
+    OTHER_ROW(TERNARY, "ternary", "scheme ternary", VC_DTYPE_I2, of_128, 128);
+const struct vc_scheme_row vc_scheme_fp8 = OTHER_ROW(FP8, "fp8", "fp8", VC_DTYPE_F8_E4M3, rows_alone, 0);
+const struct vc_scheme_row vc_scheme_mxfp8 = OTHER_ROW(MXFP8, "mxfp8", "mxfp8", VC_DTYPE_F8_E4M3, of_32, 32);
+const struct vc_scheme_row vc_scheme_mxfp4 = OTHER_ROW(MXFP4, "mxfp4", "mxfp4", VC_DTYPE_F4_E2M1, of_32, 32);
+const struct vc_scheme_row vc_scheme_nvfp4 = OTHER_ROW(NVFP4, "nvfp4", "nvfp4", VC_DTYPE_F4_E2M1, of_16, 16);
+const struct vc_scheme_row vc_scheme_nf4 = OTHER_ROW(NF4, "nf4", "nf4", VC_DTYPE_U4, of_64, 64);
+const struct vc_scheme_row vc_scheme_fp4 = OTHER_ROW(FP4, "fp4", "fp4", VC_DTYPE_U4, of_64, 64);

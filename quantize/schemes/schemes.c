@@ -9,8 +9,9 @@
 #include "passes/decode.h"
 
 static const struct vc_scheme_row *const rows[] = {
-    &vc_scheme_int8,  &vc_scheme_q8_0, &vc_scheme_int4, &vc_scheme_fp8, &vc_scheme_mxfp8, &vc_scheme_mxfp4,
-    &vc_scheme_nvfp4, &vc_scheme_nf4,  &vc_scheme_fp4,  &vc_scheme_f16, &vc_scheme_bf16,  &vc_scheme_gguf};
+    &vc_scheme_int8, &vc_scheme_q8_0,    &vc_scheme_int2, &vc_scheme_int3,  &vc_scheme_int4,  &vc_scheme_int5,
+    &vc_scheme_int6, &vc_scheme_ternary, &vc_scheme_fp8,  &vc_scheme_mxfp8, &vc_scheme_mxfp4, &vc_scheme_nvfp4,
+    &vc_scheme_nf4,  &vc_scheme_fp4,     &vc_scheme_f16,  &vc_scheme_bf16,  &vc_scheme_gguf};
 static const size_t n_rows = sizeof rows / sizeof rows[0];
 
 const struct vc_scheme_row *vc_scheme_row_at(size_t index)
@@ -82,14 +83,18 @@ void vc_scheme_settle(struct vc_quantize_options *options)
 const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
 {
     bool group = options->granularity == VC_GRANULARITY_GROUP;
+    unsigned bits;
     bool whole; /* rows are whole bytes */
     uint64_t count;
     uint64_t row;
 
     vc_rows_of(desc->shape, desc->n_dims, &count, &row);
-    whole = row % 8 * vc_code_bits(vc_code_scheme(vc_scheme_of_target(options->target)->scheme)) % 8 == 0;
-    return desc->n_dims < 2                                                              ? "fewer than 2 dimensions"
-           : !whole                                                                      ? "rows of an odd length"
+    bits = vc_code_bits(vc_code_scheme(vc_scheme_of_target(options->target)->scheme));
+    whole = row % 8 * bits % 8 == 0;
+    return desc->n_dims < 2 ? "fewer than 2 dimensions"
+           : !whole         ? (bits == 4       ? "rows of an odd length"
+                               : bits % 2 == 0 ? "rows that 4 does not divide"
+                                               : "rows that 8 does not divide")
            : row > VC_TILE_ELEMS && (!group || VC_TILE_ELEMS % options->group_size != 0) ? "rows longer than 262144"
                                                                                          : NULL;
 }

@@ -23,7 +23,8 @@ struct vc_scheme_row {
     enum vc_scheme scheme;  /* of codes with parts beside them; NONE: values, or blocks with their scales inside */
     bool codes;             /* with scales: granularity, axis and symmetry mean something */
     bool own_granularity;   /* ... but it has one of its own, which is not an option */
-    bool rows_only;         /* symmetric codes, a scale per row of axis 0 or per group of one: no other options */
+    bool rows_only;         /* symmetric codes, a scale per row of axis 0 or per group of one: no other options ... */
+    bool zero_points;       /* ... but codes with zero points */
     bool no_aim;            /* aims do not try it */
     uint64_t usual_group;   /* elements of a group where the user says nothing; 0: the defaults of the options hold */
     size_t n_granularities; /* with codes and without a granularity of its own */
@@ -88,7 +89,12 @@ struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dt
 /* The rows, each in the file of its scheme. */
 extern const struct vc_scheme_row vc_scheme_int8;
 extern const struct vc_scheme_row vc_scheme_q8_0;
-extern const struct vc_scheme_row vc_scheme_int4; /* group_codes.c, with the next six */
+extern const struct vc_scheme_row vc_scheme_int2; /* group_codes.c, with the next eleven */
+extern const struct vc_scheme_row vc_scheme_int3;
+extern const struct vc_scheme_row vc_scheme_int4;
+extern const struct vc_scheme_row vc_scheme_int5;
+extern const struct vc_scheme_row vc_scheme_int6;
+extern const struct vc_scheme_row vc_scheme_ternary;
 extern const struct vc_scheme_row vc_scheme_fp8;
 extern const struct vc_scheme_row vc_scheme_mxfp8;
 extern const struct vc_scheme_row vc_scheme_mxfp4;

@@ -35,6 +35,7 @@ MODES = {
     "quantize": {"int8": ["--int8", "w.npz", "-o", "out.npz"], "fp16": ["--fp16", "w.npz", "-o", "out.npz"],
                  "bf16": ["--bf16", "w.npz", "-o", "out.safetensors"],
                  "int4": ["--int4", "w.npz", "-o", "out.npz"],
+                 "scheme": ["--scheme", "int3/group:32", "w.npz", "-o", "out.npz"],
                  **{scheme: ["--" + scheme, "w.npz", "-o", "out.npz"] for scheme in ("fp8", "mxfp8", "mxfp4", "nvfp4", "nf4", "fp4")},
                  "gguf": ["--gguf", "Q3_K_M", "blk.npz", "-o", "out.gguf"],
                  "folder": ["--gguf", "Q4_0", "hf", "-o", "out.gguf"],

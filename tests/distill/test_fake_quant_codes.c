@@ -17,6 +17,11 @@ static const struct scheme schemes[] = {
     {VC_TARGET_MXFP8, VC_GRANULARITY_GROUP, 32, VC_AXIS_OUTPUT, false},
     {VC_TARGET_NVFP4, VC_GRANULARITY_GROUP, 16, VC_AXIS_OUTPUT, false},
     {VC_TARGET_FP8, VC_GRANULARITY_CHANNEL, 0, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_INT2, VC_GRANULARITY_GROUP, 8, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_INT3, VC_GRANULARITY_GROUP, 15, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_INT5, VC_GRANULARITY_CHANNEL, 0, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_INT6, VC_GRANULARITY_GROUP, 16, VC_AXIS_OUTPUT, false},
+    {VC_TARGET_TERNARY, VC_GRANULARITY_GROUP, 8, VC_AXIS_OUTPUT, false},
 };
 #define N_SCHEMES (sizeof schemes / sizeof schemes[0])
 #define INT4      (&schemes[1])
@@ -31,10 +36,12 @@ static const size_t sizes[] = {24 * 40, 3 * 24};
 
 static enum vc_scheme code_of(const struct scheme *scheme)
 {
-    static const enum vc_scheme of[] = {
-        [VC_TARGET_INT4] = VC_SCHEME_INT4,   [VC_TARGET_FP8] = VC_SCHEME_FP8,     [VC_TARGET_MXFP8] = VC_SCHEME_MXFP8,
-        [VC_TARGET_MXFP4] = VC_SCHEME_MXFP4, [VC_TARGET_NVFP4] = VC_SCHEME_NVFP4, [VC_TARGET_NF4] = VC_SCHEME_NF4,
-        [VC_TARGET_FP4] = VC_SCHEME_FP4};
+    static const enum vc_scheme of[] = {[VC_TARGET_INT4] = VC_SCHEME_INT4,   [VC_TARGET_FP8] = VC_SCHEME_FP8,
+                                        [VC_TARGET_MXFP8] = VC_SCHEME_MXFP8, [VC_TARGET_MXFP4] = VC_SCHEME_MXFP4,
+                                        [VC_TARGET_NVFP4] = VC_SCHEME_NVFP4, [VC_TARGET_NF4] = VC_SCHEME_NF4,
+                                        [VC_TARGET_FP4] = VC_SCHEME_FP4,     [VC_TARGET_INT2] = VC_SCHEME_INT2,
+                                        [VC_TARGET_INT3] = VC_SCHEME_INT3,   [VC_TARGET_INT5] = VC_SCHEME_INT5,
+                                        [VC_TARGET_INT6] = VC_SCHEME_INT6,   [VC_TARGET_TERNARY] = VC_SCHEME_TERNARY};
 
     return of[scheme->target];
 }
@@ -134,7 +141,8 @@ static void round_all(const struct scheme *scheme, bool f64, float x[2][MOST], f
     static float narrow[4][MOST];
     const struct vc_quant quant = {
         .scheme = code_of(scheme), .granularity = scheme->granularity, .group_size = scheme->group, .symmetric = true};
-    const struct vc_searched codes = {vc_code_scheme(quant.scheme), &quant, VC_DTYPE_F32};
+    const struct vc_searched codes = {vc_code_scheme(quant.scheme), &quant,
+                                      vc_code_groups(vc_code_scheme(quant.scheme), VC_DTYPE_F32, NULL)};
     struct vc_weight items[2];
     struct vc_weights all = {.n = 2, .items = items};
     struct vc_fake_quant tensors[2];
@@ -461,7 +469,7 @@ static void test_refused(void **unused)
     expect_refused(&run, VC_E_UNSUPPORTED, "precision.fake_quant: values on an asymmetric grid");
     fake_quant.asymmetric = false;
     fake_quant.granularity = VC_GRANULARITY_TENSOR;
-    expect_refused(&run, VC_E_ARGUMENT, "int4 has symmetric codes with a scale per row of axis 0 or per group of one");
+    expect_refused(&run, VC_E_ARGUMENT, "int4 has codes with a scale per row of axis 0 or per group of one");
     fake_quant.granularity = VC_GRANULARITY_GROUP;
     fake_quant.target = VC_TARGET_MXFP4;
     expect_refused(&run, VC_E_ARGUMENT, "mxfp4 has groups of 32");

@@ -587,6 +587,8 @@ static void fake_quants(void **state)
         uint64_t n;
     } groups[] = {{{.grid = VC_GRID_NONE, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_F32, .low = -8, .high = 7}, 128},
                   {{.grid = VC_GRID_NONE, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_F16, .low = -8, .high = 7}, 300},
+                  {{.grid = VC_GRID_NONE, .type = VC_DTYPE_F32, .low = -4, .high = 3, .both_signs = true}, 64},
+                  {{.grid = VC_GRID_NONE, .type = VC_DTYPE_BF16, .low = -1, .high = 1}, 128},
                   {{.grid = VC_GRID_NF4, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_BF16}, 64},
                   {{.grid = VC_GRID_FP4, .bytes = VC_DTYPE_NONE, .type = VC_DTYPE_F32}, 64},
                   {{.grid = VC_GRID_E2M1, .bytes = VC_DTYPE_F8_E8M0, .type = VC_DTYPE_U8}, 32},

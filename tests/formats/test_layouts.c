@@ -412,9 +412,10 @@ static void test_parts(void **state)
     expect_kind("{" SHAPE "," CODES "," ENTRY("m.weight_scale", "F32", "1", "24", "28") "," END "}", 1, 8, true);
     expect_kind("{" SHAPE "," CODES "," ENTRY("m.weight_scale", "F32", "", "24", "28") "," END "}", 1, 8, true);
     expect_kind("{" SHAPE "," CODES "," ENTRY("m.weight_scale", "F16", "1,2", "24", "28") "," END "}", 1, 8, true);
-    /* 4 bits, 2 bits */
+    /* 3 or 4 bits, 2 bits, 1 bit */
     expect_kind("{" SHAPE "," CODES "," SCALE "," END "}", 1, 16, false);
-    expect_kind("{" SHAPE "," CODES "," SCALE "," END "}", 1, 32, false);
+    expect_kind("{" SHAPE "," CODES "," SCALE "," END "}", 1, 32, true);
+    expect_kind("{" SHAPE "," CODES "," SCALE "," END "}", 1, 64, false);
     /* one word of 4 or of 8 bits: nothing tells */
     expect_kind("{" SHAPE "," ENTRY("m.weight_packed", "I32", "2,1", "16", "24") "," SCALE "," END "}", 2, 4, false);
     /* something missing, or of another type */

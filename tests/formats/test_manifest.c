@@ -191,7 +191,7 @@ static void test_what_does_not_fit_is_refused(void **state)
         {DOCUMENT("\"nosuch\": {}"), "nosuch", VC_E_FORMAT},
         {DOCUMENT("\"w\": 5"), "no object", VC_E_FORMAT},
         {DOCUMENT("\"w\": {}"), "neither", VC_E_FORMAT},
-        {DOCUMENT("\"w\": {\"scheme\": \"int3\"}"), "int3", VC_E_UNSUPPORTED},
+        {DOCUMENT("\"w\": {\"scheme\": \"int9\"}"), "int9", VC_E_UNSUPPORTED},
         {DOCUMENT("\"w\": {\"scheme\": \"int4\"}"), "int4 codes are of type u8", VC_E_FORMAT},
         {DOCUMENT("\"w\": {" INT8 ", \"shape\": [2, 6]}"), "shape", VC_E_UNSUPPORTED},
         {DOCUMENT("\"w\": {\"dtype\": \"f8\"}"), "f8", VC_E_UNSUPPORTED},

@@ -158,51 +158,100 @@ def lanes8(v):
     return lane[..., 0]
 
 
-def int4_stored(s, dtype):
-    """Scales as they are stored, and the same as f32: 8 of them are finite."""
+def scale_stored(s, dtype, steps=8):
+    """Scales as they are stored, and the same as f32: so many steps of them are finite."""
     if dtype == "f16":
-        h = np.minimum(s.astype("f2"), np.float16(65504))
+        h = np.clip(s.astype("f2"), np.float16(-65504), np.float16(65504))
         return h, h.astype(F4)
+    most = np.uint32(0x7F7F0000 if dtype == "bf16" else 0x7F7FFFFF).view(F4) / F4(steps)
     if dtype == "bf16":
-        h = np.minimum(f32_to_bf16(s), np.uint16(0x7DFF))
+        h = f32_to_bf16(s)
+        h = np.where(bf16_to_f32(h) > most, f32_to_bf16(most), np.where(bf16_to_f32(h) < -most, f32_to_bf16(-most), h))
         return h, bf16_to_f32(h)
-    s = np.minimum(s, np.uint32(0x7DFFFFFF).view(F4)).astype(F4)
+    s = np.clip(s, -most, most).astype(F4)
     return s, s
 
 
-def int4(x, group, dtype="f32"):
-    """codes int8 [rows, columns] from -8 to 7, scales [rows, groups] as stored, the same as f32."""
+INTS = {"int2": (-2, 1), "int3": (-4, 3), "int4": (-8, 7), "int5": (-16, 15), "int6": (-32, 31), "ternary": (-1, 1)}
+
+
+def int_search(g, low, high, largest, divisor, factors, steps, dtype, both):
+    """Scales f32 of groups [n, columns], 0 where there is none, and their errors; low, high: of each group."""
+    best, least = np.zeros(len(g), F4), np.full(len(g), np.inf)
+    low, high = np.broadcast_to(low, len(g))[:, None].astype(F4), np.broadcast_to(high, len(g))[:, None].astype(F4)
+
+    def step(s):
+        return np.rint(np.clip(g / s[:, None], low, high)).astype("f8")
+
+    with np.errstate(all="ignore"):
+        for sign in (1, -1) if both else (1,):
+            for f in factors:
+                s = (f * largest.astype("f8") / divisor).astype(F4)
+                some = s != 0
+                q = step(F4(sign) * s)
+                s = np.nan_to_num(lanes8(q * g.astype("f8")) / lanes8(q * q)).astype(F4)
+                s = scale_stored(s, dtype, steps)[1]
+                e = lanes8((g.astype("f8") - step(s) * s[:, None].astype("f8")) ** 2)
+                better = some & (s != 0) & (e < least)
+                best, least = np.where(better, s, best), np.where(better, e, least)
+    return best, least
+
+
+def ints(x, group, scheme="int4", dtype="f32", both=True, asymmetric=False):
+    """codes int8 [rows, columns], scales [rows, groups] as stored, the same as f32, zero points int8."""
     w = to_f32(x).reshape(x.shape[0], -1)
+    low, high = INTS[scheme]
     smallest = F4(2.0 ** -14) if dtype == "f16" else F4(2.0 ** -126)
-    codes, scales = [], []
+    usual = [(50 + 4 * i) / 100 for i in range(16)]
+    codes, scales, zeros = [], [], []
     for first in range(0, w.shape[1], group):
         g = w[:, first:first + group]
-        most = np.abs(g).max(axis=1).astype("f8")
-        best = np.zeros(len(g), F4)
-        least = np.full(len(g), np.inf)
-
-        def step(s):
-            return np.rint(np.clip(g / s[:, None], F4(-8), F4(7))).astype("f8")
-
+        best, z = np.zeros(len(g), F4), np.zeros(len(g), int)
+        steps = high - low + 1 if asymmetric else -low
+        if asymmetric:
+            least = np.full(len(g), np.inf)
+            most, under = np.maximum(g.max(axis=1), 0), np.minimum(g.min(axis=1), 0)
+            half = (0.5 * most.astype("f8") - 0.5 * under.astype("f8")).astype(F4)
+            with np.errstate(all="ignore"):
+                middle = (F4(high - low) * (F4(-0.5) * under / half) + F4(0.5)).astype(F4)
+            middle = np.where(half > 0, np.nan_to_num(middle).astype(int) + low, 0)
+            for to in (-1, 0, 1):
+                at = middle + to
+                s, e = int_search(g, low - at, high - at, half, high - low, [2 * f for f in usual], steps, dtype, False)
+                better = (s != 0) & (at >= low) & (at <= high) & (e < least)
+                best, z, least = np.where(better, s, best), np.where(better, at, z), np.where(better, e, least)
+        elif scheme == "ternary":
+            best, _ = int_search(g, low, high, np.abs(g).max(axis=1), 1, [(i + 1) / 16 for i in range(16)], steps, dtype, False)
+        else:
+            best, _ = int_search(g, low, high, np.abs(g).max(axis=1), -low, usual, steps, dtype, both)
         with np.errstate(all="ignore"):
-            for i in range(16):
-                s = ((50 + 4 * i) / 100 * most / 8).astype(F4)
-                q = step(s)
-                s = np.nan_to_num(lanes8(q * g.astype("f8")) / lanes8(q * q)).astype(F4)
-                s = int4_stored(s, dtype)[1]
-                usable = s > 0
-                e = lanes8((g.astype("f8") - step(s) * s[:, None].astype("f8")) ** 2)
-                better = usable & (e < least)
-                best, least = np.where(better, s, best), np.where(better, e, least)
-            q = np.where(best[:, None] > 0, step(np.where(best > 0, best, F4(1))), 0)
-        codes.append(q.astype("i1"))
-        scales.append(np.where(best > 0, best, smallest))
-    stored, used = int4_stored(np.stack(scales, 1).astype(F4), dtype)
-    return np.concatenate(codes, 1), stored, used
+            u = np.rint(np.clip(g / np.where(best != 0, best, F4(1))[:, None], (low - z)[:, None].astype(F4),
+                                (high - z)[:, None].astype(F4)))
+        codes.append(np.where(best[:, None] != 0, u, 0).astype(int) + z[:, None])
+        scales.append(np.where(best != 0, best, smallest))
+        zeros.append(z)
+    stored, used = scale_stored(np.stack(scales, 1).astype(F4), dtype, steps)
+    return np.concatenate(codes, 1).astype("i1"), stored, used, np.stack(zeros, 1).astype("i1")
 
 
-def int4_value(q, s, group):
-    return q.astype(F4) * np.repeat(s, group, axis=1)[:, :q.shape[1]]
+def int_value(q, s, group, z=None):
+    u = q.astype(int) - (0 if z is None else np.repeat(z.astype(int), group, axis=1)[:, :q.shape[1]])
+    return u.astype(F4) * np.repeat(s, group, axis=1)[:, :q.shape[1]]
+
+
+def int_best(g, scheme):
+    """The least squared error that any scale, of either sign, gives each group [n, columns]: between two places where a
+    code changes, the scale of least squares for the codes there."""
+    low, high = INTS[scheme]
+    found = np.full(len(g), np.inf)
+    for n, row in enumerate(g.astype("f8")):
+        places = np.sort(np.concatenate([(k + 0.5) / np.abs(row[row != 0]) for k in range(-low)]))
+        places = np.concatenate([[places[0] / 2], (places[1:] + places[:-1]) / 2, [places[-1] * 2]])
+        for sign in (1, -1):
+            q = np.clip(np.rint(row * (sign * places)[:, None]), low, high)
+            squares = np.maximum((q * q).sum(1), 1e-300)
+            found[n] = min(found[n], (row * row).sum() - ((q * row).sum(1) ** 2 / squares).max())
+    return found
 
 
 # ---- codes of float grids ------------------------------------------------------------------------------------------
@@ -284,8 +333,8 @@ def float_scale(scheme, g, dtype, divisor):
 
     if scheme == "fp8":
         limit = np.uint32(0x7B120000 if dtype == "bf16" else 0x7B124924).view(F4)
-        stored, used = int4_stored(np.minimum(int4_stored((most.astype("f8") / 448).astype(F4), dtype)[1], limit), dtype)
-        smallest = int4_stored(np.full(len(g), 2.0 ** -14 if dtype == "f16" else 2.0 ** -126, F4), dtype)
+        stored, used = scale_stored(np.minimum(scale_stored((most.astype("f8") / 448).astype(F4), dtype)[1], limit), dtype)
+        smallest = scale_stored(np.full(len(g), 2.0 ** -14 if dtype == "f16" else 2.0 ** -126, F4), dtype)
         return np.where(used > 0, stored, smallest[0]), np.where(used > 0, used, smallest[1]), some
     with np.errstate(all="ignore"):
         log = np.where(some, np.frexp(most)[1] - 1, 0)
@@ -316,10 +365,10 @@ def float_scale(scheme, g, dtype, divisor):
         with np.errstate(all="ignore"):
             y = float_values(kind, float_codes(kind, (g / np.where(s > 0, s, F4(1))[:, None]).astype(F4))).astype("f8")
             fit = np.nan_to_num(lanes8(y * g.astype("f8")) / lanes8(y * y)).astype(F4)
-        b, s2 = int4_stored(np.where(s > 0, fit, F4(0)), dtype)
+        b, s2 = scale_stored(np.where(s > 0, fit, F4(0)), dtype)
         tried.append((b, s2, (s > 0) & (s2 > 0)))
     stored, used, ok = best(tried)
-    smallest = int4_stored(np.full(len(g), 2.0 ** -14 if dtype == "f16" else 2.0 ** -126, F4), dtype)
+    smallest = scale_stored(np.full(len(g), 2.0 ** -14 if dtype == "f16" else 2.0 ** -126, F4), dtype)
     return np.where(ok, stored, smallest[0]), np.where(ok, used, smallest[1]), ok
 
 

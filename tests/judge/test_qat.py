@@ -5,7 +5,7 @@ agree to 1e-10, in float32 ten losses to 1e-5. Codes are NumPy's, one by one; wh
 import json
 import math
 
-from definition import float_group, float_value, int4, int4_value, nvfp4_divisor
+from definition import INTS, float_group, float_value, int_value, ints, nvfp4_divisor
 from judge_support import Judge, main, np
 
 try:
@@ -46,9 +46,9 @@ def searched(scheme, group):
     """What codes with searched scales say of an array: a function of it."""
     def on_grid(w):
         x = w.astype("f4")
-        if scheme == "int4":
-            q, _, s = int4(x, group)
-            return int4_value(q, s, group)
+        if scheme in INTS:
+            q, _, s, _ = ints(x, group, scheme)
+            return int_value(q, s, group)
         q, _, s = float_group(scheme, x, group, divisor=nvfp4_divisor([x]) if scheme == "nvfp4" else np.float32(1))
         return float_value(scheme, q, s, group)
     return on_grid
@@ -202,14 +202,14 @@ class Qat(Judge):
 
     def test_searched(self):
         """Scales of int4 and float codes are searched before every step; the gradient passes as if there were none."""
-        for option, scheme, group in (("int4/group:8", "int4", 8), ("int4/group:128", "int4", 128), ("nf4/group:16", "nf4", 16),
+        for option, scheme, group in (("int4/group:8", "int4", 8), ("int6/group:128", "int6", 128), ("ternary/group:8", "ternary", 8), ("nf4/group:16", "nf4", 16),
                                       ("fp4", "fp4", 64), ("mxfp4", "mxfp4", 32), ("mxfp8", "mxfp8", 32), ("nvfp4", "nvfp4", 16)):
             with self.subTest(option):
                 self.check(option, searched(scheme, group), codes=True)
 
     def test_searched_codes(self):
         """A student with such codes: its masters begin as what its codes say, and so does its network."""
-        for flag, scheme, group in (("--int4", "int4", 8), ("--nf4", "nf4", 8), ("--nvfp4", "nvfp4", 16)):
+        for flag, scheme, group in (("--int4", "int4", 8), ("--scheme=int6", "int6", 8), ("--nf4", "nf4", 8), ("--nvfp4", "nvfp4", 16)):
             with self.subTest(flag):
                 self.make(torch.float64)
                 more = [] if scheme == "nvfp4" else ["--granularity", "group:%d" % group]

@@ -178,6 +178,53 @@ static void test_exact(void **state)
     assert_true(vc_float_error(VC_GRID_NONE, &int4, x, 16, s) == 0.0);
 }
 
+/* All codes times a scale of either sign, and minus a zero point, come back as they were, of widths that have few
+ * codes. Codes of every width side by side. */
+static void test_widths(void **state)
+{
+    static const float scales[] = {0.375f, -0.375f};
+    unsigned bits;
+
+    (void)state;
+    for (bits = 2; bits <= 6; bits++) {
+        int half = 1 << (bits - 1);
+        size_t n = (size_t)2 * (size_t)half;
+        unsigned char packed[64];
+        int8_t codes[64], back[64];
+        float x[64], y[64];
+        size_t i, k;
+
+        for (i = 0; i < n; i++) {
+            codes[i] = (int8_t)((int)i - half);
+        }
+        for (k = 0; bits <= 4 && k < 4; k++) {
+            struct vc_group_codes how = {.low = -half, .high = half - 1, .type = VC_DTYPE_BF16};
+            float s = scales[k % 2];
+            int z = k < 2 ? 0 : 1 - half;
+
+            how.both_signs = k == 1;
+            how.zero_points = k >= 2;
+            for (i = 0; i < n; i++) {
+                x[i] = s * (float)((k < 2 ? (int)i - half : (int)i - half - z));
+            }
+            if (k < 3) { /* the fourth: codes with zero points have no scales below 0, and another zero point serves */
+                struct vc_float_scale scale =
+                    vc_group_scale(&how, x, n, vc_f32_bits(0.375f * (float)(k < 2 ? half : 2 * half - 2)));
+
+                assert_true(scale.value == s);
+                assert_int_equal(scale.zero_point, z);
+            }
+            vc_group_round(&how, x, n, y);
+            for (i = 0; i < n; i++) {
+                assert_true(y[i] == x[i]);
+            }
+        }
+        vc_codes_pack((const uint8_t *)codes, n, bits, 0, packed);
+        vc_codes_unpack(packed, n, bits, 0, 1, back);
+        assert_memory_equal(back, codes, n);
+    }
+}
+
 static void test_no_scale(void **state)
 {
     static const struct {
@@ -241,10 +288,10 @@ static void test_normal_weights(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes),         cmocka_unit_test(test_packing),
-                                       cmocka_unit_test(test_search),        cmocka_unit_test(test_exact),
-                                       cmocka_unit_test(test_no_scale),      cmocka_unit_test(test_largest),
-                                       cmocka_unit_test(test_normal_weights)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_codes),   cmocka_unit_test(test_packing),
+                                       cmocka_unit_test(test_search),  cmocka_unit_test(test_exact),
+                                       cmocka_unit_test(test_widths),  cmocka_unit_test(test_no_scale),
+                                       cmocka_unit_test(test_largest), cmocka_unit_test(test_normal_weights)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

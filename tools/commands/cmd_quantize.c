@@ -3,11 +3,13 @@
 
 #include "tools/commands/commands.h"
 #include "tools/convert/passes.h"
+#include "tools/options/distill_words.h"
 
 struct quantize_cli {
     struct convert_options convert; /* first: the shared options */
     struct vc_quantize_options quantize;
     const char *calibration;     /* --calibration */
+    const char *scheme;          /* --scheme: its name without the granularity */
     struct vc_model *statistics; /* ... opened */
 };
 
@@ -29,6 +31,15 @@ static bool take_granularity(void *group, const char *value)
     return true;
 }
 
+/* "int5", "int3/group:64" */
+static bool take_scheme(void *group, const char *value)
+{
+    struct quantize_cli *own = group;
+
+    own->scheme = scheme_word(value, &own->quantize);
+    return own->scheme != NULL;
+}
+
 #define QUANTIZE(member) OPT_FIELD(struct quantize_cli, quantize.member)
 #define TARGET           .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct quantize_cli, quantize.target)
 
@@ -38,6 +49,9 @@ static const struct opt target_opts[] = {
      .help = "codes of 8 bits and f32 scales: a quarter of f32; in GGUF files Q8_0 blocks"},
     {.name = "int4", TARGET, .set = VC_TARGET_INT4, .option = "target=int4",
      .help = "codes of 4 bits and a scale per 128 of them: an eighth of f32; the scales are searched for the least error"},
+    {.name = "int3", TARGET, .set = VC_TARGET_INT3, .option = "target=int3", .help = "the same with codes of 3 bits: a tenth of f32"},
+    {.name = "int2", TARGET, .set = VC_TARGET_INT2, .option = "target=int2",
+     .help = "the same with codes of 2 bits: a fifteenth of f32"},
     {.name = "fp8", TARGET, .set = VC_TARGET_FP8, .option = "target=fp8",
      .help = "floats of 8 bits (E4M3) and a scale per row: a quarter of f32"},
     {.name = "nvfp4", TARGET, .set = VC_TARGET_NVFP4, .option = "target=nvfp4",
@@ -54,12 +68,16 @@ static const struct opt target_opts[] = {
      .help = "IEEE half precision: half of f32, values up to 65504"},
     {.name = "bf16", TARGET, .set = VC_TARGET_BF16, .option = "target=bf16",
      .help = "bfloat16: half of f32, the range of f32, 8 bits of precision"},
+    {.name = "scheme", .value = "NAME", .kind = OPT_CALL, .one_of = true, .call = take_scheme, .option = "target",
+     .wanted = "a scheme, such as int5, int6/group:64 or ternary",
+     .help = "a scheme by its name, perhaps with its granularity, int3/group:64: those above, int5, int6 and ternary "
+             "(codes -1, 0 and 1 in 2 bits)"},
     {.name = "gguf", .value = "TYPE", .kind = OPT_TEXT, .one_of = true, QUANTIZE(gguf),
      .help = "GGUF's block types, chosen for each tensor as llama-quantize does: Q4_K_M, Q5_K_M, Q6_K, Q3_K_S, Q3_K_M, "
              "Q3_K_L, Q4_K_S, Q5_K_S, Q2_K, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, MXFP4_MOE, TQ1_0, TQ2_0, Q1_0 or "
              "Q2_0; the output is a GGUF file"},
     {.name = "aim-sqnr", .value = "DB", .kind = OPT_REAL, .one_of = true, QUANTIZE(aim_sqnr_db),
-     .help = "for every tensor the smallest of int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
+     .help = "for every tensor the smallest of int2 to int6, int8 (a scale per tensor, channel or group), fp16 and bf16 with this "
              "SQNR, else unchanged; reads all weights first, also with --dry-run"},
     {.name = "aim-bytes", .value = "SIZE", .kind = OPT_SIZE, .one_of = true, QUANTIZE(aim_bytes),
      .help = "the same types for every tensor, chosen for the least sum of squared errors in a file of at most SIZE; "
@@ -69,14 +87,14 @@ static const struct opt target_opts[] = {
 static const struct opt scheme_opts[] = {
     {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
      .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index (default "
-             "channel; int4 group:128, nf4 and fp4 group:64; GGUF has group:32 only)"},
+             "channel; int2 to int6 and ternary group:128, nf4 and fp4 group:64; GGUF has group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
      .help = "int8: the axis of the channels, negative from the end (default: the output channels: the last axis of "
              "kernels of Flax and Keras, axis 0 if neither format nor name is known)"},
     {.name = "symmetric", .kind = OPT_BOOL, .set = 0, .field = offsetof(struct quantize_cli, quantize.asymmetric),
-     .help = "int8: codes -127..127 around zero (default)"},
+     .help = "codes around zero, without zero points (default)"},
     {.name = "asymmetric", .kind = OPT_BOOL, .set = 1, QUANTIZE(asymmetric),
-     .help = "int8: codes -128..127 with a zero point per scale"},
+     .help = "int8 and int2 to int6: codes with a zero point per scale; not under --layout compressed-tensors"},
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
@@ -139,8 +157,8 @@ static const char *list_targets(char *all, size_t room)
 
 static bool makes_codes(const struct vc_quantize_options *options)
 {
-    return options->target == VC_TARGET_INT8 || options->target == VC_TARGET_INT4 ||
-           (options->target >= VC_TARGET_FP8 && options->target <= VC_TARGET_FP4);
+    return options->target == VC_TARGET_INT8 ||
+           (options->target >= VC_TARGET_INT4 && options->target <= VC_TARGET_TERNARY);
 }
 
 /* Refuses what says nothing: a script that gives an option expects something of it. GO_ON or a status. */
@@ -163,9 +181,10 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     for (size_t i = 0; !codes && i < n_codes_only; i++) {
         if (options_seen(&app->parsed, codes_only[i])) {
             return app_usage(app,
-                             i < 2 ? "--%s works with targets that have scales only: --int8, --int4, --fp8, --nvfp4, "
-                                     "--nf4, --fp4, --mxfp4, --mxfp8"
-                                   : "--%s works with --int8 only",
+                             i < 2 ? "--%s works with targets that have scales only: --int8, --int4, --int3, --int2, "
+                                     "--fp8, --nvfp4, --nf4, --fp4, --mxfp4, --mxfp8"
+                             : i == 2 ? "--%s works with --int8 only"
+                                      : "--%s works with --int8, --int4, --int3 and --int2 only",
                              codes_only[i]);
         }
     }
@@ -214,7 +233,10 @@ static int ready(struct app *app, void *cli, struct conversion *what)
     own->quantize.n_rules = own->convert.n_rules;
     rc = check_target(app, &own->quantize);
     if (rc == GO_ON) {
-        what->tag = aim ? "aim" : own->quantize.gguf != NULL ? own->quantize.gguf : target_given(app)->name;
+        what->tag = aim                          ? "aim"
+                    : own->quantize.gguf != NULL ? own->quantize.gguf
+                    : own->scheme != NULL        ? own->scheme
+                                                 : target_given(app)->name;
         what->more_tensors = aim || makes_codes(&own->quantize);
         what->gguf = own->quantize.gguf != NULL;
     }

@@ -88,7 +88,7 @@ static const struct opt model_opts[] = {
     {.name = "dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_dtype, .option = "scheme",
      .wanted = "a type of floats or a scheme, such as f16, int8, int4-g128, nf4, q4_k",
      .help = "the type of floats in memory (default: as stored; f32 without a file): f32, f16, bf16, f64, or the "
-             "scheme of their codes, int8, int8-gN, int4-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4, nf4-dq, fp8, "
+             "scheme of their codes, int8, int8-gN, int2-gN to int6-gN, awq-gN, gptq-gN, hqq-gN (groups of N), nf4, nf4-dq, fp8, "
              "mxfp4, nvfp4, q4_0, q4_k, q8_0 and others (docs/memory-model.md); norms and biases, and except with "
              "GGUF's types embeddings and the output layer, are then f16"},
     {.name = "kv-dtype", .value = "TYPE", .kind = OPT_CALL, .call = take_kv_dtype,

@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LINES      40 /* without -v: the worst of more */
-#define MAX_CANDIDATES 32
+#define MAX_LINES 40 /* without -v: the worst of more */
 
 struct view {
     struct app *app;
@@ -60,22 +59,6 @@ static void add_agreement(struct table *table, double agreement)
     table_add(table, INK_DIM, buf);
 }
 
-/* "int8/group:128" is "g128", as in the tables from the weights alone. */
-static void add_candidate(struct table *table, const struct vc_sensitivity_candidate *candidate)
-{
-    const char *name = strncmp(candidate->name, "int8/", 5) == 0 ? candidate->name + 5 : candidate->name;
-    char buf[CELL_BYTES];
-
-    if (candidate->kind == VC_SENSITIVITY_MAGNITUDE) {
-        snprintf(buf, sizeof(buf), "%u %%", candidate->percent);
-    } else if (strncmp(name, "group:", 6) == 0) {
-        snprintf(buf, sizeof(buf), "g%s", name + 6);
-    } else {
-        snprintf(buf, sizeof(buf), "%s", name);
-    }
-    table_add(table, INK_DIM, buf);
-}
-
 static int smaller_first(const void *a, const void *b)
 {
     const double *x = a;
@@ -112,21 +95,22 @@ static bool end_table(const struct view *view, struct table *table, size_t hidde
 /* The columns of a table: numbers of measured candidates. */
 struct columns {
     const char *title;
-    bool schemes;
     size_t n, answers, judged; /* answers: the candidate whose share of other answers is told; SIZE_MAX: none */
     size_t candidates[MAX_CANDIDATES];
 };
 
-static struct columns columns_of(const struct view *view, bool schemes)
+static struct columns columns_of(const struct view *view, enum sensitivity_table table)
 {
-    struct columns c = {
-        .title = schemes ? "quantized: outputs, %" : "pruned: outputs, %", .schemes = schemes, .answers = SIZE_MAX};
+    static const char *const titles[N_TABLES] = {"pruned: outputs, %", "quantized: outputs, %",
+                                                 "ints in groups: outputs, %", "floats in groups: outputs, %"};
+    static const char *const judged[N_TABLES] = {"", "int8/channel", "int4/group:128", "nf4/group:64"};
+    struct columns c = {.title = titles[table], .answers = SIZE_MAX};
 
     for (size_t i = 0; i < view->m->n_candidates && c.n < MAX_CANDIDATES; i++) {
         const struct vc_sensitivity_candidate *candidate = &view->s->candidates[view->m->candidates[i]];
 
-        if ((candidate->kind == VC_SENSITIVITY_SCHEME) == schemes) {
-            c.judged = strcmp(candidate->name, "int8/channel") == 0 || c.n == 0 ? i : c.judged;
+        if (table_of(candidate) == table) {
+            c.judged = strcmp(candidate->name, judged[table]) == 0 || c.n == 0 ? i : c.judged;
             c.answers = candidate->percent == 90 ? i : c.answers;
             c.candidates[c.n++] = i;
         }
@@ -138,6 +122,7 @@ static bool print_tensors(const struct view *view, const struct columns *c)
 {
     static const char align[] = "lrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrrr";
     const struct vc_measured *m = view->m;
+    char buf[CELL_BYTES];
     struct table table;
     size_t hidden = 0;
     size_t n = 0;
@@ -155,7 +140,8 @@ static bool print_tensors(const struct view *view, const struct columns *c)
     table.n_cols = c->n + 1 + (c->answers != SIZE_MAX ? 1 : 0);
     table_add(&table, INK_DIM, c->title);
     for (size_t k = 0; k < c->n; k++) {
-        add_candidate(&table, &view->s->candidates[m->candidates[c->candidates[k]]]);
+        fmt_candidate(buf, &view->s->candidates[m->candidates[c->candidates[k]]]);
+        table_add(&table, INK_DIM, buf);
     }
     if (c->answers != SIZE_MAX) {
         table_add(&table, INK_DIM, "answers");
@@ -269,8 +255,6 @@ static void print_others(const struct view *view)
 bool print_measured(struct app *app, const struct vc_sensitivity *s)
 {
     struct view view = {.app = app, .s = s, .m = s->measured};
-    struct columns pruned;
-    struct columns schemes;
     char rows[CELL_BYTES];
     bool ok = true;
 
@@ -286,9 +270,12 @@ bool print_measured(struct app *app, const struct vc_sensitivity *s)
             "answers: rows in 100 with another largest output, at 90 %%\n"
             "order agrees by: Spearman's rank correlation of these figures and the figures above\n",
             view.m->n_rows != 0 ? fmt_count(rows, view.m->n_rows) : "all");
-    pruned = columns_of(&view, false);
-    schemes = columns_of(&view, true);
-    ok = print_tensors(&view, &pruned) && print_tensors(&view, &schemes) && print_groups(&view);
+    for (enum sensitivity_table table = TABLE_PRUNED; ok && table < N_TABLES; table++) {
+        const struct columns columns = columns_of(&view, table);
+
+        ok = print_tensors(&view, &columns);
+    }
+    ok = ok && print_groups(&view);
     print_others(&view);
     free(view.scratch);
     return ok;

@@ -14,7 +14,6 @@
 #define MAX_LINES                                                                                         \
     40 /* without -v: tensors that differ in their number alone share two lines if there are more, and of \
           these lines the worst are shown */
-#define MAX_CANDIDATES 32
 
 /* A line: one tensor, or all that differ in their number alone. */
 struct line {
@@ -247,8 +246,17 @@ static bool add_line(struct table *table, const struct view *view, const struct 
     return true;
 }
 
-/* "int8/group:128" is "group 128" under a title that says int8; other names stay. */
-static void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
+enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate)
+{
+    const char *name = candidate->name;
+
+    return candidate->kind != VC_SENSITIVITY_SCHEME                      ? TABLE_PRUNED
+           : strncmp(name, "int8/", 5) == 0 || strchr(name, '/') == NULL ? TABLE_USUAL
+           : name[0] == 'i' || name[0] == 't'                            ? TABLE_INTS
+                                                                         : TABLE_FLOATS;
+}
+
+void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate)
 {
     const char *name = strncmp(candidate->name, "int8/", 5) == 0 ? candidate->name + 5 : candidate->name;
 
@@ -257,7 +265,7 @@ static void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *cand
     } else if (strncmp(name, "group:", 6) == 0) {
         snprintf(buf, CELL_BYTES, "g%s", name + 6);
     } else {
-        snprintf(buf, CELL_BYTES, "%s", name);
+        snprintf(buf, CELL_BYTES, "%.*s", (int)strcspn(name, "/"), name);
     }
 }
 
@@ -353,16 +361,25 @@ static bool print_tables(const struct view *view)
     struct columns pruned = {.title = "pruned: error in %", .judged = find_candidate(view->s, "50%")};
     struct columns schemes = {
         .title = "quantized: SQNR in dB", .schemes = true, .judged = find_candidate(view->s, "int8/channel")};
+    struct columns ints = {
+        .title = "ints in groups: SQNR in dB", .schemes = true, .judged = find_candidate(view->s, "int4/group:128")};
+    struct columns floats = {
+        .title = "floats in groups: SQNR in dB", .schemes = true, .judged = find_candidate(view->s, "nf4/group:64")};
+    bool ok = true;
+    struct columns *const tables[N_TABLES] = {&pruned, &schemes, &ints, &floats};
 
     for (size_t i = 0; i < sizeof(sparsities) / sizeof(sparsities[0]); i++) {
         add_candidate(&pruned, find_candidate(view->s, sparsities[i]));
     }
     for (size_t i = 0; i < view->s->n_candidates; i++) {
         if (view->s->candidates[i].kind != VC_SENSITIVITY_MAGNITUDE) {
-            add_candidate(view->s->candidates[i].kind == VC_SENSITIVITY_PATTERN ? &pruned : &schemes, i);
+            add_candidate(tables[table_of(&view->s->candidates[i])], i);
         }
     }
-    return print_columns(view, &pruned) && print_columns(view, &schemes);
+    for (size_t i = 0; ok && i < N_TABLES; i++) {
+        ok = print_columns(view, tables[i]);
+    }
+    return ok;
 }
 
 /* ---- around the tables ---- */

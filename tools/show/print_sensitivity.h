@@ -1,4 +1,4 @@
-/* print_sensitivity.h - the report of vcompress sensitivity: two tables, and the command lines that follow from them.
+/* print_sensitivity.h - the report of vcompress sensitivity: tables, and the command lines that follow from them.
  */
 #ifndef VC_TOOLS_PRINT_SENSITIVITY_H
 #define VC_TOOLS_PRINT_SENSITIVITY_H
@@ -6,6 +6,17 @@
 #include <vcompress/experimental.h>
 
 #include "tools/app.h"
+
+#define MAX_CANDIDATES 64
+
+/* The table that a candidate is a column of. */
+enum sensitivity_table {
+    TABLE_PRUNED, /* magnitudes, patterns */
+    TABLE_USUAL,  /* int8, q8_0, f16, bf16 */
+    TABLE_INTS,   /* int2 to int6, ternary */
+    TABLE_FLOATS, /* the other schemes */
+    N_TABLES
+};
 
 /* What the command was told, as far as the commands that it suggests have to be told it, too. */
 struct sensitivity_request {
@@ -22,6 +33,12 @@ bool print_advice(struct app *app, const struct vc_sensitivity *s, const struct 
 
 /* print_measured.c: what the outputs lose, where that was measured. */
 bool print_measured(struct app *app, const struct vc_sensitivity *s);
+
+enum sensitivity_table table_of(const struct vc_sensitivity_candidate *candidate);
+
+/* The heading of a column, into a buffer of CELL_BYTES: "30 %"; "g128" for int8/group:128; "int4" for int4/group:128.
+ */
+void fmt_candidate(char *buf, const struct vc_sensitivity_candidate *candidate);
 
 /* "27.3", "0.19": a relative error in percent, into a buffer of CELL_BYTES, which is returned. */
 char *fmt_relative(char *buf, double relative);

@@ -267,8 +267,9 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
     if (n_dims < 2 || n_dims > VC_MAX_DIMS || t->n_dims != 2 || shape[0] != t->shape[0] || row % 8 * bits % 8 != 0 ||
         vc_dtype_bytes(kind->codes, row) != t->shape[1]) {
         return refuse_key(e, "shape",
-                          bits == 4 ? "that of a matrix of bytes with two codes each"
-                                    : "that of a matrix of bytes with a code each");
+                          bits == 8   ? "that of a matrix of bytes with a code each"
+                          : bits == 4 ? "that of a matrix of bytes with two codes each"
+                                      : "that of a matrix of bytes with codes side by side in each row");
     }
     t->dtype = kind->codes;
     t->n_dims = (unsigned)n_dims;
