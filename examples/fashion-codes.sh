@@ -1,10 +1,10 @@
 #!/bin/sh
-# fashion-codes.sh [VCOMPRESS [FOLDER [SEEDS]]] - codes of 4 bits with and without training: a convolutional network of
+# fashion-codes.sh [VCOMPRESS [FOLDER [SEEDS]]] - codes of 4 bits and fewer with and without training: a convolutional network of
 # 206,922 weights learns Fashion-MNIST. Then the weights of two layers, or of all, become codes: at once, and while the network
 # is trained on 1,000 of the images, without labels, by the answers of the network before.
 #
 # FOLDER has the four idx files (Debian: apt-get install dataset-fashion-mnist). Prints a table of accuracies on the 10,000 test
-# images: mean over the seeds +- its standard error. Takes about 15 minutes on two busy cores.
+# images: mean over the seeds +- its standard error. Takes about 20 minutes on two busy cores.
 set -eu
 . "$(dirname "$0")/fashion-net.sh"
 
@@ -50,6 +50,9 @@ while read -r scheme flags; do
     done
 done <<END
 int4 --int4
+int3 --int3
+int2 --int2
+ternary --scheme ternary
 nf4 --nf4
 mxfp4 --mxfp4
 nvfp4 --nvfp4
