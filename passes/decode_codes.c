@@ -290,6 +290,20 @@ static void decode_grid(const struct codes_state *s, const struct tile_scales *t
     }
 }
 
+/* Whole numbers whose scales are shared by several rows. */
+static void decode_blocks(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
+                          const int8_t *q, char *y)
+{
+    size_t i;
+
+    for (i = 0; i < tile->n_elems; i++) {
+        size_t k = scale_of(s, t, tile->first + i);
+        float value = vc_int8_decode(q[i], t->scale[k], t->zero != NULL ? t->zero[k] : 0);
+
+        memcpy(y + i * sizeof value, &value, sizeof value);
+    }
+}
+
 static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct codes_state *s,
                                    const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
 {
@@ -297,6 +311,8 @@ static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *
 
     if (s->has_grid) {
         decode_grid(s, t, tile, in, (char *)y);
+    } else if (s->group_rows != 1) {
+        decode_blocks(s, t, tile, in, (char *)y);
     } else if (s->by_rows && tile->whole_rows) {
         uint64_t first = tile->row0 * s->n_groups - t->first;
 
@@ -442,7 +458,9 @@ static void plan_memory(const struct codes_state *s, struct vc_step *step)
             step->state_bytes += (256 + (size_t)vc_ceil_div_u64(s->n_scales, s->quant.scale_group)) * sizeof(float);
         }
     } else {
-        step->scratch_bytes = (size_t)(s->by_rows && s->row_len > VC_TILE_ELEMS ? s->n_scales : most) * sizeof(float);
+        bool whole = s->by_rows && (s->row_len > VC_TILE_ELEMS || s->group_rows != 1);
+
+        step->scratch_bytes = (size_t)(whole ? s->n_scales : most) * sizeof(float);
     }
     step->scratch_bytes += s->code_bytes;
 }

@@ -34,6 +34,7 @@ struct vc_dialect_tensor {
     unsigned channel_axis;       /* where its output channels are: vc_tensor.channel_axis */
     enum vc_dtype weights_dtype; /* what the weights are, or were before they were quantized for the first time */
     bool included;               /* a rule of the user asks for it by name */
+    size_t index;                /* of vc_dialect_request.model */
 };
 
 /* What loads files of a dialect, for the report. Short: each of them stands in a line of 80 columns. */
@@ -78,6 +79,10 @@ struct vc_dialect {
     /* Whether loaders want this tensor of floats in the type that it has, where it gets no codes: f32 norms of GGUF.
      * NULL: no tensor. */
     bool (*keeps_type)(const struct vc_dialect_tensor *tensor);
+
+    /* Whether groups of that tensor run along axis 0, a scale for `group_size` rows of a column, because the program
+     * that computes with the codes sums along it. NULL: groups run along the rows. */
+    bool (*down_columns)(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor);
 
     struct vc_loader loader; /* of its files; a format or a kind of model may have another one (vc_sink.loader) */
 

@@ -34,6 +34,14 @@ struct vc_check {
     _Atomic uint32_t crc; /* combined from the pieces in an order-free way */
 };
 
+/* Where the graph of a file has a place for codes of four bits with a scale per group along the input channels. */
+struct vc_code_places {
+    bool product;        /* in the nodes that multiply by the weight */
+    bool as_floats;      /* in a node that makes floats of them */
+    enum vc_dtype scale; /* of the scales */
+    const char *why;     /* there is neither, a few words */
+};
+
 struct vc_source_ops {
     /* n_bytes from offset of that form; random access tensors only. check may be NULL; with it, every byte of the form
      * must be read exactly once: the read that completes it compares the checksum, fails with VC_E_FORMAT if that is
@@ -66,6 +74,9 @@ struct vc_source_ops {
     /* What the file says about what the model computes: core/model/program.h. May be NULL: nothing. */
     enum vc_status (*program)(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                               struct vc_program *out);
+
+    /* May be NULL: the file has no graph. */
+    struct vc_code_places (*code_places)(const struct vc_model *model, size_t tensor);
 };
 
 /* Per tensor, beside the public part. */

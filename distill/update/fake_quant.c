@@ -91,7 +91,7 @@ static enum vc_status add(struct vc_learner *l, size_t k, const struct vc_quant 
             f->n_scales = n_rows * vc_ceil_div_u64(row_len, quant->group_size);
             f->row_len = row_len % quant->group_size != 0 ? row_len : item->n;
             break;
-        case VC_GRANULARITY_BLOCK: /* no int8 codes have it */
+        case VC_GRANULARITY_BLOCK: /* is refused */
             break;
         }
         f->n_per_row = f->row_len == item->n ? f->n_scales : f->n_scales / n_rows;
@@ -112,6 +112,7 @@ static enum vc_status add_coded(struct vc_learner *l, size_t k, const struct vc_
     const struct vc_searched codes = vc_fake_quant_of_tensor(l->options->student.weights, tensor);
     size_t scale = quant != NULL ? vc_quant_find(quant, VC_PART_SCALE) : VC_NO_TENSOR;
     bool int8 = scale != VC_NO_TENSOR && quant->scheme == VC_SCHEME_INT8 &&
+                quant->granularity != VC_GRANULARITY_BLOCK &&
                 l->options->student.weights->tensors[scale].dtype == VC_DTYPE_F32;
 
     if (codes.scheme != NULL) {
@@ -237,6 +238,12 @@ static enum vc_status add_planned(struct vc_learner *l, size_t k, const struct v
                        "%s: is %s in the student's file, which has no place for values on the grid of int8; %s needs "
                        "an f32 student",
                        item->name, vc_dtype_name(before), vc_option(l->ctx, "precision.fake_quant"));
+    }
+    if (desc->quant != NULL && desc->quant->granularity == VC_GRANULARITY_BLOCK) {
+        return vc_fail(
+            l->ctx, VC_E_UNSUPPORTED,
+            "%s: in that output its rows share scales, which is not trained; %s of npz or safetensors can be",
+            item->name, vc_option(l->ctx, "path"));
     }
     status = add(l, k, desc->quant, desc->dtype);
 out:

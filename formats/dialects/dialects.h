@@ -23,7 +23,8 @@
     ROW(awq)                \
     ROW(fp8)                \
     ROW(gguf)               \
-    ROW(onnx)
+    ROW(onnx)               \
+    ROW(onnx_qdq)
 
 #define VC_DIALECT_DECLARE(name) extern const struct vc_dialect vc_dialect_##name;
 VC_DIALECTS(VC_DIALECT_DECLARE)

@@ -42,6 +42,13 @@ extern const struct vc_format vc_format_onnx;
 #define ONNX_NONE     ((size_t)-1)
 #define ONNX_MAX_NAME ((size_t)65535)
 
+#define ONNX_MICROSOFT    "com.microsoft"
+#define ONNX_BLOCKS_OPSET 21 /* DequantizeLinear with block_size, and of int4 */
+
+/* What the codes of a MatMulNBits node are called behind the name of the weight: [K, N] in the model, or [N, K]. */
+#define ONNX_NBITS_CODES ".int4"
+#define ONNX_NBITS_ROWS  ".int4_rows"
+
 /* Numbers of fields. */
 enum {
     ONNX_MODEL_IR_VERSION = 1,
@@ -124,6 +131,7 @@ enum {
 /* Element types: numbers of data_type. */
 enum {
     ONNX_FLOAT = 1,
+    ONNX_UINT8 = 2,
     ONNX_INT8 = 3,
     ONNX_INT32 = 6,
     ONNX_INT64 = 7,
@@ -131,6 +139,8 @@ enum {
     ONNX_FLOAT16 = 10,
     ONNX_DOUBLE = 11,
     ONNX_BFLOAT16 = 16,
+    ONNX_UINT4 = 21,
+    ONNX_INT4 = 22,
     ONNX_N_TYPES = 27
 };
 
@@ -159,6 +169,17 @@ enum onnx_place {
 /* The main graph has number 0, graphs inside nodes count on in the order in which they begin. */
 #define ONNX_MAIN ((uint32_t)0)
 
+/* The elements of a tensor in the model, where the file has them in another form. */
+struct onnx_view {
+    unsigned bits;        /* of a stored element; 0: they are as the file has them */
+    unsigned shown;       /* of one in the model: as many, or 8 for 4 */
+    unsigned flip;        /* of 4 bits: the bits that are turned over */
+    bool matrix;          /* shown as [n_rows, row]; else the shape is that of the file */
+    bool turned;          /* element (r, c) of the model is the stored one (c, r) */
+    uint64_t n_rows, row; /* in the model */
+    uint64_t stored_row;  /* elements from one stored row to the next */
+};
+
 /* An initializer, as the file has it. */
 struct onnx_tensor {
     bool constant; /* in a Constant node */
@@ -176,6 +197,7 @@ struct onnx_tensor {
     struct vc_span values; /* SPAN, EXTERNAL */
     size_t external;       /* number of the file */
     size_t index;          /* of the model's tensor; ONNX_NONE: only carried over */
+    struct onnx_view view;
 };
 
 /* The axis of a tensor's output channels by each consumer, as a set of axes: 0, 1, last, last but one. For the axis
@@ -214,18 +236,30 @@ struct onnx_symbols {
     struct vc_hash_table by_name;
 };
 
-enum onnx_op { ONNX_OP_DEQUANTIZE, ONNX_OP_CAST, ONNX_OP_SUB, ONNX_OP_MUL };
+enum onnx_op {
+    ONNX_OP_DEQUANTIZE,
+    ONNX_OP_CAST,
+    ONNX_OP_SUB,
+    ONNX_OP_MUL,
+    ONNX_OP_MATMUL,
+    ONNX_OP_GEMM,
+    ONNX_OP_NBITS /* MatMulNBits of com.microsoft */
+};
 
-/* A node that may lie between an initializer and its name. Other nodes are not kept. */
+#define ONNX_NODE_INPUTS 6
+
+/* A node that may lie between an initializer and its name, or multiply by codes. Other nodes are not kept. */
 struct onnx_node {
     struct vc_span field;
     uint32_t graph;
     enum onnx_op op;
-    bool odd;     /* has attributes that mean something unknown here */
-    bool taken;   /* belongs to a tensor */
-    size_t in[3]; /* symbols, or ONNX_NONE */
+    bool odd;                    /* has attributes that mean something unknown here */
+    bool taken;                  /* belongs to a tensor */
+    size_t in[ONNX_NODE_INPUTS]; /* symbols, or ONNX_NONE */
     size_t out;
     int64_t axis, block_size, to; /* `to`: of Cast; output_dtype of DequantizeLinear, 0 if it says none */
+    int64_t k, n, bits;           /* of MatMulNBits */
+    size_t weights;               /* of MatMulNBits: the model's tensor that its codes are, or ONNX_NONE */
 };
 
 /* A graph inside a node. */
@@ -258,6 +292,8 @@ struct onnx {
     struct vc_span graph_field; /* of the file, with its tag */
     struct vc_span graph;
     bool has_training;         /* training_info, which refers to initializers by name */
+    bool has_microsoft;        /* an operator set of that domain */
+    uint64_t n_microsoft;      /* nodes of that domain, in all graphs; functions count as one more */
     uint64_t n_inner_external; /* of tensors inside nodes and sparse ones: with values in another file */
     bool has_sparse;           /* tensors: runtimes make them dense, in a size that is not looked at here */
     uint64_t n_inner,
@@ -364,6 +400,8 @@ enum vc_status vc_onnx_inner_sparse(struct onnx_reader *r, const struct vc_field
 enum vc_status vc_onnx_symbol_read(struct onnx_reader *r, const struct vc_field *field, const char *what,
                                    size_t *symbol);
 size_t vc_onnx_symbol_find(const struct onnx_symbols *symbols, uint32_t graph, const char *name);
+/* A new symbol of the main graph for a name that no graph has; the name is the arena's. */
+enum vc_status vc_onnx_symbol_add(struct onnx_reader *r, const char *name, size_t *symbol);
 /* Called at the end of a graph: names that the graph uses but does not define belong to the enclosing graph and are
  * counted there. */
 enum vc_status vc_onnx_symbols_close(struct onnx_reader *r);
@@ -377,6 +415,7 @@ enum vc_status vc_onnx_string_read(struct onnx_reader *r, const struct vc_field 
 /* Codes that become weights: their parts, and the nodes that do it. */
 struct onnx_quantized {
     struct onnx_tensor *codes, *scale, *zero; /* zero: NULL where they are symmetric */
+    bool rows;                                /* MatMulNBits: the weight is [N, K] */
     struct vc_quant quant;                    /* but for its parts */
     struct onnx_link link;                    /* but for tensor */
 };
@@ -385,6 +424,33 @@ struct onnx_quantized {
 bool vc_onnx_find_quantized(const struct onnx *self, size_t node, struct onnx_quantized *q);
 /* The tensor that a Cast makes wider and nothing else uses, or NULL. */
 struct onnx_tensor *vc_onnx_find_cast(const struct onnx *self, size_t node);
+
+/* ---- onnx_nbits.c ---- */
+
+/* The codes of a MatMulNBits node, which all nodes that use them use in the same way. */
+bool vc_onnx_find_nbits(const struct onnx *self, size_t node, struct onnx_quantized *q);
+/* The weight gets its name and the nodes their weight: q->link.name, onnx_node.weights. */
+enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t node, struct onnx_quantized *q);
+/* Inputs, outputs and blocks of inputs of such a node. rows: the weight is [N, K]. */
+struct onnx_product {
+    uint64_t k, n, blocks, block;
+    bool rows;
+};
+/* How the codes or a part, whose elements have so many bits in the model, lie in the file. */
+struct onnx_view vc_onnx_nbits_view(enum vc_part_role role, const struct onnx_product *product, unsigned bits);
+/* A size of blocks that the operator takes. */
+bool vc_onnx_nbits_block(uint64_t block);
+/* The node is a product by that tensor of the model, which MatMulNBits is or can become. */
+bool vc_onnx_multiplies(const struct onnx *self, const struct onnx_node *node, size_t tensor);
+/* vc_source_ops.code_places */
+struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t tensor);
+
+/* ---- onnx_view.c ---- */
+
+uint64_t vc_onnx_view_stored_bytes(const struct onnx_view *v);
+uint64_t vc_onnx_view_shown_bytes(const struct onnx_view *v);
+/* All elements from one form to the other. Nibbles that no element is stay as they are. */
+void vc_onnx_view_convert(const struct onnx_view *v, bool to_file, unsigned char *stored, unsigned char *shown);
 
 /* ---- onnx_links.c ---- */
 

@@ -138,7 +138,7 @@ out:
 static enum vc_status add_new(struct onnx_layout *l, size_t out, struct vc_span source)
 {
     struct onnx_sink *self = l->self;
-    uint64_t n = vc_out_at(self->outs, out).size_bytes;
+    uint64_t n = vc_onnx_out_bytes(self, out);
     enum vc_status status = VC_OK;
 
     self->out[out].n = n;
@@ -385,6 +385,9 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
         if (l->self->drop[node]) {
             return VC_OK;
         }
+        if (l->self->products[node] != ONNX_NONE) {
+            return vc_onnx_add_product(l, field, node);
+        }
     }
     changes = next_changes(l, field, &n);
     if (n != 0 && changes->edit == NULL) {
@@ -591,6 +594,7 @@ static enum vc_status add_model(struct onnx_layout *l)
             VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_GRAPH));
         } else {
             VC_TRY(f.number == ONNX_MODEL_FUNCTION   ? add_function(l, &f)
+                   : f.number == ONNX_MODEL_OPSET    ? vc_onnx_add_opset(l, &f)
                    : f.number == ONNX_MODEL_METADATA ? add_entry(l, &f)
                                                      : vc_onnx_add_copy(l, f.all));
         }
@@ -614,6 +618,7 @@ static enum vc_status lay_out_once(struct onnx_layout *l)
     l->next_node = 0;
     l->next_change = 0;
     l->sealed = 0;
+    l->opset_added = false;
     for (i = 0; i < self->outs->n; i++) {
         self->out[i].external = false;
         self->out[i].skip = 0;

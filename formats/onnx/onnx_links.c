@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 static enum vc_dtype dtype_of(const struct onnx_tensor *tensor)
@@ -33,7 +34,7 @@ static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const s
 {
     unsigned n_dims = quant->granularity == VC_GRANULARITY_TENSOR  ? 1
                       : quant->granularity == VC_GRANULARITY_GROUP ? 2
-                                                                   : t->n_dims;
+                                                                   : t->n_dims; /* a matrix has blocks */
     uint64_t *shape = vc_arena_alloc(ctx, &self->arena, n_dims * sizeof *shape);
     unsigned d;
 
@@ -43,13 +44,42 @@ static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const s
     for (d = 0; d < n_dims; d++) {
         shape[d] = quant->granularity == VC_GRANULARITY_CHANNEL && d == quant->axis ? t->shape[d] : 1;
     }
-    if (quant->granularity == VC_GRANULARITY_GROUP) {
-        shape[0] = t->shape[0];
-        shape[1] = scale->n_elems / t->shape[0];
+    if (quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK) {
+        shape[0] =
+            quant->granularity == VC_GRANULARITY_GROUP ? t->shape[0] : vc_ceil_div_u64(t->shape[0], quant->group_rows);
+        shape[1] = scale->n_elems / shape[0];
     }
     scale->shape = shape;
     scale->n_dims = n_dims;
     return VC_OK;
+}
+
+/* A tensor that the model has in another form than the file: it is read whole, front to back. */
+static enum vc_status show(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model,
+                           const struct onnx_tensor *tensor)
+{
+    const struct onnx_view *view = &tensor->view;
+    struct vc_tensor *t = &model->tensors[tensor->index];
+    uint64_t *shape;
+    enum vc_status status = VC_OK;
+
+    if (view->bits == 0) {
+        return VC_OK;
+    }
+    t->dtype = view->shown == 4 ? VC_DTYPE_I4 : view->shown == 8 ? VC_DTYPE_I8 : t->dtype;
+    t->n_elems = view->n_rows * view->row;
+    t->size_bytes = vc_onnx_view_shown_bytes(view);
+    model->io[tensor->index].sequential = true;
+    if (view->matrix) {
+        shape = vc_arena_alloc(ctx, &self->arena, 2 * sizeof *shape);
+        VC_TRY_ALLOC(shape);
+        shape[0] = view->n_rows;
+        shape[1] = view->row;
+        t->n_dims = 2;
+        t->shape = shape;
+    }
+out:
+    return status;
 }
 
 /* The codes' tensor becomes a quantized one: `quant` with its parts, which become parts of it. */
@@ -57,9 +87,12 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
                              const struct onnx_quantized *q, struct vc_quant *quant)
 {
     struct vc_tensor *t = &model->tensors[q->codes->index];
-    enum vc_status status = VC_OK;
+    enum vc_status status;
     unsigned i;
 
+    VC_TRY(show(ctx, self, model, q->codes));
+    VC_TRY(show(ctx, self, model, q->scale));
+    VC_TRY(q->zero != NULL ? show(ctx, self, model, q->zero) : VC_OK);
     *quant = q->quant;
     quant->source_dtype = vc_onnx_types[q->link.type].dtype;
     vc_quant_set(quant, VC_PART_SCALE, q->scale->index);
@@ -76,8 +109,10 @@ out:
 }
 
 /* Looks at every node that was kept whether it ends a quantized tensor. */
-static enum vc_status find_quantized(struct vc_ctx *ctx, struct onnx *self, struct vc_model *model)
+static enum vc_status find_quantized(struct onnx_reader *r, struct vc_model *model)
 {
+    struct vc_ctx *ctx = r->ctx;
+    struct onnx *self = r->self;
     size_t n_quants = 0;
     size_t i;
     enum vc_status status = VC_OK;
@@ -87,7 +122,10 @@ static enum vc_status find_quantized(struct vc_ctx *ctx, struct onnx *self, stru
     for (i = 0; i < self->n_nodes; i++) {
         struct onnx_quantized q;
 
-        if (vc_onnx_find_quantized(self, i, &q)) {
+        bool nbits = vc_onnx_find_nbits(self, i, &q);
+
+        if (nbits || vc_onnx_find_quantized(self, i, &q)) {
+            VC_TRY(nbits ? vc_onnx_join_nbits(r, i, &q) : VC_OK);
             join(self, q.codes, &q.link);
             VC_TRY(attach(ctx, self, model, &q, &model->quants[n_quants++]));
         }
@@ -257,7 +295,7 @@ static void settle_nodes(struct onnx *self)
     for (i = 0; i < self->n_nodes; i++) {
         struct onnx_node *node = &self->nodes[i];
 
-        for (k = 0; k < 3; k++) {
+        for (k = 0; k < ONNX_NODE_INPUTS; k++) {
             node->in[k] = vc_onnx_symbol_meant(&self->symbols, node->in[k]);
             node->odd |= node->in[k] != ONNX_NONE && self->symbols.list[node->in[k]].graph != node->graph;
         }
@@ -295,7 +333,7 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
         }
     }
     settle_nodes(self);
-    VC_TRY(find_quantized(r->ctx, self, model));
+    VC_TRY(find_quantized(r, model));
     find_casts(self);
     finish_tensors(self, model);
     VC_TRY(make_names_unique(r->ctx, self, model));

@@ -21,8 +21,7 @@ static void put_message(struct vc_text *text, uint32_t number, struct vc_text *i
 
 /* ---- nodes ---- */
 
-/* An attribute that is an integer. */
-static void put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value)
+void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value)
 {
     struct vc_text a;
 
@@ -75,10 +74,13 @@ static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, siz
     start_node(ctx, &out, ".dequantize", "DequantizeLinear", inputs,
                inner != NULL ? inner : vc_onnx_name_in_graph(self, main), &node);
     if (out.quant->granularity == VC_GRANULARITY_CHANNEL) {
-        put_attribute(ctx, &node, "axis", out.quant->axis);
+        vc_onnx_put_attribute(ctx, &node, "axis", out.quant->axis);
     } else if (out.quant->granularity == VC_GRANULARITY_GROUP) {
-        put_attribute(ctx, &node, "axis", group_axis(&out));
-        put_attribute(ctx, &node, "block_size", out.quant->group_size);
+        vc_onnx_put_attribute(ctx, &node, "axis", group_axis(&out));
+        vc_onnx_put_attribute(ctx, &node, "block_size", out.quant->group_size);
+    } else if (out.quant->granularity == VC_GRANULARITY_BLOCK) { /* groups of a column */
+        vc_onnx_put_attribute(ctx, &node, "axis", 0);
+        vc_onnx_put_attribute(ctx, &node, "block_size", out.quant->group_rows);
     }
     put_message(text, ONNX_GRAPH_NODE, &node);
 }
@@ -91,7 +93,7 @@ static void put_cast(struct vc_ctx *ctx, const struct vc_out_tensor *out, const 
     struct vc_text node;
 
     start_node(ctx, out, role, "Cast", inputs, output, &node);
-    put_attribute(ctx, &node, "to", type);
+    vc_onnx_put_attribute(ctx, &node, "to", type);
     put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
@@ -130,6 +132,9 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     const struct onnx_out *o = &self->out[out];
 
+    if (o->nbits) {
+        return; /* no node makes floats */
+    }
     if (vc_onnx_is_product(self, out)) {
         put_product(ctx, self, out, text);
     } else if (vc_onnx_is_quantized(self, out)) {
@@ -143,6 +148,15 @@ void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
 
 /* ---- tensors ---- */
 
+/* The main output that the output is, or a part of. */
+static size_t main_of(const struct onnx_sink *self, size_t out)
+{
+    while (vc_out_at(self->outs, out).role != VC_PART_CODES) {
+        out--;
+    }
+    return out;
+}
+
 /* The shape that a scale or zero point has in ONNX: none for one scale per tensor; [channels], or for Mul
  * [1, .., channels, .., 1]; or the shape of the weights with its last long dimension counted in blocks. Returns the
  * number of dimensions. */
@@ -151,9 +165,7 @@ static unsigned part_dims(const struct onnx_sink *self, size_t out, uint64_t *di
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     struct vc_out_tensor main;
 
-    while (vc_out_at(self->outs, out).role != VC_PART_CODES) {
-        out--;
-    }
+    out = main_of(self, out);
     main = vc_out_at(self->outs, out);
     switch (main.quant->granularity) {
     case VC_GRANULARITY_TENSOR:
@@ -165,8 +177,10 @@ static unsigned part_dims(const struct onnx_sink *self, size_t out, uint64_t *di
         }
         dims[0] = main.shape[main.quant->axis];
         return 1;
+    case VC_GRANULARITY_BLOCK:
+        memcpy(dims, t.shape, t.n_dims * sizeof *dims);
+        return t.n_dims;
     case VC_GRANULARITY_GROUP:
-    case VC_GRANULARITY_BLOCK: /* has no place in a graph */
         break;
     }
     memcpy(dims, main.shape, main.n_dims * sizeof *dims);
@@ -179,6 +193,9 @@ static unsigned dims_of(const struct onnx_sink *self, size_t out, uint64_t *dims
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
 
+    if (self->out[main_of(self, out)].nbits) {
+        return vc_onnx_nbits_dims(self, main_of(self, out), out, dims);
+    }
     if (t.role != VC_PART_CODES) {
         return part_dims(self, out, dims);
     }
@@ -186,6 +203,15 @@ static unsigned dims_of(const struct onnx_sink *self, size_t out, uint64_t *dims
         memcpy(dims, t.shape, t.n_dims * sizeof *dims);
     }
     return t.n_dims;
+}
+
+/* The number of its type. */
+static uint32_t type_of(const struct onnx_sink *self, size_t out)
+{
+    if (self->out[out].view.bits == 4) {
+        return self->out[main_of(self, out)].nbits ? ONNX_UINT8 : ONNX_INT4;
+    }
+    return vc_onnx_type_of(vc_out_at(self->outs, out).dtype);
 }
 
 void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text *text)
@@ -197,7 +223,7 @@ void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text
     for (d = 0; d < n_dims; d++) {
         vc_wire_put_int(text, ONNX_TENSOR_DIMS, dims[d]);
     }
-    vc_wire_put_int(text, ONNX_TENSOR_TYPE, vc_onnx_type_of(vc_out_at(self->outs, out).dtype));
+    vc_wire_put_int(text, ONNX_TENSOR_TYPE, type_of(self, out));
     vc_wire_put_string(text, ONNX_TENSOR_NAME, self->out[out].name);
 }
 
@@ -280,7 +306,7 @@ void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t 
     uint64_t dims[VC_MAX_DIMS];
     unsigned n_dims = dims_of(self, out, dims);
 
-    put_info(ctx, self->out[out].name, vc_onnx_type_of(vc_out_at(self->outs, out).dtype), n_dims, dims, text);
+    put_info(ctx, self->out[out].name, type_of(self, out), n_dims, dims, text);
 }
 
 void vc_onnx_put_constant_input(struct vc_ctx *ctx, const struct onnx_constant *constant, struct vc_text *text)

@@ -4,6 +4,7 @@
  *     w, now int8                    w.int8, w.scale (, w.zero_point) -> DequantizeLinear -> w
  *     ... where that does not do     w.int8 -> Cast -> w.codes (-> Sub) -> Mul with w.scale -> w
  *     w, now int8, was no f32        ... -> w.f32 -> Cast -> w
+ *     w, now int4                    w.int4, w.scale: inputs of MatMulNBits (onnx_nbits.c), or of DequantizeLinear -> w
  *     w, now f16 in a graph of f32   w.f16 -> Cast -> w
  *     w, of the type the graph has   w */
 #include <inttypes.h>
@@ -17,8 +18,7 @@ enum {
     BROADCAST_OPSET = 7, /* of Mul, as NumPy does it */
     DEQUANTIZE_OPSET = 10,
     CHANNELS_OPSET = 13, /* DequantizeLinear with an axis */
-    BF16_OPSET = 13,
-    BLOCKS_OPSET = 21 /* DequantizeLinear with block_size */
+    BF16_OPSET = 13
 };
 
 /* ---- what is needed ---- */
@@ -48,16 +48,26 @@ bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
 {
     const struct vc_quant *quant = vc_out_at(self->outs, out).quant;
 
-    return quant != NULL &&
+    return quant != NULL && quant->scheme == VC_SCHEME_INT8 &&
            self->source->opset < (quant->granularity == VC_GRANULARITY_CHANNEL ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
 }
 
 /* The graph wants another type under that name than the output has, or than DequantizeLinear gives. */
 bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out)
 {
-    uint32_t type = vc_onnx_is_quantized(self, out) ? ONNX_FLOAT : vc_onnx_type_of(vc_out_at(self->outs, out).dtype);
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
+    enum vc_dtype dtype = t.quant == NULL                 ? t.dtype
+                          : vc_onnx_is_product(self, out) ? VC_DTYPE_F32
+                                                          : vc_out_at(self->outs, vc_quant_scale(t.quant)).dtype;
 
-    return type != vc_onnx_link_of(self, out)->type;
+    return !self->out[out].nbits && vc_onnx_type_of(dtype) != vc_onnx_link_of(self, out)->type;
+}
+
+uint64_t vc_onnx_out_bytes(const struct onnx_sink *self, size_t out)
+{
+    const struct onnx_view *view = &self->out[out].view;
+
+    return view->bits == 0 ? vc_out_at(self->outs, out).size_bytes : vc_onnx_view_stored_bytes(view);
 }
 
 /* ---- what the version allows ---- */
@@ -87,18 +97,30 @@ static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *s
                    name, what, needed, self->source->opset, instead[0] != '\0' ? vc_option(ctx, option) : "", instead);
 }
 
-/* What int8 needs of the graph's version. */
+/* What codes need of the graph's version. */
 static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink *self, const struct vc_out_tensor *t)
 {
-    bool groups = t->quant->granularity == VC_GRANULARITY_GROUP;
+    bool groups = t->quant->granularity == VC_GRANULARITY_GROUP || t->quant->granularity == VC_GRANULARITY_BLOCK;
     uint64_t opset = self->source->opset;
 
+    if (t->quant->scheme == VC_SCHEME_INT4 && t->n_dims == 2 && t->quant->granularity == VC_GRANULARITY_GROUP &&
+        self->model->tensors[t->source].inputs == 1) { /* made for another output */
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "%s: groups of int4 run along the inputs of a product in a graph, and along rows elsewhere; write "
+            "the outputs in runs of their own",
+            t->name);
+    }
+    if (t->quant->scheme == VC_SCHEME_INT4 && opset < ONNX_BLOCKS_OPSET) {
+        return refuse_opset(ctx, self, t->name, "int4 (DequantizeLinear)", ONNX_BLOCKS_OPSET, "target=int8",
+                            " needs 7; or ");
+    }
     if (opset < BROADCAST_OPSET) {
         return refuse_opset(ctx, self, t->name, "int8 (codes times scales)", BROADCAST_OPSET, "target=f16",
                             opset >= CAST_OPSET ? " needs 6; or " : "");
     }
-    if (opset < BLOCKS_OPSET && groups) {
-        return refuse_opset(ctx, self, t->name, "a scale per group", BLOCKS_OPSET, "granularity",
+    if (opset < ONNX_BLOCKS_OPSET && groups) {
+        return refuse_opset(ctx, self, t->name, "a scale per group", ONNX_BLOCKS_OPSET, "granularity",
                             " channel needs 7; or ");
     }
     if (groups && !groups_fit(t)) {
@@ -118,7 +140,7 @@ static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *
     bool bf16 = t.dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
     enum vc_status status = VC_OK;
 
-    if (vc_onnx_is_quantized(self, out)) {
+    if (vc_onnx_is_quantized(self, out) && !self->out[out].nbits) {
         VC_TRY(check_quantized(ctx, self, &t));
     }
     if (vc_onnx_is_cast(self, out) && opset < (bf16 ? BF16_OPSET : CAST_OPSET)) {
@@ -155,8 +177,13 @@ enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, c
     return name != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-static const char *suffix_of(enum vc_dtype dtype)
+static const char *suffix_of(const struct onnx_sink *self, size_t out)
 {
+    enum vc_dtype dtype = vc_out_at(self->outs, out).dtype;
+
+    if (dtype == VC_DTYPE_I4) {
+        return self->out[out].nbits && !self->out[out].view.turned ? ONNX_NBITS_ROWS : ONNX_NBITS_CODES;
+    }
     return dtype == VC_DTYPE_I8 ? ".int8" : dtype == VC_DTYPE_F16 ? ".f16" : dtype == VC_DTYPE_BF16 ? ".bf16" : ".f32";
 }
 
@@ -171,7 +198,7 @@ static enum vc_status name_main(struct vc_ctx *ctx, struct onnx_sink *self, size
 
     o->name = vc_onnx_name_in_graph(self, out);
     if (quantized || vc_onnx_is_cast(self, out)) {
-        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, suffix_of(t.dtype), &o->name));
+        VC_TRY(vc_onnx_choose_name(ctx, self, t.name, suffix_of(self, out), &o->name));
     }
     if (quantized && vc_onnx_is_cast(self, out)) {
         VC_TRY(vc_onnx_choose_name(ctx, self, t.name, ".f32", &o->inner));
@@ -226,6 +253,9 @@ static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
             self->gone[symbol] |= ONNX_NAME_GONE;
         } else if (vc_onnx_is_changed(self, out)) {
             drop_nodes(self, link);
+            if (self->out[out].nbits) {
+                self->gone[link->name] |= ONNX_NAME_GONE; /* no value has the name */
+            }
             if (symbol != link->name) {
                 self->gone[symbol] |= ONNX_NAME_GONE;
             } else if (vc_onnx_is_quantized(self, out) || vc_onnx_is_cast(self, out)) {
@@ -260,6 +290,12 @@ enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
             self->first_out[out.source] = i;
         }
     }
+    for (i = 0; i < self->outs->n; i++) {
+        if (vc_onnx_is_changed(self, i) && vc_out_at(self->outs, i).role == VC_PART_CODES) {
+            self->out[i].nbits = vc_onnx_takes_nbits(self, i);
+            vc_onnx_view_outs(self, i);
+        }
+    }
 out:
     return status;
 }
@@ -278,9 +314,13 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     VC_TRY_ALLOC(self->drop);
     self->node_out = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->node_out);
     VC_TRY_ALLOC(self->node_out);
+    self->products = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->products);
+    VC_TRY_ALLOC(self->products);
     for (i = 0; i < source->n_nodes; i++) {
         self->node_out[i] = ONNX_NONE;
+        self->products[i] = ONNX_NONE;
     }
+    vc_onnx_plan_products(self);
     VC_TRY(mark_gone(ctx, self));
     for (i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);

@@ -15,14 +15,14 @@
 /* A node while it is read. */
 struct node {
     char op[MAX_WORD + 1]; /* "" when it is longer */
-    bool default_domain;
+    bool default_domain, microsoft;
     size_t first; /* of r->uses */
     size_t n_in, n_out;
     bool odd;
     bool has_graph;
     struct vc_span name;   /* of the file */
     struct vc_field value; /* its attribute of that name, if it is a tensor */
-    int64_t axis, to, trans_a, trans_b, block_size, output_dtype, group;
+    int64_t axis, to, trans_a, trans_b, block_size, output_dtype, group, k, n, bits;
     char equation[MAX_EQUATION + 1]; /* of Einsum, without spaces; "" when it is longer */
 };
 
@@ -74,6 +74,16 @@ static void take_value(struct node *node, const char *name, int64_t value)
         node->odd = true;
     } else if (strcmp(name, "output_dtype") == 0) {
         node->output_dtype = value;
+    } else if (strcmp(name, "K") == 0) {
+        node->k = value;
+    } else if (strcmp(name, "N") == 0) {
+        node->n = value;
+    } else if (strcmp(name, "bits") == 0) {
+        node->bits = value;
+    } else if (strcmp(name, "alpha") == 0 || strcmp(name, "beta") == 0) {
+        node->odd |= value != 1;
+    } else if (strcmp(name, "accuracy_level") == 0) { /* how inputs may be rounded: the codes mean the same */
+        return;
     } else if (strcmp(name, "saturate") != 0) { /* that is about float8 */
         node->odd = true;
     }
@@ -133,6 +143,9 @@ static enum vc_status take_attribute(struct onnx_reader *r, struct node *node, s
         case ONNX_ATTRIBUTE_I:
             value = (int64_t)f.value;
             break;
+        case ONNX_ATTRIBUTE_F: /* alpha and beta are asked whether they are 1 */
+            value = f.value == 0x3f800000U ? 1 : 0;
+            break;
         case ONNX_ATTRIBUTE_S:
             VC_TRY(strcmp(name, "equation") == 0 ? take_text(r, node, &f) : VC_OK);
             break;
@@ -182,6 +195,8 @@ static enum vc_status take_field(struct onnx_reader *r, struct node *node, const
     case ONNX_NODE_DOMAIN:
         VC_TRY(read_word(r, f, "the domain of a node", domain));
         node->default_domain = f->data.n == 0 || strcmp(domain, "ai.onnx") == 0;
+        node->microsoft = strcmp(domain, ONNX_MICROSOFT) == 0;
+        r->self->n_microsoft += node->microsoft;
         break;
     case ONNX_NODE_ATTRIBUTE:
         VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "the attribute of a node"));
@@ -290,6 +305,9 @@ static const char *beside_weights(const struct node *node, size_t k)
 {
     bool recurrent = strcmp(node->op, "LSTM") == 0 || strcmp(node->op, "GRU") == 0 || strcmp(node->op, "RNN") == 0;
 
+    if (node->microsoft && strcmp(node->op, "MatMulNBits") == 0) {
+        return k == ONNX_NODE_INPUTS - 1 ? "bias" : NULL;
+    }
     if (!node->default_domain || (!recurrent && strcmp(node->op, "Gemm") != 0)) {
         return NULL;
     }
@@ -302,13 +320,16 @@ static const char *beside_weights(const struct node *node, size_t k)
 /* Input k of an operator that computes on codes: its scales would not survive being quantized themselves. */
 static bool is_for_codes(const struct node *node, size_t k)
 {
-    static const char *const ops[] = {"MatMulNBits", "MatMulBnb4", "GatherBlockQuantized", "QMoE"};
+    static const char *const ops[] = {"MatMulBnb4", "GatherBlockQuantized", "QMoE"};
     static const char *const starts[] = {"QLinear",         "MatMulInteger", "ConvInteger",
                                          "DynamicQuantize", "QGemm",         "QAttention"};
     size_t i;
 
     if (strcmp(node->op, "DequantizeLinear") == 0 || strcmp(node->op, "QuantizeLinear") == 0) {
         return k > 0;
+    }
+    if (strcmp(node->op, "MatMulNBits") == 0) { /* the last input is a bias */
+        return k > 0 && k < ONNX_NODE_INPUTS - 1;
     }
     for (i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         if (strcmp(node->op, ops[i]) == 0) {
@@ -353,7 +374,7 @@ static bool is_utf8(const char *name)
     return vc_utf8_valid(name, strlen(name));
 }
 
-/* An operator that can stand between an initializer and the graph, with as many inputs as it takes. */
+/* An operator that can stand between an initializer and the graph or be a product, with as many inputs as it takes. */
 static bool is_step(const struct node *node, enum onnx_op *op)
 {
     static const struct {
@@ -362,11 +383,14 @@ static bool is_step(const struct node *node, enum onnx_op *op)
     } steps[] = {[ONNX_OP_DEQUANTIZE] = {"DequantizeLinear", 2, 3},
                  [ONNX_OP_CAST] = {"Cast", 1, 1},
                  [ONNX_OP_SUB] = {"Sub", 2, 2},
-                 [ONNX_OP_MUL] = {"Mul", 2, 2}};
+                 [ONNX_OP_MUL] = {"Mul", 2, 2},
+                 [ONNX_OP_MATMUL] = {"MatMul", 2, 2},
+                 [ONNX_OP_GEMM] = {"Gemm", 2, 3},
+                 [ONNX_OP_NBITS] = {"MatMulNBits", 3, ONNX_NODE_INPUTS}};
     size_t i;
 
-    for (i = 0; node->default_domain && node->n_out == 1 && i < sizeof steps / sizeof steps[0]; i++) {
-        if (strcmp(node->op, steps[i].name) == 0) {
+    for (i = 0; node->n_out == 1 && i < sizeof steps / sizeof steps[0]; i++) {
+        if (strcmp(node->op, steps[i].name) == 0 && (i == ONNX_OP_NBITS ? node->microsoft : node->default_domain)) {
             *op = (enum onnx_op)i;
             return node->n_in >= steps[i].min_in && node->n_in <= steps[i].max_in;
         }
@@ -392,9 +416,13 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
     *kept = (struct onnx_node){.field = field->all,
                                .graph = r->scope->number,
                                .op = op,
-                               .odd = node->odd,
-                               .in = {ONNX_NONE, ONNX_NONE, ONNX_NONE},
+                               .odd = node->odd || (op == ONNX_OP_GEMM && node->trans_a != 0),
+                               .in = {ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE, ONNX_NONE},
                                .out = ONNX_NONE,
+                               .k = node->k,
+                               .n = node->n,
+                               .bits = node->bits,
+                               .weights = ONNX_NONE,
                                .axis = node->axis,
                                .block_size = node->block_size,
                                .to = op == ONNX_OP_DEQUANTIZE ? node->output_dtype : node->to};
@@ -427,7 +455,7 @@ static bool is_constant(const struct node *node)
  * same stack of uses above its own. */
 enum vc_status vc_onnx_node_scan(struct onnx_reader *r, const struct vc_field *field)
 {
-    struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1};
+    struct node node = {.default_domain = true, .first = r->n_uses, .axis = 1, .bits = 4};
     struct vc_span rest = field->data;
     struct vc_field f;
     enum vc_status status;

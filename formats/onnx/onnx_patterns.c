@@ -1,6 +1,6 @@
 /* onnx_patterns.c - which nodes only turn an initializer into the weights that the graph uses.
  *
- *     codes, scale, zero point -> DequantizeLinear -> name          a quantized tensor called `name`
+ *     codes, scale, zero point -> DequantizeLinear -> name          a quantized tensor called `name`, int8 or int4
  *     codes -> Cast -> (Sub ->) Mul with scales -> name             the same, in graphs before opset 13
  *     one of both -> Cast -> name                                   ... whose weights were not f32
  *     f16 or bf16 -> Cast -> name                                   a tensor of f16 or bf16 called `name`
@@ -100,6 +100,13 @@ static bool blocks_fit(const struct onnx_tensor *codes, const struct onnx_tensor
     return axis != 0;
 }
 
+/* Blocks along axis 0 of a matrix: groups of rows in each column. */
+static bool columns_fit(const struct onnx_tensor *codes, const struct onnx_tensor *scale, uint64_t block)
+{
+    return codes->n_dims == 2 && scale->dims[0] == vc_ceil_div_u64(codes->dims[0], block) &&
+           scale->dims[1] == codes->dims[1];
+}
+
 /* Sets the granularity of a DequantizeLinear: one scale, one per index of `axis`, or one per block. False: of a kind
  * that no scheme here has. */
 static bool granularity_by_axis(const struct onnx *self, const struct onnx_node *node, const struct onnx_tensor *codes,
@@ -119,10 +126,18 @@ static bool granularity_by_axis(const struct onnx *self, const struct onnx_node 
         quant->axis = (unsigned)axis;
         return scale->n_dims == 1 && scale->dims[0] == codes->dims[axis];
     }
+    if (node->block_size < 0 || scale->n_dims != codes->n_dims) {
+        return false;
+    }
+    if (axis == 0 && codes->type != ONNX_INT8) {
+        quant->granularity = VC_GRANULARITY_BLOCK;
+        quant->group_size = 1;
+        quant->group_rows = (uint64_t)node->block_size;
+        return columns_fit(codes, scale, (uint64_t)node->block_size);
+    }
     quant->granularity = VC_GRANULARITY_GROUP;
     quant->group_size = (uint64_t)node->block_size;
-    return node->block_size > 0 && scale->n_dims == codes->n_dims &&
-           blocks_fit(codes, scale, (uint64_t)axis, (uint64_t)node->block_size);
+    return blocks_fit(codes, scale, (uint64_t)axis, (uint64_t)node->block_size);
 }
 
 /* The same of a Mul: the shape that is spread over the codes, from the last dimension on, says it. */
@@ -169,6 +184,36 @@ static bool parts_fit(struct onnx_quantized *q, size_t zero)
     return true;
 }
 
+/* The same for codes of four bits: zero points are of the type of the codes, and those without a sign have some. Where
+ * rows have an odd length, the model has a byte for each code. */
+static bool nibbles_fit(struct onnx_quantized *q, size_t zero)
+{
+    uint32_t type = q->codes != NULL ? q->codes->type : 0;
+    uint64_t row = q->codes != NULL && q->codes->n_dims != 0 ? q->codes->n_elems / vc_max_u64(q->codes->dims[0], 1) : 1;
+    unsigned flip = type == ONNX_UINT4 ? 8 : 0;
+
+    if ((type != ONNX_INT4 && type != ONNX_UINT4) || q->scale == NULL || q->codes->n_elems == 0 ||
+        !is_scale_type(dtype_of(q->scale)) || (q->zero == NULL && (flip != 0 || zero != ONNX_NONE)) ||
+        (q->zero != NULL && (q->zero->type != type || !same_dims(q->zero, q->scale)))) {
+        return false;
+    }
+    q->quant = (struct vc_quant){.scheme = row % 2 == 0 ? VC_SCHEME_INT4 : VC_SCHEME_INT8,
+                                 .symmetric = q->zero == NULL,
+                                 .source_dtype = VC_DTYPE_F32};
+    return true;
+}
+
+/* How they are in the model. */
+static void show_nibbles(struct onnx_tensor *t, unsigned shown)
+{
+    unsigned flip = t->type == ONNX_UINT4 ? 8 : 0;
+
+    if (flip != 0 || shown != 4) {
+        t->view = (struct onnx_view){
+            .bits = 4, .shown = shown, .flip = flip, .n_rows = 1, .row = t->n_elems, .stored_row = t->n_elems};
+    }
+}
+
 /* The node is a DequantizeLinear of three (two) tensors of its own. */
 static bool is_dequantize(const struct onnx *self, size_t number, struct onnx_quantized *q)
 {
@@ -177,9 +222,15 @@ static bool is_dequantize(const struct onnx *self, size_t number, struct onnx_qu
     q->codes = own_tensor(self, node->in[0]);
     q->scale = own_tensor(self, node->in[1]);
     q->zero = own_tensor(self, node->in[2]);
-    if ((node->to != 0 && !is_float_type(node->to)) || !parts_fit(q, node->in[2]) ||
+    if ((node->to != 0 && !is_float_type(node->to)) || (!parts_fit(q, node->in[2]) && !nibbles_fit(q, node->in[2])) ||
         !granularity_by_axis(self, node, q->codes, q->scale, &q->quant)) {
         return false;
+    }
+    if (q->codes->type != ONNX_INT8) {
+        show_nibbles(q->codes, q->quant.scheme == VC_SCHEME_INT4 ? 4 : 8);
+        if (q->zero != NULL) {
+            show_nibbles(q->zero, 8);
+        }
     }
     q->link = (struct onnx_link){.type = node->to != 0 ? (uint32_t)node->to : q->scale->type};
     add_node(&q->link, number);

@@ -160,7 +160,8 @@ struct skipped {
     size_t node, tensor;
 };
 
-static bool is_skipped(const struct onnx *self, struct skipped *at, uint64_t place)
+/* *node: the node that was kept there, or NULL. */
+static bool is_skipped(const struct onnx *self, struct skipped *at, uint64_t place, const struct onnx_node **node)
 {
     while (at->node < self->n_nodes &&
            (self->nodes[at->node].graph != ONNX_MAIN || self->nodes[at->node].field.at < place)) {
@@ -171,8 +172,34 @@ static bool is_skipped(const struct onnx *self, struct skipped *at, uint64_t pla
             self->tensors[at->tensor].field.at < place)) {
         at->tensor++;
     }
-    return (at->node < self->n_nodes && self->nodes[at->node].field.at == place && self->nodes[at->node].taken) ||
+    *node = at->node < self->n_nodes && self->nodes[at->node].field.at == place ? &self->nodes[at->node] : NULL;
+    return (*node != NULL && (*node)->taken) ||
            (at->tensor < self->n_tensors && self->tensors[at->tensor].field.at == place);
+}
+
+/* A MatMulNBits node as the product by the tensor that its codes are. */
+static enum vc_status rewrite(struct onnx_program_reader *r, const struct onnx_node *from, struct vc_program_node *node)
+{
+    const struct onnx_link *link = &r->self->links[from->weights];
+    bool rows = r->self->symbols.list[link->name].axes == ONNX_AXIS_0;
+    const char **inputs = vc_onnx_items(r, 3, sizeof *inputs);
+    struct vc_program_attr *attr = vc_onnx_items(r, 1, sizeof *attr);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(inputs);
+    VC_TRY_ALLOC(attr);
+    *attr = (struct vc_program_attr){.name = "transB", .kind = VC_PROGRAM_INT, .i = 1};
+    inputs[0] = node->inputs[0];
+    inputs[1] = r->self->symbols.list[link->name].name;
+    inputs[2] = from->in[5] != ONNX_NONE ? r->self->symbols.list[from->in[5]].name : NULL;
+    node->op = rows || inputs[2] != NULL ? "Gemm" : "MatMul";
+    node->domain = "";
+    node->n_inputs = inputs[2] != NULL ? 3 : 2;
+    node->inputs = inputs;
+    node->n_attrs = rows;
+    node->attrs = attr;
+out:
+    return status;
 }
 
 /* ---- the graph ---- */
@@ -186,11 +213,19 @@ struct graph_reader {
 static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_field *f, void *to)
 {
     struct graph_reader *g = to;
+    const struct onnx_node *kept;
+    struct vc_program_node *node;
+    enum vc_status status = VC_OK;
 
     switch (f->number) {
     case ONNX_GRAPH_NODE:
-        return is_skipped(r->self, &g->skipped, f->all.at) ? VC_OK
-                                                           : vc_onnx_program_node(r, f, vc_onnx_next(&g->lists[0]));
+        if (is_skipped(r->self, &g->skipped, f->all.at, &kept)) {
+            return VC_OK;
+        }
+        node = vc_onnx_next(&g->lists[0]);
+        VC_TRY(vc_onnx_program_node(r, f, node));
+        VC_TRY(kept != NULL && kept->weights != ONNX_NONE ? rewrite(r, kept, node) : VC_OK);
+        break;
     case ONNX_GRAPH_INPUT:
         return read_value(r, f, vc_onnx_next(&g->lists[1]));
     case ONNX_GRAPH_OUTPUT:
@@ -198,8 +233,10 @@ static enum vc_status take_graph(struct onnx_program_reader *r, const struct vc_
     case ONNX_GRAPH_VALUE_INFO:
         return read_value(r, f, vc_onnx_next(&g->lists[3]));
     default:
-        return VC_OK;
+        break;
     }
+out:
+    return status;
 }
 
 static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_program *out)

@@ -29,6 +29,7 @@ static enum vc_status take_opset(struct onnx_reader *r, const struct vc_field *f
         if (f.number == ONNX_OPSET_DOMAIN) {
             VC_TRY(vc_onnx_string_read(r, &f, "the domain of its opset_import"));
             is_default = r->name[0] == '\0' || strcmp(r->name, "ai.onnx") == 0;
+            r->self->has_microsoft |= strcmp(r->name, ONNX_MICROSOFT) == 0;
         } else if (f.number == ONNX_OPSET_VERSION) {
             VC_TRY(vc_wire_expect(&r->wire, &f, VC_WIRE_VARINT, "the version of its opset_import"));
             version = f.value;
@@ -64,6 +65,9 @@ static enum vc_status take_field(struct onnx_reader *r, const struct vc_field *f
         return take_opset(r, field);
     case ONNX_MODEL_TRAINING:
         self->has_training = true;
+        break;
+    case ONNX_MODEL_FUNCTION: /* may have nodes of any domain */
+        self->n_microsoft++;
         break;
     default:
         break;
@@ -139,8 +143,35 @@ struct vc_source_stream {
     size_t tensor;
     enum vc_form form;
     struct onnx_numbers numbers; /* VALUES */
-    uint64_t offset;             /* RAW */
+    unsigned char *shown;        /* VALUES of a tensor with a view: all of them */
+    uint64_t offset;             /* RAW, and with a view */
 };
+
+/* Reads a tensor that the model has in another form, whole. */
+static enum vc_status read_shown(struct vc_ctx *ctx, struct vc_source_stream *stream)
+{
+    const struct onnx *self = stream->model->self;
+    const struct onnx_tensor *tensor = tensor_of(stream->model, stream->tensor);
+    unsigned char *stored = vc_alloc(ctx, VC_TAG_IO, (size_t)tensor->n_bytes);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(stored);
+    stream->shown = vc_alloc(ctx, VC_TAG_IO, (size_t)vc_onnx_view_shown_bytes(&tensor->view));
+    VC_TRY_ALLOC(stream->shown);
+    if (tensor->place == ONNX_PLACE_NUMBERS) {
+        VC_TRY(vc_onnx_numbers_open(ctx, self->file, tensor, &stream->numbers));
+        status = vc_onnx_numbers_read(&stream->numbers, stored, tensor->n_bytes);
+        status = status == VC_OK ? vc_onnx_numbers_end(&stream->numbers) : status;
+        vc_onnx_numbers_close(&stream->numbers);
+        VC_TRY(status);
+    } else {
+        VC_TRY(onnx_read(ctx, stream->model, stream->tensor, VC_FORM_VALUES, 0, stored, (size_t)tensor->n_bytes, NULL));
+    }
+    vc_onnx_view_convert(&tensor->view, false, stored, stream->shown);
+out:
+    vc_free(ctx, stored);
+    return status;
+}
 
 static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor,
                                        enum vc_form form, struct vc_source_stream **out)
@@ -154,7 +185,10 @@ static enum vc_status onnx_stream_open(struct vc_ctx *ctx, const struct vc_model
     }
     *stream = (struct vc_source_stream){.model = model, .tensor = tensor, .form = form};
     if (form == VC_FORM_VALUES &&
-        vc_onnx_numbers_open(ctx, self->file, tensor_of(model, tensor), &stream->numbers) != VC_OK) {
+        (tensor_of(model, tensor)->view.bits != 0
+             ? read_shown(ctx, stream)
+             : vc_onnx_numbers_open(ctx, self->file, tensor_of(model, tensor), &stream->numbers)) != VC_OK) {
+        vc_free(ctx, stream->shown);
         vc_free(ctx, stream);
         return ctx->status;
     }
@@ -172,6 +206,11 @@ static enum vc_status onnx_stream_read(struct vc_ctx *ctx, struct vc_source_stre
         stream->offset += n_bytes;
         return VC_OK;
     }
+    if (stream->shown != NULL) {
+        memcpy(dst, stream->shown + stream->offset, n_bytes);
+        stream->offset += n_bytes;
+        return VC_OK;
+    }
     stream->numbers.wire.ctx = ctx; /* of this worker */
     status = vc_onnx_numbers_read(&stream->numbers, dst, n_bytes);
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);
@@ -184,20 +223,24 @@ static enum vc_status onnx_stream_close(struct vc_ctx *ctx, struct vc_source_str
 {
     enum vc_status status = VC_OK;
 
-    if (stream->form == VC_FORM_VALUES) {
+    if (stream->form == VC_FORM_VALUES && stream->shown == NULL) {
         stream->numbers.wire.ctx = ctx;
         if (finished && vc_onnx_numbers_end(&stream->numbers) != VC_OK) {
             status = vc_context(ctx, "%s", stream->model->tensors[stream->tensor].name);
         }
         vc_onnx_numbers_close(&stream->numbers);
     }
+    vc_free(ctx, stream->shown);
     vc_free(ctx, stream);
     return status;
 }
 
 static size_t onnx_stream_bytes(const struct vc_model *model, size_t tensor)
 {
-    return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + VC_WIRE_WINDOW_BYTES : 0;
+    const struct onnx_tensor *t = tensor_of(model, tensor);
+    size_t whole = t->view.bits == 0 ? 0 : (size_t)(t->n_bytes + vc_onnx_view_shown_bytes(&t->view));
+
+    return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + VC_WIRE_WINDOW_BYTES + whole : 0;
 }
 
 /* ---- open, close ---- */
@@ -235,7 +278,8 @@ static const struct vc_source_ops onnx_ops = {.read = onnx_read,
                                               .stream_close = onnx_stream_close,
                                               .stream_bytes = onnx_stream_bytes,
                                               .close = onnx_close,
-                                              .program = vc_onnx_program};
+                                              .program = vc_onnx_program,
+                                              .code_places = vc_onnx_code_places};
 
 /* What `inspect` shows of the file. */
 static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)

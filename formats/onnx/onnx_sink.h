@@ -36,6 +36,10 @@ struct onnx_out {
     /* Values between the nodes of a main tensor; NULL: not needed. */
     const char *codes, *zero_point, *difference; /* as floats, before Mul */
     const char *inner;                           /* before the Cast to the type that the graph has */
+    bool nbits;                                  /* a main tensor whose products become MatMulNBits nodes */
+    struct onnx_view view;                       /* bits 0: what the job gives is stored as it comes */
+    unsigned char *shown;                        /* with a view: all bytes that the job gives, until they are there */
+    atomic_uint_fast64_t n_shown;
 };
 
 /* How much moves to external data. */
@@ -98,11 +102,16 @@ struct onnx_sink {
     const char *location; /* of the data file, as the model names it */
     struct vc_arena arena;
 
-    size_t *first_out;    /* by tensor of the model: its main output, or ONNX_NONE */
-    struct onnx_out *out; /* by output */
-    unsigned char *gone;  /* by symbol: ONNX_NAME_GONE, ONNX_INPUT_GONE */
-    bool *drop;           /* by node of the source */
-    size_t *node_out;     /* by node of the source: the main output that it makes a name for, or ONNX_NONE */
+    size_t *first_out;     /* by tensor of the model: its main output, or ONNX_NONE */
+    struct onnx_out *out;  /* by output */
+    unsigned char *gone;   /* by symbol: ONNX_NAME_GONE, ONNX_INPUT_GONE */
+    bool *drop;            /* by node of the source */
+    size_t *node_out;      /* by node of the source: the main output that it makes a name for, or ONNX_NONE */
+    size_t *products;      /* by node of the source: the main output of whose product it is a new form, or ONNX_NONE */
+    size_t n_nbits;        /* main outputs that are codes of MatMulNBits */
+    size_t n_nbits_gone;   /* MatMulNBits nodes of the source that are none any more */
+    bool dequantizes;      /* no new MatMulNBits: codes of four bits go with DequantizeLinear */
+    pthread_mutex_t mutex; /* of `shown` */
     struct onnx_edits edits;
     enum onnx_moves moves;
 
@@ -125,6 +134,8 @@ bool vc_onnx_is_changed(const struct onnx_sink *self, size_t out);
 const struct onnx_link *vc_onnx_link_of(const struct onnx_sink *self, size_t out);
 /* What its graph calls the weights of a main output: the model has a longer name for some (onnx_links.c). */
 const char *vc_onnx_name_in_graph(const struct onnx_sink *self, size_t out);
+/* The bytes that an output has in the file. */
+uint64_t vc_onnx_out_bytes(const struct onnx_sink *self, size_t out);
 /* The nodes between the initializer and its name: those that turn codes into f32, either DequantizeLinear or Cast and
  * Mul, and the Cast to the type that the graph has. */
 bool vc_onnx_is_quantized(const struct onnx_sink *self, size_t out);
@@ -136,7 +147,21 @@ bool vc_onnx_is_cast(const struct onnx_sink *self, size_t out);
 enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, const char *base, const char *suffix,
                                    const char **out);
 
+/* ---- onnx_nbits_write.c ---- */
+
+/* The main output has its place in MatMulNBits nodes. */
+bool vc_onnx_takes_nbits(const struct onnx_sink *self, size_t out);
+/* The form in the file of a main output and its parts. */
+void vc_onnx_view_outs(struct onnx_sink *self, size_t out);
+/* The shape of the output, which is `main` or a part of it. Returns the number of dimensions. */
+unsigned vc_onnx_nbits_dims(const struct onnx_sink *self, size_t main, size_t out, uint64_t *dims);
+/* Which nodes are written anew: fills products. */
+void vc_onnx_plan_products(struct onnx_sink *self);
+
 /* ---- onnx_messages.c: each adds to `text` ---- */
+
+/* An attribute of a node that is an integer. */
+void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value);
 
 /* The nodes of a changed output, as fields of its graph. */
 void vc_onnx_put_nodes(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text);
@@ -160,6 +185,7 @@ struct onnx_layout {
     size_t next_tensor, next_node, next_change;
     uint32_t graph; /* the one whose fields are being added */
     size_t sealed;  /* pieces before this one are not made longer */
+    bool opset_added;
 };
 
 /* Appends a piece, or makes the last one longer where the bytes follow each other. */
@@ -172,6 +198,13 @@ enum vc_status vc_onnx_add_literal(struct onnx_layout *l, size_t from);
 enum vc_status vc_onnx_begin_message(struct onnx_layout *l, size_t *mark);
 /* Tag and length of the message whose pieces are those from `mark` on. */
 enum vc_status vc_onnx_end_message(struct onnx_layout *l, size_t mark, uint32_t number);
+
+/* ---- onnx_nbits_write.c ---- */
+
+/* A node of `products`, as it is now. */
+enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field *field, size_t node);
+/* An opset_import of the file. */
+enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *field);
 
 /* ---- onnx_edit.c ---- */
 

@@ -66,6 +66,11 @@ out:
     return status;
 }
 
+enum vc_status vc_onnx_symbol_add(struct onnx_reader *r, const char *name, size_t *symbol)
+{
+    return add(r, ONNX_MAIN, name, symbol);
+}
+
 /* The symbol of that name in the graph being read or in one around it, made where there is none. name: the arena's. */
 static enum vc_status find_or_add(struct onnx_reader *r, struct onnx_scope *scope, const char *name, size_t *symbol)
 {

@@ -40,6 +40,17 @@ static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *s
                        "a tensor inside a node has its values in another file; only those of initializers can be taken "
                        "along");
     }
+    for (i = 0; i < self->outs->n; i++) {
+        const struct vc_out_tensor t = vc_out_at(self->outs, i);
+        const struct onnx_tensor *tensor = &self->source->tensors[self->source->links[t.source].tensor];
+
+        if (t.kept && t.form == VC_FORM_VALUES && tensor->view.bits != 0 && tensor->place == ONNX_PLACE_EXTERNAL) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: its codes lie in another file, in another form than the other output has; "
+                           "write the outputs in runs of their own",
+                           t.name);
+        }
+    }
     for (i = 0; self->source->has_training && i < self->outs->n; i++) {
         if (vc_onnx_is_changed(self, i)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -112,6 +123,24 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
     return VC_OK;
 }
 
+/* Tensors in another form than the job's are put together in memory: those that are in work at a time, at most. */
+static size_t view_bytes(struct vc_ctx *ctx, const struct onnx_sink *self)
+{
+    uint64_t total = 0;
+    uint64_t most = 0;
+    size_t i;
+
+    for (i = 0; i < self->outs->n; i++) {
+        if (self->out[i].view.bits != 0) {
+            uint64_t n = vc_out_at(self->outs, i).size_bytes + vc_onnx_out_bytes(self, i);
+
+            total += n;
+            most = vc_max_u64(most, n);
+        }
+    }
+    return (size_t)vc_min_u64(total, 2 * most * vc_ctx_threads(ctx)); /* a weight and its scales */
+}
+
 /* vc_sink_ops.layout. */
 static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                   uint64_t *file_bytes)
@@ -135,6 +164,7 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
         VC_TRY(create_data(ctx, self, &sink->beside));
     }
     VC_TRY(make_note(ctx, self, &sink->note));
+    sink->memory_bytes += view_bytes(ctx, self);
     VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
 out:
     return status;
@@ -153,17 +183,52 @@ out:
     return status;
 }
 
+/* A piece of a tensor that the file has in another form: the last one writes all of it. */
+static enum vc_status emit_view(struct vc_ctx *ctx, struct onnx_sink *self, struct onnx_out *o,
+                                const struct vc_packet *packet)
+{
+    uint64_t n_shown = vc_onnx_view_shown_bytes(&o->view);
+    unsigned char *stored = NULL;
+    unsigned char *shown;
+    enum vc_status status = VC_OK;
+
+    (void)pthread_mutex_lock(&self->mutex);
+    o->shown = o->shown != NULL ? o->shown : vc_alloc(ctx, VC_TAG_IO, (size_t)n_shown);
+    shown = o->shown;
+    (void)pthread_mutex_unlock(&self->mutex);
+    VC_TRY_ALLOC(shown);
+    memcpy(shown + packet->offset, packet->data, packet->n_bytes);
+    if (atomic_fetch_add(&o->n_shown, packet->n_bytes) + packet->n_bytes != n_shown) {
+        return VC_OK;
+    }
+    stored = vc_alloc(ctx, VC_TAG_IO, (size_t)o->n);
+    VC_TRY_ALLOC(stored);
+    memset(stored, o->view.flip != 0 ? 0x88 : 0, (size_t)o->n);
+    vc_onnx_view_convert(&o->view, true, stored, shown);
+    VC_TRY(vc_outfile_write(ctx, o->external ? self->data : self->file, o->at, stored, (size_t)o->n));
+out:
+    vc_free(ctx, stored);
+    if (shown != NULL && atomic_load(&o->n_shown) == n_shown) {
+        vc_free(ctx, shown);
+        o->shown = NULL;
+    }
+    return status;
+}
+
 /* vc_sink_ops.emit. Of a kept tensor that moves to the data file only the values are wanted, so what lies before and
  * behind them in the packet is cut off. */
 static enum vc_status onnx_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
     struct onnx_sink *self = sink->self;
-    const struct onnx_out *o = &self->out[packet->out];
+    struct onnx_out *o = &self->out[packet->out];
     uint64_t first = vc_max_u64(packet->offset, o->skip);
     uint64_t end = vc_min_u64(packet->offset + packet->n_bytes, o->skip + o->n);
     struct vc_outfile *file = o->external ? self->data : self->file;
 
     atomic_fetch_add_explicit(&self->got, packet->n_plain, memory_order_relaxed);
+    if (writes(self) && o->view.bits != 0) {
+        return emit_view(ctx, self, o, packet);
+    }
     if (!writes(self) || first >= end) {
         return VC_OK;
     }
@@ -249,7 +314,12 @@ out:
 static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;
+    size_t i;
 
+    for (i = 0; self->out != NULL && i < self->outs->n; i++) {
+        vc_free(ctx, self->out[i].shown);
+    }
+    (void)pthread_mutex_destroy(&self->mutex);
     vc_outfile_free(ctx, self->file);
     vc_outfile_free(ctx, self->data);
     vc_text_release(&self->literals);
@@ -259,6 +329,7 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
     vc_free(ctx, self->gone);
     vc_free(ctx, self->drop);
     vc_free(ctx, self->node_out);
+    vc_free(ctx, self->products);
     vc_onnx_edits_release(ctx, &self->edits);
     vc_free(ctx, self->pieces);
     vc_free(ctx, self);
@@ -282,6 +353,7 @@ static const struct vc_sink_ops onnx_sink_ops = {.layout = onnx_layout,
 enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *model,
                                    const struct vc_write_options *options, struct vc_sink **out)
 {
+    const struct vc_dialect *asked = NULL;
     struct onnx_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
@@ -299,6 +371,11 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
                        "ONNX is never compressed; leave %s out, or let the output's name end in .npz",
                        vc_option(ctx, "deflate"));
     }
+    VC_TRY(vc_dialect_asked(ctx, options, &asked));
+    if (options->relayout && asked != NULL && asked->same_parts_as != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "nodes and codes of a graph are copied as they are (%s)",
+                       vc_option(ctx, "layout"));
+    }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);
     VC_TRY_ALLOC(sink);
     self = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *self);
@@ -307,14 +384,19 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     self->source = model->self;
     self->path = options->path;
     self->force = options->force;
+    self->dequantizes = asked == &vc_dialect_onnx_qdq;
     vc_text_init(&self->literals, ctx);
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
     }
+    if (pthread_mutex_init(&self->mutex, NULL) != 0) {
+        vc_outfile_free(ctx, self->file);
+        VC_TRY(vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex"));
+    }
     *sink = (struct vc_sink){.ops = &onnx_sink_ops,
                              .self = self,
                              .format = vc_format_onnx.name,
-                             .dialect = &vc_dialect_onnx,
+                             .dialect = self->dequantizes ? asked : &vc_dialect_onnx,
                              .accepts_raw = true,
                              .memory_bytes = COPY_BYTES};
     *out = sink;

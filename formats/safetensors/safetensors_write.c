@@ -565,7 +565,7 @@ enum vc_status vc_safetensors_sink_create_part(struct vc_ctx *ctx, const struct 
                        vc_option(ctx, "deflate"));
     }
     VC_TRY(vc_dialect_asked(ctx, options, &asked));
-    if (asked != NULL && !asked->is_choice) {
+    if (asked != NULL && (!asked->is_choice || asked->same_parts_as != NULL)) {
         return vc_fail(ctx, VC_E_ARGUMENT, "safetensors has no such layout");
     }
     sink = vc_alloc(ctx, VC_TAG_IO, sizeof *sink);

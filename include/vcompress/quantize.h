@@ -36,7 +36,8 @@ enum vc_target {
     VC_TARGET_CHOSEN = 4, /* quantize only: each tensor gets a type by aim_sqnr_db or aim_bytes */
     VC_TARGET_GGUF = 5, /* quantize only: GGUF's block types, by vc_quantize_options.gguf; the output is a GGUF file */
     /* quantize only: i4 codes in [-8, 7], two a byte, and scales per group (128 elements unless granularity_given) or
-     * per row of axis 0; asymmetric: and i8 zero points. The type and the sign of scales depend on
+     * per row of axis 0; asymmetric: and i8 zero points. In ONNX per group along the inputs of a product. The type and
+     * the sign of scales depend on
      * vc_write_options.layout. */
     VC_TARGET_INT4 = 6,
     /* quantize only: codes of float grids with scales; vc_scheme_name and docs/numerics.md say which. Scales per row of

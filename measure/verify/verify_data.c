@@ -33,12 +33,14 @@ struct data_job {
 
 /* ---- one tensor ---- */
 
-static void look_at_scales(const float *x, const struct vc_tile *tile, bool absmax, bool negative, struct seen *seen)
+/* negative: scales below 0 are right; any_sign: nodes of a graph multiply by the scales, which may be 0, too. */
+static void look_at_scales(const float *x, const struct vc_tile *tile, bool absmax, bool negative, bool any_sign,
+                           struct seen *seen)
 {
     uint64_t i;
 
     for (i = 0; i < tile->n_elems; i++) {
-        if (!isfinite(x[i]) || (x[i] < 0.0F && !negative) || (x[i] == 0.0F && !absmax)) {
+        if (!isfinite(x[i]) || (!any_sign && ((x[i] < 0.0F && !negative) || (x[i] == 0.0F && !absmax)))) {
             if (seen->bad_scales++ == 0) {
                 seen->first_bad = tile->first + i;
                 seen->bad_value = x[i];
@@ -185,7 +187,8 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct verify *v, size_t in
             look_at_bytes(result.data, &tile, bytes, seen);
         }
         if (seen->numeric && scales && !is_f64) {
-            look_at_scales(result.data, &tile, absmax, may_be_negative(v->model, index), seen);
+            look_at_scales(result.data, &tile, absmax, may_be_negative(v->model, index),
+                           v->model->ops->code_places != NULL, seen);
         }
         if (has_narrow_codes(v->model, t)) {
             look_at_codes(result.data, &tile, seen);

@@ -280,10 +280,14 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
                                 enum vc_dtype weights)
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
-    struct group_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct group_state *s;
     struct vc_step *step;
     enum vc_status status = VC_OK;
 
+    if (vc_int8_in_blocks(row, options, item)) {
+        return vc_block_codes_add(ctx, item, options, weights);
+    }
+    s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     VC_TRY_ALLOC(s);
     s->codes = vc_code_scheme(row->scheme);
     VC_TRY(vc_int8_add_step(ctx, item, row, &group_ops, options, weights, &s->shared, &step));

@@ -19,6 +19,11 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
 {
     const char *tail = s->options->asymmetric ? "/asym" : "";
 
+    if (s->options->granularity == VC_GRANULARITY_BLOCK || s->granularity == VC_GRANULARITY_BLOCK) {
+        return vc_arena_printf(ctx, item->set->arena, "%s/%s:%llu%s", s->row->name,
+                               s->options->granularity == VC_GRANULARITY_BLOCK ? "block" : "group",
+                               (unsigned long long)s->options->group_size, tail);
+    }
     return s->granularity == VC_GRANULARITY_GROUP ? vc_arena_printf(ctx, item->set->arena, "%s/group:%llu%s",
                                                                     s->row->name, (unsigned long long)s->group, tail)
                                                   : vc_arena_printf(ctx, item->set->arena, "%s/%s%s", s->row->name,
@@ -30,9 +35,10 @@ static const char *scheme_label(struct vc_ctx *ctx, struct vc_item *item, const 
 static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
                                       const struct vc_int8_state *s)
 {
-    unsigned n_dims = s->granularity == VC_GRANULARITY_TENSOR  ? 1
-                      : s->granularity == VC_GRANULARITY_GROUP ? 2
-                                                               : item->desc->n_dims;
+    bool block = s->granularity == VC_GRANULARITY_BLOCK;
+    unsigned n_dims = s->granularity == VC_GRANULARITY_TENSOR           ? 1
+                      : s->granularity == VC_GRANULARITY_GROUP || block ? 2
+                                                                        : item->desc->n_dims;
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, n_dims * sizeof *shape);
     enum vc_status status = VC_OK;
     unsigned d;
@@ -41,8 +47,8 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
     for (d = 0; d < n_dims; d++) {
         shape[d] = 1;
     }
-    if (s->granularity == VC_GRANULARITY_GROUP) {
-        shape[0] = item->desc->shape[0];
+    if (s->granularity == VC_GRANULARITY_GROUP || block) {
+        shape[0] = block ? s->n_scales / s->n_groups : item->desc->shape[0];
         shape[1] = s->n_groups;
     } else if (s->granularity == VC_GRANULARITY_CHANNEL) {
         shape[s->axis] = item->desc->shape[s->axis];
@@ -106,6 +112,29 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
     }
 }
 
+bool vc_int8_in_blocks(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+                       const struct vc_item *item)
+{
+    const struct vc_dialect *dialect = item->set->dialect;
+    const struct vc_dialect_request request = vc_scheme_request_for(row, options, item);
+    const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, vc_desc_weight_dtype(item->desc), false);
+
+    return options->granularity == VC_GRANULARITY_BLOCK ||
+           (options->granularity == VC_GRANULARITY_GROUP && dialect != NULL && dialect->down_columns != NULL &&
+            dialect->down_columns(&request, &tensor));
+}
+
+/* Blocks of rows and columns, or groups of rows in each column. */
+static void map_blocks(struct vc_int8_state *s, uint64_t n_rows)
+{
+    s->group = s->granularity == VC_GRANULARITY_BLOCK ? s->options->group_size : 1;
+    s->granularity = VC_GRANULARITY_BLOCK;
+    s->group_rows = s->options->group_size;
+    s->n_groups = vc_ceil_div_u64(s->row_len, s->group);
+    s->n_scales = vc_ceil_div_u64(n_rows, s->group_rows) * s->n_groups;
+    s->scan = true;
+}
+
 /* How elements map to scales, from options and shape: see struct vc_int8_state. */
 static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 {
@@ -118,6 +147,10 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
     s->granularity = desc->n_dims < 2 ? VC_GRANULARITY_TENSOR : o->granularity;
     s->axis = s->granularity == VC_GRANULARITY_CHANNEL ? (unsigned)(axis < 0 ? axis + (int)desc->n_dims : axis) : 0;
+    if (vc_int8_in_blocks(s->row, o, item)) {
+        map_blocks(s, n_rows);
+        return;
+    }
     s->by_rows = s->granularity == VC_GRANULARITY_GROUP || (s->granularity == VC_GRANULARITY_CHANNEL && s->axis == 0);
     if (s->by_rows) {
         s->group = s->granularity == VC_GRANULARITY_GROUP ? o->group_size : s->row_len;
@@ -144,8 +177,8 @@ static size_t tile_elems(const struct vc_step *step)
 /* Scales that one tile can touch at most. */
 static size_t local_scales(const struct vc_step *step, const struct vc_int8_state *s)
 {
-    if (!s->by_rows) {
-        return (size_t)s->n_scales;
+    if (!s->by_rows) { /* those of blocks are in the state */
+        return s->granularity == VC_GRANULARITY_BLOCK ? 0 : (size_t)s->n_scales;
     }
     if (s->row_len > VC_TILE_ELEMS) {
         return (size_t)vc_min_u64(s->n_groups, VC_TILE_ELEMS / s->group + 2);
@@ -451,12 +484,14 @@ static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct
     if (quant == NULL) {
         return VC_E_NOMEM;
     }
-    *quant = (struct vc_quant){.scheme = s->row->scheme,
-                               .granularity = s->granularity,
-                               .axis = s->axis,
-                               .group_size = s->granularity == VC_GRANULARITY_GROUP ? s->group : 0,
-                               .symmetric = !s->options->asymmetric,
-                               .source_dtype = weights};
+    *quant =
+        (struct vc_quant){.scheme = s->row->scheme,
+                          .granularity = s->granularity,
+                          .axis = s->axis,
+                          .group_size = s->granularity == VC_GRANULARITY_GROUP || s->group_rows != 0 ? s->group : 0,
+                          .symmetric = !s->options->asymmetric,
+                          .source_dtype = weights,
+                          .group_rows = s->group_rows};
     step->out.quant = quant;
     return VC_OK;
 }

@@ -20,9 +20,10 @@ struct vc_int8_state {
     const struct vc_quantize_options *options; /* the pass's */
     enum vc_granularity granularity;           /* of this tensor */
     unsigned axis;
-    uint64_t group;    /* rows: elements per scale */
-    uint64_t row_len;  /* of axis 0 */
-    uint64_t n_groups; /* scales per row of axis 0, when granularity is by rows */
+    uint64_t group;      /* rows, blocks: elements of a row per scale */
+    uint64_t group_rows; /* blocks: rows per scale */
+    uint64_t row_len;    /* of axis 0 */
+    uint64_t n_groups;   /* scales per row of axis 0, when granularity is by rows; per row of blocks */
     uint64_t inner; /* not by rows: elements from one channel to the next; element i has scale i / inner % n_scales */
     uint64_t n_scales;
     enum vc_dtype scale_dtype; /* of the stored scales; narrower than f32 under a layout only */
@@ -49,12 +50,22 @@ void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t 
 /* The channel axis for that item: what the options say, or where its output channels are. May not fit its shape. */
 int vc_int8_axis(const struct vc_quantize_options *options, const struct vc_item *item);
 
+/* Whether scales of the scheme are shared by several rows of the item: blocks, or groups along axis 0. */
+bool vc_int8_in_blocks(const struct vc_scheme_row *row, const struct vc_quantize_options *options,
+                       const struct vc_item *item);
+
 /* Adds a step whose state `s` begins with struct vc_int8_state: from options and shape how elements map to scales, the
  * label, what the output's descriptor says, the parts. `s` came from vc_calloc_array and is the step's from then on,
  * also after a failure. The caller sets scan, scratch_bytes and state_bytes. */
 enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                                 const struct vc_step_ops *ops, const struct vc_quantize_options *options,
                                 enum vc_dtype weights, struct vc_int8_state *s, struct vc_step **out);
+
+/* ---- block_codes.c ---- */
+
+/* Adds the step of fp8 or int4 whose scales belong to several rows (vc_int8_in_blocks). */
+enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                                  enum vc_dtype weights);
 
 /* The operations of the step in int8_scan.c. */
 enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);

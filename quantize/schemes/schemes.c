@@ -82,7 +82,8 @@ void vc_scheme_settle(struct vc_quantize_options *options)
 
 const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, const struct vc_desc *desc)
 {
-    bool group = options->granularity == VC_GRANULARITY_GROUP;
+    bool block = options->granularity == VC_GRANULARITY_BLOCK;
+    bool group = options->granularity == VC_GRANULARITY_GROUP || block;
     unsigned bits;
     bool whole; /* rows are whole bytes */
     uint64_t count;
@@ -92,6 +93,7 @@ const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, con
     bits = vc_code_bits(vc_code_scheme(vc_scheme_of_target(options->target)->scheme));
     whole = row % 8 * bits % 8 == 0;
     return desc->n_dims < 2 ? "fewer than 2 dimensions"
+           : block && desc->n_dims != 2 ? "no matrix"
            : !whole         ? (bits == 4       ? "rows of an odd length"
                                : bits % 2 == 0 ? "rows that 4 does not divide"
                                                : "rows that 8 does not divide")
@@ -161,14 +163,15 @@ enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *r
 struct vc_dialect_tensor vc_scheme_tensor(const struct vc_item *item, enum vc_dtype weights, bool included)
 {
     const struct vc_tensor *tensor;
+    const struct vc_model *own = vc_model_of(item->set->model, item->source, &tensor);
 
-    (void)vc_model_of(item->set->model, item->source, &tensor);
     return (struct vc_dialect_tensor){.name = tensor->name,
                                       .n_dims = item->desc->n_dims,
                                       .shape = item->desc->shape,
                                       .channel_axis = tensor->channel_axis,
                                       .weights_dtype = weights,
-                                      .included = included};
+                                      .included = included,
+                                      .index = (size_t)(tensor - own->tensors)};
 }
 
 /* Of several rows for one target (int8 as codes, or as Q8_0 blocks) the one whose codes the dialect stores. The first

@@ -10,12 +10,16 @@ static struct task task_of(enum what what)
     struct task task = what == COPY ? task_copy() : what == BACK ? task_back() : task_int8();
 
     task.quantize.requantize = true;
-    task.quantize.target = what == FP16 ? VC_TARGET_F16 : what == BF16 ? VC_TARGET_BF16 : VC_TARGET_INT8;
+    task.quantize.target = what == FP16   ? VC_TARGET_F16
+                           : what == BF16 ? VC_TARGET_BF16
+                           : what == INT4 ? VC_TARGET_INT4
+                                          : VC_TARGET_INT8;
     task.quantize.asymmetric = what == ASYMMETRIC;
-    task.quantize.granularity = what == GROUPS    ? VC_GRANULARITY_GROUP
-                                : what == TENSORS ? VC_GRANULARITY_TENSOR
-                                                  : VC_GRANULARITY_CHANNEL;
-    task.quantize.group_size = what == GROUPS ? 3 : 0;
+    task.quantize.granularity = what == GROUPS || what == INT4 ? VC_GRANULARITY_GROUP
+                                : what == TENSORS              ? VC_GRANULARITY_TENSOR
+                                                               : VC_GRANULARITY_CHANNEL;
+    task.quantize.granularity_given = true;
+    task.quantize.group_size = what == GROUPS ? 3 : what == INT4 ? 16 : 0;
     task.dequantize.casts = true;
     return task;
 }

@@ -17,7 +17,7 @@ struct onnx_builder small_graph(uint64_t ir, uint64_t opset);
 
 /* ---- jobs ---- */
 
-enum what { COPY, INT8, ASYMMETRIC, TENSORS, GROUPS, FP16, BF16, BACK };
+enum what { COPY, INT8, ASYMMETRIC, TENSORS, GROUPS, INT4, FP16, BF16, BACK };
 
 extern const char *beside; /* another output of the same run; NULL: none */
 

@@ -409,7 +409,10 @@ static void test_schemes(void **state)
     check_answer(ctx, &vc_dialect_onnx, other, "the layout onnx has no place for codes of int");
     other.scheme = "int4";
     check_answer(ctx, &vc_dialect_plain, other, NULL);
-    check_answer(ctx, &vc_dialect_onnx, other, "the layout onnx has no place for codes of int4");
+    check_answer(ctx, &vc_dialect_onnx, other, "int4 codes of a graph have a scale per group (granularity)");
+    other.granularity = VC_GRANULARITY_GROUP;
+    other.group_size = 128;
+    check_answer(ctx, &vc_dialect_onnx_qdq, other, NULL);
 }
 
 static void expect_reason(const struct vc_dialect *dialect, const char *name, uint64_t rows, uint64_t row,

@@ -229,8 +229,8 @@ static void test_allocations(void **state)
     static const struct {
         const char *from;
         enum what what;
-    } jobs[] = {{"in.onnx", INT8},        {"in.onnx", FP16}, {"q.onnx", BACK},
-                {"old.onnx", ASYMMETRIC}, {"p.onnx", BACK},  {"ext.onnx", COPY}};
+    } jobs[] = {{"in.onnx", INT8}, {"in.onnx", FP16},  {"q.onnx", BACK},  {"old.onnx", ASYMMETRIC},
+                {"p.onnx", BACK},  {"ext.onnx", COPY}, {"in.onnx", INT4}, {"n.onnx", BACK}};
     struct onnx_builder g = small_graph(3, 13);
     struct onnx_builder old = small_graph(3, 8);
     size_t i;
@@ -241,6 +241,8 @@ static void test_allocations(void **state)
     onnx_info(&g, 11, "w");
     save_own("in.onnx", onnx_finish(&g));
     must_convert("in.onnx", "q.onnx", INT8);
+    must_convert("in.onnx", "n.onnx", INT4);
+    assert_true(holds("n.onnx", "MatMulNBits"));
     save_own("old.onnx", onnx_finish(&old));
     must_convert("old.onnx", "p.onnx", ASYMMETRIC);
     for (i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
@@ -301,9 +303,21 @@ static void flip_bits(struct onnx_builder g, enum what what, size_t step)
     empty_folder();
 }
 
+/* A weight of MatMul alone, and one that a Transpose uses as well. */
+static struct onnx_builder int4_graph(void)
+{
+    struct onnx_builder g = small_graph(10, 21);
+
+    onnx_weights(&g, "u", 3, 4);
+    onnx_op(&g, "MatMul", "x u", "z");
+    onnx_op(&g, "Transpose", "u", "t");
+    return g;
+}
+
 static void test_flips(void **state)
 {
     (void)state;
+    flip_bits(int4_graph(), INT4, 2);
     flip_bits(small_graph(3, 13), INT8, 2);
     flip_bits(small_graph(3, 9), ASYMMETRIC, 3);
     flip_bits(constant_graph(), BACK, 3);

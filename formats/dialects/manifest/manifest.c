@@ -195,12 +195,13 @@ static enum vc_status read_granularity(const struct entry *e, const struct vc_te
     } else if (name != NULL && strcmp(name, "group") == 0) {
         quant->granularity = VC_GRANULARITY_GROUP;
         VC_TRY(number_of(e, "group_size", 1, &quant->group_size));
-    } else if (name != NULL && strcmp(name, "block") == 0 && quant->scheme == VC_SCHEME_FP8 && t->n_dims == 2) {
+    } else if (name != NULL && strcmp(name, "block") == 0 && t->n_dims == 2 &&
+               vc_code_scheme(quant->scheme)->group == 0) {
         quant->granularity = VC_GRANULARITY_BLOCK;
         VC_TRY(number_of(e, "group_size", 1, &quant->group_size));
         VC_TRY(number_of(e, "group_rows", 1, &quant->group_rows));
     } else {
-        status = refuse_key(e, "granularity", "one of tensor, channel, group, or block of an fp8 matrix");
+        status = refuse_key(e, "granularity", "one of tensor, channel, group, or block of a matrix");
     }
 out:
     return status;

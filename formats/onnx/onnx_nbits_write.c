@@ -1,0 +1,243 @@
+/* onnx_nbits_write.c - products as MatMulNBits nodes, and MatMulNBits nodes as products again, where they stood.
+ *
+ *     MatMul (x, w), w now int4              MatMulNBits (x, w.int4, w.scale)
+ *     MatMulNBits (x, w.int4, w.scale)       MatMul (x, w), if w is something else now
+ *
+ * onnx_nbits.c has the form of the node, onnx_view.c that of codes. Outputs and name of the node stay. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/onnx/onnx_sink.h"
+
+/* The codes are [N, K] in the model, as the node has them. */
+static bool has_rows(const struct vc_quant *quant)
+{
+    return quant->granularity == VC_GRANULARITY_GROUP;
+}
+
+static uint64_t block_of(const struct vc_quant *quant)
+{
+    return has_rows(quant) ? quant->group_size : quant->group_rows;
+}
+
+bool vc_onnx_takes_nbits(const struct onnx_sink *self, size_t out)
+{
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
+    const struct vc_quant *quant = t.quant;
+    struct vc_code_places places;
+    bool turned;
+
+    if (self->dequantizes || quant == NULL || t.dtype != VC_DTYPE_I4 || t.n_dims != 2) {
+        return false;
+    }
+    places = vc_onnx_code_places(self->model, t.source);
+    turned = quant->granularity == VC_GRANULARITY_BLOCK && quant->group_size == 1;
+    return places.product && (turned || has_rows(quant)) && vc_onnx_nbits_block(block_of(quant)) &&
+           self->model->tensors[t.source].inputs == (turned ? 1U : 2U) &&
+           vc_onnx_type_of(vc_out_at(self->outs, vc_quant_scale(quant)).dtype) == vc_onnx_link_of(self, out)->type;
+}
+
+static struct onnx_product product_of(const struct vc_out_tensor *t)
+{
+    bool rows = has_rows(t->quant);
+    struct onnx_product p = {
+        .k = t->shape[rows ? 1 : 0], .n = t->shape[rows ? 0 : 1], .block = block_of(t->quant), .rows = rows};
+
+    p.blocks = vc_ceil_div_u64(p.k, p.block);
+    return p;
+}
+
+void vc_onnx_view_outs(struct onnx_sink *self, size_t out)
+{
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
+    size_t zero = t.quant != NULL ? vc_quant_find(t.quant, VC_PART_ZERO_POINT) : VC_NO_TENSOR;
+    struct onnx_product p;
+    unsigned i;
+
+    if (self->out[out].nbits) {
+        p = product_of(&t);
+        self->out[out].view = vc_onnx_nbits_view(VC_PART_CODES, &p, 4);
+        for (i = 0; i < t.quant->n_parts; i++) {
+            const struct vc_quant_part *part = &t.quant->parts[i];
+            enum vc_dtype dtype = vc_out_at(self->outs, part->tensor).dtype;
+
+            self->out[part->tensor].view = vc_onnx_nbits_view(part->role, &p, 8 * (unsigned)vc_dtype_size(dtype));
+        }
+    } else if (t.dtype == VC_DTYPE_I4 && zero != VC_NO_TENSOR) { /* of DequantizeLinear: of the type of the codes */
+        uint64_t n = vc_out_at(self->outs, zero).size_bytes;
+
+        self->out[zero].view = (struct onnx_view){.bits = 4, .shown = 8, .n_rows = 1, .row = n, .stored_row = n};
+    }
+}
+
+unsigned vc_onnx_nbits_dims(const struct onnx_sink *self, size_t main, size_t out, uint64_t *dims)
+{
+    const struct vc_out_tensor t = vc_out_at(self->outs, main);
+    struct onnx_product s = product_of(&t);
+
+    if (main == out) {
+        dims[0] = s.n;
+        dims[1] = s.blocks;
+        dims[2] = s.block / 2;
+        return 3;
+    }
+    dims[0] = s.n * (self->out[out].view.bits == 4 ? (s.blocks + 1) / 2 : s.blocks);
+    return 1;
+}
+
+/* ---- nodes ---- */
+
+void vc_onnx_plan_products(struct onnx_sink *self)
+{
+    const struct onnx *source = self->source;
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < self->model->n_tensors; i++) {
+        size_t out = self->first_out[i];
+
+        for (k = 0; out != ONNX_NONE && vc_onnx_is_changed(self, out) && k < source->n_nodes; k++) {
+            const struct onnx_node *node = &source->nodes[k];
+
+            if (vc_onnx_multiplies(source, node, i) && (self->out[out].nbits || node->weights == i)) {
+                self->products[k] = out;
+                self->n_nbits_gone += !self->out[out].nbits;
+            }
+        }
+        self->n_nbits += out != ONNX_NONE && self->out[out].nbits;
+    }
+}
+
+/* Its inputs behind the first one. */
+static void put_inputs(const struct onnx_sink *self, size_t out, const char *bias, struct vc_text *text)
+{
+    const struct vc_quant *quant = vc_out_at(self->outs, out).quant;
+    size_t zero;
+
+    if (!self->out[out].nbits) {
+        vc_wire_put_string(text, ONNX_NODE_INPUT, vc_onnx_name_in_graph(self, out));
+    } else {
+        zero = vc_quant_find(quant, VC_PART_ZERO_POINT);
+        vc_wire_put_string(text, ONNX_NODE_INPUT, self->out[out].name);
+        vc_wire_put_string(text, ONNX_NODE_INPUT, self->out[vc_quant_scale(quant)].name);
+        if (zero != VC_NO_TENSOR || bias != NULL) {
+            vc_wire_put_string(text, ONNX_NODE_INPUT, zero != VC_NO_TENSOR ? self->out[zero].name : "");
+        }
+        if (bias != NULL) {
+            vc_wire_put_string(text, ONNX_NODE_INPUT, ""); /* g_idx */
+        }
+    }
+    if (bias != NULL) {
+        vc_wire_put_string(text, ONNX_NODE_INPUT, bias);
+    }
+}
+
+/* Operator and attributes. rows: the weight is [N, K]. */
+static void put_operator(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, bool rows, bool bias,
+                         struct vc_text *text)
+{
+    const struct vc_out_tensor t = vc_out_at(self->outs, out);
+
+    if (self->out[out].nbits) {
+        struct onnx_product s = product_of(&t);
+
+        vc_wire_put_string(text, ONNX_NODE_OP, "MatMulNBits");
+        vc_onnx_put_attribute(ctx, text, "K", s.k);
+        vc_onnx_put_attribute(ctx, text, "N", s.n);
+        vc_onnx_put_attribute(ctx, text, "bits", 4);
+        vc_onnx_put_attribute(ctx, text, "block_size", s.block);
+        vc_wire_put_string(text, ONNX_NODE_DOMAIN, ONNX_MICROSOFT);
+        return;
+    }
+    vc_wire_put_string(text, ONNX_NODE_OP, rows || bias ? "Gemm" : "MatMul");
+    if (rows) {
+        vc_onnx_put_attribute(ctx, text, "transB", 1);
+    }
+}
+
+/* Fields that the new node has of its own. */
+static bool is_replaced(uint32_t number)
+{
+    return number == ONNX_NODE_INPUT || number == ONNX_NODE_OP || number == ONNX_NODE_ATTRIBUTE ||
+           number == ONNX_NODE_DOMAIN;
+}
+
+/* Copies the fields of the old node that stay and have these numbers. */
+static enum vc_status copy_fields(struct onnx_layout *l, struct vc_span rest, uint32_t first, uint32_t last)
+{
+    struct vc_field f;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        VC_TRY(f.number >= first && f.number <= last && !is_replaced(f.number) ? vc_onnx_add_copy(l, f.all) : VC_OK);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_onnx_add_product(struct onnx_layout *l, const struct vc_field *field, size_t number)
+{
+    struct onnx_sink *self = l->self;
+    const struct onnx_node *node = &self->source->nodes[number];
+    size_t out = self->products[number];
+    size_t bias = node->op == ONNX_OP_GEMM ? node->in[2] : node->in[5];
+    const char *bias_name = bias != ONNX_NONE ? self->source->symbols.list[bias].name : NULL;
+    struct vc_span rest = field->data;
+    struct vc_field f = {.number = 0};
+    size_t mark;
+    size_t from;
+    enum vc_status status;
+
+    VC_TRY(vc_onnx_begin_message(l, &mark));
+    while (rest.n != 0 && f.number != ONNX_NODE_INPUT) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+    }
+    VC_TRY(vc_onnx_add_copy(l, f.all));
+    from = self->literals.n;
+    put_inputs(self, out, bias_name, &self->literals);
+    VC_TRY(vc_onnx_add_literal(l, from));
+    VC_TRY(copy_fields(l, field->data, 0, ONNX_NODE_NAME));
+    from = self->literals.n;
+    put_operator(l->ctx, self, out, self->model->tensors[vc_out_at(self->outs, out).source].inputs == 2,
+                 bias_name != NULL, &self->literals);
+    VC_TRY(vc_onnx_add_literal(l, from));
+    VC_TRY(copy_fields(l, field->data, ONNX_NODE_NAME + 1, UINT32_MAX));
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE));
+out:
+    return status;
+}
+
+/* The operator set of MatMulNBits comes behind the first one that the file names, and goes with the last such node. */
+enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *field)
+{
+    struct onnx_sink *self = l->self;
+    const struct onnx *source = self->source;
+    struct vc_span rest = field->data;
+    bool goes = self->n_nbits == 0 && self->n_nbits_gone != 0 && self->n_nbits_gone == source->n_microsoft;
+    bool is_theirs = false;
+    struct vc_field f;
+    size_t mark;
+    size_t from;
+    enum vc_status status = VC_OK;
+
+    while (rest.n != 0) {
+        VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
+        if (f.number == ONNX_OPSET_DOMAIN) {
+            VC_TRY(vc_onnx_string_read(&l->r, &f, "the domain of its opset_import"));
+            is_theirs = strcmp(l->r.name, ONNX_MICROSOFT) == 0;
+        }
+    }
+    VC_TRY(goes && is_theirs ? VC_OK : vc_onnx_add_copy(l, field->all));
+    if (self->n_nbits != 0 && !source->has_microsoft && !l->opset_added) {
+        VC_TRY(vc_onnx_begin_message(l, &mark));
+        from = self->literals.n;
+        vc_wire_put_string(&self->literals, ONNX_OPSET_DOMAIN, ONNX_MICROSOFT);
+        vc_wire_put_int(&self->literals, ONNX_OPSET_VERSION, 1);
+        VC_TRY(vc_onnx_add_literal(l, from));
+        VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET));
+    }
+    l->opset_added = true;
+out:
+    return status;
+}

@@ -1,0 +1,284 @@
+/* block_codes.c - codes whose scales are shared by several rows of a matrix, so that a tile may hold only a part of the
+ * elements of a scale: fp8 in blocks, and int4 in groups down the columns, for programs that keep weights as [in, out].
+ *
+ *     w  f32 [512, 256] --fp8/block:128--> codes f8_e4m3 [512, 256], scale [4, 2]
+ *                       --int4/group:128-> codes i4 [512, 256], scale [4, 256]    one for 128 rows of a column
+ *
+ * The scan finds the scales, apply makes the codes. Of fp8 the scan keeps the largest magnitudes; the search of int4
+ * needs the values of a whole group, so the scan keeps those of the tensor as f32. Formulas: those of
+ * group_codes.c for the same elements. */
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "core/model/code_schemes.h"
+#include "kernels/grid_codes.h"
+#include "passes/measure_tile.h"
+#include "quantize/schemes/int8.h"
+
+struct block_state {
+    struct vc_int8_state shared; /* first */
+    const struct vc_code_scheme *codes;
+    struct vc_group_codes how;
+    bool grid;                   /* fp8; else whole numbers */
+    float *values;               /* int4: of the whole tensor, from begin to scan_end */
+};
+
+static size_t tile_elems(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+static size_t shared_bytes(const struct vc_step *step, const struct vc_int8_state *s)
+{
+    return (vc_int8_scratch_bytes(step, s) + 63) & ~(size_t)63;
+}
+
+/* ---- the scan ---- */
+
+static enum vc_status block_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct block_state *s = step->state;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_int8_begin(ctx, step, item));
+    if (!s->grid) {
+        s->values = vc_alloc_array(ctx, VC_TAG_SCALES, (size_t)step->in.n_elems, sizeof *s->values);
+        VC_TRY_ALLOC(s->values);
+    }
+out:
+    return status; /* end frees what is there */
+}
+
+static void block_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct block_state *s = step->state;
+
+    vc_free(ctx, s->values);
+    s->values = NULL;
+    vc_int8_end(ctx, step);
+}
+
+static bool is_finite(float x)
+{
+    return vc_f32_magnitude(x) < VC_F32_INF_BITS;
+}
+
+/* The largest finite magnitude. */
+static uint32_t largest(const float *x, size_t n)
+{
+    uint32_t top = 0;
+    size_t i;
+
+    for (i = 0; i < n; i++) {
+        float value = vc_float_at(x, i);
+
+        top = is_finite(value) && vc_f32_magnitude(value) > top ? vc_f32_magnitude(value) : top;
+    }
+    return top;
+}
+
+/* What a piece of a row adds to the magnitudes of its blocks. */
+static void merge_row(struct vc_int8_state *s, uint64_t row, uint64_t col, size_t n, const float *x)
+{
+    uint32_t *pos = s->pos + row / s->group_rows * s->n_groups;
+    size_t i;
+
+    for (i = 0; i < n; i += (size_t)s->group) {
+        uint32_t top = largest(x + i, (size_t)vc_min_u64(s->group, n - i));
+        uint32_t *to = pos + (col + i) / s->group;
+
+        (void)pthread_mutex_lock(&s->mutex);
+        *to = top > *to ? top : *to;
+        (void)pthread_mutex_unlock(&s->mutex);
+    }
+}
+
+static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    struct block_state *s = step->state;
+    struct vc_int8_scratch t;
+    const float *x;
+    enum vc_status status = VC_OK;
+    size_t row;
+
+    (void)item;
+    vc_int8_scratch_carve(step, &s->shared, scratch, &t);
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    if (s->shared.options->nonfinite != VC_NONFINITE_ZERO && vc_has_nonfinite(VC_DTYPE_F32, x, tile->n_elems)) {
+        return vc_int8_refuse(ctx);
+    }
+    if (s->values != NULL) {
+        memcpy(s->values + tile->first, x, tile->n_elems * sizeof *x);
+        return VC_OK;
+    }
+    for (row = 0; row < tile->n_rows; row++) {
+        merge_row(&s->shared, tile->row0 + row, tile->col0, tile->row_len, x + row * tile->row_len);
+    }
+out:
+    return status;
+}
+
+/* A value as codes are made of it: NaN becomes 0, an infinity the largest finite magnitude of its block. */
+static float clean(float x, uint32_t top)
+{
+    uint32_t bits = vc_f32_bits(x);
+
+    return is_finite(x)                                  ? x
+           : (bits & VC_F32_ABS_MASK) == VC_F32_INF_BITS ? vc_bits_f32(top | (bits & ~VC_F32_ABS_MASK))
+                                                         : 0.0f;
+}
+
+/* The scales of int4 for the groups of n rows that begin with `x`; `column` has room for n values. */
+static void search_groups(struct block_state *state, const float *x, size_t n, uint64_t first_scale, float *column)
+{
+    struct vc_int8_state *s = &state->shared;
+    size_t c;
+    size_t r;
+
+    for (c = 0; c < s->row_len; c++) {
+        uint32_t *pos = &s->pos[first_scale + c];
+        struct vc_float_scale scale;
+
+        for (r = 0; r < n; r++) {
+            column[r] = x[r * (size_t)s->row_len + c];
+        }
+        *pos = largest(column, n);
+        for (r = 0; r < n; r++) {
+            column[r] = clean(column[r], *pos);
+        }
+        scale = vc_group_scale(&state->how, column, n, *pos);
+        s->scale[first_scale + c] = scale.value;
+        *pos = scale.zero ? 0 : *pos;
+    }
+}
+
+static enum vc_status block_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct block_state *state = step->state;
+    struct vc_int8_state *s = &state->shared;
+    uint64_t n_rows = s->row_len == 0 ? 0 : step->in.n_elems / s->row_len;
+    size_t column_rows = (size_t)vc_min_u64(s->group_rows, n_rows);
+    float *column = NULL;
+    enum vc_status status = VC_OK;
+    uint64_t row;
+    size_t i;
+
+    (void)item;
+    if (state->values != NULL) {
+        column = vc_alloc_array(ctx, VC_TAG_SCALES, column_rows, sizeof *column);
+        VC_TRY_ALLOC(column);
+        for (row = 0; row < n_rows; row += s->group_rows) {
+            search_groups(state, state->values + row * s->row_len, (size_t)vc_min_u64(s->group_rows, n_rows - row),
+                          row / s->group_rows * s->n_groups, column);
+        }
+    } else {
+        for (i = 0; i < s->n_scales; i++) {
+            s->scale[i] = vc_fp8_scale(vc_bits_f32(s->pos[i]), s->scale_dtype).value;
+        }
+    }
+    for (i = 0; s->stored != NULL && i < s->n_scales; i++) {
+        s->stored[i] = s->scale_dtype == VC_DTYPE_F16 ? vc_f32_to_f16(s->scale[i]) : vc_f32_to_bf16(s->scale[i]);
+    }
+out:
+    vc_free(ctx, state->values);
+    state->values = NULL;
+    vc_free(ctx, column);
+    return status;
+}
+
+/* ---- one tile ---- */
+
+/* Codes and what they stand for; returns how many values were replaced. */
+static uint64_t encode_tile(const struct block_state *state, const struct vc_tile *tile, const float *x, uint8_t *q,
+                            float *y)
+{
+    const struct vc_int8_state *s = &state->shared;
+    uint64_t replaced = 0;
+    float values[256];
+    size_t i;
+
+    vc_float_values(VC_GRID_E4M3, values);
+    for (i = 0; i < tile->n_elems; i++) {
+        uint64_t row = tile->row0 + i / tile->row_len;
+        uint64_t k = row / s->group_rows * s->n_groups + (tile->col0 + i % tile->row_len) / s->group;
+        float value = vc_float_at(x, i);
+
+        replaced += !is_finite(value);
+        value = s->pos[k] == 0 ? 0.0f : clean(value, s->pos[k]);
+        value /= s->scale[k];
+        q[i] = state->grid ? vc_e4m3_of(value) : (uint8_t)(int8_t)vc_float_near(VC_GRID_NONE, &state->how, value);
+        y[i] = (state->grid ? values[q[i]] : (float)(int8_t)q[i]) * s->scale[k];
+    }
+    return replaced;
+}
+
+static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                  struct vc_tile_out *out)
+{
+    const struct block_state *s = step->state;
+    bool halves = s->shared.scale_dtype != VC_DTYPE_F32;
+    float *y = (float *)(void *)((char *)scratch + shared_bytes(step, &s->shared));
+    uint8_t *q = (uint8_t *)(y + tile_elems(step));
+    struct vc_int8_scratch t;
+    const float *x;
+    enum vc_status status = VC_OK;
+    size_t i;
+
+    (void)item;
+    vc_int8_scratch_carve(step, &s->shared, scratch, &t);
+    VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
+    out->nonfinite = encode_tile(s, tile, x, q, y);
+    out->stats->clipped = 0; /* the search chooses what to clip */
+    out->stats->zeros_after = 0;
+    for (i = 0; i < tile->n_elems; i++) {
+        out->stats->zeros_after += y[i] == 0.0f;
+    }
+    VC_TRY(vc_measure_tile(ctx, tile, x, y, out->stats));
+    vc_codes_pack(q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
+    out->parts[0] = (struct vc_part_view){.data = halves ? (const void *)s->shared.stored : s->shared.scale,
+                                          .n = (size_t)s->shared.n_scales,
+                                          .write = tile->index == 0};
+out:
+    return status;
+}
+
+/* ---- the step ---- */
+
+static const struct vc_step_ops block_ops = {.calibrate = vc_policy_calibrate,
+                                             .explain = vc_policy_explain,
+                                             .begin = block_begin,
+                                             .scan = block_scan,
+                                             .scan_end = block_scan_end,
+                                             .apply = block_apply,
+                                             .end = block_end,
+                                             .forget = vc_policy_forget};
+
+enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                                  enum vc_dtype weights)
+{
+    const struct vc_scheme_row *row = vc_scheme_of_target(options->target);
+    struct block_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    struct vc_step *step;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(s);
+    s->codes = vc_code_scheme(row->scheme);
+    s->grid = s->codes->grid != VC_GRID_NONE;
+    VC_TRY(vc_int8_add_step(ctx, item, row, &block_ops, options, weights, &s->shared, &step));
+    s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
+    if (options->asymmetric) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "codes in groups down the columns have no zero points (%s)",
+                       vc_option(ctx, "asymmetric"));
+    }
+    step->scan = true;
+    step->scratch_bytes = shared_bytes(step, &s->shared) + tile_elems(step) * (sizeof(float) + 1);
+    step->state_bytes = (size_t)s->shared.n_scales * 10;
+    if (!s->grid) {
+        step->state_bytes +=
+            (size_t)(step->in.n_elems + vc_min_u64(s->shared.group_rows, step->in.n_elems)) * sizeof(float);
+    }
+out:
+    return status;
+}

@@ -1,0 +1,223 @@
+"""test_onnx_int4.py - int4 in ONNX: MatMulNBits of onnxruntime, and DequantizeLinear of blocks.
+
+Codes and scales are those of the definition, bit for bit. onnxruntime is the judge of both forms: what it computes from
+the codes is what it computes from the floats that `dequantize` makes of them, but for the order of sums. Files of its own
+quantizer are read, with and without zero points; where that cannot be imported, nodes as it makes them.
+"""
+import sys
+
+from judge_support import SMALL, Judge, main, np, sha
+import definition as d
+
+try:
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto as T, helper, numpy_helper
+except ImportError as e:
+    print("SKIPPED: %s (the packages onnx and onnxruntime, for %s)" % (e, sys.executable))
+    sys.exit(77)
+
+onnxruntime.set_default_logger_severity(4)
+TYPES = {"f4": T.FLOAT, "f2": T.FLOAT16}
+
+
+def info(name, shape, dtype="f4"):
+    return helper.make_tensor_value_info(name, TYPES[dtype], shape)
+
+
+def build(nodes, inits, outputs, k, opset=17, dtype="f4"):
+    """A graph of one input x [n, k]; outputs: name -> columns."""
+    graph = helper.make_graph(nodes, "g", [info("x", ["n", k], dtype)],
+                              [info(n, [c[0] if isinstance(c, tuple) else "n", c[1] if isinstance(c, tuple) else c], dtype)
+                               for n, c in outputs.items()],
+                              [numpy_helper.from_array(np.ascontiguousarray(a), n) for n, a in inits.items()])
+    sets = [helper.make_opsetid("", opset)]
+    if any(n.domain for n in nodes):
+        sets.append(helper.make_opsetid("com.microsoft", 1))
+    m = helper.make_model(graph, opset_imports=sets, producer_name="judge")
+    m.ir_version = 10 if opset >= 21 else 8
+    return m
+
+
+def normal(shape, seed, dtype="f4"):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def network(k=96, n=40, m=24, trans=1, bias=True, dtype="f4", **more):
+    """MatMul with [k, n], and Gemm."""
+    inits = {"w1": normal((k, n), 1, dtype), "w2": normal((m, n) if trans else (n, m), 2, dtype)}
+    if bias:
+        inits["b"] = normal(m, 3, dtype)
+    nodes = [helper.make_node("MatMul", ["x", "w1"], ["h"], name="first"),
+             helper.make_node("Gemm", ["h", "w2"] + ["b"] * bias, ["y"], name="second", alpha=1.0, beta=1.0, transB=trans)]
+    return build(nodes, inits, {"y": m}, k, dtype=dtype, **more), inits
+
+
+def by_columns(a, group):
+    """Codes [k, n] and scales [groups, n] of a matrix whose groups run down the columns."""
+    q, s, _ = d.int4(np.ascontiguousarray(a.T), group)
+    return q.T, s.T
+
+
+class OnnxInt4(Judge):
+    def session(self, path):
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "1")
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def outputs(self, path, dtype="f4"):
+        s = self.session(path)
+        return [y.astype("f8") for y in s.run(None, {"x": normal((5, s.get_inputs()[0].shape[1]), 9, dtype)})]
+
+    def quantize(self, m, *options, group=32, name="q.onnx"):
+        onnx.save(m, self.path("m.onnx"))
+        self.vc("quantize", "--int4", "--granularity", "group:%d" % group, *SMALL, *options, "--force",
+                self.path("m.onnx"), "-o", self.path(name))
+        return onnx.load(self.path(name))
+
+    def same_outputs(self, name, dtype="f4", limit=2e-6):
+        """onnxruntime computes from the codes what it computes from their values."""
+        self.vc("dequantize", "--source-dtype", "--force", self.path(name), "-o", self.path("d.onnx"))
+        onnx.checker.check_model(onnx.load(self.path("d.onnx")))
+        for a, b in zip(self.outputs(self.path(name), dtype), self.outputs(self.path("d.onnx"), dtype)):
+            self.assertLessEqual(np.abs(a - b).max(), limit * np.abs(b).max(), name)
+
+    def ops(self, m):
+        return [n.op_type for n in m.graph.node]
+
+    def test_nbits(self):
+        for k, group in ((96, 32), (100, 32), (97, 16), (256, 128)):
+            m, w = network(k=k)
+            q = self.quantize(m, group=group)
+            self.assertEqual(self.ops(q), ["MatMulNBits", "MatMulNBits"])
+            self.assertEqual([n.name for n in q.graph.node], ["first", "second"])
+            self.assertEqual([(o.domain, o.version) for o in q.opset_import], [("", 17), ("com.microsoft", 1)])
+            have = {i.name: numpy_helper.to_array(i) for i in q.graph.initializer}
+            blocks = -(-k // group)
+            codes, scales = by_columns(w["w1"], group)
+            b = have["w1.int4"]
+            nibbles = np.stack([b & 15, b >> 4], -1).reshape(40, -1)
+            self.same_bits(nibbles[:, :k].T.astype("i1") - 8, codes, k)
+            self.assertTrue((nibbles[:, k:] == 8).all())
+            self.same_bits(have["w1.scale"].reshape(40, blocks).T, scales, k)
+            codes, scales, _ = d.int4(w["w2"], group)
+            b = have["w2.int4_rows"]
+            self.same_bits(np.stack([b & 15, b >> 4], -1).reshape(24, -1)[:, :40].astype("i1") - 8, codes, k)
+            self.same_bits(have["w2.scale"].reshape(24, -1), scales, k)
+            self.same_outputs("q.onnx")
+            back = {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("d.onnx")).graph.initializer}
+            self.same_bits(back["w1"], (by_columns(w["w1"], group)[0] *
+                                        np.repeat(by_columns(w["w1"], group)[1], group, axis=0)[:k]).astype("f4") + np.float32(0), k)
+            np.savez(self.path("x.npz"), x=normal((5, k), 9))
+            self.vc("logits", "--data", self.path("x.npz"), "--force", self.path("q.onnx"), "-o", self.path("l.npz"))
+            ours = [a for a in self.load(self.path("l.npz")).values() if getattr(a, "ndim", 0) == 2][0]
+            self.assertLessEqual(np.abs(ours - self.outputs(self.path("q.onnx"))[0]).max(), 2e-6 * np.abs(ours).max())
+            self.vc("verify", "--data", "--against", self.path("m.onnx"), self.path("q.onnx"))
+
+    def test_forms(self):
+        for trans, bias, dtype in ((0, True, "f4"), (0, False, "f4"), (1, False, "f4"), (1, True, "f2")):
+            m, _ = network(trans=trans, bias=bias, dtype=dtype)
+            self.assertEqual(self.ops(self.quantize(m)), ["MatMulNBits", "MatMulNBits"])
+            self.same_outputs("q.onnx", dtype, 2e-6 if dtype == "f4" else 3e-3)
+            m, _ = network(trans=trans, bias=bias, dtype=dtype, opset=21)
+            q = self.quantize(m, "--layout", "onnx-qdq")
+            self.assertEqual(self.ops(q), ["DequantizeLinear", "DequantizeLinear", "MatMul", "Gemm"])
+            self.assertEqual({i.data_type for i in q.graph.initializer if i.name.endswith(".int4")}, {T.INT4})
+            self.same_outputs("q.onnx", dtype, 2e-6 if dtype == "f4" else 3e-3)
+
+    def test_other_uses(self):
+        """A weight that is transposed as well has its place in DequantizeLinear only."""
+        w = {"w": normal((96, 40), 4), "v": normal((96, 40), 5)}
+        nodes = [helper.make_node("MatMul", ["x", n], ["y" + n]) for n in "wv"]
+        nodes += [helper.make_node("MatMul", ["x", "v"], ["again"]), helper.make_node("Transpose", ["w"], ["t"])]
+        outs = {"yw": 40, "yv": 40, "again": 40, "t": (40, 96)}
+        q = self.quantize(build(nodes, w, outs, 96))
+        self.assertEqual(self.ops(q), ["MatMul", "MatMulNBits", "MatMulNBits", "Transpose"])
+        self.assertEqual(sum(i.name == "v.int4" for i in q.graph.initializer), 1)
+        self.same_outputs("q.onnx")
+        q = self.quantize(build(nodes, w, outs, 96, opset=21))
+        self.assertEqual(self.ops(q), ["DequantizeLinear", "MatMul", "MatMulNBits", "MatMulNBits", "Transpose"])
+        self.same_outputs("q.onnx")
+
+    def test_refused(self):
+        m, _ = network()
+        onnx.save(m, self.path("m.onnx"))
+        for code, options, why in ((2, ["--granularity", "channel"], "a scale per group"), (2, ["--asymmetric"], "symmetric"),
+                                   (3, ["--emit", self.path("q.npz")], "runs of their own")):
+            self.assertIn(why, self.refuse(code, "quantize", "--int4", *SMALL, *options, self.path("m.onnx"), "-o",
+                                           self.path("no.onnx")))
+        q = self.quantize(m, "--layout", "onnx-qdq")  # opset 17 has no such DequantizeLinear: nothing changes
+        self.assertEqual(self.ops(q), ["MatMul", "Gemm"])
+        self.assertEqual(self.ops(self.quantize(m, group=24)), ["MatMul", "Gemm"])
+
+    def test_chains(self):
+        m, _ = network()
+        self.quantize(m)
+        self.vc("prune", "--sparsity", "0.5", *SMALL[:2], self.path("m.onnx"), "-o", self.path("p.onnx"))
+        self.vc("quantize", "--int4", "--granularity", "group:32", *SMALL, self.path("p.onnx"), "-o", self.path("pq.onnx"))
+        self.vc("run", "--pass", " ".join(["prune --sparsity 0.5", *SMALL[:2]]), "--pass",
+                " ".join(["quantize --int4 --granularity group:32", *SMALL]), self.path("m.onnx"), "-o", self.path("c.onnx"))
+        self.assertEqual(sha(self.path("pq.onnx")), sha(self.path("c.onnx")))
+        self.vc("convert", self.path("q.onnx"), "-o", self.path("copy.onnx"))
+        self.assertEqual(sha(self.path("q.onnx")), sha(self.path("copy.onnx")))
+        for scheme in (["--int8"], ["--int4", "--granularity", "group:16"]):
+            self.vc("quantize", *scheme, "--requantize", *SMALL, "--force", self.path("q.onnx"), "-o", self.path("again.onnx"))
+            self.same_outputs("again.onnx")
+
+    def theirs(self):
+        """Files of onnxruntime's quantizer, or nodes as it makes them."""
+        m = network(k=100, n=40, opset=21)[0]
+        try:
+            import logging
+            from onnxruntime.quantization import QuantFormat
+            from onnxruntime.quantization.matmul_nbits_quantizer import MatMulNBitsQuantizer
+        except ImportError:
+            MatMulNBitsQuantizer = None
+        for symmetric in (True, False):
+            if MatMulNBitsQuantizer is not None:
+                logging.disable(logging.CRITICAL)
+                for form in (QuantFormat.QOperator, QuantFormat.QDQ):
+                    q = MatMulNBitsQuantizer(onnx.ModelProto.FromString(m.SerializeToString()), block_size=32,
+                                             is_symmetric=symmetric, quant_format=form)
+                    q.process()
+                    yield form.name, symmetric, q.model.model
+                logging.disable(logging.NOTSET)
+            for n in (40, 41):  # rows of an odd length, too
+                parts = {"w_Q4": np.random.default_rng(6).integers(0, 256, (n, 4, 16)).astype("u1"),
+                         "w_scales": normal((n, 4), 7)}
+                if not symmetric:
+                    parts["w_zero_points"] = np.random.default_rng(8).integers(0, 256, (n, 2)).astype("u1")
+                node = helper.make_node("MatMulNBits", ["x", *parts], ["y"], domain="com.microsoft", K=100, N=n, bits=4,
+                                        block_size=32)
+                yield n, symmetric, build([node], parts, {"y": n}, 100)
+
+    def test_theirs(self):
+        n = 0
+        for what, symmetric, m in self.theirs():
+            onnx.save(m, self.path("t.onnx"))
+            self.same_outputs("t.onnx")
+            self.assertEqual(self.ops(onnx.load(self.path("d.onnx")))[0], "MatMul", (what, symmetric))
+            self.vc("verify", "--data", self.path("t.onnx"))
+            self.vc("convert", "--force", self.path("t.onnx"), "-o", self.path("copy.onnx"))
+            self.assertEqual(sha(self.path("copy.onnx")), sha(self.path("t.onnx")))
+            self.vc("convert", "--force", self.path("t.onnx"), "-o", self.path("t.npz"))
+            self.vc("dequantize", "--force", self.path("t.npz"), "-o", self.path("d.npz"))
+            want = {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("d.onnx")).graph.initializer}
+            have = self.load(self.path("d.npz"))
+            for name, a in want.items():
+                self.same_bits(have[name], a, (what, symmetric, name))
+            n += 1
+        self.assertGreaterEqual(n, 4)
+
+    def test_external(self):
+        m, _ = network()
+        onnx.save(m, self.path("e.onnx"), save_as_external_data=True, location="e.bin", size_threshold=0)
+        self.vc("quantize", "--int4", "--granularity", "group:32", *SMALL, self.path("e.onnx"), "-o", self.path("q.onnx"))
+        self.same_outputs("q.onnx")
+        self.quantize(m, name="inside.onnx")
+        for a, b in zip(self.outputs(self.path("q.onnx")), self.outputs(self.path("inside.onnx"))):
+            self.assertEqual(a.tobytes(), b.tobytes())
+
+
+if __name__ == "__main__":
+    main()
