@@ -501,8 +501,8 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     if (o->calibration != NULL && o->target != VC_TARGET_GGUF) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with the target gguf only", vc_option(ctx, "calibration"));
     }
-    if (o->granularity == VC_GRANULARITY_BLOCK) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "codes that share a scale in blocks are read, and not made (%s)",
+    if (o->granularity == VC_GRANULARITY_BLOCK && o->target != VC_TARGET_FP8) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "fp8 alone has scales that are shared in blocks of rows and columns (%s)",
                        vc_option(ctx, "granularity"));
     }
     if (row->rows_only) {
@@ -522,7 +522,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT, "%s has groups of %llu (%s)", row->name, (unsigned long long)codes->group,
                        vc_option(ctx, "granularity"));
     }
-    if (o->granularity == VC_GRANULARITY_GROUP && row->codes) {
+    if ((o->granularity == VC_GRANULARITY_GROUP || o->granularity == VC_GRANULARITY_BLOCK) && row->codes) {
         if (o->group_size == 0 || o->group_size > ((uint64_t)1 << 20)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "a group has 1 to 1048576 elements, not %llu",
                            (unsigned long long)o->group_size);
@@ -547,8 +547,11 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
 
 static const char *granularity_text(struct vc_ctx *ctx, struct quantize *q)
 {
-    return q->options.granularity == VC_GRANULARITY_GROUP
-               ? vc_arena_printf(ctx, &q->arena, "group:%llu", (unsigned long long)q->options.group_size)
+    bool block = q->options.granularity == VC_GRANULARITY_BLOCK;
+
+    return block || q->options.granularity == VC_GRANULARITY_GROUP
+               ? vc_arena_printf(ctx, &q->arena, "%s:%llu", block ? "block" : "group",
+                                 (unsigned long long)q->options.group_size)
                : vc_granularity_name(q->options.granularity);
 }
 

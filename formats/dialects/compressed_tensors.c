@@ -93,6 +93,10 @@ static enum vc_status ct_check(struct vc_ctx *ctx, const struct vc_dialect_reque
         return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes fp8 with a scale per row (%s); %s plain takes groups",
                        vc_dialect_compressed_tensors.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
     }
+    if (request->granularity == VC_GRANULARITY_BLOCK && request->group_size != BLOCK) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s takes fp8 in blocks of 128 (%s); %s plain takes others",
+                       vc_dialect_compressed_tensors.name, vc_option(ctx, "granularity"), vc_option(ctx, "layout"));
+    }
     return vc_linear_check(ctx, &vc_dialect_compressed_tensors, request, true);
 }
 
@@ -104,6 +108,9 @@ static const char *ct_reason(const struct vc_dialect_request *request, const str
 
     if (reason == NULL && row != NULL && tensor->shape[1] < row->min_row) {
         return row->too_short;
+    }
+    if (reason == NULL && request->granularity == VC_GRANULARITY_BLOCK && vc_linear_is_expert(tensor->name)) {
+        return "its loader decodes no experts in blocks";
     }
     if (reason == NULL && request->granularity == VC_GRANULARITY_GROUP && tensor->shape[1] % request->group_size != 0) {
         return "rows are no multiple of the group";
@@ -257,26 +264,9 @@ static const char *ct_needs(const struct vc_out_list *outs)
 
 /* ---- the configuration ---- */
 
-/* Experts that transformers joins are codes, all of them, or it stops at the first that is not. */
 static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
 {
-    size_t i;
-
-    for (i = 0; i < weights->n; i++) {
-        const struct vc_config_weight *weight = &weights->weights[i];
-        size_t n_path;
-
-        if (!weight->told && vc_name_is_module_weight(weight->name, &n_path) && weight->n_dims == 2 &&
-            vc_dtype_is_float(weight->dtype) && vc_linear_is_expert(weight->name)) {
-            return vc_fail(ctx, VC_E_UNSUPPORTED,
-                           "%s stays as it is, and transformers loads experts from %s only where all of them are %s; "
-                           "do not leave it out, or write %s plain",
-                           weight->name, vc_dialect_compressed_tensors.name,
-                           vc_scheme_name(weights->n_groups != 0 ? weights->groups[0].scheme : VC_SCHEME_INT8),
-                           vc_option(ctx, "layout"));
-        }
-    }
-    return VC_OK;
+    return vc_config_check_experts(ctx, weights, &vc_dialect_compressed_tensors);
 }
 
 static void add_group(const struct vc_config_weights *weights, size_t index, struct vc_text *text)

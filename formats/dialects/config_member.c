@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/model/names.h"
+#include "formats/dialects/linear_rules.h"
 
 static const char usual_head[] = "lm_head";
 
@@ -114,6 +115,28 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
     }
     add_head(weights, usual_head, strlen(usual_head), form, text, &first);
     vc_text_add(text, "]");
+}
+
+enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,
+                                       const struct vc_dialect *dialect)
+{
+    size_t i;
+
+    for (i = 0; i < weights->n; i++) {
+        const struct vc_config_weight *weight = &weights->weights[i];
+        size_t n_path;
+
+        if (!weight->told && vc_name_is_module_weight(weight->name, &n_path) && weight->n_dims == 2 &&
+            vc_dtype_is_float(weight->dtype) && vc_linear_is_expert(weight->name)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s stays as it is, and transformers loads experts from %s only where all of them are %s; "
+                           "do not leave it out, or write %s plain",
+                           weight->name, dialect->name,
+                           vc_scheme_name(weights->n_groups != 0 ? weights->groups[0].scheme : VC_SCHEME_INT8),
+                           vc_option(ctx, "layout"));
+        }
+    }
+    return VC_OK;
 }
 
 bool vc_config_ignores_heads_only(const struct vc_config_weights *weights)

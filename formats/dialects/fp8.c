@@ -1,18 +1,101 @@
-/* fp8.c - the dialect of DeepSeek's 8-bit models, the method "fp8" of transformers, which is read and not written:
+/* fp8.c - the dialect of DeepSeek's 8-bit models, the method "fp8" of transformers and vLLM:
  *
  *     m.weight            F8_E4M3 [out, in]                  value = code * scale of the block
  *     m.weight_scale_inv  F32 [ceil(out/128), ceil(in/128)]  in spite of its name
  *
- * Shown as fp8 codes whose scales are shared by blocks. One scale for the whole weight, m.weight_scale, is
- * compressed-tensors' form, too (compressed_tensors_read.c).
+ * Written with blocks of 128 x 128 that divide the weight, since transformers decodes no others; other blocks are read.
+ * One scale for the whole weight, m.weight_scale, is compressed-tensors' form, too (compressed_tensors_read.c).
  *
- *     "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128]}
- */
+ *     "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128],
+ *                             "modules_to_not_convert": ["lm_head"]} */
 #include <jansson.h>
 #include <string.h>
 
 #include "core/model/code_schemes.h"
+#include "core/model/names.h"
+#include "formats/dialects/config_member.h"
+#include "formats/dialects/linear_rules.h"
 #include "formats/dialects/search.h"
+
+#define BLOCK ((uint64_t)128)
+
+/* ---- rules ---- */
+
+static enum vc_status fp8_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
+{
+    const struct vc_family *family = request->model != NULL ? request->model->family : NULL;
+
+    if (request->granularity != VC_GRANULARITY_BLOCK || request->group_size != BLOCK) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the layout %s has a scale per block of 128 rows and 128 columns (%s)",
+                       vc_dialect_fp8.name, vc_option(ctx, "granularity"));
+    }
+    if (vc_family_refused(family, VC_LOADS_COMPRESSED_TENSORS) != NULL ||
+        vc_family_needs(family, VC_LOADS_COMPRESSED_TENSORS) != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "models of type %s were not tried in the layout %s; %s %s can be made",
+                       family->type, vc_dialect_fp8.name, vc_option(ctx, "layout"),
+                       vc_dialect_that_loads(family, NULL)->name);
+    }
+    return vc_linear_check(ctx, &vc_dialect_fp8, request, true);
+}
+
+static bool divides(const uint64_t *shape)
+{
+    return shape[0] % BLOCK == 0 && shape[1] % BLOCK == 0;
+}
+
+static const char *fp8_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
+{
+    const char *reason = vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
+
+    return reason == NULL && !divides(tensor->shape) ? "rows or columns are no multiple of 128" : reason;
+}
+
+/* ---- writing ---- */
+
+static bool is_block(const struct vc_quant *quant)
+{
+    return quant->scheme == VC_SCHEME_FP8 && quant->granularity == VC_GRANULARITY_BLOCK && quant->group_rows == BLOCK &&
+           quant->group_size == BLOCK;
+}
+
+static bool fp8_fits(const struct vc_out_tensor *codes)
+{
+    size_t n_path;
+
+    return is_block(codes->quant) && codes->n_dims == 2 && vc_name_is_module_weight(codes->name, &n_path) &&
+           divides(codes->shape);
+}
+
+static enum vc_status fp8_lay(struct vc_laying *l)
+{
+    struct vc_laid *laid = &l->laid[0];
+    enum vc_status status = VC_OK;
+
+    l->n = 1;
+    *laid = (struct vc_laid){
+        .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
+    laid->name = l->role == VC_PART_CODES
+                     ? l->codes->name
+                     : vc_dialect_module_name(l->ctx, l->arena, l->codes->name, "weight_scale_inv");
+    VC_TRY_ALLOC(laid->name);
+out:
+    return status;
+}
+
+/* ---- the configuration ---- */
+
+static enum vc_status fp8_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
+{
+    return vc_config_check_experts(ctx, weights, &vc_dialect_fp8);
+}
+
+static void fp8_write_config(const struct vc_config_weights *weights, struct vc_text *text)
+{
+    vc_text_add(text, "{\n    \"quant_method\": \"fp8\",\n    \"activation_scheme\": \"dynamic\",\n"
+                      "    \"weight_block_size\": [128, 128],\n    \"modules_to_not_convert\": ");
+    vc_config_add_ignored(weights, VC_NAMES_ENDS, text);
+    vc_text_add(text, "\n  }");
+}
 
 static uint64_t number_of(const json_t *value)
 {
@@ -34,6 +117,17 @@ static bool fp8_read_config(const struct json_t *config, struct vc_dialect_hint 
     return true;
 }
 
+static bool fp8_owns_config(const struct json_t *config)
+{
+    struct vc_dialect_hint hint = {.num_bits = 0};
+    const char *inputs = json_string_value(json_object_get(config, "activation_scheme"));
+
+    return fp8_read_config(config, &hint) && hint.block[0] == BLOCK && hint.block[1] == BLOCK && inputs != NULL &&
+           strcmp(inputs, "dynamic") == 0 && json_object_get(config, "scale_fmt") == NULL;
+}
+
+/* ---- reading ---- */
+
 static enum vc_status fp8_find_codes(struct vc_search *s, size_t codes, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
@@ -51,15 +145,31 @@ static enum vc_status fp8_find_codes(struct vc_search *s, size_t codes, bool *fo
     }
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     VC_TRY(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
-    VC_TRY(*found ? vc_search_attach(s, codes, &vc_dialect_fp8, &quant, false) : VC_OK);
+    VC_TRY(*found ? vc_search_attach(s, codes, &vc_dialect_fp8, &quant, is_block(&quant) && divides(t->shape)) : VC_OK);
 out:
     return status;
 }
 
-static const struct vc_dialect_file fp8_file = {
-    .loads = VC_LOADS_NONE, .read_config = fp8_read_config, .find_codes = fp8_find_codes};
+/* ---- the row ---- */
 
-static const char *const schemes[] = {NULL};
+static const struct vc_dialect_file fp8_file = {.fits = fp8_fits,
+                                                .lay = fp8_lay,
+                                                .loads = VC_LOADS_NONE,
+                                                .joined_by = "vLLM",
+                                                .check_weights = fp8_check_weights,
+                                                .write_config = fp8_write_config,
+                                                .owns_config = fp8_owns_config,
+                                                .read_config = fp8_read_config,
+                                                .find_codes = fp8_find_codes};
 
-const struct vc_dialect vc_dialect_fp8 = {
-    .name = "fp8", .schemes = schemes, .loader = {.program = "transformers"}, .file = &fp8_file};
+static const char *const schemes[] = {"fp8", NULL};
+
+const struct vc_dialect vc_dialect_fp8 = {.name = "fp8",
+                                          .schemes = schemes,
+                                          .is_choice = true,
+                                          .takes_codes = true,
+                                          .rows_only = true,
+                                          .check = fp8_check,
+                                          .reason = fp8_reason,
+                                          .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS},
+                                          .file = &fp8_file};

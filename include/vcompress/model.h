@@ -27,8 +27,7 @@ enum vc_granularity {
     VC_GRANULARITY_CHANNEL = 1, /* one scale per index of `axis` */
     /* one scale per `group_size` elements along an index of axis 0; the last group may be short */
     VC_GRANULARITY_GROUP = 2,
-    /* one scale per `group_rows` rows and `group_size` columns of a matrix; blocks at the ends may be smaller. Read,
-     * and copied; no pass makes such codes */
+    /* one scale per `group_rows` rows and `group_size` columns of a matrix; blocks at the ends may be smaller */
     VC_GRANULARITY_BLOCK = 3
 };
 

@@ -41,8 +41,8 @@ enum vc_target {
      * vc_write_options.layout. */
     VC_TARGET_INT4 = 6,
     /* quantize only: codes of float grids with scales; vc_scheme_name and docs/numerics.md say which. Scales per row of
-     * axis 0 (FP8), per 64 elements unless granularity_given (NF4, FP4), per 32 (MXFP8, MXFP4) or 16 (NVFP4). With
-     * NVFP4 vc_job_plan reads all weights: joined layers share a global scale. */
+     * axis 0 or per block (FP8), per 64 elements unless granularity_given (NF4, FP4), per 32 (MXFP8, MXFP4) or 16
+     * (NVFP4). With NVFP4 vc_job_plan reads all weights: joined layers share a global scale. */
     VC_TARGET_FP8 = 7,
     VC_TARGET_MXFP8 = 8,
     VC_TARGET_MXFP4 = 9,
@@ -82,7 +82,7 @@ struct vc_quantize_options {
      * then. false: the layout's granularity is used; with VC_TARGET_INT4 groups of 128 in place of channels. */
     bool granularity_given;
     int axis;            /* channel axis; negative counts from the end; default VC_AXIS_OUTPUT */
-    uint64_t group_size; /* VC_GRANULARITY_GROUP */
+    uint64_t group_size; /* VC_GRANULARITY_GROUP; VC_GRANULARITY_BLOCK (FP8): rows and columns of a block */
     bool asymmetric;
     enum vc_nonfinite nonfinite;
     enum vc_overflow overflow; /* casts */

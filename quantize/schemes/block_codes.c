@@ -19,8 +19,8 @@ struct block_state {
     struct vc_int8_state shared; /* first */
     const struct vc_code_scheme *codes;
     struct vc_group_codes how;
-    bool grid;                   /* fp8; else whole numbers */
-    float *values;               /* int4: of the whole tensor, from begin to scan_end */
+    bool grid;     /* fp8; else whole numbers */
+    float *values; /* int4: of the whole tensor, from begin to scan_end */
 };
 
 static size_t tile_elems(const struct vc_step *step)

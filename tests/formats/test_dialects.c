@@ -410,9 +410,19 @@ static void test_schemes(void **state)
     other.scheme = "int4";
     check_answer(ctx, &vc_dialect_plain, other, NULL);
     check_answer(ctx, &vc_dialect_onnx, other, "int4 codes of a graph have a scale per group (granularity)");
+    check_answer(ctx, &vc_dialect_fp8, other, "the layout fp8 has no place for codes of int4");
     other.granularity = VC_GRANULARITY_GROUP;
     other.group_size = 128;
     check_answer(ctx, &vc_dialect_onnx_qdq, other, NULL);
+    other.scheme = "fp8";
+    check_answer(ctx, &vc_dialect_fp8, other,
+                 "the layout fp8 has a scale per block of 128 rows and 128 columns (granularity)");
+    other.granularity = VC_GRANULARITY_BLOCK;
+    check_answer(ctx, &vc_dialect_fp8, other, NULL);
+    check_answer(ctx, &vc_dialect_compressed_tensors, other, NULL);
+    other.group_size = 64;
+    check_answer(ctx, &vc_dialect_compressed_tensors, other,
+                 "the layout compressed-tensors takes fp8 in blocks of 128 (granularity); layout plain takes others");
 }
 
 static void expect_reason(const struct vc_dialect *dialect, const char *name, uint64_t rows, uint64_t row,
@@ -443,6 +453,8 @@ static void test_reason(void **state)
     expect_reason(&vc_dialect_gguf, "w", 4, 48, "rows are no multiple of 32");
     expect_reason(&vc_dialect_gguf, "w", 4, 64, NULL);
     expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 16, NULL);
+    expect_reason(&vc_dialect_fp8, "a.q_proj.weight", 128, 256, NULL);
+    expect_reason(&vc_dialect_fp8, "a.q_proj.weight", 128, 192, "rows or columns are no multiple of 128");
     expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 4, "rows shorter than 5");
     expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.weight", 4, 20, "rows are no multiple of the group");
     expect_reason(&vc_dialect_compressed_tensors, "a.q_proj.bias", 4, 16, "no weight of a linear layer");

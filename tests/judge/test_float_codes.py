@@ -133,6 +133,55 @@ class Codes(Judge):
                         self.same_bits(np.frombuffer(raw[".quant_map"][2], F4), d.float_values(scheme, np.arange(16)) + F4(0), what)
                     self.same_bits(back[n], d.float_value(scheme, q, used, group or a.shape[1]), what)
 
+    def test_blocks(self):
+        """fp8 with a scale per block: of the definition, in an npz and in two layouts; the same on threads and in chains."""
+        shapes = {"a.weight": (256, 384), "b.weight": (300, 130), "wide.weight": (130, 2304)}
+        for dtype, layout, block in (("f32", "plain", 128), ("f32", "plain", 64), ("bf16", "compressed-tensors", 128),
+                                     ("f32", "fp8", 128)):
+            arrays = weights.model(dtype, shapes)
+            st_arrays(self.path("in.safetensors"), arrays, dtype)
+            self.vc("quantize", "--fp8", "--granularity", "block:%d" % block, "--layout", layout, *SMALL, "--force",
+                    self.path("in.safetensors"), "-o", self.path("q.safetensors"))
+            self.vc("dequantize", "--force", self.path("q.safetensors"), "-o", self.path("d.npz"))
+            tensors, _ = st_read(self.path("q.safetensors"))
+            back = self.load(self.path("d.npz"))
+            for n, a in arrays.items():
+                what = (dtype, layout, block, n)
+                scale = n + {"plain": ".scale", "fp8": "_scale_inv"}.get(layout, "_scale")
+                if layout == "fp8" and n != "a.weight":
+                    self.assertNotIn(scale, tensors, what)  # its loader takes whole blocks
+                    continue
+                x = weights.value(a, dtype)
+                t, shape, data = tensors[scale]
+                self.assertEqual(t, "BF16" if dtype == "bf16" else "F32")
+                got = np.frombuffer(data, "u2" if dtype == "bf16" else F4).reshape(shape)
+                for i in range(shape[0]):
+                    for j in range(shape[1]):
+                        at = np.s_[i * block:(i + 1) * block, j * block:(j + 1) * block]
+                        q, s, used = d.float_group("fp8", x[at].reshape(1, -1), x[at].size, dtype, None)
+                        self.same_bits(got[i, j], s.reshape(())[()], what)
+                        self.same_bits(back[n][at], d.float_value("fp8", q, used, x[at].size).reshape(x[at].shape), what)
+        self.vc("quantize", "--fp8", "--granularity", "block:128", "--threads", "1", "--layout", "fp8", *SMALL,
+                self.path("in.safetensors"), "-o", self.path("one.safetensors"))
+        self.assertEqual(sha(self.path("one.safetensors")), sha(self.path("q.safetensors")))
+        self.assertIn("in blocks of 128", self.refuse(2, "quantize", "--fp8", "--granularity", "block:64", "--layout",
+                      "compressed-tensors", self.path("in.safetensors"), "-o", self.path("no.safetensors")))
+        self.assertIn("fp8 alone", self.refuse(2, "quantize", "--int8", "--granularity", "block:64",
+                      self.path("in.safetensors"), "-o", self.path("no.safetensors")))
+
+    def test_block_nonfinite(self):
+        x = np.random.default_rng(2).standard_normal((256, 256)).astype(F4)
+        x[3, 5], x[200, 130] = np.nan, -np.inf
+        np.savez(self.path("in.npz"), w=x)
+        self.assertIn("w", self.refuse(3, "quantize", "--fp8", "--granularity", "block:128", self.path("in.npz"), "-o",
+                                       self.path("q.npz")))
+        self.vc("quantize", "--fp8", "--granularity", "block:128", "--nonfinite", "zero", self.path("in.npz"), "-o",
+                self.path("q.npz"))
+        self.vc("dequantize", self.path("q.npz"), "-o", self.path("d.npz"))
+        y = self.load(self.path("d.npz"))["w"]
+        self.assertEqual(y[3, 5], 0)
+        self.assertEqual(y[200, 130], -np.abs(y[128:, 128:]).max())
+
     def test_joined(self):
         """q, k and v have one global scale, that of the largest; so have gate and up. Others have their own."""
         r = np.random.default_rng(3)
@@ -265,6 +314,26 @@ class Packages(Judge):
                     self.assertTrue(torch.equal(modules[name].weight.detach(), module.weight.detach()), (scheme, name))
                     n += 1
             self.assertIn(n, (0, 14) if scheme == "nvfp4" else (14,))
+
+    def test_fp8(self):
+        """The method fp8, decoded by transformers: tensors and outputs are those of dequantize."""
+        torch = self.torch
+        if not hasattr(self.transformers, "FineGrainedFP8Config") or missing("accelerate"):
+            self.skipTest("FineGrainedFP8Config and accelerate are needed")
+        self.save(torch.bfloat16)
+        auto = self.transformers.AutoModelForCausalLM
+        self.vc("quantize", "--fp8", "--granularity", "block:128", "--layout", "fp8", self.path("model"), "-o", self.path("q"))
+        self.vc("verify", "--data", self.path("q"))
+        self.vc("convert", "--layout", "compressed-tensors", self.path("q"), "-o", self.path("c"))
+        self.vc("convert", "--layout", "fp8", self.path("c"), "-o", self.path("back"))
+        self.assertEqual(sha(self.path("back/model.safetensors")), sha(self.path("q/model.safetensors")))
+        self.vc("dequantize", "--source-dtype", self.path("q"), "-o", self.path("d"))
+        plain = auto.from_pretrained(self.path("d"), dtype=torch.bfloat16)
+        net = auto.from_pretrained(self.path("q"), dtype=torch.bfloat16,
+                                   quantization_config=self.transformers.FineGrainedFP8Config(dequantize=True))
+        for name, want in plain.state_dict().items():
+            self.assertTrue(torch.equal(net.state_dict()[name], want), name)
+        self.assertTrue(torch.equal(self.logits(net), self.logits(plain)))
 
     def test_bitsandbytes(self):
         if missing("bitsandbytes"):

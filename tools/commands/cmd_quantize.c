@@ -13,7 +13,7 @@ struct quantize_cli {
     struct vc_model *statistics; /* ... opened */
 };
 
-/* "tensor", "channel" or "group:N" */
+/* "tensor", "channel", "group:N" or "block:N" */
 static bool take_granularity(void *group, const char *value)
 {
     struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
@@ -24,8 +24,10 @@ static bool take_granularity(void *group, const char *value)
     } else if (strcmp(value, "channel") == 0) {
         quantize->granularity = VC_GRANULARITY_CHANNEL;
     } else {
-        quantize->granularity = VC_GRANULARITY_GROUP;
-        return strncmp(value, "group:", 6) == 0 && options_count(value + 6, &quantize->group_size) &&
+        bool block = strncmp(value, "block:", 6) == 0;
+
+        quantize->granularity = block ? VC_GRANULARITY_BLOCK : VC_GRANULARITY_GROUP;
+        return (block || strncmp(value, "group:", 6) == 0) && options_count(value + 6, &quantize->group_size) &&
                quantize->group_size > 0;
     }
     return true;
@@ -85,9 +87,10 @@ static const struct opt target_opts[] = {
 };
 
 static const struct opt scheme_opts[] = {
-    {.name = "granularity", .value = "tensor|channel|group:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
-     .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index (default "
-             "channel; int2 to int6 and ternary group:128, nf4 and fp4 group:64; GGUF has group:32 only)"},
+    {.name = "granularity", .value = "tensor|channel|group:N|block:N", .kind = OPT_CALL, .call = take_granularity, .option = "granularity",
+     .help = "of codes: one scale per tensor (int8 only), per index of the axis, or per N elements of an index, or of fp8 per "
+             "block of N rows and N columns (default channel; int2 to int6 and ternary group:128, nf4 and fp4 group:64; GGUF has "
+             "group:32 only)"},
     {.name = "axis", .value = "N", .kind = OPT_INT, QUANTIZE(axis),
      .help = "int8: the axis of the channels, negative from the end (default: the output channels: the last axis of "
              "kernels of Flax and Keras, axis 0 if neither format nor name is known)"},
@@ -98,7 +101,7 @@ static const struct opt scheme_opts[] = {
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
-             "compressed-tensors (transformers, vLLM; not nf4, fp4) and bitsandbytes (int8, nf4, fp4): "
+             "compressed-tensors (transformers, vLLM; not nf4, fp4), bitsandbytes (int8, nf4, fp4) and fp8 (fp8 block:128): "
              "linear layers only, under their names. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
              "(onnx-qdq) (default auto: the layout for the program that loads the input, or a refusal)"},
     {.name = "encoder", .value = "best|llama", .kind = OPT_CHOICE, QUANTIZE(encoder),
