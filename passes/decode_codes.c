@@ -91,7 +91,9 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
 /* A scale that is a byte: a power of two, or an E4M3 number that is divided by that of the tensor. */
 static float scale_of_byte(const struct codes_state *s, uint8_t byte, float global)
 {
-    return s->codes->scale == VC_DTYPE_F8_E8M0 ? vc_e8m0_value(byte) : vc_e4m3_value(byte) / global;
+    return s->codes->scale == VC_DTYPE_F8_E8M0 ? vc_e8m0_value(byte)
+           : s->quant.global_multiplies        ? vc_e4m3_value(byte) * global
+                                               : vc_e4m3_value(byte) / global;
 }
 
 /* n stored scales as f32. `from` may be the upper half of the room at `scale`, with scales of 16 or 8 bits: going

@@ -18,7 +18,8 @@ static struct vc_searched searched(const struct vc_dialect *dialect, const struc
     bool by_rows = quant->granularity == VC_GRANULARITY_GROUP ||
                    (quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0);
     bool fits = row != NULL && quant->scheme != VC_SCHEME_INT8 && by_rows && quant->symmetric &&
-                quant->scale_group == 0 && vc_code_scheme_takes_scale(row, types[VC_PART_SCALE]);
+                quant->scale_group == 0 && !quant->global_multiplies &&
+                vc_code_scheme_takes_scale(row, types[VC_PART_SCALE]);
 
     for (unsigned role = 0; fits && role < VC_PART_ROLES; role++) {
         bool wanted = role == VC_PART_SCALE || (role == VC_PART_GLOBAL_SCALE && row->global);

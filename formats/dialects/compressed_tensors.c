@@ -137,7 +137,8 @@ static bool ct_fits(const struct vc_out_tensor *codes)
     size_t n_path;
 
     if (row == NULL || codes->n_dims != 2 || !vc_name_is_module_weight(codes->name, &n_path) || !quant->symmetric ||
-        vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || codes->shape[1] < row->min_row) {
+        vc_quant_find(quant, VC_PART_ABSMAX) != VC_NO_TENSOR || quant->global_multiplies ||
+        codes->shape[1] < row->min_row) {
         return false;
     }
     if (quant->granularity == VC_GRANULARITY_BLOCK) {

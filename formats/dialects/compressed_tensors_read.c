@@ -190,21 +190,25 @@ static enum vc_scheme scheme_of_parts(const struct vc_search *s, size_t scale, s
                : VC_SCHEME_NONE;
 }
 
-/* Two codes of E2M1 in a byte. n_name: as above. */
-static enum vc_status find_packed_floats(struct vc_search *s, size_t codes, size_t n_name, bool *found)
+enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_t n_name,
+                                        const struct vc_dialect *dialect, const char *global_tail, bool *found)
 {
     const struct vc_tensor *t = &s->model->tensors[codes];
     size_t scale = vc_search_find(s, t->name, n_name, "_scale");
-    size_t global = vc_search_find(s, t->name, n_name, "_global_scale");
+    size_t global = vc_search_find(s, t->name, n_name, global_tail);
     enum vc_scheme scheme = scheme_of_parts(s, scale, global);
-    struct vc_quant quant = {
-        .scheme = scheme, .granularity = VC_GRANULARITY_GROUP, .symmetric = true, .source_dtype = MADE_BY_LOADERS};
+    bool renamed = t->name[n_name] != '\0';
+    struct vc_quant quant = {.scheme = scheme,
+                             .granularity = VC_GRANULARITY_GROUP,
+                             .symmetric = true,
+                             .source_dtype = MADE_BY_LOADERS,
+                             .global_multiplies = !renamed && global != VC_NO_TENSOR};
     const struct vc_tensor *scales;
     struct vc_packed packed;
     enum vc_status status = VC_OK;
 
     if (scheme == VC_SCHEME_NONE || t->n_dims != 2 || t->shape[1] > INT64_MAX ||
-        vc_search_has(s, t->name, n_name, "")) {
+        (renamed && vc_search_has(s, t->name, n_name, ""))) {
         return VC_OK;
     }
     scales = &s->model->tensors[scale];
@@ -220,7 +224,7 @@ static enum vc_status find_packed_floats(struct vc_search *s, size_t codes, size
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_GLOBAL_SCALE, global);
     *found = true;
-    VC_TRY(vc_search_attach_packed(s, codes, &vc_dialect_compressed_tensors, &quant, &packed, n_name));
+    VC_TRY(vc_search_attach_packed(s, codes, dialect, &quant, &packed, renamed ? n_name : 0));
 out:
     return status;
 }
@@ -245,7 +249,7 @@ enum vc_status vc_ct_find_packed(struct vc_search *s, size_t tensor, bool *found
     }
     n_name = strlen(s->model->tensors[tensor].name) - strlen("_packed");
     if (s->model->tensors[tensor].dtype == VC_DTYPE_U8) {
-        return find_packed_floats(s, tensor, n_name, found);
+        return vc_ct_find_packed_floats(s, tensor, n_name, &vc_dialect_compressed_tensors, "_global_scale", found);
     }
     VC_TRY(look_at(s, &l, n_name, found));
     if (*found) {
@@ -260,8 +264,7 @@ out:
 
 /* ---- plain codes with scales ---- */
 
-/* What loaders keep beside a weight of 8 bits for its inputs goes with it. */
-static void claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
+void vc_ct_claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
 {
     static const char *const tails[] = {"input_scale", "input_zero_point", "output_scale", "output_zero_point"};
     size_t i;
@@ -319,7 +322,7 @@ enum vc_status vc_ct_find_codes(struct vc_search *s, size_t codes, bool *found)
     VC_TRY(vc_search_granularity(s, &s->model->tensors[scale], t->shape[0], t->shape[1], &quant, found));
     if (*found) {
         VC_TRY(vc_search_attach(s, codes, &vc_dialect_compressed_tensors, &quant, floats));
-        claim_inputs(s, codes, n_stem);
+        vc_ct_claim_inputs(s, codes, n_stem);
     }
 out:
     return status;

@@ -22,6 +22,7 @@
     ROW(gptq)               \
     ROW(awq)                \
     ROW(fp8)                \
+    ROW(modelopt)           \
     ROW(gguf)               \
     ROW(onnx)               \
     ROW(onnx_qdq)

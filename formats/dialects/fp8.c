@@ -7,12 +7,21 @@
  * One scale for the whole weight, m.weight_scale, is compressed-tensors' form, too (compressed_tensors_read.c).
  *
  *     "quantization_config": {"quant_method": "fp8", "activation_scheme": "dynamic", "weight_block_size": [128, 128],
- *                             "modules_to_not_convert": ["lm_head"]} */
+ *                             "modules_to_not_convert": ["lm_head"]}
+ *
+ * And the dialect of NVIDIA's ModelOpt, which TensorRT-LLM and vLLM load, read only:
+ *
+ *     NVFP4    m.weight U8 [out, in/2], m.weight_scale F8_E4M3 [out, in/16], m.weight_scale_2 F32, which multiplies
+ * them FP8      m.weight F8_E4M3 [out, in], m.weight_scale F32 [out] or [out/128, 1, in/128, 1]; one scale for the
+ * whole weight is compressed-tensors' form, too
+ *
+ * What is said of them lies in "quantization_config" (quant_method modelopt), or in hf_quant_config.json beside it. */
 #include <jansson.h>
 #include <string.h>
 
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
+#include "formats/dialects/compressed_tensors.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
 #include "formats/dialects/search.h"
@@ -173,3 +182,68 @@ const struct vc_dialect vc_dialect_fp8 = {.name = "fp8",
                                           .reason = fp8_reason,
                                           .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS},
                                           .file = &fp8_file};
+
+/* ---- ModelOpt ---- */
+
+static enum vc_status modelopt_find_packed(struct vc_search *s, size_t codes, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    size_t n = strlen(t->name);
+    size_t n_path;
+    enum vc_status status = VC_OK;
+
+    if (t->dtype != VC_DTYPE_U8 || !vc_name_is_module_weight(t->name, &n_path) ||
+        !vc_search_has(s, t->name, n, "_scale_2")) {
+        return VC_OK;
+    }
+    VC_TRY(vc_ct_find_packed_floats(s, codes, n, &vc_dialect_modelopt, "_scale_2", found));
+    if (*found) {
+        vc_ct_claim_inputs(s, codes, n - strlen("weight"));
+    }
+out:
+    return status;
+}
+
+/* Scales [out] and [out/128, 1, in/128, 1] are shown as matrices, as all are; the rest is said of the method fp8. */
+static enum vc_status modelopt_find_codes(struct vc_search *s, size_t codes, bool *found)
+{
+    const struct vc_tensor *t = &s->model->tensors[codes];
+    struct vc_quant quant = {.scheme = VC_SCHEME_FP8, .symmetric = true, .source_dtype = VC_DTYPE_BF16};
+    size_t n_stem, scale;
+    struct vc_tensor *scales;
+    uint64_t *shape;
+    enum vc_status status = VC_OK;
+
+    if (t->dtype != VC_DTYPE_F8_E4M3 || !vc_search_is_codes(s, codes, &n_stem)) {
+        return VC_OK;
+    }
+    scale = vc_search_find(s, t->name, strlen(t->name), "_scale");
+    scales = scale != VC_NO_TENSOR && vc_search_is_free(s, scale) ? &s->model->tensors[scale] : NULL;
+    if (scales == NULL || scales->dtype != VC_DTYPE_F32 ||
+        !((scales->n_dims == 1 && scales->shape[0] == t->shape[0] && scales->shape[0] != 1) ||
+          (scales->n_dims == 4 && scales->shape[1] == 1 && scales->shape[3] == 1))) {
+        return VC_OK;
+    }
+    shape = vc_arena_alloc(s->ctx, &s->out->arena, 2 * sizeof *shape);
+    VC_TRY_ALLOC(shape);
+    shape[0] = scales->shape[0];
+    shape[1] = scales->n_dims == 4 ? scales->shape[2] : 1;
+    scales->shape = shape;
+    scales->n_dims = 2;
+    vc_quant_set(&quant, VC_PART_SCALE, scale);
+    VC_TRY(vc_search_granularity(s, scales, t->shape[0], t->shape[1], &quant, found));
+    if (*found) {
+        VC_TRY(vc_search_attach(s, codes, &vc_dialect_modelopt, &quant, false));
+        vc_ct_claim_inputs(s, codes, n_stem);
+    }
+out:
+    return status;
+}
+
+static const struct vc_dialect_file modelopt_file = {
+    .loads = VC_LOADS_NONE, .find_packed = modelopt_find_packed, .find_codes = modelopt_find_codes};
+
+static const char *const no_schemes[] = {NULL};
+
+const struct vc_dialect vc_dialect_modelopt = {
+    .name = "modelopt", .schemes = no_schemes, .loader = {.program = "vLLM"}, .file = &modelopt_file};

@@ -19,6 +19,7 @@
 #include "formats/huggingface/check_listed.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
+#include "formats/huggingface/hf_carry.h"
 #include "formats/huggingface/joined_layers.h"
 
 #define MAX_GLOBS  256 /* per list */
@@ -533,11 +534,23 @@ out:
     return status;
 }
 
+/* A file of ModelOpt's in the folder says how modules are quantized. */
+static bool has_own_file(const struct vc_model *model)
+{
+    size_t i = 0;
+
+    while (i < vc_infolder_carried_count(model->folder) &&
+           strcmp(vc_infolder_carried(model->folder, i)->name, VC_HF_MODELOPT_NAME) != 0) {
+        i++;
+    }
+    return i < vc_infolder_carried_count(model->folder);
+}
+
 /* There is no quantization_config, but this module is quantized: a loader would read its codes as weights. The first
  * one is noted. Codes that our own manifest describes have names of their own. */
 static enum vc_status check_unsaid(const struct check *c, const struct module *m)
 {
-    bool described = m->t->quant != NULL && c->model->dialect == &vc_dialect_plain;
+    bool described = (m->t->quant != NULL && c->model->dialect == &vc_dialect_plain) || has_own_file(c->model);
 
     return !m->quantized || described || vc_findings_has(c->ctx->findings, VC_HF_CONFIG_NAME)
                ? VC_OK
@@ -578,7 +591,8 @@ static enum vc_status check_modules(struct check *c)
     enum vc_status status = VC_OK;
 
     if (c->config == NULL || json_is_null(c->config)) {
-        return each_module(c, check_unsaid);
+        VC_TRY(each_module(c, check_unsaid));
+        return each_module(c, check_global);
     }
     if (says(c->config, "quant_method", "bitsandbytes") && (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
                                                             json_is_true(json_object_get(c->config, "load_in_4bit")))) {
@@ -587,7 +601,11 @@ static enum vc_status check_modules(struct check *c)
     }
     if (!says(c->config, "quant_method", "compressed-tensors") || says(c->config, "format", "dense") ||
         (stage != NULL && !says(c->config, "quantization_status", "compressed"))) {
-        return VC_OK; /* other methods have other parts; weights may be kept plain until they are compressed */
+        /* Other methods have other parts; weights may be kept plain until they are compressed. */
+        VC_TRY(says(c->config, "quant_method", "fp8") || says(c->config, "quant_method", "modelopt")
+                   ? each_module(c, check_joined)
+                   : VC_OK);
+        return each_module(c, check_global);
     }
     VC_TRY(read_config(c));
     VC_TRY(each_module(c, check_compressed));

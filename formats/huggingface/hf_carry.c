@@ -118,6 +118,27 @@ static enum vc_status name_skipped(struct vc_ctx *ctx, struct vc_hf_carry *to)
     return text != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* What ModelOpt says of codes in a file of its own: it stays behind where they are no more. */
+static bool says_of_codes(const struct vc_hf_carry *carry, const struct vc_carried *file)
+{
+    return carry->decodes && strcmp(file->name, VC_HF_MODELOPT_NAME) == 0;
+}
+
+/* A tensor of codes is not copied. */
+static bool decodes(const struct vc_hf_change *change)
+{
+    size_t i;
+
+    for (i = 0; i < change->outs->n; i++) {
+        const struct vc_out_tensor out = vc_out_at(change->outs, i);
+
+        if (!out.kept && change->model->tensors[out.source].quant != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, const struct vc_hf_change *change,
                                 struct vc_hf_carry *to)
 {
@@ -125,8 +146,10 @@ enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, co
     size_t i;
 
     to->from = from;
+    to->decodes = change != NULL && decodes(change);
     for (i = 0; i < vc_infolder_carried_count(from); i++) {
-        if (!vc_add_u64(to->n_bytes, vc_infolder_carried(from, i)->size_bytes, &to->n_bytes)) {
+        if (!says_of_codes(to, vc_infolder_carried(from, i)) &&
+            !vc_add_u64(to->n_bytes, vc_infolder_carried(from, i)->size_bytes, &to->n_bytes)) {
             to->n_bytes = UINT64_MAX;
         }
     }
@@ -144,7 +167,9 @@ enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_hf_carry *
     size_t i;
 
     for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
-        VC_TRY(vc_outfolder_expect(ctx, folder, vc_infolder_carried(carry->from, i)->name));
+        const struct vc_carried *file = vc_infolder_carried(carry->from, i);
+
+        VC_TRY(says_of_codes(carry, file) ? VC_OK : vc_outfolder_expect(ctx, folder, file->name));
     }
 out:
     return status;
@@ -156,7 +181,9 @@ enum vc_status vc_hf_carry_check(struct vc_ctx *ctx, const struct vc_hf_carry *c
     size_t i;
 
     for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
-        VC_TRY(vc_outfolder_check(ctx, folder, vc_infolder_carried(carry->from, i)->name));
+        const struct vc_carried *file = vc_infolder_carried(carry->from, i);
+
+        VC_TRY(says_of_codes(carry, file) ? VC_OK : vc_outfolder_check(ctx, folder, file->name));
     }
 out:
     return status;
@@ -225,7 +252,7 @@ enum vc_status vc_hf_carry_write(struct vc_ctx *ctx, const struct vc_hf_carry *c
 
         if (carry->config.n != 0 && strcmp(file->name, VC_HF_CONFIG_NAME) == 0) {
             VC_TRY(vc_hf_write_text(ctx, folder, file->name, carry->config.data, carry->config.n));
-        } else {
+        } else if (!says_of_codes(carry, file)) {
             VC_TRY(copy_file(ctx, carry->from, file, folder, buffer));
         }
     }

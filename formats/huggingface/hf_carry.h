@@ -7,12 +7,16 @@
 #include "formats/huggingface/infolder.h"
 #include "formats/io/outfolder.h"
 
+/* What ModelOpt says of its codes, where config.json does not. */
+#define VC_HF_MODELOPT_NAME "hf_quant_config.json"
+
 struct vc_hf_carry {
     struct vc_infolder *from; /* NULL: nothing goes along */
     struct vc_arena arena;
     struct vc_text config; /* the new config.json; empty: as it was */
     const char *note;      /* what stays behind, for the report; NULL: nothing */
     uint64_t n_bytes;      /* of all files that go along */
+    bool decodes;          /* codes of the source are none any more, or others */
 };
 
 /* Whether a tensor that has two names has to be written twice, because the loader of the folder's model looks for both

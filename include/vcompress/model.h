@@ -85,7 +85,8 @@ struct vc_quant {
      * codebook[code] * scale_scale[i / scale_group] + scale_offset. scale_group 0: they are not. */
     uint64_t scale_group;
     float scale_offset;
-    uint64_t group_rows; /* VC_GRANULARITY_BLOCK */
+    uint64_t group_rows;    /* VC_GRANULARITY_BLOCK */
+    bool global_multiplies; /* VC_PART_GLOBAL_SCALE: scales are multiplied by it (ModelOpt), not divided */
 };
 
 /* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */

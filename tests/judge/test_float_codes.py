@@ -221,6 +221,54 @@ class Codes(Judge):
             st_write(self.path("x.safetensors"), [codes, ("m.weight_scale", "U8", (8, 2), s[:, :2].tobytes())])
             self.assertEqual(run("verify", "--data", self.path("x.safetensors")).code, code)
 
+    def test_modelopt(self):
+        """The names of ModelOpt: nvfp4 whose second scale multiplies, fp8 with scales as a list and in blocks."""
+        import os
+        r = np.random.default_rng(11)
+        codes = r.integers(0, 256, (256, 64)).astype("u1")
+        scales = r.integers(1, 126, (256, 8)).astype("u1")
+        eight = r.integers(0, 126, (256, 128)).astype("u1")
+        by_row = (r.random(256) * 0.01).astype(F4)
+        blocks = np.array([0.01, 0.03], F4)
+        tensors, want = [], {}
+        for n in ("q_proj", "k_proj"):
+            tensors += [("l.%s.weight" % n, "U8", codes.shape, codes.tobytes()),
+                        ("l.%s.weight_scale" % n, "F8_E4M3", scales.shape, scales.tobytes()),
+                        ("l.%s.weight_scale_2" % n, "F32", (), F4(0.0123).tobytes()),
+                        ("l.%s.input_scale" % n, "F32", (), F4(0.5).tobytes())]
+            want["l.%s.weight" % n] = d.float_values("e2m1", unpack(codes, False)) * np.repeat(
+                d.e4m3_value(scales) * F4(0.0123), 16, axis=1)
+        for n, s, shape in (("o_proj", by_row, (256,)), ("down_proj", blocks, (2, 1, 1, 1))):
+            tensors += [("l.%s.weight" % n, "F8_E4M3", eight.shape, eight.tobytes()),
+                        ("l.%s.weight_scale" % n, "F32", shape, s.tobytes())]
+            want["l.%s.weight" % n] = d.e4m3_value(eight) * np.repeat(s, 256 // len(s))[:, None]
+        os.mkdir(self.path("m"))
+        st_write(self.path("m/model.safetensors"), tensors)
+        with open(self.path("m/config.json"), "w") as f:
+            json.dump({"model_type": "llama"}, f)
+        with open(self.path("m/hf_quant_config.json"), "w") as f:
+            json.dump({"quantization": {"quant_algo": "NVFP4", "group_size": 16, "exclude_modules": []}}, f)
+        self.vc("verify", "--data", self.path("m"))
+        self.vc("convert", self.path("m"), "-o", self.path("copy"))
+        self.assertEqual(st_read(self.path("copy/model.safetensors"))[0], st_read(self.path("m/model.safetensors"))[0])
+        self.assertTrue(os.path.exists(self.path("copy/hf_quant_config.json")))
+        self.vc("dequantize", self.path("m"), "-o", self.path("d"))
+        self.assertEqual(sorted(os.listdir(self.path("d"))), ["config.json", "model.safetensors"])
+        back, _ = st_read(self.path("d/model.safetensors"))
+        self.assertEqual(sorted(back), sorted(want))
+        self.vc("convert", self.path("m"), "-o", self.path("m.npz"))
+        self.vc("dequantize", self.path("m.npz"), "-o", self.path("d.npz"))
+        for n, a in want.items():
+            self.same_bits(np.frombuffer(back[n][2], F4).reshape(a.shape), a, n)
+            self.same_bits(self.load(self.path("d.npz"))[n], a, n)
+        self.assertIn("cannot hold", self.refuse(3, "convert", "--layout", "compressed-tensors", self.path("m"), "-o",
+                                                 self.path("no")))
+        tensors[2] = tensors[2][:3] + (F4(0.02).tobytes(),)
+        st_write(self.path("m/model.safetensors"), tensors)
+        r = run("verify", self.path("m"))
+        self.assertEqual(r.code, 1)
+        self.assertIn(b"global scale than k_proj beside it", r.out)
+
     def test_shards(self):
         """Workers that do a file each see all weights: the files are those of one run."""
         import os

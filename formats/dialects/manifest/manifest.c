@@ -281,25 +281,40 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
 
 static enum vc_status check_keys_of(const struct entry *e, const struct vc_code_scheme *kind)
 {
-    static const char *const keys[] = {"scheme",     "granularity",     "axis",         "group_size",
-                                       "group_rows", "symmetric",       "source_dtype", "scale",
-                                       "zero_point", "scale_is_absmax", "shape",        "global_scale"};
+    static const char *const keys[] = {"scheme",
+                                       "granularity",
+                                       "axis",
+                                       "group_size",
+                                       "group_rows",
+                                       "symmetric",
+                                       "source_dtype",
+                                       "scale",
+                                       "zero_point",
+                                       "scale_is_absmax",
+                                       "shape",
+                                       "global_scale",
+                                       "global_scale_multiplies"};
 
-    return check_keys(e, keys, sizeof keys / sizeof keys[0] - (kind->array != VC_DTYPE_U8 ? 2 : kind->global ? 0 : 1));
+    return check_keys(e, keys, sizeof keys / sizeof keys[0] - (kind->array != VC_DTYPE_U8 ? 3 : kind->global ? 0 : 2));
 }
 
-/* "global_scale": one number, which divides all scales. */
+/* "global_scale": one number, which divides all scales, or with "global_scale_multiplies": true multiplies them. */
 static enum vc_status read_global(const struct entry *e, struct vc_quant *quant)
 {
+    json_t *multiplies = json_object_get(e->json, "global_scale_multiplies");
     size_t index = VC_NO_TENSOR;
     enum vc_status status = VC_OK;
 
+    if (multiplies != NULL && !json_is_true(multiplies)) {
+        return refuse_key(e, "global_scale_multiplies", "true");
+    }
     VC_TRY(find_part(e, "global_scale", may_be_global, "f32", &index));
     if (e->model->tensors[index].n_elems != 1) {
         return vc_fail(e->ctx, VC_E_FORMAT, "%s: its global scale '%s' is not one number",
                        e->model->tensors[e->tensor].name, e->model->tensors[index].name);
     }
     vc_quant_set(quant, VC_PART_GLOBAL_SCALE, index);
+    quant->global_multiplies = multiplies != NULL;
 out:
     return status;
 }

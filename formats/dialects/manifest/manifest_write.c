@@ -75,6 +75,7 @@ static void add_quant(struct vc_text *text, const struct selection *s, const str
     }
     if (vc_quant_find(quant, VC_PART_GLOBAL_SCALE) != VC_NO_TENSOR) {
         add_string(text, "global_scale", name_of(s, vc_quant_find(quant, VC_PART_GLOBAL_SCALE)));
+        vc_text_add(text, "%s", quant->global_multiplies ? ", \"global_scale_multiplies\": true" : "");
     }
     if (!quant->symmetric) {
         add_string(text, "zero_point", name_of(s, vc_quant_find(quant, VC_PART_ZERO_POINT)));
