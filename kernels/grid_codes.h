@@ -23,8 +23,9 @@
  * be negative, for the codes of -f * absmax / 2^(b-1). Ternary: f = 1/16 .. 16/16, and no negative scales asymmetric
  * for 3 zero points around that of the range, the same with f * (max - min) / (2^b - 1)
  *
- * Error: the sum of (x - value(code(x / s)) * s)^2. Sums are f64, lane l of 8 adds elements l, l + 8, ... in ascending
- * order, from +0.0; then lanes l and l + k are added for k = 4, 2, 1. Of equal errors the first one wins. */
+ * Error: the sum of h * (x - value(code(x / s)) * s)^2, h the weight of the element or 1. Sums are f64, lane l of 8
+ * adds elements l, l + 8, ... in ascending order, from +0.0; then lanes l and l + k are added for k = 4, 2, 1. Of equal
+ * errors the first one wins. */
 #ifndef VC_KERNELS_GRID_CODES_H
 #define VC_KERNELS_GRID_CODES_H
 
@@ -271,8 +272,14 @@ VC_HD_INLINE double vc_float_square(enum vc_grid grid, const struct vc_group_cod
     return e * e;
 }
 
-/* The sum of squared errors with that scale, which is not 0. */
-VC_HD_INLINE double vc_float_error(enum vc_grid grid, const struct vc_group_codes *c, const float *x, size_t n, float s)
+/* How much element i counts: weights NULL: 1, which changes no product. */
+VC_HD_INLINE double vc_weight_at(const float *weights, size_t i)
+{
+    return weights != NULL ? (double)weights[i] : 1.0;
+}
+
+VC_HD_INLINE double vc_weighed_error(enum vc_grid grid, const struct vc_group_codes *c, const float *weights,
+                                     const float *x, size_t n, float s)
 {
     double errors[VC_SUM_LANES] = {0.0};
     size_t i = 0;
@@ -280,26 +287,34 @@ VC_HD_INLINE double vc_float_error(enum vc_grid grid, const struct vc_group_code
 
     for (; n - i >= VC_SUM_LANES; i += VC_SUM_LANES) {
         for (l = 0; l < VC_SUM_LANES; l++) {
-            errors[l] += vc_float_square(grid, c, vc_float_at(x, i + l), s);
+            errors[l] += vc_weight_at(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
         }
     }
     for (l = 0; i + l < n; l++) {
-        errors[l] += vc_float_square(grid, c, vc_float_at(x, i + l), s);
+        errors[l] += vc_weight_at(weights, i + l) * vc_float_square(grid, c, vc_float_at(x, i + l), s);
     }
     return vc_lanes_sum(errors);
 }
 
-VC_HD_INLINE void vc_float_add_fit(enum vc_grid grid, const struct vc_group_codes *c, float x, float s,
+/* The sum of squared errors with that scale, which is not 0. Each call has loops of its own, so that the compiler
+ * leaves out weights that are not there. */
+VC_HD_INLINE double vc_float_error(enum vc_grid grid, const struct vc_group_codes *c, const float *x, size_t n, float s)
+{
+    return c->weights == NULL ? vc_weighed_error(grid, c, NULL, x, n, s)
+                              : vc_weighed_error(grid, c, c->weights, x, n, s);
+}
+
+VC_HD_INLINE void vc_float_add_fit(enum vc_grid grid, const struct vc_group_codes *c, double weight, float x, float s,
                                    double *products, double *squares)
 {
     double y = (double)vc_float_near(grid, c, x / s);
 
-    *products += y * (double)x;
-    *squares += y * y;
+    *products += weight * (y * (double)x);
+    *squares += weight * (y * y);
 }
 
-/* The scale of least squares for the codes that s gives; 0: all of them are 0. */
-VC_HD_INLINE float vc_float_refit(enum vc_grid grid, const struct vc_group_codes *c, const float *x, size_t n, float s)
+VC_HD_INLINE float vc_weighed_refit(enum vc_grid grid, const struct vc_group_codes *c, const float *weights,
+                                    const float *x, size_t n, float s)
 {
     double products[VC_SUM_LANES] = {0.0};
     double squares[VC_SUM_LANES] = {0.0};
@@ -309,14 +324,22 @@ VC_HD_INLINE float vc_float_refit(enum vc_grid grid, const struct vc_group_codes
 
     for (; n - i >= VC_SUM_LANES; i += VC_SUM_LANES) {
         for (l = 0; l < VC_SUM_LANES; l++) {
-            vc_float_add_fit(grid, c, vc_float_at(x, i + l), s, &products[l], &squares[l]);
+            vc_float_add_fit(grid, c, vc_weight_at(weights, i + l), vc_float_at(x, i + l), s, &products[l],
+                             &squares[l]);
         }
     }
     for (l = 0; i + l < n; l++) {
-        vc_float_add_fit(grid, c, vc_float_at(x, i + l), s, &products[l], &squares[l]);
+        vc_float_add_fit(grid, c, vc_weight_at(weights, i + l), vc_float_at(x, i + l), s, &products[l], &squares[l]);
     }
     below = vc_lanes_sum(squares);
     return below > 0.0 ? vc_f64_to_f32(vc_lanes_sum(products) / below) : 0.0f;
+}
+
+/* The scale of least squares for the codes that s gives; 0: all of them are 0. */
+VC_HD_INLINE float vc_float_refit(enum vc_grid grid, const struct vc_group_codes *c, const float *x, size_t n, float s)
+{
+    return c->weights == NULL ? vc_weighed_refit(grid, c, NULL, x, n, s)
+                              : vc_weighed_refit(grid, c, c->weights, x, n, s);
 }
 
 /* ---- scales ---- */

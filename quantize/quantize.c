@@ -498,8 +498,10 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "no mixture of block types that can be made is called '%s': choose one of %s", o->gguf, names);
     }
-    if (o->calibration != NULL && o->target != VC_TARGET_GGUF) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with the target gguf only", vc_option(ctx, "calibration"));
+    if (o->calibration != NULL && !row->statistics) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
+                       vc_option(ctx, "calibration"), row->name);
     }
     if (o->granularity == VC_GRANULARITY_BLOCK && o->target != VC_TARGET_FP8) {
         return vc_fail(ctx, VC_E_ARGUMENT, "fp8 alone has scales that are shared in blocks of rows and columns (%s)",
@@ -597,15 +599,15 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     } else if (q->mixture != NULL) {
         add_entry(q, "encoder", o->encoder == VC_ENCODER_LLAMA ? "llama" : "best");
         add_entry(q, "pure", o->pure ? "true" : "false");
-        if (o->calibration != NULL) {
-            add_entry(q, "calibration", vc_arena_printf(ctx, &q->arena, "%s", last_part(o->calibration->path)));
-        }
     } else if (row->codes) {
         add_entry(q, "granularity", granularity);
         add_entry(q, "axis", decimal(ctx, q, o->axis == VC_AXIS_OUTPUT ? 0 : o->axis));
         add_entry(q, "symmetric", o->asymmetric ? "false" : "true");
     } else {
         add_entry(q, "overflow", overflows[o->overflow]);
+    }
+    if (o->calibration != NULL) {
+        add_entry(q, "calibration", vc_arena_printf(ctx, &q->arena, "%s", last_part(o->calibration->path)));
     }
     add_entry(q, "nonfinite", nonfinites[o->nonfinite]);
     if (q->mixture == NULL) {

@@ -16,12 +16,13 @@ enum vc_grid {
 /* How the elements of a group become codes with a scale. */
 struct vc_group_codes {
     enum vc_grid grid;
-    enum vc_dtype bytes; /* the type of scales that are bytes, F8_E8M0 or F8_E4M3; NONE: scales are floats ... */
-    enum vc_dtype type;  /* ... of this type */
-    int low, high;       /* grid NONE: the codes ... */
-    bool zero_points;    /* ... minus a zero point of the group */
-    bool both_signs;     /* scales may be negative; else they are above 0 */
-    float global;        /* what E4M3 scales of E2M1 are divided by */
+    enum vc_dtype bytes;  /* the type of scales that are bytes, F8_E8M0 or F8_E4M3; NONE: scales are floats ... */
+    enum vc_dtype type;   /* ... of this type */
+    int low, high;        /* grid NONE: the codes ... */
+    bool zero_points;     /* ... minus a zero point of the group */
+    bool both_signs;      /* scales may be negative; else they are above 0 */
+    float global;         /* what E4M3 scales of E2M1 are divided by */
+    const float *weights; /* how much the error of each element of the group counts; NULL: all alike */
 };
 
 /* STEP(a value, the next one by size, the code of that). NF4 (QLoRA, bitsandbytes) begins with code 0, which is -1; FP4

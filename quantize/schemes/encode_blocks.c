@@ -249,6 +249,7 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
 const struct vc_scheme_row vc_scheme_gguf = {.target = VC_TARGET_GGUF,
                                              .name = "gguf",
                                              .flag = "--gguf",
+                                             .statistics = true,
                                              .result = VC_DTYPE_RAW,
                                              .codes = true,
                                              .own_granularity = true};

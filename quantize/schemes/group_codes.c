@@ -6,7 +6,8 @@
  *
  * docs/numerics.md has the definitions; kernels/grid_codes.h has the arithmetic. The step is planned as that of int8
  * is. Of nvfp4 all values are seen while the job is planned: layers that runtimes join (q, k and v) share a global
- * scale, which is that of the largest magnitude in all of them. */
+ * scale, which is that of the largest magnitude in all of them. With statistics of the tensor's inputs errors are
+ * weighed by them, and with second moments rounding makes up for its own errors (passes/statistics/compensate.h). */
 #include "quantize/schemes/group_codes.h"
 
 #include <string.h>
@@ -16,12 +17,20 @@
 #include "core/model/names.h"
 #include "kernels/grid_codes.h"
 #include "passes/measure_tile.h"
+#include "passes/statistics/calibration.h"
+#include "passes/statistics/compensate.h"
 #include "quantize/schemes/int8.h"
 
 struct group_state {
     struct vc_int8_state shared; /* first */
     const struct vc_code_scheme *codes;
     struct vc_group_codes how;
+
+    /* With statistics of the tensor's inputs. */
+    struct vc_calibration calibration;
+    float *importance;                    /* of each column; between begin and end; NULL: all count alike */
+    bool compensates;                     /* there are second moments, so rounding makes up for its errors, ... */
+    struct vc_compensation *compensation; /* ... between begin and end */
 
     /* nvfp4 */
     pthread_mutex_t mutex; /* while values are seen */
@@ -30,11 +39,14 @@ struct group_state {
     uint32_t absmax;      /* bits of the largest finite magnitude */
 };
 
-/* Scratch of one tile: that of int8, and behind it the codes a byte each, what they stand for, the bytes of scales. */
+/* Scratch of one tile: that of int8, and behind it the codes a byte each, what they stand for, the bytes of scales;
+ * where rounding compensates, what is rounded in place of VC_COMPENSATE_ROWS rows, their scales, room for them. */
 struct group_scratch {
     struct vc_int8_scratch shared;
     float *y;
     uint8_t *q, *bytes;
+    float *targets, *work;
+    struct vc_float_scale *scales;
 };
 
 static size_t round_up(size_t n)
@@ -47,10 +59,17 @@ static size_t tile_elems(const struct vc_step *step)
     return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
 }
 
+/* Elements of the rows that are compensated at a time. */
+static size_t rows_elems(const struct group_state *s)
+{
+    return s->compensates ? (size_t)s->calibration.row * VC_COMPENSATE_ROWS : 0;
+}
+
 /* A tile has no more scales than elements. */
 static size_t scratch_bytes(const struct vc_step *step, const struct group_state *s)
 {
-    return round_up(vc_int8_scratch_bytes(step, &s->shared)) + 3 * 64 + tile_elems(step) * (sizeof(float) + 2);
+    return round_up(vc_int8_scratch_bytes(step, &s->shared)) + 6 * 64 + tile_elems(step) * (sizeof(float) + 2) +
+           rows_elems(s) * (2 * sizeof(float) + sizeof(struct vc_float_scale));
 }
 
 static void carve(const struct vc_step *step, const struct group_state *s, void *memory, struct group_scratch *out)
@@ -61,6 +80,9 @@ static void carve(const struct vc_step *step, const struct group_state *s, void 
     out->y = (float *)(void *)(at + round_up(vc_int8_scratch_bytes(step, &s->shared)));
     out->q = (uint8_t *)(out->y + tile_elems(step));
     out->bytes = out->q + round_up(tile_elems(step));
+    out->targets = (float *)(void *)(out->bytes + round_up(tile_elems(step)));
+    out->work = out->targets + rows_elems(s);
+    out->scales = (struct vc_float_scale *)(void *)(out->work + rows_elems(s));
 }
 
 /* ---- nvfp4: the largest magnitude ---- */
@@ -164,10 +186,75 @@ static void encode_group(const struct vc_group_codes *codes, const float *x, siz
     }
 }
 
-static void encode_tile(const struct group_state *s, const struct vc_tile *tile, const struct vc_int8_tile_map *map,
-                        const float *x, struct group_scratch *t)
+/* The scale of group number k of the tile, whose first element is number `at` of it. */
+static struct vc_float_scale scale_of(const struct group_state *s, const struct vc_step *step,
+                                      const struct vc_tile *tile, const float *x, size_t at, size_t n, uint32_t absmax)
 {
-    enum vc_dtype type = s->shared.scale_dtype;
+    struct vc_group_codes how = s->how;
+
+    if (s->importance != NULL) {
+        uint64_t row = s->calibration.row;
+        uint64_t first = tile->first + at;
+
+        how.weights =
+            s->importance + first / row / (step->in.n_elems / row / s->calibration.n_matrices) * row + first % row;
+    }
+    return vc_group_scale(&how, x + at, n, absmax);
+}
+
+static void put_scale(const struct group_state *s, const struct vc_float_scale *scale, size_t k,
+                      struct group_scratch *t)
+{
+    t->shared.scale[k] = scale->value;
+    t->bytes[k] = scale->byte;
+    t->shared.zero[k] = scale->zero_point;
+    t->shared.stored[k] =
+        s->shared.scale_dtype == VC_DTYPE_F16 ? vc_f32_to_f16(scale->value) : vc_f32_to_bf16(scale->value);
+}
+
+/* The scales of rows while their elements are rounded one after the other. */
+struct rounding {
+    const struct vc_group_codes *how;
+    const struct vc_float_scale *scales;
+    size_t group, n_groups; /* elements; of a row */
+};
+
+static float rounded(const void *user, size_t row, size_t column, float x)
+{
+    const struct rounding *r = user;
+
+    return vc_group_value(r->how, &r->scales[row * r->n_groups + column / r->group], x);
+}
+
+/* Whole rows of the tile, at most VC_COMPENSATE_ROWS: the scales are found for all of them, and with these the codes.
+ * k: number of the first group. */
+static void encode_rows(const struct group_state *s, const struct vc_step *step, const struct vc_tile *tile,
+                        size_t group, const float *x, size_t first, size_t n_rows, size_t k, const float *values,
+                        struct group_scratch *t)
+{
+    size_t len = (size_t)s->calibration.row;
+    const struct rounding r = {&s->how, t->scales, group, (len + group - 1) / group};
+
+    memcpy(t->targets, x + first, n_rows * len * sizeof *t->targets);
+    for (size_t i = 0; i < n_rows * r.n_groups; i++) {
+        size_t at = first + i / r.n_groups * len + i % r.n_groups * group;
+
+        t->scales[i] = scale_of(s, step, tile, x, at, (size_t)vc_min_u64(group, len - i % r.n_groups * group),
+                                t->shared.pos[k + i]);
+        put_scale(s, &t->scales[i], k + i, t);
+    }
+    vc_compensate(s->compensation, t->targets, n_rows, t->work, rounded, &r);
+    for (size_t i = 0; i < n_rows * r.n_groups; i++) {
+        size_t at = i / r.n_groups * len + i % r.n_groups * group;
+
+        encode_group(&s->how, t->targets + at, (size_t)vc_min_u64(group, len - i % r.n_groups * group), &t->scales[i],
+                     values, t->q + first + at, t->y + first + at);
+    }
+}
+
+static void encode_tile(const struct group_state *s, const struct vc_step *step, const struct vc_tile *tile,
+                        const struct vc_int8_tile_map *map, const float *x, struct group_scratch *t)
+{
     float values[256];
     size_t k = 0;
     size_t row;
@@ -176,17 +263,19 @@ static void encode_tile(const struct group_state *s, const struct vc_tile *tile,
     if (s->how.grid != VC_GRID_NONE) {
         vc_float_values(s->how.grid, values);
     }
-    for (row = 0; row < tile->n_rows; row++) {
+    for (row = 0; s->compensation != NULL && row < tile->n_rows; row += VC_COMPENSATE_ROWS) {
+        encode_rows(s, step, tile, map->group, x, row * tile->row_len,
+                    (size_t)vc_min_u64(VC_COMPENSATE_ROWS, tile->n_rows - row),
+                    row * (size_t)vc_ceil_div_u64(tile->row_len, map->group), values, t);
+    }
+    for (row = 0; s->compensation == NULL && row < tile->n_rows; row++) {
         for (first = 0; first < tile->row_len; first += map->group, k++) {
             size_t n = (size_t)vc_min_u64(map->group, tile->row_len - first);
             size_t at = row * tile->row_len + first;
-            struct vc_float_scale scale = vc_group_scale(&s->how, x + at, n, t->shared.pos[k]);
+            struct vc_float_scale scale = scale_of(s, step, tile, x, at, n, t->shared.pos[k]);
 
             encode_group(&s->how, x + at, n, &scale, values, t->q + at, t->y + at);
-            t->shared.scale[k] = scale.value;
-            t->bytes[k] = scale.byte;
-            t->shared.zero[k] = scale.zero_point;
-            t->shared.stored[k] = type == VC_DTYPE_F16 ? vc_f32_to_f16(scale.value) : vc_f32_to_bf16(scale.value);
+            put_scale(s, &scale, k, t);
         }
     }
 }
@@ -224,7 +313,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &source));
     x = source;
     VC_TRY(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
-    encode_tile(s, tile, &map, x, &t);
+    encode_tile(s, step, tile, &map, x, &t);
     out->stats->clipped = 0; /* the search chooses what to clip */
     out->stats->zeros_after = count_zeros(t.y, tile->n_elems);
     VC_TRY(vc_measure_tile(ctx, tile, source, t.y, out->stats));
@@ -246,13 +335,79 @@ out:
     return status;
 }
 
+/* ---- statistics ---- */
+
+static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct group_state *s = step->state;
+    size_t n = (size_t)vc_calibration_elems(&s->calibration);
+    size_t row = (size_t)s->calibration.row;
+    float *moments = NULL;
+    enum vc_status status = VC_OK;
+    double count;
+
+    (void)item;
+    if (n == 0 || step->calibrate) { /* nothing is rounded yet */
+        return VC_OK;
+    }
+    s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
+    VC_TRY_ALLOC(s->importance);
+    VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
+    if (s->compensates) {
+        moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *moments);
+        VC_TRY_ALLOC(moments);
+        VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
+        VC_TRY(vc_compensation_make(ctx, moments, count, row, &s->compensation));
+    }
+out:
+    vc_free(ctx, moments);
+    return status; /* end frees what is there */
+}
+
+static void group_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct group_state *s = step->state;
+
+    vc_free(ctx, s->importance);
+    s->importance = NULL;
+    vc_compensation_free(ctx, s->compensation);
+    s->compensation = NULL;
+}
+
+/* Groups lie in rows of which there are statistics. */
+static enum vc_status add_statistics(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step,
+                                     struct group_state *s, const struct vc_model *file)
+{
+    struct vc_calibration *c = &s->calibration;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(vc_calibration_find(ctx, file, item, true, c));
+    if (file == NULL) {
+        return VC_OK;
+    }
+    if (c->sums != VC_NO_TENSOR && c->row % s->shared.group != 0 && c->row != s->shared.row_len) {
+        c->sums = VC_NO_TENSOR; /* a group would have columns of two matrices */
+    }
+    s->compensates = c->sums != VC_NO_TENSOR && c->moments != VC_NO_TENSOR && c->n_matrices == 1 &&
+                     c->row == s->shared.row_len && c->row <= VC_TILE_ELEMS;
+    step->why = c->sums == VC_NO_TENSOR ? "no statistics" : step->why;
+    step->state_bytes += (size_t)vc_calibration_elems(c) * sizeof(float);
+    if (s->compensates) {
+        step->state_bytes += (size_t)(vc_compensation_bytes(c->row) + c->row * c->row * sizeof(float));
+    }
+out:
+    return status;
+}
+
 /* ---- the step ---- */
 
 static const struct vc_step_ops group_ops = {.scan = group_scan,
                                              .scan_end = group_scan_end,
                                              .calibrate = group_calibrate,
                                              .explain = vc_policy_explain,
+                                             .begin = group_begin,
                                              .apply = group_apply,
+                                             .end = group_end,
                                              .forget = group_forget};
 
 static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struct vc_step *step, struct group_state *s)
@@ -294,6 +449,7 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
     s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
     s->how.zero_points = options->asymmetric;
     VC_TRY(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
+    VC_TRY(add_statistics(ctx, item, step, s, options->calibration));
     step->scratch_bytes = scratch_bytes(step, s);
 out:
     return status;
@@ -376,10 +532,10 @@ static const struct vc_scheme_granularity of_32[] = {{VC_GRANULARITY_GROUP, 32}}
 static const struct vc_scheme_granularity of_64[] = {{VC_GRANULARITY_GROUP, 64}};
 static const struct vc_scheme_granularity of_128[] = {{VC_GRANULARITY_GROUP, 128}};
 
-#define GROUP_ROW(NAME, word, way, type, groups)                                                                      \
-    .target = VC_TARGET_##NAME, .name = word, .flag = "--" way, .result = type, .scheme = VC_SCHEME_##NAME,           \
-    .codes = true, .rows_only = true, .n_granularities = 1, .granularities = groups, .reason = vc_scheme_rows_reason, \
-    .add = group_add
+#define GROUP_ROW(NAME, word, way, type, groups)                                                            \
+    .target = VC_TARGET_##NAME, .name = word, .flag = "--" way, .result = type, .scheme = VC_SCHEME_##NAME, \
+    .codes = true, .rows_only = true, .statistics = true, .n_granularities = 1, .granularities = groups,    \
+    .reason = vc_scheme_rows_reason, .add = group_add
 #define INT_ROW(NAME, word, way, type)                                                    \
     {                                                                                     \
         GROUP_ROW(NAME, word, way, type, of_128), .zero_points = true, .usual_group = 128 \

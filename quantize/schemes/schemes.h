@@ -25,6 +25,7 @@ struct vc_scheme_row {
     bool own_granularity;   /* ... but it has one of its own, which is not an option */
     bool rows_only;         /* symmetric codes, a scale per row of axis 0 or per group of one: no other options ... */
     bool zero_points;       /* ... but codes with zero points */
+    bool statistics;        /* options.calibration means something */
     bool no_aim;            /* aims do not try it */
     uint64_t usual_group;   /* elements of a group where the user says nothing; 0: the defaults of the options hold */
     size_t n_granularities; /* with codes and without a granularity of its own */

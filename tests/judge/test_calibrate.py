@@ -1,5 +1,5 @@
 """test_calibrate.py - statistics of the inputs of layers, against NumPy, which computes the digits network in f64; and what
-prune does with them."""
+prune and quantize do with them."""
 import os
 import unittest
 
@@ -79,15 +79,22 @@ def objective(h, w, found):
     return np.einsum("ni,ij,nj->n", d, h, d)
 
 
-class Pruning(Judge):
-    """Scores by statistics, and least squares on what stays."""
-
+class Statistical(Judge):
     def setUp(self):
         super().setUp()
         self.vc("calibrate", MODEL, *ROWS_OF, "--rows", ROWS, "--second-moments", "-o", self.path("s.npz"))
         self.stats = self.load(self.path("s.npz"))
         with np.load(MODEL) as z:
             self.weights = {n: z[n] for n in z.files}
+
+    def damped(self, name):
+        count = float(self.stats[name + ".counts"][0])
+        h = self.stats[name + ".in_xtx"].astype("f8") / count
+        return h + np.eye(len(h)) * np.diag(h).mean() * 0.01 * min(10, max(1, 4 * len(h) / count))
+
+
+class Pruning(Statistical):
+    """Scores by statistics, and least squares on what stays."""
 
     def prune(self, *more):
         self.vc("prune", *more, MODEL, "-f", "-o", self.path("p.npz"))
@@ -125,9 +132,7 @@ class Pruning(Judge):
             plain, found = self.prune(*how), self.prune(*how, *refit)
             for name in ("conv2.weight", "fc1.weight", "fc2.weight"):
                 w = self.weights[name].reshape(len(self.weights[name]), -1).astype("f8")
-                k, count = w.shape[1], float(self.stats[name + ".counts"][0])
-                h = self.stats[name + ".in_xtx"].astype("f8") / count
-                h += np.eye(k) * np.diag(h).mean() * 0.01 * min(10, max(1, 4 * k / count))
+                h = self.damped(name)
                 masked, got = plain[name].reshape(w.shape), found[name].reshape(w.shape)
                 self.assertTrue(((masked == 0) == (got == 0)).all(), name)
                 best = masked.astype("f8").copy()
@@ -177,6 +182,77 @@ class Pruning(Judge):
         np.savez(self.path("bad.npz"), **bad)
         self.refuse(3, "prune", "--sparsity", "0.5", "--score", "wanda", "--reconstruct", "--calibration", self.path("bad.npz"), MODEL,
                     "-o", self.path("n.npz"))
+        self.assertFalse(os.path.exists(self.path("n.npz")))
+
+
+def gptq(w, h, scale):
+    """Frantar et al., in f64: columns in descending order of the diagonal, codes -8 to 7."""
+    order = np.argsort(-np.diag(h), kind="stable")
+    u = np.linalg.cholesky(np.linalg.inv(h[np.ix_(order, order)])).T
+    left, out = w[:, order].astype("f8"), np.empty(w.shape)
+    for j, column in enumerate(order):
+        out[:, column] = np.clip(np.rint(left[:, j] / scale), -8, 7) * scale
+        left[:, j:] -= np.outer((left[:, j] - out[:, column]) / u[j, j], u[j, j:])
+    return out
+
+
+class Rounding(Statistical):
+    """Codes by statistics: errors that are weighed, and rounding that makes up for its errors."""
+
+    def values(self, *more):
+        self.vc("quantize", *more, MODEL, "-f", "-o", self.path("q.npz"))
+        self.vc("dequantize", self.path("q.npz"), "-f", "-o", self.path("v.npz"))
+        return self.load(self.path("v.npz")), self.load(self.path("q.npz"))
+
+    def test_compensation(self):
+        how = ("--int4", "--granularity", "channel", "--min-elements", 1, "--min-row", 1)
+        nearest, _ = self.values(*how)
+        found, codes = self.values(*how, "--calibration", self.path("s.npz"))
+        for name in ("conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"):
+            w = self.weights[name].reshape(len(self.weights[name]), -1).astype("f8")
+            h = self.damped(name)
+            peer = gptq(w, h, codes[name + ".scale"].reshape(-1).astype("f8"))
+            ours = objective(h, w, found[name].reshape(w.shape).astype("f8")).sum()
+            self.assertLess(ours, 1.02 * objective(h, w, peer).sum(), name)
+            self.assertLess(ours, 0.8 * objective(h, w, nearest[name].reshape(w.shape).astype("f8")).sum(), name)
+
+    def test_weights_of_errors(self):
+        """Without second moments: less error where it counts; that of groups of the convolutions' rows, too."""
+        sums = self.path("sums.npz")
+        np.savez(sums, **{n: a for n, a in self.stats.items() if not n.endswith("in_xtx")})
+        for scheme in ("int4", "int3", "nf4", "mxfp4", "nvfp4"):
+            how = ["--" + scheme, "--min-elements", 1, "--min-row", 1]
+            how += ["--granularity", "group:32"] if scheme.startswith("int") else []
+            plain, _ = self.values(*how)
+            found, _ = self.values(*how, "--calibration", sums)
+            for name in ("conv3.weight", "fc1.weight"):
+                w = self.weights[name].reshape(len(self.weights[name]), -1).astype("f8")
+                h = self.stats[name + ".in_sum2"].astype("f8")
+                weighed = [((w - a[name].reshape(w.shape)) ** 2 * h).sum() for a in (plain, found)]
+                self.assertLess(weighed[1], weighed[0] * (1.0 if scheme != "nvfp4" else 1.001), (scheme, name))
+
+    def test_all_grids_and_asymmetric_codes(self):
+        for how in (["--int3", "--granularity", "group:32"], ["--int4", "--asymmetric", "--granularity", "group:32"], ["--nf4"], ["--fp8"],
+                    ["--mxfp4"], ["--nvfp4"]):
+            how += ["--min-elements", 1, "--min-row", 1]
+            plain, _ = self.values(*how)
+            found, _ = self.values(*how, "--calibration", self.path("s.npz"))
+            w, h = self.weights["fc1.weight"].astype("f8"), self.damped("fc1.weight")
+            self.assertLess(objective(h, w, found["fc1.weight"].astype("f8")).sum(),
+                            objective(h, w, plain["fc1.weight"].astype("f8")).sum(), how)
+
+    def test_threads_and_refusals(self):
+        how = ("--int4", "--min-elements", 1, "--min-row", 1, "--calibration", self.path("s.npz"))
+        _, first = self.values(*how, "--threads", 1)
+        _, other = self.values(*how, "--threads", 3)
+        for name, a in first.items():
+            self.assertEqual(a.tobytes(), other[name].tobytes(), name)
+        for scheme in ("--int8", "--fp16"):
+            self.refuse(2, "quantize", scheme, "--calibration", self.path("s.npz"), MODEL, "-o", self.path("n.npz"))
+        bad = dict(self.stats)
+        bad["fc1.weight.in_xtx"] = -bad["fc1.weight.in_xtx"]
+        np.savez(self.path("bad.npz"), **bad)
+        self.refuse(3, "quantize", "--int4", "--calibration", self.path("bad.npz"), MODEL, "-o", self.path("n.npz"))
         self.assertFalse(os.path.exists(self.path("n.npz")))
 
 

@@ -109,8 +109,8 @@ static const struct opt scheme_opts[] = {
     {.name = "pure", .kind = OPT_BOOL, .set = 1, QUANTIZE(pure),
      .help = "--gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, calibration),
-     .help = "--gguf: statistics of the inputs of layers, as llama-imatrix writes them (GGUF), or NAME.in_sum2 and "
-             "NAME.counts in npz or safetensors; errors are weighed by them"},
+     .help = "--gguf and codes of 2 to 6 bits and of floats: what the layers get to see, a file of vcompress calibrate or "
+             "llama-imatrix; errors are weighed by it, and with second moments (not --gguf) rounding makes up for its errors"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
@@ -171,7 +171,7 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     static const char *const codes_only[] = {"granularity", "layout", "axis", "symmetric", "asymmetric"};
     static const size_t n_codes_only = sizeof(codes_only) / sizeof(codes_only[0]);
     static const char *const not_gguf[] = {"rest", "overflow", "min-elements", "min-row"};
-    static const char *const gguf_only[] = {"encoder", "pure", "calibration"};
+    static const char *const gguf_only[] = {"encoder", "pure"};
     bool aim = options->target == VC_TARGET_CHOSEN;
     bool gguf = options->target == VC_TARGET_GGUF;
     bool codes = makes_codes(options) || aim;

@@ -1,0 +1,210 @@
+/* compensate.c - see compensate.h. */
+#include "passes/statistics/compensate.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+
+#define LANES 8 /* partial sums of a product of two rows */
+
+struct vc_compensation {
+    size_t k;
+    size_t *order; /* the column that is rounded first, second, ... */
+    float *factor; /* U: row j has its elements from j on, K of them */
+};
+
+uint64_t vc_compensation_bytes(uint64_t k)
+{
+    return k * k * (sizeof(double) + sizeof(float)) + k * (sizeof(size_t) + 2 * sizeof(double));
+}
+
+void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c)
+{
+    if (c != NULL) {
+        vc_free(ctx, c->order);
+        vc_free(ctx, c->factor);
+        vc_free(ctx, c);
+    }
+}
+
+/* ---- the order of columns ---- */
+
+struct column {
+    double weight;
+    size_t index;
+};
+
+static int by_weight(const void *a, const void *b)
+{
+    const struct column *x = a;
+    const struct column *y = b;
+
+    if (x->weight != y->weight) {
+        return x->weight > y->weight ? -1 : 1;
+    }
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Descending by the diagonal; of equal ones the first column first. */
+static enum vc_status sort_columns(struct vc_ctx *ctx, const float *moments, struct vc_compensation *c)
+{
+    struct column *columns = vc_alloc_array(ctx, VC_TAG_MISC, c->k + 1, sizeof *columns);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(columns);
+    for (size_t j = 0; j < c->k; j++) {
+        columns[j] = (struct column){(double)moments[j * c->k + j], j};
+    }
+    qsort(columns, c->k, sizeof *columns, by_weight);
+    for (size_t j = 0; j < c->k; j++) {
+        c->order[j] = columns[j].index;
+    }
+out:
+    vc_free(ctx, columns);
+    return status;
+}
+
+/* ---- the factor ---- */
+
+static double dot(const double *a, const double *b, size_t n)
+{
+    double lanes[LANES] = {0.0};
+    size_t i = 0;
+
+    for (; i + LANES <= n; i += LANES) {
+        for (size_t l = 0; l < LANES; l++) {
+            lanes[l] += a[i + l] * b[i + l];
+        }
+    }
+    for (size_t l = 0; i < n; i++, l++) {
+        lanes[l] += a[i] * b[i];
+    }
+    for (size_t half = LANES / 2; half > 0; half /= 2) {
+        for (size_t l = 0; l < half; l++) {
+            lanes[l] += lanes[l + half];
+        }
+    }
+    return lanes[0];
+}
+
+/* m = M M^T with M lower, in its place. */
+static bool factorize(double *m, size_t k)
+{
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = 0; j < i; j++) {
+            m[i * k + j] = (m[i * k + j] - dot(m + i * k, m + j * k, j)) / m[j * k + j];
+        }
+        m[i * k + i] -= dot(m + i * k, m + i * k, i);
+        if (!(m[i * k + i] > 0.0)) {
+            return false;
+        }
+        m[i * k + i] = sqrt(m[i * k + i]);
+    }
+    return true;
+}
+
+/* The inverse of a lower triangle, in its place. row: k numbers. */
+static void invert(double *m, size_t k, double *row)
+{
+    for (size_t i = 0; i < k; i++) {
+        memset(row, 0, (i + 1) * sizeof *row);
+        for (size_t j = 0; j < i; j++) {
+            double by = m[i * k + j];
+            const double *from = m + j * k;
+
+            for (size_t l = 0; l <= j; l++) {
+                row[l] -= by * from[l];
+            }
+        }
+        row[i] = 1.0;
+        for (size_t l = 0; l <= i; l++) {
+            row[l] /= m[i * k + i];
+        }
+        memcpy(m + i * k, row, (i + 1) * sizeof *row);
+    }
+}
+
+/* H of the moments, with rows and columns in the reverse of the order: its lower factor is then what U is made of, for
+ * the inverse of a reversed lower triangle is upper. Returns false if nothing was seen. */
+static bool prepare(const struct vc_compensation *c, const float *moments, double count, double *h)
+{
+    size_t k = c->k;
+    double mean = 0.0;
+    double damp = 0.01 * fmin(10.0, fmax(1.0, 4.0 * (double)k / count));
+
+    for (size_t j = 0; j < k; j++) {
+        mean += (double)moments[j * k + j] / count / (double)k;
+    }
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            h[i * k + j] = (double)moments[c->order[k - 1 - i] * k + c->order[k - 1 - j]] / count;
+        }
+        h[i * k + i] = h[i * k + i] > 0.0 ? h[i * k + i] + damp * mean : 1.0;
+    }
+    return mean > 0.0 && isfinite(mean);
+}
+
+enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k,
+                                    struct vc_compensation **out)
+{
+    struct vc_compensation *c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
+    double *h = vc_alloc_array(ctx, VC_TAG_TILES, k * k + k, sizeof *h);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY(c == NULL || h == NULL ? VC_E_NOMEM : VC_OK);
+    c->k = k;
+    c->order = vc_alloc_array(ctx, VC_TAG_MISC, k, sizeof *c->order);
+    VC_TRY_ALLOC(c->order);
+    c->factor = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *c->factor);
+    VC_TRY_ALLOC(c->factor);
+    VC_TRY(sort_columns(ctx, moments, c));
+    if (!prepare(c, moments, count, h) || !factorize(h, k)) {
+        status = vc_fail(ctx, VC_E_FORMAT, "they are no sums of products of inputs");
+        goto out;
+    }
+    invert(h, k, h + k * k);
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = i; j < k; j++) {
+            c->factor[i * k + j] = (float)h[(k - 1 - i) * k + (k - 1 - j)];
+        }
+    }
+    *out = c;
+    c = NULL;
+out:
+    vc_free(ctx, h);
+    vc_compensation_free(ctx, c);
+    return status;
+}
+
+/* ---- rows ---- */
+
+void vc_compensate(const struct vc_compensation *c, float *rows, size_t n, float *work,
+                   float (*value)(const void *user, size_t row, size_t column, float x), const void *user)
+{
+    size_t k = c->k;
+
+    for (size_t j = 0; j < k; j++) { /* in the order of rounding, the rows side by side */
+        for (size_t r = 0; r < VC_COMPENSATE_ROWS; r++) {
+            work[j * VC_COMPENSATE_ROWS + r] = r < n ? rows[r * k + c->order[j]] : 0.0f;
+        }
+    }
+    for (size_t j = 0; j < k; j++) {
+        const float *factor = c->factor + j * k;
+        float e[VC_COMPENSATE_ROWS] = {0.0f};
+
+        for (size_t r = 0; r < n; r++) {
+            float x = work[j * VC_COMPENSATE_ROWS + r];
+
+            rows[r * k + c->order[j]] = x;
+            e[r] = (x - value(user, r, c->order[j], x)) / factor[j];
+        }
+        for (size_t i = j + 1; i < k; i++) {
+            for (size_t r = 0; r < VC_COMPENSATE_ROWS; r++) {
+                work[i * VC_COMPENSATE_ROWS + r] -= e[r] * factor[i];
+            }
+        }
+    }
+}

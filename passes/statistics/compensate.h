@@ -1,0 +1,34 @@
+/* compensate.h - rounding that makes up for its own errors (GPTQ, Frantar et al. 2022): what rounding one weight of a
+ * row loses is given to the weights that are not rounded yet, so that the row's answer to the inputs changes least.
+ *
+ *     H = sum of x x^T over the inputs / their number + damp * mean of its diagonal on the diagonal       [K, K]
+ *     U = upper factor of the inverse, H^-1 = U^T U, columns in descending order of H_jj
+ *     for j = 0 .. K-1:   q = the grid's value of w_j     e = (w_j - q) / U_jj     w_i -= e U_ji for i > j
+ *
+ * damp is 0.01 with inputs enough (at least 4 K of them), up to 0.1 with fewer. Columns that were always 0 are rounded
+ * as they are. Scales are chosen before, from the weights as they were. Bits: f64 for U, f32 for rows, each sum in one
+ * order. */
+#ifndef VC_STATISTICS_COMPENSATE_H
+#define VC_STATISTICS_COMPENSATE_H
+
+#include "core/base/ctx.h"
+
+#define VC_COMPENSATE_ROWS 8 /* rows at a time */
+
+struct vc_compensation;
+
+/* What vc_compensation_make takes, with its result, in bytes. */
+uint64_t vc_compensation_bytes(uint64_t k);
+
+/* moments: K * K sums of x_i x_j over `count` inputs. VC_E_FORMAT: they cannot be such sums. */
+enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k,
+                                    struct vc_compensation **out);
+void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c); /* accepts NULL */
+
+/* n rows of K weights become what the grid is to round instead: rounding each of them with the scale of its column
+ * gives the codes. value: what column j of row `row` is after rounding. work: K * VC_COMPENSATE_ROWS floats. n is at
+ * most VC_COMPENSATE_ROWS. */
+void vc_compensate(const struct vc_compensation *c, float *rows, size_t n, float *work,
+                   float (*value)(const void *user, size_t row, size_t column, float x), const void *user);
+
+#endif
