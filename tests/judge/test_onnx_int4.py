@@ -55,7 +55,7 @@ def network(k=96, n=40, m=24, trans=1, bias=True, dtype="f4", **more):
 
 def by_columns(a, group):
     """Codes [k, n] and scales [groups, n] of a matrix whose groups run down the columns."""
-    q, s, _ = d.int4(np.ascontiguousarray(a.T), group)
+    q, s, _, _ = d.ints(np.ascontiguousarray(a.T), group)
     return q.T, s.T
 
 
@@ -100,14 +100,14 @@ class OnnxInt4(Judge):
             self.same_bits(nibbles[:, :k].T.astype("i1") - 8, codes, k)
             self.assertTrue((nibbles[:, k:] == 8).all())
             self.same_bits(have["w1.scale"].reshape(40, blocks).T, scales, k)
-            codes, scales, _ = d.int4(w["w2"], group)
+            codes, scales, _, _ = d.ints(w["w2"], group)
             b = have["w2.int4_rows"]
             self.same_bits(np.stack([b & 15, b >> 4], -1).reshape(24, -1)[:, :40].astype("i1") - 8, codes, k)
             self.same_bits(have["w2.scale"].reshape(24, -1), scales, k)
             self.same_outputs("q.onnx")
             back = {i.name: numpy_helper.to_array(i) for i in onnx.load(self.path("d.onnx")).graph.initializer}
             self.same_bits(back["w1"], (by_columns(w["w1"], group)[0] *
-                                        np.repeat(by_columns(w["w1"], group)[1], group, axis=0)[:k]).astype("f4") + np.float32(0), k)
+                                        np.repeat(by_columns(w["w1"], group)[1], group, axis=0)[:k]).astype("f4"), k)
             np.savez(self.path("x.npz"), x=normal((5, k), 9))
             self.vc("logits", "--data", self.path("x.npz"), "--force", self.path("q.onnx"), "-o", self.path("l.npz"))
             ours = [a for a in self.load(self.path("l.npz")).values() if getattr(a, "ndim", 0) == 2][0]
