@@ -2,6 +2,7 @@
  * different places; here they are looked up in both. */
 #include "formats/gguf_folder/llm_parts.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "formats/huggingface/config/hf_config.h"
@@ -145,36 +146,43 @@ double vc_llm_real_of(const json_t *object, const char *name, double otherwise)
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
-/* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. */
-static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, const char *names, uint64_t otherwise,
-                           uint64_t *out)
+/* A size that there has to be, and that is no larger than an i32, as llama.cpp has them. What config.json does not say
+ * is what the family has; else there are as many key heads as heads, which fill the hidden size. */
+static enum vc_status need(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_key *key,
+                           struct llm_sizes *sizes)
 {
-    const char *end = strchr(names, '|');
+    uint64_t otherwise = vc_llm_size(sizes, key);
+    uint64_t size;
 
-    *out = vc_llm_count(config, names, otherwise);
-    if (*out == 0 || *out > INT32_MAX) {
+    otherwise = otherwise != 0                                        ? otherwise
+                : key->field == offsetof(struct llm_sizes, key_heads) ? sizes->heads
+                : key->field == offsetof(struct llm_sizes, head_size) ? sizes->hidden / sizes->heads
+                                                                      : 0;
+    size = vc_llm_count(config, key->names, otherwise);
+    if (size == 0 || size > INT32_MAX) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: expected a whole number for \"%.*s\"", VC_HF_CONFIG_NAME,
-                       (int)(end != NULL ? end - names : (ptrdiff_t)strlen(names)), names);
+                       (int)strcspn(key->names, "|"), key->names);
     }
+    memcpy((char *)sizes + key->field, &size, sizeof size);
     return VC_OK;
 }
 
 enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                  struct llm_sizes *out)
 {
-    enum vc_status status;
+    enum vc_status status = VC_OK;
 
-    *out = (struct llm_sizes){.experts = 0};
-    VC_TRY(need(ctx, config, "num_hidden_layers|n_layer|num_layers|n_layers", 0, &out->layers));
-    VC_TRY(need(ctx, config, "hidden_size|n_embd|d_model|dim", 0, &out->hidden));
-    VC_TRY(need(ctx, config, "num_attention_heads|n_head|num_heads|n_heads", family->heads, &out->heads));
-    VC_TRY(need(ctx, config, "num_key_value_heads", family->key_heads != 0 ? family->key_heads : out->heads,
-                &out->key_heads));
-    VC_TRY(need(ctx, config, "head_dim", family->head_size != 0 ? family->head_size : out->hidden / out->heads,
-                &out->head_size));
+    *out = (struct llm_sizes){.heads = family->heads,
+                              .key_heads = family->key_heads,
+                              .head_size = family->head_size,
+                              .context = family->context};
+    for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
+        if ((key->source == LLM_SIZE || key->source == LLM_HEAD_SIZE) && vc_llm_knows_key(family, key)) {
+            VC_TRY(need(ctx, config, key, out));
+        }
+    }
     out->head_size_given = vc_llm_find(config, "head_dim") != NULL || family->head_size != 0;
-    VC_TRY(need(ctx, config, "intermediate_size|n_inner|d_ff|hidden_dim", 0, &out->feed_forward));
-    VC_TRY(need(ctx, config, "max_position_embeddings|n_positions|n_ctx", family->context, &out->context));
+    out->expert_size = out->expert_size != 0 ? out->expert_size : out->feed_forward;
     if ((family->flags & LLM_ENCODER) != 0) {
         out->types = vc_llm_count(config, "type_vocab_size", 2);
         out->skipped = strcmp(config->model_type, "bert") == 0 ? 0 : vc_llm_count(config, "pad_token_id", 1) + 1;
@@ -186,15 +194,6 @@ enum vc_status vc_llm_sizes_read(struct vc_ctx *ctx, const struct llm_config *co
     if (out->heads % out->key_heads != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "%s: %llu heads cannot share %llu key heads", VC_HF_CONFIG_NAME,
                        (unsigned long long)out->heads, (unsigned long long)out->key_heads);
-    }
-    if ((family->flags & LLM_EXPERTS) != 0) {
-        VC_TRY(need(ctx, config, "num_local_experts|num_experts|n_routed_experts|moe_num_experts", 0, &out->experts));
-        VC_TRY(need(ctx, config, "num_experts_per_tok|top_k_experts", 0, &out->experts_used));
-        VC_TRY(need(ctx, config,
-                    (family->flags & LLM_EXPERT_SIZE) != 0 ? "moe_intermediate_size|intermediate_size"
-                                                           : "intermediate_size",
-                    0, &out->expert_size));
-        out->shared_size = vc_llm_count(config, "shared_expert_intermediate_size", 0);
     }
 out:
     return status;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 #include <strings.h>
 
@@ -135,6 +136,99 @@ out:
 
 /* ---- keys ---- */
 
+#define SIZE(name)      .source = LLM_SIZE, .field = offsetof(struct llm_sizes, name)
+#define HEAD_SIZE       .source = LLM_HEAD_SIZE, .field = offsetof(struct llm_sizes, head_size)
+#define REAL(value)     .source = LLM_REAL, .otherwise = (value)
+#define OF(names_there) .architectures = (names_there)
+
+const struct llm_key vc_llm_keys[] = {
+    {".block_count", "num_hidden_layers|n_layer|num_layers|n_layers", SIZE(layers)},
+    {".context_length", "max_position_embeddings|n_positions|n_ctx", SIZE(context)},
+    {".embedding_length", "hidden_size|n_embd|d_model|dim", SIZE(hidden)},
+    {".feed_forward_length", "intermediate_size|n_inner|d_ff|hidden_dim", SIZE(feed_forward)},
+    {".attention.head_count", "num_attention_heads|n_head|num_heads|n_heads", SIZE(heads)},
+    {".attention.head_count_kv", "num_key_value_heads", SIZE(key_heads), .has_not = LLM_ENCODER},
+    {".attention.key_length", "head_dim", HEAD_SIZE, .has_not = LLM_ENCODER | LLM_NO_HEAD_SIZE},
+    {".attention.value_length", "head_dim", HEAD_SIZE, .has_not = LLM_ENCODER | LLM_NO_HEAD_SIZE},
+    {".attention.layer_norm_rms_epsilon", "rms_norm_eps|norm_eps", LLM_EPSILON, .has_not = LLM_ENCODER},
+    {".attention.layer_norm_epsilon", "layer_norm_eps", LLM_EPSILON, .has = LLM_ENCODER},
+    {".vocab_size", "vocab_size", LLM_VOCABULARY, .has_not = LLM_ENCODER},
+    {".rope.freq_base", "rope_theta", LLM_THETA, .has_not = LLM_ENCODER},
+    {".rope.dimension_count", "partial_rotary_factor|rotary_pct", LLM_ROTATED, .has_not = LLM_ENCODER},
+    {".expert_count", "num_experts|num_local_experts", SIZE(experts), .has = LLM_EXPERTS, OF("qwen2moe|qwen3moe")},
+    {".expert_count", "num_local_experts|num_experts", SIZE(experts), .has = LLM_EXPERTS, OF("llama|gpt-oss")},
+    {".expert_used_count", "num_experts_per_tok|top_k_experts", SIZE(experts_used), .has = LLM_EXPERTS},
+    {".expert_feed_forward_length", "moe_intermediate_size|intermediate_size", SIZE(expert_size),
+     .has = LLM_EXPERT_SIZE},
+    {".attn_logit_softcapping", "attn_logit_softcapping", REAL(50.0), OF("gemma2")},
+    {".final_logit_softcapping", "final_logit_softcapping", REAL(30.0), OF("gemma2")},
+    {".rope.freq_base_swa", "rope_local_base_freq", LLM_LOCAL_THETA, OF("gemma3")},
+    {".final_logit_softcapping", "final_logit_softcapping", LLM_REAL_IF_SAID, OF("gemma3")},
+    {".attention.scale", "attention_multiplier", REAL(1.0), OF("granite")},
+    {".embedding_scale", "embedding_multiplier", REAL(1.0), OF("granite")},
+    {".residual_scale", "residual_multiplier", REAL(1.0), OF("granite")},
+    {".logit_scale", "logits_scaling", REAL(1.0), OF("granite")},
+    {".attention.sliding_window", "sliding_window", LLM_WINDOW, OF("phi3")},
+    {".expert_shared_feed_forward_length", "shared_expert_intermediate_size", SIZE(shared_size), OF("qwen2moe")},
+    {.names = NULL},
+};
+
+bool vc_llm_knows_key(const struct llm_family *family, const struct llm_key *key)
+{
+    return (family->flags & key->has) == key->has &&
+           (key->architectures == NULL || vc_llm_is_one_of(family->architecture, key->architectures));
+}
+
+uint64_t vc_llm_size(const struct llm_sizes *sizes, const struct llm_key *key)
+{
+    uint64_t size;
+
+    memcpy(&size, (const char *)sizes + key->field, sizeof size);
+    return size;
+}
+
+struct numbers {
+    const struct llm_config *config;
+    const struct llm_family *family;
+    const struct llm_sizes *sizes;
+    const struct llm_rope *rope;
+};
+
+static void put_key(const struct numbers *from, const struct llm_key *key, struct llm_pairs *pairs)
+{
+    const struct llm_sizes *sizes = from->sizes;
+    double epsilon = from->family->epsilon != 0 ? from->family->epsilon : 1e-6;
+    bool unusual = sizes->head_size_given || sizes->head_size * sizes->heads != sizes->hidden;
+
+    switch (key->source) {
+    case LLM_SIZE:
+    case LLM_HEAD_SIZE:
+        if (key->source == LLM_SIZE || unusual) {
+            vc_llm_put_u32(pairs, key->key, vc_llm_size(sizes, key));
+        }
+        break;
+    case LLM_VOCABULARY:
+        vc_llm_put_u32(pairs, key->key, sizes->vocabulary);
+        break;
+    case LLM_ROTATED:
+        vc_llm_put_u32(pairs, key->key, vc_llm_rotated(sizes, from->rope));
+        break;
+    case LLM_WINDOW:
+        vc_llm_put_u32(pairs, key->key, window_of(from->config, from->family));
+        break;
+    case LLM_THETA:
+    case LLM_LOCAL_THETA:
+        vc_llm_put_f32(pairs, key->key, key->source == LLM_THETA ? from->rope->theta : from->rope->local_theta);
+        break;
+    default:
+        if (key->source != LLM_REAL_IF_SAID || vc_llm_find(from->config, key->names) != NULL) {
+            vc_llm_put_f32(
+                pairs, key->key,
+                vc_llm_real(from->config, key->names, key->source == LLM_EPSILON ? epsilon : key->otherwise));
+        }
+    }
+}
+
 /* general.file_type: of the type that most elements have. */
 static uint32_t file_type(const struct llm_plan *plan)
 {
@@ -217,36 +311,8 @@ static enum vc_status put_windows(struct vc_ctx *ctx, const struct llm_config *c
     return VC_OK;
 }
 
-static void put_family(const struct llm_config *config, const struct llm_family *family, const struct llm_sizes *sizes,
-                       const struct llm_rope *rope, struct llm_pairs *pairs)
+static void put_encoder(const struct llm_sizes *sizes, struct llm_pairs *pairs)
 {
-    if (is(family, "gemma2")) {
-        vc_llm_put_f32(pairs, ".attn_logit_softcapping", vc_llm_real(config, "attn_logit_softcapping", 50.0));
-        vc_llm_put_f32(pairs, ".final_logit_softcapping", vc_llm_real(config, "final_logit_softcapping", 30.0));
-    } else if (is(family, "gemma3")) {
-        vc_llm_put_f32(pairs, ".rope.freq_base_swa", rope->local_theta);
-        if (vc_llm_find(config, "final_logit_softcapping") != NULL) {
-            vc_llm_put_f32(pairs, ".final_logit_softcapping", vc_llm_real(config, "final_logit_softcapping", 0.0));
-        }
-    } else if (is(family, "granite")) {
-        vc_llm_put_f32(pairs, ".attention.scale", vc_llm_real(config, "attention_multiplier", 1.0));
-        vc_llm_put_f32(pairs, ".embedding_scale", vc_llm_real(config, "embedding_multiplier", 1.0));
-        vc_llm_put_f32(pairs, ".residual_scale", vc_llm_real(config, "residual_multiplier", 1.0));
-        vc_llm_put_f32(pairs, ".logit_scale", vc_llm_real(config, "logits_scaling", 1.0));
-    } else if (is(family, "phi3")) {
-        vc_llm_put_u32(pairs, ".attention.sliding_window", window_of(config, family));
-    } else if (is(family, "mistral3")) {
-        vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
-        vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
-    } else if (is(family, "qwen2moe")) {
-        vc_llm_put_u32(pairs, ".expert_shared_feed_forward_length", sizes->shared_size);
-    }
-}
-
-static void put_encoder(const struct llm_config *config, const struct llm_family *family, const struct llm_sizes *sizes,
-                        struct llm_pairs *pairs)
-{
-    vc_llm_put_f32(pairs, ".attention.layer_norm_epsilon", vc_llm_real(config, "layer_norm_eps", family->epsilon));
     vc_llm_put_bool(pairs, ".attention.causal", false);
     vc_llm_put_u32(pairs, ".vocab_size", sizes->vocabulary);
     vc_llm_put_u32(pairs, "tokenizer.ggml.token_type_count", sizes->types);
@@ -256,8 +322,7 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
                                const struct llm_sizes *sizes, const struct llm_rope *rope, const struct llm_plan *plan,
                                struct llm_pairs *pairs)
 {
-    bool head_size = (family->flags & LLM_NO_HEAD_SIZE) == 0 &&
-                     (sizes->head_size_given || sizes->head_size * sizes->heads != sizes->hidden);
+    const struct numbers from = {.config = config, .family = family, .sizes = sizes, .rope = rope};
     enum vc_status status = VC_OK;
 
     vc_llm_put_text(pairs, VC_GGUF_KEY_ARCHITECTURE, family->architecture);
@@ -265,33 +330,18 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
     put_name(config, pairs);
     vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_FILE_TYPE], file_type(plan));
     vc_llm_put_u32(pairs, vc_gguf_known_keys[GGUF_QUANTIZER], VC_GGUF_QUANTIZATION);
-    vc_llm_put_u32(pairs, ".block_count", sizes->layers);
-    vc_llm_put_u32(pairs, ".context_length", sizes->context);
-    vc_llm_put_u32(pairs, ".embedding_length", sizes->hidden);
-    vc_llm_put_u32(pairs, ".feed_forward_length", sizes->feed_forward);
-    vc_llm_put_u32(pairs, ".attention.head_count", sizes->heads);
+    for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
+        if (vc_llm_knows_key(family, key) && (family->flags & key->has_not) == 0) {
+            put_key(&from, key, pairs);
+        }
+    }
     if ((family->flags & LLM_ENCODER) != 0) {
-        put_encoder(config, family, sizes, pairs);
-        return VC_OK;
+        put_encoder(sizes, pairs);
     }
-    vc_llm_put_u32(pairs, ".attention.head_count_kv", sizes->key_heads);
-    if (head_size) {
-        vc_llm_put_u32(pairs, ".attention.key_length", sizes->head_size);
-        vc_llm_put_u32(pairs, ".attention.value_length", sizes->head_size);
+    if (strcmp(family->architecture, "mistral3") == 0) {
+        vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
+        vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
     }
-    vc_llm_put_f32(pairs, ".attention.layer_norm_rms_epsilon",
-                   vc_llm_real(config, "rms_norm_eps|norm_eps", family->epsilon != 0 ? family->epsilon : 1e-6));
-    vc_llm_put_u32(pairs, ".vocab_size", sizes->vocabulary);
-    vc_llm_put_f32(pairs, ".rope.freq_base", rope->theta);
-    vc_llm_put_u32(pairs, ".rope.dimension_count", vc_llm_rotated(sizes, rope));
-    if (sizes->experts != 0) {
-        vc_llm_put_u32(pairs, ".expert_count", sizes->experts);
-        vc_llm_put_u32(pairs, ".expert_used_count", sizes->experts_used);
-    }
-    if ((family->flags & LLM_EXPERT_SIZE) != 0) {
-        vc_llm_put_u32(pairs, ".expert_feed_forward_length", sizes->expert_size);
-    }
-    put_family(config, family, sizes, rope, pairs);
     VC_TRY((family->flags & LLM_SLIDES) != 0 ? put_windows(ctx, config, family, sizes, pairs) : VC_OK);
 out:
     return status;

@@ -192,6 +192,38 @@ void vc_llm_element_text(struct llm_pairs *pairs, const char *value, size_t n);
 
 /* ---- metadata (llm_keys.c, llm_rope.c) ---- */
 
+/* Where the number of a key comes from. */
+enum llm_source {
+    LLM_SIZE,         /* `field` of struct llm_sizes, and config.json states it */
+    LLM_HEAD_SIZE,    /* the same; no pair where heads of the usual size are not spoken of */
+    LLM_VOCABULARY,   /* the rows of the embedding */
+    LLM_REAL,         /* config.json; else `otherwise` */
+    LLM_REAL_IF_SAID, /* config.json; else there is no pair */
+    LLM_EPSILON,      /* config.json; else the family's */
+    LLM_THETA,        /* struct llm_rope */
+    LLM_LOCAL_THETA,
+    LLM_ROTATED, /* elements of a head that are rotated: "partial_rotary_factor" of it */
+    LLM_WINDOW
+};
+
+/* A pair of metadata that is a number, and where config.json has it. */
+struct llm_key {
+    const char *key;   /* behind the architecture */
+    const char *names; /* "a|b" of config.json: the first that is there counts */
+    enum llm_source source;
+    size_t field;
+    unsigned has, has_not; /* flags of families: one without the first has no such size, one with the last no pair */
+    const char *architectures; /* "a|b"; NULL: any */
+    double otherwise;
+};
+
+/* Of all families, in the order of the file; the last has no names. */
+extern const struct llm_key vc_llm_keys[];
+/* Whether models of that family have such a number. */
+bool vc_llm_knows_key(const struct llm_family *family, const struct llm_key *key);
+/* The size of a key of LLM_SIZE or LLM_HEAD_SIZE. */
+uint64_t vc_llm_size(const struct llm_sizes *sizes, const struct llm_key *key);
+
 /* What the configuration says that llama.cpp does in another way: refused, or a note of the model. */
 enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                             const struct llm_sizes *sizes, const struct llm_rope *rope, struct vc_model *model);
