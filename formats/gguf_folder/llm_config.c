@@ -52,6 +52,7 @@ void vc_llm_config_free(struct vc_ctx *ctx, struct llm_config *config)
 static enum vc_status read_json(struct vc_ctx *ctx, const char *path, struct llm_json *out)
 {
     struct vc_infile *file = NULL;
+    struct hf_json json = {.root = NULL};
     char *text = NULL;
     enum vc_status status;
 
@@ -62,7 +63,8 @@ static enum vc_status read_json(struct vc_ctx *ctx, const char *path, struct llm
     text = vc_alloc(ctx, VC_TAG_IO, (size_t)file->size_bytes);
     VC_TRY_ALLOC(text);
     VC_TRY(vc_infile_read(ctx, file, 0, text, (size_t)file->size_bytes));
-    VC_TRY(vc_json_tree_load(ctx, text, (size_t)file->size_bytes, &out->root, &out->counted));
+    VC_TRY(vc_hf_json_load(ctx, text, (size_t)file->size_bytes, true, &json));
+    *out = (struct llm_json){json.root, json.counted};
 out:
     vc_free(ctx, text);
     vc_infile_close(ctx, file);

@@ -408,7 +408,7 @@ def vocabulary(name, options=(), **files):
 
 
 def test_vocabularies():
-    settings = {"bos_token": {"content": "<tool>"}, "pad_token": "<|end|>", "chat_template": "{{ messages }}"}
+    settings = {"bos_token": {"content": "<tool>"}, "pad_token": "<|end|>", "chat_template": "{{ messages }}", "model_max_length": 10 ** 30}
     found = vocabulary("bytes", tokenizer__json=bytes_json(["a b", "\u0120 ab"]), tokenizer_config__json=settings)
     wanted = {"model": "gpt2", "pre": "qwen2", "merges": ["a b", "\u0120 ab"],
               "tokens": ["a", "b", "\u0120", "ab", "\u0120ab", "<|end|>", "<tool>", "[PAD7]", "<|x|>", "[PAD9]", "[PAD10]", "[PAD11]"],

@@ -6,6 +6,8 @@
 
 #include "formats/json/json_walk.h"
 
+#define MOST_DIGITS 19 /* of an integer from 1 on that may be too large for 64 bits */
+
 /* A place in the text, and whether it lies in a string. */
 struct reading {
     const char *text;
@@ -25,7 +27,15 @@ static bool may_begin_behind(char before)
 static size_t number_at(const char *text, size_t n)
 {
     static const char *const numbers[] = {"NaN", "Infinity", "-Infinity"};
+    size_t n_digits = 0;
     size_t i;
+
+    while (n_digits < n && text[n_digits] >= '0' && text[n_digits] <= '9') {
+        n_digits++;
+    }
+    if (n_digits >= MOST_DIGITS && n_digits < n && strchr(".eE", text[n_digits]) == NULL) {
+        return n_digits;
+    }
 
     for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         size_t n_number = strlen(numbers[i]);
@@ -51,7 +61,7 @@ static char next_byte(struct reading *r)
         r->escaped = c == '\\' && !r->escaped;
     } else if (c == '"') {
         r->in_string = true;
-    } else if ((c == 'N' || c == 'I' || c == '-') && may_begin_behind(r->before) &&
+    } else if ((c == 'N' || c == 'I' || c == '-' || (c >= '1' && c <= '9')) && may_begin_behind(r->before) &&
                (n_number = number_at(r->text + r->at, r->n - r->at)) != 0) {
         r->n_blank = n_number - 1;
         c = '0';

@@ -1,5 +1,6 @@
 /* hf_json.h - config.json as Python writes it: JSON in which a number may be NaN, Infinity or -Infinity, as the
- * time_step_limit of Mamba2. To readers of ours these numbers are 0; the text itself is never changed. */
+ * time_step_limit of Mamba2, or an integer of more than 64 bits, as the model_max_length of tokenizers. To readers of
+ * ours these numbers are 0; the text itself is never changed. */
 #ifndef VC_FORMATS_HF_JSON_H
 #define VC_FORMATS_HF_JSON_H
 
