@@ -720,15 +720,26 @@ out:
     return status;
 }
 
-/* vc_open_options.as_gguf: the folder that was opened becomes the source of a GGUF model, which takes its place. */
-static enum vc_status wrap_as_gguf(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
+static const char *const no_extensions[] = {NULL};
+
+/* A GGUF model as a folder of transformers: what is made of it is one of safetensors. */
+static const struct vc_format vc_format_gguf_back = {.name = "gguf",
+                                                     .extensions = no_extensions,
+                                                     .create_sink = vc_safetensors_sink_create,
+                                                     .divides = true,
+                                                     .dialect = &vc_dialect_gguf};
+
+/* vc_open_options.as_gguf and as_folder: the folder (or the GGUF model) that was opened becomes the source of a GGUF
+ * model (or of a folder), which takes its place. */
+static enum vc_status wrap(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model **model)
 {
     struct vc_model *source = *model;
     struct vc_model *wrapped = NULL;
-    bool fits = false;
-    enum vc_status status;
+    bool back = options->as_folder && vc_gguf_back_fits(source);
+    bool fits = back;
+    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_gguf_folder_fits(ctx, source, &fits));
+    VC_TRY(options->as_gguf ? vc_gguf_folder_fits(ctx, source, &fits) : VC_OK);
     if (!fits) {
         return VC_OK;
     }
@@ -739,7 +750,8 @@ static enum vc_status wrap_as_gguf(struct vc_ctx *ctx, const struct vc_open_opti
         return status;
     }
     *model = wrapped;
-    VC_TRY(vc_gguf_folder_open(ctx, options, source, wrapped));
+    VC_TRY(back ? vc_gguf_back_open(ctx, options, &vc_format_gguf_back, source, wrapped)
+                : vc_gguf_folder_open(ctx, options, source, wrapped));
 out:
     return status;
 }
@@ -753,7 +765,7 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
     *out = NULL;
     VC_TRY(create_model(ctx, path, &model));
     VC_TRY(vc_infolder_is(path) ? open_folder(ctx, options, model) : open_file(ctx, options, model));
-    VC_TRY(options != NULL && options->as_gguf ? wrap_as_gguf(ctx, options, &model) : VC_OK);
+    VC_TRY(options != NULL ? wrap(ctx, options, &model) : VC_OK);
     if (model->format == NULL || !model->format->tells_axes) {
         vc_model_name_axes(model);
     }

@@ -164,6 +164,11 @@ extern const struct vc_loader vc_gguf_other_loader;
 enum vc_status vc_gguf_program(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
                                struct vc_program *out);
 
+/* The pairs of a file as a JSON object (gguf_json.c); a value that is no UTF-8, or not finite, is null.
+ * vc_json_tree_free in any case. */
+struct json_t;
+enum vc_status vc_gguf_json(struct vc_ctx *ctx, const struct gguf_shard *shard, struct json_t **out, uint64_t *counted);
+
 /* "general.file_type" and so on. */
 extern const char *const vc_gguf_known_keys[GGUF_KNOWN_COUNT];
 

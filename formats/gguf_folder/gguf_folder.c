@@ -13,13 +13,6 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 
-/* `self` of the model. It begins as that of any GGUF model does, so that the room of GGUF may look into it. */
-struct folder {
-    struct gguf gguf;
-    struct vc_model *source;
-    struct llm_plan plan;
-};
-
 enum vc_status vc_gguf_folder_fits(struct vc_ctx *ctx, const struct vc_model *source, bool *fits)
 {
     char *text = NULL;
@@ -41,7 +34,7 @@ out:
 static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
                                   uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
 {
-    const struct folder *self = model->self;
+    const struct llm_folder *self = model->self;
 
     (void)form; /* both are the bytes of the data, as in a file */
     (void)check;
@@ -52,7 +45,7 @@ static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_model *mod
 static void close_folder(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
-    struct folder *self = model->self;
+    struct llm_folder *self = model->self;
 
     if (self->gguf.shards != NULL) {
         vc_infile_close(ctx, self->gguf.shards[0].file);
@@ -67,6 +60,8 @@ static void close_folder(struct vc_model *model)
     vc_free(ctx, model->io);
 }
 
+/* A model that is to become a folder has its program in there. */
+static const struct vc_source_ops back_ops = {.read = read_values, .close = close_folder};
 static const struct vc_source_ops ops = {.read = read_values, .close = close_folder, .program = vc_gguf_program};
 
 /* The files of the source are those of the model: a writer knows them again, and they may not change. */
@@ -91,9 +86,9 @@ out:
     return status;
 }
 
-/* The tensors of the plan as those of the model. */
-static enum vc_status list_tensors(struct vc_ctx *ctx, const struct llm_plan *plan, struct vc_model *model)
+enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *self, struct vc_model *model)
 {
+    const struct llm_plan *plan = &self->plan;
     enum vc_status status = VC_OK;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, plan->n, sizeof *model->tensors);
@@ -117,15 +112,16 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct llm_plan *pl
                                                .file_bytes = vc_dtype_bytes(t->dtype, n),
                                                .part_of = VC_NO_TENSOR,
                                                .alias_of = VC_NO_TENSOR};
-        model->io[i] = (struct vc_tensor_io){.raw_bytes = model->tensors[i].size_bytes};
+        model->io[i] = (struct vc_tensor_io){
+            .raw_bytes = model->tensors[i].size_bytes,
+            .shard = t->n_pieces != 0 && model->n_shards != 0 ? self->source->io[t->pieces[0].source].shard : 0};
     }
     VC_TRY(vc_model_index_names(ctx, model));
 out:
     return status;
 }
 
-/* The pairs as a file without tensors, read as any other: it is checked, and writers copy from it. */
-static enum vc_status take_pairs(struct vc_ctx *ctx, struct llm_pairs *pairs, struct folder *self,
+enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, const char *path, struct gguf *to,
                                  struct vc_model *model)
 {
     uint64_t n = VC_GGUF_HEADER_BYTES + pairs->text.n;
@@ -141,15 +137,15 @@ static enum vc_status take_pairs(struct vc_ctx *ctx, struct llm_pairs *pairs, st
     vc_put_le64(bytes + 16, pairs->n);
     memcpy(bytes + VC_GGUF_HEADER_BYTES, pairs->text.data, pairs->text.n);
     vc_text_release(&pairs->text);
-    self->gguf.shards = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self->gguf.shards);
-    if (self->gguf.shards == NULL) {
+    to->shards = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *to->shards);
+    if (to->shards == NULL) {
         vc_free(ctx, bytes);
         return VC_E_NOMEM;
     }
-    self->gguf.n_shards = 1;
-    VC_TRY(vc_infile_of_bytes(ctx, bytes, n, model->path, &self->gguf.shards[0].file));
-    VC_TRY(vc_gguf_cursor_init(ctx, self->gguf.shards[0].file, &cursor));
-    VC_TRY(vc_gguf_read_head(&cursor, model, &n_tensors, &self->gguf.shards[0].metadata));
+    to->n_shards = 1;
+    VC_TRY(vc_infile_of_bytes(ctx, bytes, n, path, &to->shards[0].file));
+    VC_TRY(vc_gguf_cursor_init(ctx, to->shards[0].file, &cursor));
+    VC_TRY(vc_gguf_read_head(&cursor, model, &n_tensors, &to->shards[0].metadata));
 out:
     vc_gguf_cursor_release(&cursor);
     return status;
@@ -167,8 +163,8 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "config.json: the model_type '%s' is none of those that become a GGUF model for llama.cpp (%s); "
                        "%s keeps the tensors as they are",
-                       config->model_type != NULL ? config->model_type : "", vc_llm_family_list(list, sizeof list),
-                       vc_option(ctx, "as_gguf=false"));
+                       config->model_type != NULL ? config->model_type : "",
+                       vc_llm_family_list(list, sizeof list, false), vc_option(ctx, "as_gguf=false"));
     }
     if (quantized != NULL &&
         !(method != NULL && strcmp(method, "mxfp4") == 0 && strcmp((*out)->architecture, "gpt-oss") == 0)) {
@@ -181,7 +177,7 @@ static enum vc_status find_family(struct vc_ctx *ctx, const struct llm_config *c
 }
 
 static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *options, const struct llm_config *config,
-                           struct folder *self, struct vc_model *model, struct llm_pairs *pairs)
+                           struct llm_folder *self, struct vc_model *model, struct llm_pairs *pairs)
 {
     const struct llm_family *family = NULL;
     struct llm_sizes sizes;
@@ -193,7 +189,7 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
     VC_TRY(vc_llm_sizes_read(ctx, config, family, &sizes));
     VC_TRY(vc_llm_rope_read(ctx, config, family, &rope));
     VC_TRY(vc_llm_check(ctx, config, family, &sizes, &rope, model));
-    VC_TRY(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, model, &self->plan));
+    VC_TRY(vc_llm_tensors_plan(ctx, self->source, config, family, &sizes, false, model, &self->plan));
     VC_TRY(vc_llm_keys_put(ctx, config, family, &sizes, &rope, &self->plan, pairs));
     VC_TRY(vc_llm_rope_put(ctx, config, family, &sizes, &rope, &self->plan, model, pairs));
     VC_TRY(vc_llm_pooling_put(ctx, vc_infolder_path(self->source->folder), model, pairs));
@@ -205,8 +201,8 @@ static enum vc_status make(struct vc_ctx *ctx, const struct vc_open_options *opt
                             options->gguf_pre, model, pairs));
     }
     VC_TRY(pairs->text.status);
-    VC_TRY(list_tensors(ctx, &self->plan, model));
-    VC_TRY(take_pairs(ctx, pairs, self, model));
+    VC_TRY(vc_llm_folder_list(ctx, self, model));
+    VC_TRY(vc_llm_pairs_read(ctx, pairs, model->path, &self->gguf, model));
 out:
     return status;
 }
@@ -225,26 +221,36 @@ out:
     return status;
 }
 
-enum vc_status vc_gguf_folder_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *source,
-                                   struct vc_model *model)
+enum vc_status vc_llm_folder_make(struct vc_ctx *ctx, struct vc_model *source, struct vc_model *model,
+                                  struct llm_folder **out)
 {
-    struct folder *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    struct llm_config config = {.root = NULL};
-    struct llm_pairs pairs = {.n = 0};
-    enum vc_status status = VC_OK;
+    enum vc_status status;
+    struct llm_folder *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
 
     if (self == NULL) {
         vc_model_close(source);
         return VC_E_NOMEM;
     }
+    *out = self;
     self->source = source;
     self->plan.arena = &self->gguf.arena;
     model->self = self;
-    model->ops = &ops; /* from here on vc_model_close frees everything */
-    vc_model_set_format(model, &vc_format_gguf);
+    model->ops = source->folder != NULL ? &ops : &back_ops; /* from here on vc_model_close frees everything */
+    status = take_inputs(ctx, source, model);
+    return status == VC_OK ? take_notes(ctx, source, model) : status;
+}
+
+enum vc_status vc_gguf_folder_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *source,
+                                   struct vc_model *model)
+{
+    struct llm_folder *self = NULL;
+    struct llm_config config = {.root = NULL};
+    struct llm_pairs pairs = {.n = 0};
+    enum vc_status status = VC_OK;
+
     vc_text_init(&pairs.text, ctx);
-    VC_TRY(take_inputs(ctx, source, model));
-    VC_TRY(take_notes(ctx, source, model));
+    vc_model_set_format(model, &vc_format_gguf);
+    VC_TRY(vc_llm_folder_make(ctx, source, model, &self));
     VC_TRY(vc_llm_config_read(ctx, source, &config));
     VC_TRY(make(ctx, options, &config, self, model, &pairs));
 out:

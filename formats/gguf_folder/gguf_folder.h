@@ -19,4 +19,14 @@ enum vc_status vc_gguf_folder_fits(struct vc_ctx *ctx, const struct vc_model *so
 enum vc_status vc_gguf_folder_open(struct vc_ctx *ctx, const struct vc_open_options *options, struct vc_model *source,
                                    struct vc_model *model);
 
+/* ---- the way back (llm_back.c) ---- */
+
+/* A GGUF model: what vc_open_options.as_folder is about. */
+bool vc_gguf_back_fits(const struct vc_model *source);
+
+/* As vc_gguf_folder_open: the model has the names, shapes and values of transformers, and a folder in memory with
+ * config.json and the tokenizer, whose weights the writer of the format makes. */
+enum vc_status vc_gguf_back_open(struct vc_ctx *ctx, const struct vc_open_options *options,
+                                 const struct vc_format *format, struct vc_model *source, struct vc_model *model);
+
 #endif

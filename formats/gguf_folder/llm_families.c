@@ -42,13 +42,9 @@ const struct llm_rule vc_llm_rules[] = {
     {.from = "layers.#.mlp.up_proj", .to = "blk.#.ffn_up", .shape = "FH"},
     {.from = "layers.#.mlp.down_proj", .to = "blk.#.ffn_down", .shape = "HF"},
     {.from = "layers.#.mlp.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
-    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
     {.from = "layers.#.mlp.experts.*.gate_proj", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
     {.from = "layers.#.mlp.experts.*.up_proj", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
     {.from = "layers.#.mlp.experts.*.down_proj", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
-    {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
     {.from = "layers.#.mlp.experts.gate_up_proj",
      .to = "blk.#.ffn_gate_exps.weight",
      .shape = "EeH",
@@ -79,6 +75,14 @@ static const struct llm_rule rules_of_olmo2[] = {
     {.from = "layers.#.post_feedforward_layernorm", .to = "blk.#.post_ffw_norm", .shape = "H"},
     {.from = "layers.#.self_attn.q_norm", .to = "blk.#.attn_q_norm", .shape = "q"},
     {.from = "layers.#.self_attn.k_norm", .to = "blk.#.attn_k_norm", .shape = "k"},
+    {.from = NULL},
+};
+
+static const struct llm_rule rules_of_mixtral[] = {
+    {.from = "layers.#.block_sparse_moe.gate.weight", .to = "blk.#.ffn_gate_inp.weight", .shape = "EH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w1", .to = "blk.#.ffn_gate_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w3", .to = "blk.#.ffn_up_exps", .shape = "EeH"},
+    {.from = "layers.#.block_sparse_moe.experts.*.w2", .to = "blk.#.ffn_down_exps", .shape = "EHe"},
     {.from = NULL},
 };
 
@@ -139,6 +143,7 @@ static const struct llm_rule rules_of_gpt_oss[] = {
 
 static const struct llm_family families[] = {
     {.types = "llama",
+     .class_name = "LlamaForCausalLM",
      .architecture = "llama",
      .flags = LLM_PERMUTES | LLM_FREQS,
      .layer = DENSE,
@@ -155,8 +160,10 @@ static const struct llm_family families[] = {
      .context = 131072,
      .window = 4096},
     {.types = "mixtral",
+     .class_name = "MixtralForCausalLM",
      .architecture = "llama",
      .flags = LLM_PERMUTES | LLM_FREQS | LLM_WINDOW_LOST | LLM_EXPERTS,
+     .rules = rules_of_mixtral,
      .layer = EXPERTS,
      .maybe = "",
      .activation = SILU,
@@ -165,6 +172,7 @@ static const struct llm_family families[] = {
      .epsilon = 1e-5,
      .theta = 1e6},
     {.types = "qwen2",
+     .class_name = "Qwen2ForCausalLM",
      .architecture = "qwen2",
      .flags = LLM_HEADS_FILL | LLM_WINDOW_LOST,
      .layer = DENSE,
@@ -172,6 +180,7 @@ static const struct llm_family families[] = {
      .activation = SILU,
      .context = 32768},
     {.types = "qwen2_moe",
+     .class_name = "Qwen2MoeForCausalLM",
      .architecture = "qwen2moe",
      .flags = LLM_HEADS_FILL | LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE | LLM_OWN_HEAD,
      .layer = EXPERTS " ffn_gate_inp_shexp ffn_gate_shexp ffn_up_shexp ffn_down_shexp",
@@ -179,6 +188,7 @@ static const struct llm_family families[] = {
      .activation = SILU,
      .context = 32768},
     {.types = "qwen3",
+     .class_name = "Qwen3ForCausalLM",
      .architecture = "qwen3",
      .flags = LLM_WINDOW_LOST,
      .layer = DENSE QK_NORMS,
@@ -188,6 +198,7 @@ static const struct llm_family families[] = {
      .head_size = 128,
      .context = 32768},
     {.types = "qwen3_moe",
+     .class_name = "Qwen3MoeForCausalLM",
      .architecture = "qwen3moe",
      .flags = LLM_WINDOW_LOST | LLM_EXPERTS | LLM_EXPERT_SIZE,
      .layer = EXPERTS QK_NORMS,
@@ -196,6 +207,7 @@ static const struct llm_family families[] = {
      .key_heads = 4,
      .context = 32768},
     {.types = "gemma2",
+     .class_name = "Gemma2ForCausalLM",
      .architecture = "gemma2",
      .flags = LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
      .rules = four_norms,
@@ -208,6 +220,7 @@ static const struct llm_family families[] = {
      .context = 8192,
      .window = 4096},
     {.types = "gemma3_text|gemma3",
+     .class_name = "Gemma3ForCausalLM",
      .architecture = "gemma3",
      .flags = LLM_PLUS_ONE | LLM_TIED | LLM_NO_HEAD | LLM_SLIDES,
      .rules = four_norms,
@@ -221,6 +234,7 @@ static const struct llm_family families[] = {
      .window = 4096,
      .theta = 1e6},
     {.types = "phi3",
+     .class_name = "Phi3ForCausalLM",
      .architecture = "phi3",
      .flags = LLM_HEADS_FILL | LLM_WINDOW_LOST,
      .rules = rules_of_phi3,
@@ -228,8 +242,10 @@ static const struct llm_family families[] = {
      .maybe = "",
      .activation = SILU,
      .context = 4096,
-     .epsilon = 1e-5},
+     .epsilon = 1e-5,
+     .share = 1.0},
     {.types = "smollm3",
+     .class_name = "SmolLM3ForCausalLM",
      .architecture = "smollm3",
      .flags = LLM_PERMUTES | LLM_TIED | LLM_WINDOW_LOST,
      .layer = DENSE,
@@ -239,6 +255,7 @@ static const struct llm_family families[] = {
      .context = 32768,
      .theta = 2e6},
     {.types = "granite",
+     .class_name = "GraniteForCausalLM",
      .architecture = "granite",
      .flags = LLM_PERMUTES | LLM_FREQS | LLM_HEADS_FILL | LLM_NO_HEAD_SIZE,
      .layer = DENSE,
@@ -246,6 +263,7 @@ static const struct llm_family families[] = {
      .activation = SILU,
      .context = 2048},
     {.types = "olmo2",
+     .class_name = "Olmo2ForCausalLM",
      .architecture = "olmo2",
      .flags = LLM_HEADS_FILL | LLM_OWN_HEAD,
      .rules = rules_of_olmo2,
@@ -255,6 +273,7 @@ static const struct llm_family families[] = {
      .context = 2048,
      .epsilon = 1e-5},
     {.types = "olmo3",
+     .class_name = "Olmo3ForCausalLM",
      .architecture = "olmo2",
      .flags = LLM_HEADS_FILL | LLM_OWN_HEAD | LLM_SLIDES,
      .rules = rules_of_olmo2,
@@ -266,6 +285,7 @@ static const struct llm_family families[] = {
      .epsilon = 1e-5,
      .theta = 5e5},
     {.types = "glm4",
+     .class_name = "Glm4ForCausalLM",
      .architecture = "glm4",
      .flags = 0,
      .rules = rules_of_glm4,
@@ -278,6 +298,7 @@ static const struct llm_family families[] = {
      .epsilon = 1.5625e-7,
      .share = 0.5},
     {.types = "seed_oss",
+     .class_name = "SeedOssForCausalLM",
      .architecture = "seed_oss",
      .rules = rules_of_seed_oss,
      .layer = ATTENTION "post_attention_norm ffn_gate ffn_up ffn_down",
@@ -311,6 +332,7 @@ static const struct llm_family families[] = {
      .epsilon = 1e-5,
      .theta = 1e6},
     {.types = "arcee",
+     .class_name = "ArceeForCausalLM",
      .architecture = "arcee",
      .flags = LLM_PERMUTES | LLM_FREQS,
      .layer = ATTENTION "ffn_norm ffn_up ffn_down",
@@ -356,12 +378,27 @@ const struct llm_family *vc_llm_family(const char *model_type)
     return NULL;
 }
 
-const char *vc_llm_family_list(char *list, size_t room)
+const struct llm_family *vc_llm_family_back(const char *architecture, bool has_experts, bool slides)
+{
+    const struct llm_family *found = NULL;
+
+    for (const struct llm_family *f = families; f->types != NULL; f++) {
+        bool same = f->class_name != NULL && strcmp(f->architecture, architecture) == 0 &&
+                    ((f->flags & LLM_EXPERTS) != 0) == has_experts && (slides || (f->flags & LLM_SLIDES) == 0);
+
+        found = same && (found == NULL || (f->flags & LLM_SLIDES) != 0) ? f : found;
+    }
+    return found;
+}
+
+const char *vc_llm_family_list(char *list, size_t room, bool back)
 {
     size_t n = 0;
 
     for (const struct llm_family *f = families; f->types != NULL && n < room; f++) {
-        n += (size_t)snprintf(list + n, room - n, "%s%s", f == families ? "" : ", ", f->types);
+        if (!back || f->class_name != NULL) {
+            n += (size_t)snprintf(list + n, room - n, "%s%s", f == families ? "" : ", ", f->types);
+        }
     }
     return list;
 }

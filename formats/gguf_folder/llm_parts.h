@@ -12,6 +12,7 @@
 #include "core/text/text.h"
 #include "formats/gguf/gguf.h"
 #include "formats/huggingface/config/hf_json.h"
+#include "formats/huggingface/families.h"
 
 /* ---- config.json (llm_config.c) ---- */
 
@@ -79,7 +80,8 @@ struct llm_rule {
 };
 
 struct llm_family {
-    const char *types; /* "gemma3_text|gemma3" */
+    const char *types;      /* "gemma3_text|gemma3": the first is what a GGUF model becomes */
+    const char *class_name; /* of transformers; NULL: there is no way back from GGUF */
     const char *architecture;
     unsigned flags;
     const struct llm_rule *rules; /* before those of all; the last has no `from`. NULL: none */
@@ -89,17 +91,25 @@ struct llm_family {
     const char *activation;       /* "silu|swish" */
     /* What transformers takes where the configuration does not say; 0: the rule of all families. */
     uint64_t heads, key_heads, head_size, context, window;
-    double epsilon, theta, share; /* share: of the head size that is rotated */
+    double epsilon, theta, share; /* share: of the head size that is rotated; 0: always all of it */
 };
 
 const struct llm_family *vc_llm_family(const char *model_type);
-/* "llama, mistral, ..." Returns `list`. */
-const char *vc_llm_family_list(char *list, size_t room);
+/* The family that a GGUF model of that architecture becomes; slides: it has windows. NULL: there is none. */
+const struct llm_family *vc_llm_family_back(const char *architecture, bool has_experts, bool slides);
+/* "llama, mistral, ..."; back: of those with a way back alone. Returns `list`. */
+const char *vc_llm_family_list(char *list, size_t room, bool back);
 /* Of all families; the last has no `from`. */
 extern const struct llm_rule vc_llm_rules[];
 
 /* "a" is one of the words of "a|b" (or of "a b"). */
 bool vc_llm_is_one_of(const char *word, const char *words);
+
+/* Whether `name` begins with the pattern, "layers.#.mlp.experts.*.w1". *layer, *expert: its numbers, -1 where there is
+ * none; *rest: what follows. */
+bool vc_llm_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest);
+/* "blk.#.ffn_gate_inp.weight": nothing follows. */
+bool vc_llm_is_whole(const char *to);
 
 /* ---- sizes and rotary embeddings ---- */
 
@@ -130,7 +140,8 @@ struct llm_piece {
     uint64_t first;
 };
 
-/* A tensor of the GGUF model. Its rows are those of all pieces, one after the other. */
+/* A tensor of the GGUF model, or on the way back of the folder, whose elements may be blocks. Its rows are those of all
+ * pieces, one after the other. */
 struct llm_tensor {
     const char *name;
     int64_t layer; /* -1: of the whole model */
@@ -148,6 +159,7 @@ struct llm_tensor {
     size_t n_pieces;
     const struct llm_piece *pieces;
     const float *values; /* not the source's: these; else NULL */
+    bool back;           /* head_rows: they become as they were */
 };
 
 struct llm_plan {
@@ -157,10 +169,11 @@ struct llm_plan {
 };
 
 void vc_llm_plan_release(struct vc_ctx *ctx, struct llm_plan *plan);
-/* Names, shapes and operations of all tensors of the source. Sets sizes->vocabulary. */
+/* Names, shapes and operations of all tensors of the source. Sets sizes->vocabulary. any_type: the plan is only looked
+ * at, and its values are not read. */
 enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
-                                   const struct llm_family *family, struct llm_sizes *sizes, struct vc_model *model,
-                                   struct llm_plan *plan);
+                                   const struct llm_family *family, struct llm_sizes *sizes, bool any_type,
+                                   struct vc_model *model, struct llm_plan *plan);
 /* Adds a tensor of one dimension whose values are in the arena. */
 enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan, const char *name, const float *values,
                                       uint64_t n);
@@ -169,6 +182,23 @@ void vc_llm_plan_sort(struct llm_plan *plan);
 /* n_bytes from `offset` of the values of a tensor (llm_values.c). */
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
                                   uint64_t offset, void *dst, size_t n_bytes);
+
+/* ---- models that stand on others (gguf_folder.c) ---- */
+
+/* `self` of such a model. It begins as that of any GGUF model does, so that the room of GGUF may look into it. */
+struct llm_folder {
+    struct gguf gguf;
+    struct vc_model *source;
+    struct llm_plan plan;
+    struct vc_family family;
+};
+
+/* Makes it: the model has the files and notes of the source, which it takes over, and vc_model_close frees everything.
+ */
+enum vc_status vc_llm_folder_make(struct vc_ctx *ctx, struct vc_model *source, struct vc_model *model,
+                                  struct llm_folder **out);
+/* The tensors of the plan as those of the model, in the files that the first piece of each lies in. */
+enum vc_status vc_llm_folder_list(struct vc_ctx *ctx, const struct llm_folder *self, struct vc_model *model);
 
 /* ---- pairs of metadata (llm_pairs.c) ---- */
 
@@ -183,6 +213,10 @@ void vc_llm_put_u32(struct llm_pairs *pairs, const char *key, uint64_t value);
 void vc_llm_put_f32(struct llm_pairs *pairs, const char *key, double value);
 void vc_llm_put_bool(struct llm_pairs *pairs, const char *key, bool value);
 void vc_llm_put_text(struct llm_pairs *pairs, const char *key, const char *value);
+/* The pairs as a GGUF file without tensors, in memory: it is checked, and writers copy from it. Adds the facts of the
+ * model, which may be NULL; path: borrowed. (gguf_folder.c) */
+enum vc_status vc_llm_pairs_read(struct vc_ctx *ctx, struct llm_pairs *pairs, const char *path, struct gguf *to,
+                                 struct vc_model *model);
 /* The head of an array; then n elements. */
 void vc_llm_put_array(struct llm_pairs *pairs, const char *key, enum gguf_kind kind, uint64_t n);
 void vc_llm_element_u32(struct llm_pairs *pairs, uint32_t value);
@@ -238,6 +272,9 @@ enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct
 enum vc_status vc_llm_rope_put(struct vc_ctx *ctx, const struct llm_config *config, const struct llm_family *family,
                                const struct llm_sizes *sizes, const struct llm_rope *rope, struct llm_plan *plan,
                                struct vc_model *model, struct llm_pairs *pairs);
+/* The divisor of frequency i of `llama3`. */
+double vc_llm_llama3_divisor(double theta, double rotated, double factor, double low, double high, double original,
+                             uint64_t i);
 /* Elements of a head that are rotated. */
 uint64_t vc_llm_rotated(const struct llm_sizes *sizes, const struct llm_rope *rope);
 /* By what the scores of attention are multiplied in transformers, over what llama.cpp multiplies by. */

@@ -43,6 +43,15 @@ static enum vc_status make_values(const struct scaling *s, float **values)
     return *values != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+double vc_llm_llama3_divisor(double theta, double rotated, double factor, double low, double high, double original,
+                             uint64_t i)
+{
+    double wave = 2 * PI * vc_pow_f64(theta, 2.0 * (double)i / rotated);
+    double share = (original / wave - low) / (high - low);
+
+    return wave < original / high ? 1.0 : wave > original / low ? factor : 1.0 / ((1.0 - share) / factor + share);
+}
+
 /* Low frequencies are divided by the factor, high ones stay, between them is a ramp. */
 static enum vc_status put_llama3(const struct scaling *s)
 {
@@ -59,12 +68,8 @@ static enum vc_status put_llama3(const struct scaling *s)
     }
     VC_TRY(make_values(s, &values));
     for (uint64_t i = 0; i < s->rotated / 2; i++) {
-        double wave = 2 * PI * vc_pow_f64(s->rope->theta, 2.0 * (double)i / (double)s->rotated);
-        double share = (s->original / wave - low) / (high - low);
-
-        values[i] = (float)(wave < s->original / high  ? 1.0
-                            : wave > s->original / low ? s->factor
-                                                       : 1.0 / ((1.0 - share) / s->factor + share));
+        values[i] =
+            (float)vc_llm_llama3_divisor(s->rope->theta, (double)s->rotated, s->factor, low, high, s->original, i);
     }
     VC_TRY(vc_llm_plan_add_values(s->ctx, s->plan, "rope_freqs.weight", values, s->rotated / 2));
 out:

@@ -34,6 +34,7 @@ struct planning {
     struct llm_plan *plan;
     struct match *matches; /* the pool's */
     size_t n, capacity;
+    bool any_type;
     bool tied, bare; /* bare: a model without a head, as embeddings have them */
     size_t n_other;  /* tensors of other parts */
     size_t n_heads;  /* ... of heads that llama.cpp has not */
@@ -113,23 +114,26 @@ static bool take_number(const char **at, int64_t *out)
     return true;
 }
 
-/* Whether the name is that of the rule; *rest: what follows, ".weight" or "". */
-static bool fits(const struct llm_rule *rule, const char *name, struct match *match, const char **rest)
+bool vc_llm_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest)
 {
-    const char *from = rule->from;
-
-    match->layer = match->expert = -1;
-    for (; *from != '\0'; from++) {
-        if (*from == '#' || *from == '*') {
-            if (!take_number(&name, *from == '#' ? &match->layer : &match->expert)) {
+    *layer = *expert = -1;
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '#' || *pattern == '*') {
+            if (!take_number(&name, *pattern == '#' ? layer : expert)) {
                 return false;
             }
-        } else if (*from != *name++) {
+        } else if (*pattern != *name++) {
             return false;
         }
     }
     *rest = name;
     return true;
+}
+
+/* Whether the name is that of the rule. */
+static bool fits(const struct llm_rule *rule, const char *name, struct match *match, const char **rest)
+{
+    return vc_llm_fits(rule->from, name, &match->layer, &match->expert, rest);
 }
 
 static bool ends_in(const char *name, const char *end)
@@ -140,7 +144,7 @@ static bool ends_in(const char *name, const char *end)
     return n >= k && strcmp(name + n - k, end) == 0;
 }
 
-static bool is_whole(const char *to)
+bool vc_llm_is_whole(const char *to)
 {
     return ends_in(to, ".weight") || ends_in(to, ".bias");
 }
@@ -185,7 +189,8 @@ static enum vc_status match_rules(struct planning *p, const struct llm_rule *rul
             continue;
         }
         if (!fits(rule, name, &match, &rest) ||
-            (is_whole(rule->to) ? rest[0] != '\0' : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
+            (vc_llm_is_whole(rule->to) ? rest[0] != '\0'
+                                       : strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0)) {
             continue;
         }
         *known = true;
@@ -387,13 +392,14 @@ static enum vc_status check_source(const struct planning *p, const struct match 
     if (t->quant != NULL || t->part_of != VC_NO_TENSOR) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: is quantized; dequantize the folder first", t->name);
     }
-    if (match->rule->form == LLM_BLOCKS
+    if (p->any_type ? false
+        : match->rule->form == LLM_BLOCKS
             ? t->dtype != VC_DTYPE_U8
             : t->dtype != VC_DTYPE_F32 && t->dtype != VC_DTYPE_F16 && t->dtype != VC_DTYPE_BF16) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected %s", t->name, vc_dtype_name(t->dtype),
                        match->rule->form == LLM_BLOCKS ? "u8" : "f32, f16 or bf16");
     }
-    if (t->dtype != to->from) {
+    if (t->dtype != to->from && !p->any_type) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has type %s, and other experts of its layer have %s", t->name,
                        vc_dtype_name(t->dtype), vc_dtype_name(to->from));
     }
@@ -490,7 +496,7 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
 {
     const struct llm_rule *rule = matches[0].rule;
     const char *tail = matches[0].layer >= 0 ? strchr(matches[0].name + 4, '.') + 1 : matches[0].name;
-    bool bias = ends_in(matches[0].name, ".bias") && !is_whole(rule->to);
+    bool bias = ends_in(matches[0].name, ".bias") && !vc_llm_is_whole(rule->to);
     struct llm_tensor t = {.name = matches[0].name,
                            .layer = matches[0].layer,
                            .from = p->source->tensors[matches[0].source].dtype,
@@ -660,12 +666,17 @@ enum vc_status vc_llm_plan_add_values(struct vc_ctx *ctx, struct llm_plan *plan,
 #define MADE_TENSORS 4 /* at most: the scaling of rotary embeddings */
 
 enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_config *config,
-                                   const struct llm_family *family, struct llm_sizes *sizes, struct vc_model *model,
-                                   struct llm_plan *plan)
+                                   const struct llm_family *family, struct llm_sizes *sizes, bool any_type,
+                                   struct vc_model *model, struct llm_plan *plan)
 {
     const char *class_name = json_string_value(json_array_get(vc_llm_find(config, "architectures"), 0));
-    struct planning p = {
-        .ctx = ctx, .source = source, .config = config, .family = family, .sizes = sizes, .plan = plan};
+    struct planning p = {.ctx = ctx,
+                         .source = source,
+                         .config = config,
+                         .family = family,
+                         .sizes = sizes,
+                         .plan = plan,
+                         .any_type = any_type};
     size_t end;
     enum vc_status status = VC_OK;
 

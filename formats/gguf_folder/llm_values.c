@@ -74,16 +74,18 @@ out:
     return status;
 }
 
-/* The row of the source that is row r of a piece: of a head, rows 0, d/2, 1, d/2 + 1, ... */
+/* The row of the source that is row r of a piece: of a head, rows 0, d/2, 1, d/2 + 1, ...; on the way back 0, 2, ...,
+ * 1, 3, ... */
 static uint64_t source_row(const struct llm_tensor *t, uint64_t r)
 {
+    uint64_t half = t->head_rows / 2;
     uint64_t j;
 
     if (t->head_rows == 0) {
         return r;
     }
     j = r % t->head_rows;
-    return r - j + (j % 2) * (t->head_rows / 2) + j / 2;
+    return r - j + (t->back ? j % half * 2 + j / half : (j % 2) * half + j / 2);
 }
 
 /* Rows of a tensor that are columns of the source: r and those behind it, `rows` of them, from element `begin` of each
@@ -182,11 +184,11 @@ out:
     return status;
 }
 
+/* size: of an element, or of a block that stays as it is. */
 static enum vc_status read_source(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *t,
-                                  uint64_t at, unsigned char *to, uint64_t n)
+                                  size_t size, uint64_t at, unsigned char *to, uint64_t n)
 {
     uint64_t piece_elems = t->piece_rows * t->row_elems;
-    size_t size = vc_dtype_size(t->dtype);
     bool as_is = t->dtype == t->from && t->scale == 1.0F && t->add == 0.0F;
     enum vc_status status = VC_OK;
 
@@ -213,17 +215,19 @@ out:
 enum vc_status vc_llm_values_read(struct vc_ctx *ctx, const struct vc_model *source, const struct llm_tensor *tensor,
                                   uint64_t offset, void *dst, size_t n_bytes)
 {
-    size_t size = tensor->dtype == VC_DTYPE_MXFP4 ? MXFP4_BYTES : vc_dtype_size(tensor->dtype);
+    size_t block;
+    size_t size;
     unsigned char *to = dst;
 
+    vc_dtype_block(tensor->dtype, &block, &size);
     if (offset % size != 0 || n_bytes % size != 0) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read of parts of elements", tensor->name);
     }
-    if (tensor->dtype == VC_DTYPE_MXFP4) {
+    if (tensor->dtype == VC_DTYPE_MXFP4 && tensor->from != tensor->dtype) {
         return read_blocks(ctx, source, tensor, offset / size, to, n_bytes / size);
     }
     if (tensor->values == NULL) {
-        return read_source(ctx, source, tensor, offset / size, to, n_bytes / size);
+        return read_source(ctx, source, tensor, size, offset / size, to, n_bytes / size);
     }
     for (size_t i = 0; i < n_bytes / size; i++) {
         uint32_t bits;

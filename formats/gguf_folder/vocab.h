@@ -77,6 +77,9 @@ enum vc_status vc_vocab_mark_words(struct vocab *v);
 void vc_vocab_form(const json_t *tokenizer, struct vc_text *form, bool *byte_level);
 /* The name that llama.cpp has for the form; NULL: none is known. */
 const char *vc_vocab_pre_name(const char *form, bool ignores_merges, bool cleans, bool is_glm, bool is_roberta);
+/* The way back: the "pre_tokenizer" of that name, and whether words that are tokens are not cut; false: the name is not
+ * known. *out is json_decref'ed in any case. */
+bool vc_vocab_pre_steps(const char *name, json_t **out, bool *ignores_merges);
 
 /* vocab_special.c: ids, what is put in front and behind, the template of a chat. */
 enum vc_status vc_vocab_put_special(struct vocab *v, struct llm_pairs *pairs);

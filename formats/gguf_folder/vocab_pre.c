@@ -128,3 +128,50 @@ const char *vc_vocab_pre_name(const char *form, bool ignores_merges, bool cleans
     }
     return NULL;
 }
+
+/* ---- the way back ---- */
+
+/* A step of a form as tokenizer.json has it. */
+static json_t *make_step(const char *step, size_t n)
+{
+    if (n == 1 && step[0] == 'G') {
+        return json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0, "trim_offsets", 1,
+                         "use_regex", 1);
+    }
+    if (step[0] == 'D') {
+        return json_pack("{s:s, s:b}", "type", "Digits", "individual_digits", n == 1);
+    }
+    if (step[0] == 'P') {
+        return json_pack("{s:s, s:s}", "type", "Punctuation", "behavior", "Contiguous");
+    }
+    return json_pack("{s:s, s:{s:s%}, s:s, s:b}", "type", "Split", "pattern", "Regex", step, n, "behavior", "Isolated",
+                     "invert", 0);
+}
+
+bool vc_vocab_pre_steps(const char *name, json_t **out, bool *ignores_merges)
+{
+    json_t *steps = json_array();
+    bool byte_level = false;
+    size_t i = 0;
+    const char *at;
+
+    while (i < sizeof names / sizeof names[0] && strcmp(names[i].name, name) != 0) {
+        i++;
+    }
+    at = i < sizeof names / sizeof names[0] ? names[i].form : NULL;
+    *ignores_merges = at != NULL && names[i].ignores_merges == YES;
+    *out = json_pack("{s:s, s:o}", "type", "Sequence", "pretokenizers", steps);
+    while (at != NULL && *at != '\0') {
+        const char *end = strstr(at, "; ");
+        size_t n = end != NULL ? (size_t)(end - at) : strlen(at);
+
+        (void)json_array_append_new(steps, make_step(at, n));
+        byte_level = byte_level || (n == 1 && at[0] == 'G');
+        at += n + (end != NULL ? 2 : 0);
+    }
+    if (!byte_level) {
+        (void)json_array_append_new(steps, json_pack("{s:s, s:b, s:b, s:b}", "type", "ByteLevel", "add_prefix_space", 0,
+                                                     "trim_offsets", 1, "use_regex", 0));
+    }
+    return at != NULL;
+}

@@ -11,9 +11,9 @@
 #define ADAPTER_NAME "adapter_config.json"
 #define MODULES_NAME "modules.json"
 
-/* What the text of a config.json says of the loader. What is no JSON says nothing. */
-static enum vc_status look_at_config(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder,
-                                     struct vc_hf_loader *out)
+/* What is no JSON says nothing. */
+enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *text, size_t n, bool to_folder,
+                                 struct vc_hf_loader *out)
 {
     struct vc_family family;
     struct hf_json json;
@@ -87,7 +87,7 @@ enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_f
     }
     VC_TRY(vc_hf_config_read_beside(ctx, path, &text, &n));
     if (text != NULL) {
-        VC_TRY(look_at_config(ctx, text, n, to_folder, out));
+        VC_TRY(vc_hf_loader_look(ctx, text, n, to_folder, out));
         if (has_modules && out->refusal == NULL && out->dialect != &vc_dialect_plain) {
             out->refusal = "it is a folder of sentence-transformers (" MODULES_NAME "), which loads no int8 of these "
                            "layouts";

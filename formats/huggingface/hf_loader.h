@@ -25,4 +25,8 @@ struct vc_hf_loader {
  * where it has no config.json: somebody may have forgotten it, and the layout would be another one. */
 enum vc_status vc_hf_loader_find(struct vc_ctx *ctx, const char *path, bool to_folder, struct vc_hf_loader *out);
 
+/* The same for a config.json that is not on disk yet. `out` has the plain dialect. */
+enum vc_status vc_hf_loader_look(struct vc_ctx *ctx, const char *config, size_t n, bool to_folder,
+                                 struct vc_hf_loader *out);
+
 #endif

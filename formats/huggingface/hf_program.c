@@ -68,10 +68,15 @@ enum vc_status vc_hf_program_beside(struct vc_ctx *ctx, const struct vc_model *m
                                     struct vc_program *out)
 {
     const char *place = model->folder != NULL ? vc_infolder_path(model->folder) : model->path;
+    const char *made;
     char *text = NULL;
     size_t n = 0;
     enum vc_status status = VC_OK;
 
+    made = model->folder != NULL ? vc_infolder_made(model->folder, VC_HF_CONFIG_NAME, &n) : NULL;
+    if (made != NULL) {
+        return take_text(ctx, made, n, arena, out);
+    }
     VC_TRY(vc_hf_config_read_beside(ctx, place, &text, &n));
     VC_TRY(text == NULL ? VC_OK : take_text(ctx, text, n, arena, out));
 out:

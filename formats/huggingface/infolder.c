@@ -18,6 +18,7 @@
 #include "core/base/findings.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/io/links.h"
+#include "formats/io/numbered_name.h"
 
 #define VC_FOLDER_MAX_FILES 100000
 #define VC_FOLDER_MAX_DEPTH 2
@@ -95,7 +96,8 @@ static enum vc_status carried_add(struct vc_ctx *ctx, struct vc_infolder *folder
 
     VC_TRY_ALLOC(copy);
     VC_TRY(VC_GROW(ctx, VC_TAG_NAMES, folder->carried, folder->carried_capacity, folder->n_carried + 1));
-    folder->carried[folder->n_carried++] = (struct vc_carried){copy, (uint64_t)st->st_size, st->st_mtim};
+    folder->carried[folder->n_carried++] =
+        (struct vc_carried){.name = copy, .size_bytes = (uint64_t)st->st_size, .modified = st->st_mtim};
 out:
     return status;
 }
@@ -411,6 +413,64 @@ enum vc_status vc_infolder_scan_all(struct vc_ctx *ctx, const char *path, struct
     return scan(ctx, path, vc_infolder_choose_all, out);
 }
 
+enum vc_status vc_infolder_make(struct vc_ctx *ctx, const char *path, size_t n_shards, struct vc_infolder **out)
+{
+    struct vc_infolder *folder = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *folder);
+    char name[64];
+    enum vc_status status = VC_OK;
+
+    *out = folder;
+    VC_TRY_ALLOC(folder);
+    folder->path = vc_arena_printf(ctx, &folder->arena, "%s", path);
+    VC_TRY_ALLOC(folder->path);
+    folder->out_prefix = "model";
+    folder->out_index = VC_INDEX_NAME;
+    for (size_t i = 0; i < n_shards; i++) {
+        (void)snprintf(name, sizeof name, VC_NUMBERED_FORMAT, 5, "model", (unsigned long)i + 1, (unsigned long)n_shards,
+                       ".safetensors");
+        VC_TRY(vc_infolder_add_name(ctx, folder, &folder->out_shards, n_shards == 1 ? "model.safetensors" : name));
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_infolder_add_made(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, const char *bytes,
+                                    size_t n)
+{
+    const struct stat st = {.st_size = (off_t)n};
+    char *copy = vc_arena_copy(ctx, &folder->arena, bytes, n);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(copy);
+    VC_TRY(carried_add(ctx, folder, name, &st));
+    folder->carried[folder->n_carried - 1].made = copy;
+out:
+    return status;
+}
+
+const char *vc_infolder_made(const struct vc_infolder *folder, const char *name, size_t *n)
+{
+    for (size_t i = 0; i < folder->n_carried; i++) {
+        if (strcmp(folder->carried[i].name, name) == 0) {
+            *n = (size_t)folder->carried[i].size_bytes;
+            return folder->carried[i].made;
+        }
+    }
+    return NULL;
+}
+
+/* Such a file as an input. */
+static enum vc_status open_made(struct vc_ctx *ctx, const struct vc_carried *carried, struct vc_infile **out)
+{
+    unsigned char *bytes = vc_alloc(ctx, VC_TAG_IO, (size_t)carried->size_bytes);
+
+    if (bytes == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(bytes, carried->made, (size_t)carried->size_bytes);
+    return vc_infile_of_bytes(ctx, bytes, carried->size_bytes, carried->name, out);
+}
+
 void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     if (folder == NULL) {
@@ -530,11 +590,15 @@ const struct vc_carried *vc_infolder_carried(const struct vc_infolder *folder, s
 enum vc_status vc_infolder_open_carried(struct vc_ctx *ctx, struct vc_infolder *folder,
                                         const struct vc_carried *carried, struct vc_infile **out)
 {
-    const char *path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name);
+    const char *path;
     struct stat st;
     enum vc_status status = VC_OK;
 
     *out = NULL;
+    if (carried->made != NULL) {
+        return open_made(ctx, carried, out);
+    }
+    path = vc_arena_printf(ctx, &folder->arena, "%s/%s", folder->path, carried->name);
     VC_TRY_ALLOC(path);
     if (stat(path, &st) != 0) {
         return vc_fail_errno(ctx, errno, "cannot open");

@@ -33,6 +33,7 @@ struct vc_carried {
     const char *name; /* may have folders in it */
     uint64_t size_bytes;
     struct timespec modified; /* with the size: as it was when the folder was looked through */
+    const char *made;         /* its bytes, in a folder that is not on disk; NULL: a file has them */
 };
 
 /* True for a folder and for the name of an index: what vc_infolder_scan takes. */
@@ -44,6 +45,15 @@ enum vc_status vc_infolder_scan(struct vc_ctx *ctx, const char *path, struct vc_
 /* The same without any index: every safetensors file of the folder is a shard. */
 enum vc_status vc_infolder_scan_all(struct vc_ctx *ctx, const char *path, struct vc_infolder **out);
 void vc_infolder_close(struct vc_ctx *ctx, struct vc_infolder *folder); /* accepts NULL */
+
+/* A folder that is not on disk: what a model of another kind becomes. Outputs have n_shards files with weights. path:
+ * of the file that the model was read from. */
+enum vc_status vc_infolder_make(struct vc_ctx *ctx, const char *path, size_t n_shards, struct vc_infolder **out);
+/* A file that goes with the weights; the bytes are copied. Called with names in their order. */
+enum vc_status vc_infolder_add_made(struct vc_ctx *ctx, struct vc_infolder *folder, const char *name, const char *bytes,
+                                    size_t n);
+/* The bytes of such a file; NULL: the folder is on disk, or has no file of that name. */
+const char *vc_infolder_made(const struct vc_infolder *folder, const char *name, size_t *n);
 
 /* The files with weights, sorted by name. */
 size_t vc_infolder_shard_count(const struct vc_infolder *folder);

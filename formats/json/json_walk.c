@@ -127,9 +127,8 @@ static enum vc_status refuse_levels(struct vc_ctx *ctx, const struct scan *scan)
                                         scan->deep_at, VC_JSON_LEVELS);
 }
 
-/* A tree of that size is about to be made from n bytes at `at`: it is charged to the pool, or refused. jansson
- * allocates by itself, so the size is estimated before. */
-static enum vc_status count_tree(struct vc_ctx *ctx, size_t at, size_t n, uint64_t bytes, uint64_t *counted)
+/* jansson allocates by itself, so the size is estimated before. */
+enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint64_t bytes, uint64_t *counted)
 {
     uint64_t used = vc_pool_in_use(ctx->shared->pool);
     uint64_t limit;
@@ -202,7 +201,7 @@ enum vc_status vc_json_tree_charge(struct vc_ctx *ctx, const char *text, size_t 
 
     *counted = 0;
     VC_TRY(measure(ctx, text, n, &bytes));
-    VC_TRY(count_tree(ctx, 0, n, bytes, counted));
+    VC_TRY(vc_json_tree_count(ctx, 0, n, bytes, counted));
 out:
     return status;
 }
@@ -300,7 +299,7 @@ enum vc_status vc_json_walk_next(struct vc_ctx *ctx, struct json_walk *walk, con
         vc_json_trim(walk->text + start, scan.end - start, walk->wanted);
         scan = find_end(walk->text, walk->n, start);
     }
-    VC_TRY(count_tree(ctx, start, scan.end - start, scan.tree_bytes, &walk->counted));
+    VC_TRY(vc_json_tree_count(ctx, start, scan.end - start, scan.tree_bytes, &walk->counted));
     VC_TRY(parse(ctx, walk, scan.end));
     walk->at = scan.end;
     member = json_object_iter(walk->member);

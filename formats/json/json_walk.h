@@ -43,6 +43,8 @@ void vc_json_walk_end(struct vc_ctx *ctx, struct json_walk *walk);
 enum vc_status vc_json_tree_load(struct vc_ctx *ctx, const char *text, size_t n, json_t **root, uint64_t *counted);
 /* The same for a caller that makes the tree itself. */
 enum vc_status vc_json_tree_charge(struct vc_ctx *ctx, const char *text, size_t n, uint64_t *counted);
+/* A tree of that size is about to be made from n bytes at `at`: it is charged to the pool, or refused. */
+enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint64_t bytes, uint64_t *counted);
 /* Before either of them: where the tree would be large, what is not wanted is taken out of the text (vc_json_trim). */
 enum vc_status vc_json_tree_trim(struct vc_ctx *ctx, char *text, size_t n, const char *const *wanted);
 void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted); /* accepts NULL */

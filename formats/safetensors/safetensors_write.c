@@ -478,9 +478,14 @@ static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink
     if ((source != NULL || self->model->folder != NULL) && *dialect == &vc_dialect_plain &&
         vc_model_layout(self->model) == NULL) {
         const struct vc_infolder *folder = self->model->folder;
+        bool to_folder = self->in_folder && folder != NULL;
+        size_t n = 0;
+        const char *made = folder != NULL ? vc_infolder_made(folder, VC_HF_CONFIG_NAME, &n) : NULL;
 
-        VC_TRY(vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
-                                 self->in_folder && folder != NULL, &loader));
+        loader = (struct vc_hf_loader){.dialect = &vc_dialect_plain};
+        VC_TRY(made != NULL ? vc_hf_loader_look(ctx, made, n, to_folder, &loader)
+                            : vc_hf_loader_find(ctx, folder != NULL ? vc_infolder_path(folder) : self->model->path,
+                                                to_folder, &loader));
         *dialect = vc_dialect_for_codes(loader.dialect, codes);
         *refusal = loader.refusal;
         self->loader_note = loader.note;

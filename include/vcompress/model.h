@@ -169,7 +169,12 @@ struct vc_open_options {
     /* as_gguf: tokenizer.ggml.pre, the name of the way in which llama.cpp cuts texts, "qwen2". NULL: found by the
      * regular expressions of tokenizer.json. */
     const char *gguf_pre;
-    bool gguf_no_vocab; /* as_gguf: without a vocabulary; callers of llama.cpp give numbers of tokens */
+    bool gguf_no_vocab; /* as_gguf: without a vocabulary; callers of llama.cpp give numbers of tokens. as_folder:
+                         * without the files of a tokenizer */
+    /* A GGUF model that llama.cpp runs becomes the folder that transformers loads: its names, shapes and values of
+     * tensors, config.json and tokenizer. VC_E_UNSUPPORTED if no folder of that kind is known, or config.json cannot
+     * say what the metadata say. Other inputs ignore this field. */
+    bool as_folder;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

@@ -630,18 +630,21 @@ def test_notes():
     check("the same up to 64 tokens" in convert("dynamic", "--no-vocab")[1], "no note about dynamic scaling")
 
 
-with tempfile.TemporaryDirectory() as place:
-    os.chdir(place)
+def main(*tests):
+    with tempfile.TemporaryDirectory() as place:
+        os.chdir(place)
+        for test in tests:
+            test()
+        os.chdir("/")
+    print("\n".join(WRONG))
+    print(f"{len(FAMILIES)} families, {len(WRONG)} wrong")
+    sys.exit(1 if WRONG else 0)
+
+
+def test_families():
     for family in FAMILIES:
         test_family(family)
-    test_forms()
-    test_rope()
-    test_vocabularies()
-    test_refusals()
-    test_notes()
-    test_pooling()
-    test_gpt_oss()
-    os.chdir("/")
-print("\n".join(WRONG))
-print(f"{len(FAMILIES)} families, {len(WRONG)} wrong")
-sys.exit(1 if WRONG else 0)
+
+
+if __name__ == "__main__":
+    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss)

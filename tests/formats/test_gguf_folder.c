@@ -142,6 +142,78 @@ static void test_damage(void **state)
     damage("tokenizer.model", LLM_PIECES, sizeof LLM_PIECES - 1);
 }
 
+/* ---- the way back ---- */
+
+static struct task as_folder(struct task task)
+{
+    vc_open_defaults(&task.open);
+    task.open.as_folder = true;
+    return task;
+}
+
+static const char *back(void)
+{
+    static char to[300];
+
+    (void)snprintf(to, sizeof to, "%s.back", scratch_folder());
+    return to;
+}
+
+/* The folder has the tensors that the first one had, and leads to the same model. */
+static void test_back(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_model *there;
+    struct vc_model *again;
+
+    (void)state;
+    must_run(ctx, scratch_folder(), output(), as_gguf(task_copy()));
+    must_run(ctx, output(), back(), as_folder(task_copy()));
+    assert_int_equal(vc_model_open(ctx, scratch_folder(), NULL, &there), VC_OK);
+    assert_int_equal(vc_model_open(ctx, back(), NULL, &again), VC_OK);
+    assert_int_equal(vc_model_tensor_count(again), vc_model_tensor_count(there));
+    for (size_t i = 0; i < vc_model_tensor_count(there); i++) {
+        const struct vc_tensor *t = vc_model_tensor(there, i);
+        size_t k = vc_model_find(again, t->name);
+        float a[32];
+        float b[32];
+
+        assert_int_not_equal(k, VC_NO_TENSOR);
+        assert_int_equal(vc_model_tensor(again, k)->n_elems, t->n_elems);
+        assert_int_equal(vc_model_read(ctx, there, i, 0, t->n_elems, a, sizeof a), VC_OK);
+        assert_int_equal(vc_model_read(ctx, again, k, 0, t->n_elems, b, sizeof b), VC_OK);
+        assert_memory_equal(a, b, t->n_elems * sizeof *a);
+    }
+    vc_model_close(again);
+    vc_model_close(there);
+    remove_path(back());
+    remove_path(output());
+    vc_ctx_free(ctx);
+}
+
+static void fail_back(struct vc_ctx *ctx)
+{
+    must_run(ctx, scratch_folder(), output(), as_gguf(task_copy()));
+    fail_each_allocation(ctx, output(), back(), as_folder(task_copy()), 100);
+    fail_each_read(ctx, output(), back(), as_folder(task_copy()), 5);
+    fail_each_write(ctx, output(), back(), as_folder(task_copy()), 10);
+    remove_path(back());
+    damage_each_byte(ctx, output(), output(), back(), as_folder(task_copy()), 7);
+    remove_path(output());
+}
+
+static void test_back_failures(void **state)
+{
+    struct vc_ctx *ctx = test_ctx();
+
+    (void)state;
+    fail_back(ctx);
+    (void)unlink(in_folder("tokenizer.json"));
+    folder_write(scratch_folder(), "tokenizer.model", LLM_PIECES, sizeof LLM_PIECES - 1);
+    fail_back(ctx);
+    vc_ctx_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +222,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failures, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_changed, set_up, scratch_clear),
         cmocka_unit_test_setup_teardown(test_damage, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_back, set_up, scratch_clear),
+        cmocka_unit_test_setup_teardown(test_back_failures, set_up, scratch_clear),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

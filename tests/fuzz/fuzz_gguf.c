@@ -1,5 +1,6 @@
 /* fuzz_gguf.c - any bytes as a GGUF file, as fuzz_npz.c does for npz. Inputs that do not begin like one get the first
- * eight bytes in front. What says that it is one of several is also read as the first of two, and copied. */
+ * eight bytes in front. What says that it is one of several is also read as the first of two, and copied. What has an
+ * architecture is also read as the folder that transformers loads. */
 #define _GNU_SOURCE /* memmem */
 #include <stddef.h>
 #include <stdint.h>
@@ -40,12 +41,39 @@ static int make_folder(void)
     return fuzz_file_in(folder, FIRST);
 }
 
+/* Every tensor of the folder can be read in full. */
+static void go_back(const char *path)
+{
+    struct vc_ctx *ctx = fuzz_ctx();
+    struct vc_model *model = NULL;
+    struct vc_open_options options;
+    enum vc_status status;
+    static unsigned char values[1 << 16];
+
+    vc_open_defaults(&options);
+    options.as_folder = true;
+    status = vc_model_open(ctx, path, &options, &model);
+    fuzz_promise(status == VC_OK || status == VC_E_FORMAT || status == VC_E_UNSUPPORTED, vc_status_name(status), ctx);
+    for (size_t i = 0; status == VC_OK && i < vc_model_tensor_count(model); i++) {
+        const struct vc_tensor *t = vc_model_tensor(model, i);
+
+        fuzz_promise(t->size_bytes > sizeof values ||
+                         vc_model_read(ctx, model, i, 0, t->n_elems, values, sizeof values) == VC_OK,
+                     "values", ctx);
+    }
+    vc_model_close(model);
+    fuzz_promise(fuzz_in_use() == 0, "all memory is given back", ctx);
+}
+
 static void both(const uint8_t *data, size_t n)
 {
     static char paths[2][300];
     static int fd = -1;
 
     fuzz_one(data, n, VC_DTYPE_RAW);
+    if (memmem(data, n, "general.architecture", strlen("general.architecture")) != NULL) {
+        go_back(fuzz_file(data, n));
+    }
     if (memmem(data, n, "split.count", strlen("split.count")) == NULL) {
         return;
     }

@@ -66,6 +66,26 @@ class Models(Judge):
                     wanted, found = model(ids).logits, read(ids).logits
                 self.assertTrue(torch.equal(wanted, found), float((wanted - found).abs().max()))
 
+    def test_way_back(self):
+        """A folder that was made of the GGUF file: the same logits, the same tokens."""
+        for name in FAMILIES:
+            with self.subTest(name):
+                folder, back = self.path(name), self.path(name + ".back")
+                rows = tokenizer(self.path("tokenizer.json")).get_vocab_size() + 3
+                model = make(name, folder, rows)
+                t = tokenizer(os.path.join(folder, "tokenizer.json"))
+                for args in ((folder, "-o", folder + ".gguf"), (folder + ".gguf", "-o", back + "/")):
+                    done = run("convert", *args, "-q")
+                    self.assertEqual(done.code, 0, done.err)
+                read = transformers.AutoModelForCausalLM.from_pretrained(back).eval()
+                ids = torch.randint(0, rows, (1, 40), generator=torch.Generator().manual_seed(3))
+                with torch.no_grad():
+                    wanted, found = model(ids).logits, read(ids).logits
+                self.assertTrue(torch.equal(wanted, found), float((wanted - found).abs().max()))
+                read = transformers.AutoTokenizer.from_pretrained(back)
+                for text in TEXTS:
+                    self.assertEqual(read(text)["input_ids"], t.encode(text).ids, text)
+
     def test_tokens(self):
         if int(transformers.__version__.split(".")[0]) < 5:
             self.skipTest("transformers 4 does not know control tokens of GGUF files again")

@@ -131,8 +131,9 @@ static const struct opt select_opts[] = {
 
 static const struct opt write_opts[] = {
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT, WRITE(path),
-     .help = "output file, in the format of its extension or of --format, else in the input's format; - is standard "
-             "output (default: a name beside the input, such as model.int8.npz)"},
+     .help = "output file, in the format of its extension or of --format, else in the input's format; name/ makes a "
+             "GGUF model the folder that transformers loads; - is standard output (default: a name beside the input, "
+             "such as model.int8.npz)"},
     {.name = "output-dir", .letter = 'd', .value = "DIR", .kind = OPT_TEXT, .field = offsetof(struct convert_options, folder),
      .help = "write into this folder, under the default names of the outputs; a missing folder is created"},
     {.name = "format", .value = "", .more = vc_format_name, .kind = OPT_WORD, WRITE(format),
@@ -179,7 +180,7 @@ static const struct opt write_opts[] = {
      .help = "GGUF of a folder: tokenizer.ggml.pre, llama.cpp's name for how the tokenizer cuts texts, such as qwen2 "
              "(default: found by the regular expressions in tokenizer.json)"},
     {.name = "no-vocab", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct convert_options, open.gguf_no_vocab),
-     .help = "GGUF of a folder: leave the vocabulary out; programs then give numbers of tokens"},
+     .help = "GGUF of a folder, and the way back: leave the vocabulary out; programs then give numbers of tokens"},
     {.name = "min-sqnr", .value = "DB", .kind = OPT_REAL, WRITE(min_sqnr_db),
      .help = "gate: write nothing and exit 1 when a changed tensor stays below this SQNR"},
     {.name = "expect-sparsity", .value = "SHARE", .kind = OPT_CALL, .call = take_expected, .option = "expect_sparsity",
@@ -282,8 +283,16 @@ static const char *list_extensions(char *list, size_t room)
     return list;
 }
 
-/* A command that goes by the names of its outputs needs them, with an extension that it knows; or --format. */
-static int check_extensions(struct app *app, const struct vc_write_options *write)
+static bool ends_in_slash(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n != 0 && name[n - 1] == '/';
+}
+
+/* A command that goes by the names of its outputs needs them, with an extension that it knows; or --format. back: a
+ * folder can be made of the input. */
+static int check_extensions(struct app *app, const struct vc_write_options *write, bool back)
 {
     const char *input = app->parsed.args[0];
     char known[160];
@@ -299,7 +308,7 @@ static int check_extensions(struct app *app, const struct vc_write_options *writ
     }
     for (size_t i = 0; (name = output_name(write, i)) != NULL; i++) {
         if (strcmp(name, "-") != 0 && vc_format_of_name(name) == NULL && write->max_shard_bytes == 0 &&
-            !names_folder(name, input)) {
+            !names_folder(name, input) && !(back && ends_in_slash(name))) {
             return app_usage(app,
                              "%s: %s takes the format from the extension, which must be one of %s; or give "
                              "--format",
@@ -365,6 +374,21 @@ static void look_for_gguf(const struct vc_write_options *write, const struct con
     }
 }
 
+/* Whether outputs are folders of transformers, if the input is a GGUF model: all names end in a slash, and nothing says
+ * that the folder is to hold GGUF files, as divided ones do. */
+static bool are_folders(const struct app *app, const struct vc_write_options *write, const struct conversion *what)
+{
+    const char *name;
+    bool all = output_name(write, 0) != NULL && !what->gguf && app->parsed.n_args == 1;
+
+    all = all && (write->format != NULL ? strcmp(write->format, "safetensors") == 0
+                                        : write->max_shard_bytes == 0 && !vc_path_is_divided(app->parsed.args[0]));
+    for (size_t i = 0; all && (name = output_name(write, i)) != NULL; i++) {
+        all = ends_in_slash(name);
+    }
+    return all;
+}
+
 /* A folder becomes one model, with the names of one format; and options about that want such a folder. */
 static int check_folder(struct app *app, const struct convert_options *options, const struct conversion *what,
                         const struct vc_model *model)
@@ -372,9 +396,13 @@ static int check_folder(struct app *app, const struct convert_options *options, 
     bool made = strcmp(vc_model_path(model), app->subject) == 0 && is_gguf(vc_model_format(model));
     bool folder = vc_path_is_divided(app->subject) && !is_gguf(vc_model_format(model));
     bool vocabulary = options->open.gguf_pre != NULL || options->open.gguf_no_vocab;
+    bool back = options->open.as_folder && is_gguf(vc_model_format(model)) && options->open.gguf_pre == NULL;
     bool all;
     bool some;
 
+    if (options->open.as_folder && !is_gguf(vc_model_format(model)) && what->tag[0] == '\0') {
+        return check_extensions(app, &options->write, false);
+    }
     look_for_gguf(&options->write, what, &all, &some);
     if (some && !all && !options->keep_names && folder) {
         return app_usage(
@@ -383,7 +411,8 @@ static int check_folder(struct app *app, const struct convert_options *options, 
             "of their own, or keep the names of the folder with --keep-names",
             app->subject);
     }
-    if ((vocabulary && !(made && vc_path_is_divided(app->subject))) || (options->keep_names && !(some && folder))) {
+    if ((vocabulary && !back && !(made && vc_path_is_divided(app->subject))) ||
+        (options->keep_names && !(some && folder))) {
         return app_usage(app, "--%s is for GGUF files that are made of a folder with a config.json",
                          !vocabulary                      ? "keep-names"
                          : options->open.gguf_pre != NULL ? "pre"
@@ -691,11 +720,12 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
 
     look_for_gguf(&options->write, what, &options->open.as_gguf, &some);
     options->open.as_gguf = options->open.as_gguf && !options->keep_names;
+    options->open.as_folder = are_folders(app, &options->write, what);
     options->open.pairs = what->pairs;
     rc = rc == GO_ON ? check_words(app, &options->write) : rc;
     rc = rc == GO_ON ? check_several(app, options, what) : rc;
     if (rc == GO_ON && what->tag[0] == '\0') {
-        rc = check_extensions(app, &options->write);
+        rc = check_extensions(app, &options->write, options->open.as_folder);
     }
     if (rc != GO_ON) {
         return rc;

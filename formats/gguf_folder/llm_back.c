@@ -1,0 +1,323 @@
+/* llm_back.c - the way back: a GGUF model of llama.cpp's as a folder of transformers.
+ *
+ *     blk.0.attn_q.weight        model.layers.0.self_attn.q_proj.weight        rows 0 2 1 3 of a head of llama -> 0 1 2
+ * 3 blk.0.ffn_up_exps.weight   model.layers.0.mlp.experts.7.up_proj.weight   matrix 7 of it metadata, vocabulary
+ * config.json, tokenizer.json, ...              in memory: vc_infolder_make
+ *
+ * Values are read by llm_values.c, of blocks too. */
+#include "formats/gguf_folder/llm_back.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/array.h"
+#include "core/base/checked.h"
+#include "formats/gguf_folder/gguf_folder.h"
+#include "formats/huggingface/config/hf_config.h"
+#include "formats/huggingface/infolder.h"
+#include "formats/json/json_walk.h"
+
+static bool ends_in(const char *name, const char *end)
+{
+    size_t n = strlen(name);
+    size_t k = strlen(end);
+
+    return n >= k && strcmp(name + n - k, end) == 0;
+}
+
+/* ---- tensors ---- */
+
+/* "layers.#.mlp.experts.*.up_proj" with the numbers, and what follows. */
+static const char *make_name(struct llm_back *b, struct vc_arena *arena, const char *from, int64_t layer,
+                             uint64_t expert, const char *rest)
+{
+    struct vc_text text;
+    const char *name;
+
+    vc_text_init(&text, b->ctx);
+    vc_text_add(&text, "%s", strncmp(from, "lm_head", 7) == 0 ? "" : "model.");
+    for (; *from != '\0'; from++) {
+        if (*from == '#' || *from == '*') {
+            vc_text_add_uint(&text, *from == '#' ? (uint64_t)layer : expert);
+        } else {
+            vc_text_add_bytes(&text, from, 1);
+        }
+    }
+    vc_text_add(&text, "%s", rest);
+    name = text.status == VC_OK ? vc_arena_copy(b->ctx, arena, text.data, text.n) : NULL;
+    vc_text_release(&text);
+    return name;
+}
+
+/* The tensors that one of the file becomes by a rule: all of it, or a matrix for each expert. */
+static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, size_t source, const struct llm_rule *rule,
+                                  int64_t layer, const char *rest, const struct llm_sizes *sizes)
+{
+    const struct vc_tensor *t = &b->source->tensors[source];
+    const char *tail = layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
+    bool experts = strchr(rule->from, '*') != NULL;
+    bool row = rule->shape[0] == '1' && t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
+    bool heads = (b->family->flags & LLM_PERMUTES) != 0 &&
+                 (strncmp(tail, "attn_q.", 7) == 0 || strncmp(tail, "attn_k.", 7) == 0);
+    bool less_one = (b->family->flags & LLM_PLUS_ONE) != 0 && ends_in(tail, "norm.weight");
+    unsigned begin = experts ? 1 : 0;
+    struct llm_tensor to = {.layer = layer,
+                            .from = t->dtype,
+                            .dtype = less_one ? VC_DTYPE_F32 : t->dtype,
+                            .step = 1,
+                            .scale = 1.0F,
+                            .n_pieces = 1,
+                            .back = true};
+    size_t block;
+    size_t size;
+    struct llm_piece *piece;
+    enum vc_status status = VC_OK;
+
+    vc_dtype_block(t->dtype, &block, &size);
+    if (t->n_dims == 0 || t->n_dims - begin > 3 ||
+        (experts && (t->n_dims != 3 || t->shape[0] != sizes->experts || t->n_elems == 0))) {
+        return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: expected %s", t->name,
+                       experts ? "the matrices of all experts" : "1 to 3 dimensions");
+    }
+    if ((less_one || (heads && t->n_dims == 1)) && !vc_dtype_is_float(t->dtype)) {
+        return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: has type %s, expected f32", t->name, vc_dtype_name(t->dtype));
+    }
+    to.add = less_one ? -1.0F : 0.0F;
+    to.head_rows = heads ? sizes->head_size : 0;
+    to.shape[0] = 1;
+    for (unsigned d = begin; d < t->n_dims; d++) {
+        to.shape[d - begin + row] = t->shape[d];
+    }
+    to.n_dims = t->n_dims - begin + row;
+    to.row_elems = heads && t->n_dims == 1 ? 1 : t->shape[t->n_dims - 1] / block;
+    to.piece_rows = to.row_elems != 0 ? t->n_elems / (experts ? sizes->experts : 1) / block / to.row_elems : 0;
+    for (uint64_t i = 0; i < (experts ? sizes->experts : 1); i++) {
+        to.name = make_name(b, plan->arena, rule->from, layer, i, rest);
+        VC_TRY_ALLOC(to.name);
+        piece = vc_arena_alloc(b->ctx, plan->arena, sizeof *piece);
+        VC_TRY_ALLOC(piece);
+        *piece = (struct llm_piece){.source = source, .first = i * to.piece_rows};
+        to.pieces = piece;
+        VC_TRY(VC_GROW(b->ctx, VC_TAG_NAMES, plan->tensors, plan->capacity, plan->n + 1));
+        plan->tensors[plan->n++] = to;
+    }
+out:
+    return status;
+}
+
+/* The rule that leads to that name from a tensor that is all of it, or an expert of it. NULL: none. */
+static const struct llm_rule *find_rule(const struct llm_rule *rules, const char *name, int64_t *layer,
+                                        const char **rest)
+{
+    for (; rules != NULL && rules->from != NULL; rules++) {
+        int64_t expert;
+
+        if (rules->to != NULL && rules->rows == LLM_ALL && rules->form == LLM_STRAIGHT &&
+            vc_llm_fits(rules->to, name, layer, &expert, rest) &&
+            (vc_llm_is_whole(rules->to) ? (*rest)[0] == '\0'
+                                        : strcmp(*rest, ".weight") == 0 || strcmp(*rest, ".bias") == 0)) {
+            return rules;
+        }
+    }
+    return NULL;
+}
+
+static enum vc_status plan_tensors(struct llm_back *b, const struct llm_sizes *sizes, struct llm_plan *plan)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < b->source->n_tensors; i++) {
+        const char *name = b->source->tensors[i].name;
+        int64_t layer = -1;
+        const char *rest;
+        const struct llm_rule *rule = find_rule(b->family->rules, name, &layer, &rest);
+
+        rule = rule != NULL ? rule : find_rule(vc_llm_rules, name, &layer, &rest);
+        if (strncmp(name, "rope_f", 6) == 0) {
+            continue; /* which config.json says: the way there makes it again */
+        }
+        if (rule == NULL || layer >= (int64_t)sizes->layers) {
+            return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s of transformers has no such tensor", name,
+                           b->family->class_name);
+        }
+        VC_TRY(add_tensors(b, plan, i, rule, layer, rest, sizes));
+    }
+out:
+    return status;
+}
+
+/* ---- the way there, to see that it leads to the file ---- */
+
+/* Of rotary embeddings: those of the file are those that config.json asks for. */
+static enum vc_status check_factors(const struct llm_back *b, const struct llm_plan *there)
+{
+    static const char *const names[] = {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bool made = false;
+
+        for (size_t k = 0; k < there->n; k++) {
+            made = made || strcmp(there->tensors[k].name, names[i]) == 0;
+        }
+        if (made != (vc_model_find(b->source, names[i]) != VC_NO_TENSOR)) {
+            return vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: a %s with these keys has %s such tensor", names[i],
+                           b->family->class_name, made ? "a" : "no");
+        }
+    }
+    return VC_OK;
+}
+
+static bool is_same(const json_t *a, const json_t *b)
+{
+    double x = json_number_value(a);
+    double y = json_number_value(b);
+
+    return json_is_number(a) && json_is_number(b) ? fabs(x - y) <= 1e-6 * fabs(x)
+           : json_is_array(b)                     ? json_is_number(a) || json_equal(a, b) /* windows: or their period */
+                                                  : json_equal(a, b);
+}
+
+/* What the way there says of sizes is what the file says; what the file says beside that is told. */
+static enum vc_status check_pairs(struct llm_back *b, struct llm_pairs *pairs)
+{
+    size_t n = strlen(b->family->architecture);
+    struct gguf file = {.n_shards = 0};
+    json_t *there = NULL;
+    uint64_t counted = 0;
+    const char *key;
+    const json_t *value;
+    struct vc_text others;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&others, b->ctx);
+    VC_TRY(pairs->text.status);
+    VC_TRY(vc_llm_pairs_read(b->ctx, pairs, b->source->path, &file, NULL));
+    VC_TRY(vc_gguf_json(b->ctx, &file.shards[0], &there, &counted));
+    json_object_foreach(b->pairs, key, value)
+    {
+        const json_t *made = json_object_get(there, key);
+
+        if (strncmp(key, b->family->architecture, n) != 0 || key[n] != '.') {
+            continue;
+        }
+        if (made == NULL && others.n < 200) {
+            vc_text_add(&others, "%s%.80s", others.n != 0 ? ", " : "", key);
+        } else if (made != NULL && !is_same(value, made)) {
+            VC_TRY(vc_fail(b->ctx, VC_E_UNSUPPORTED,
+                           "metadata key '%s': with this value there is no config.json of a %s that says the same", key,
+                           b->family->class_name));
+        }
+    }
+    VC_TRY(others.status);
+    VC_TRY(others.n == 0
+               ? VC_OK
+               : vc_model_add_fact(b->ctx, b->model, VC_FACT_NOTE, "config.json has no place for %s", others.data));
+out:
+    vc_text_release(&others);
+    vc_json_tree_free(b->ctx, there, counted);
+    if (file.shards != NULL) {
+        vc_infile_close(b->ctx, file.shards[0].file);
+    }
+    vc_free(b->ctx, file.shards);
+    vc_arena_release(b->ctx, &file.arena);
+    return status;
+}
+
+/* Lists the tensors under their new names, and goes the way there with them. */
+static enum vc_status make_tensors(struct llm_back *b, struct llm_folder *self)
+{
+    const struct llm_config config = {.root = b->config,
+                                      .part = b->config,
+                                      .model_type = json_string_value(json_object_get(b->config, "model_type"))};
+    struct llm_plan there = {.arena = &self->gguf.arena};
+    struct llm_pairs pairs = {.architecture = b->family->architecture};
+    struct llm_sizes sizes;
+    struct llm_rope rope;
+    enum vc_status status;
+
+    vc_text_init(&pairs.text, b->ctx);
+    VC_TRY(vc_llm_sizes_read(b->ctx, &config, b->family, &sizes));
+    VC_TRY(vc_llm_rope_read(b->ctx, &config, b->family, &rope));
+    VC_TRY(vc_llm_check(b->ctx, &config, b->family, &sizes, &rope, b->model));
+    VC_TRY(plan_tensors(b, &sizes, &self->plan));
+    VC_TRY(vc_llm_folder_list(b->ctx, self, b->model));
+    VC_TRY(vc_llm_tensors_plan(b->ctx, b->model, &config, b->family, &sizes, true, b->model, &there));
+    VC_TRY(vc_llm_keys_put(b->ctx, &config, b->family, &sizes, &rope, &there, &pairs));
+    VC_TRY(vc_llm_rope_put(b->ctx, &config, b->family, &sizes, &rope, &there, b->model, &pairs));
+    VC_TRY(check_factors(b, &there));
+    VC_TRY(check_pairs(b, &pairs));
+out:
+    vc_text_release(&pairs.text);
+    vc_llm_plan_release(b->ctx, &there);
+    return status;
+}
+
+/* ---- the model ---- */
+
+static enum vc_status find_family(struct llm_back *b)
+{
+    const char *architecture = vc_back_text(b, VC_GGUF_KEY_ARCHITECTURE);
+    bool experts = false;
+    bool slides = false;
+    char list[600];
+    const char *key;
+    const json_t *value;
+
+    json_object_foreach(b->pairs, key, value)
+    {
+        experts = experts || (ends_in(key, ".expert_count") && json_integer_value(value) != 0);
+        slides = slides || ends_in(key, ".attention.sliding_window");
+    }
+    b->family = vc_llm_family_back(architecture != NULL ? architecture : "", experts, slides);
+    return b->family != NULL
+               ? VC_OK
+               : vc_fail(b->ctx, VC_E_UNSUPPORTED,
+                         "there is no way back from a GGUF model of the kind '%.60s'%s to a folder of transformers "
+                         "(there is to %s); an output whose name ends in .safetensors keeps the tensors as they are",
+                         architecture != NULL ? architecture : "", experts ? " with experts" : "",
+                         vc_llm_family_list(list, sizeof list, true));
+}
+
+enum vc_status vc_back_add_json(struct llm_back *b, json_t *object, const char *name)
+{
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+    enum vc_status status = text != NULL ? vc_infolder_add_made(b->ctx, b->model->folder, name, text, strlen(text))
+                                         : vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for %s", name);
+
+    free(text);
+    json_decref(object);
+    return status;
+}
+
+bool vc_gguf_back_fits(const struct vc_model *source)
+{
+    return source->format == &vc_format_gguf && ((const struct gguf *)source->self)->shards[0].file != NULL;
+}
+
+enum vc_status vc_gguf_back_open(struct vc_ctx *ctx, const struct vc_open_options *options,
+                                 const struct vc_format *format, struct vc_model *source, struct vc_model *model)
+{
+    struct llm_folder *self = NULL;
+    struct llm_back b = {.ctx = ctx, .source = source, .model = model};
+    uint64_t counted = 0;
+    enum vc_status status;
+
+    vc_model_set_format(model, format);
+    model->close_folder = vc_infolder_close;
+    model->n_shards = source->n_shards > 1 ? source->n_shards : 1;
+    VC_TRY(vc_llm_folder_make(ctx, source, model, &self));
+    VC_TRY(vc_gguf_json(ctx, &((const struct gguf *)source->self)->shards[0], &b.pairs, &counted));
+    VC_TRY(find_family(&b));
+    VC_TRY(vc_back_config(&b));
+    VC_TRY(make_tensors(&b, self));
+    VC_TRY(vc_infolder_make(ctx, source->path, model->n_shards, &model->folder));
+    vc_family_find(b.config, &self->family);
+    model->family = &self->family;
+    VC_TRY(vc_back_add_json(&b, json_incref(b.config), VC_HF_CONFIG_NAME));
+    VC_TRY(options->gguf_no_vocab ? VC_OK : vc_back_vocab(&b));
+out:
+    vc_json_tree_free(ctx, b.pairs, counted);
+    json_decref(b.config);
+    return status;
+}

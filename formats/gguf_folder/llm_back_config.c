@@ -1,0 +1,362 @@
+/* llm_back_config.c - config.json from the metadata of a GGUF model: the rows of llm_keys.c backwards, and what
+ * llama.cpp takes for granted where transformers has a choice.
+ *
+ *     qwen3.block_count u32 28            "num_hidden_layers": 28
+ *     no output.weight                    "tie_word_embeddings": true
+ *     rope_freqs.weight f32 [64]          "rope_scaling": {"rope_type": "llama3", ...} that gives these divisors */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "formats/gguf_folder/llm_back.h"
+#include "kernels/functions.h"
+
+#define ORIGINAL "original_max_position_embeddings"
+
+json_t *vc_back_find(const struct llm_back *b, const char *name)
+{
+    char key[160];
+
+    (void)snprintf(key, sizeof key, "%s%s", name[0] == '.' ? b->family->architecture : "", name);
+    return json_object_get(b->pairs, key);
+}
+
+const char *vc_back_text(const struct llm_back *b, const char *name)
+{
+    return json_string_value(vc_back_find(b, name));
+}
+
+void vc_back_set(struct llm_back *b, json_t *object, const char *name, json_t *value)
+{
+    b->failed = json_object_set_new(object, name, value) != 0 || b->failed;
+}
+
+/* The member of a row: the first of its names. */
+static void set_row(struct llm_back *b, const struct llm_key *key, json_t *value)
+{
+    b->failed = json_object_setn_new(b->config, key->names, strcspn(key->names, "|"), value) != 0 || b->failed;
+}
+
+/* The number of few digits that is this f32. */
+static json_t *real(double x)
+{
+    char text[32];
+    int digits = 5;
+
+    do {
+        (void)snprintf(text, sizeof text, "%.*g", ++digits, x);
+    } while (digits < 9 && (float)strtod(text, NULL) != (float)x);
+    return json_real(strtod(text, NULL));
+}
+
+static json_int_t said(const struct llm_back *b, const char *name)
+{
+    return json_integer_value(json_object_get(b->config, name));
+}
+
+/* Of a head; where nothing says it, heads fill the hidden size. */
+static json_int_t head_size(const struct llm_back *b)
+{
+    json_int_t heads = said(b, "num_attention_heads");
+
+    return said(b, "head_dim") != 0 ? said(b, "head_dim") : said(b, "hidden_size") / (heads != 0 ? heads : 1);
+}
+
+static enum vc_status refuse(const struct llm_back *b, const char *key, const char *why)
+{
+    return vc_fail(b->ctx, VC_E_UNSUPPORTED, "metadata key '%s%s': %s", key[0] == '.' ? b->family->architecture : "",
+                   key, why);
+}
+
+static bool has_tensor(const struct llm_back *b, const char *name)
+{
+    return vc_model_find(b->source, name) != VC_NO_TENSOR;
+}
+
+/* ---- rows ---- */
+
+/* What llama.cpp takes where the file has no such key; 0: nothing. */
+static json_int_t default_of(const struct llm_back *b, const struct llm_key *key)
+{
+    size_t embedding = vc_model_find(b->source, "token_embd.weight");
+
+    return key->source == LLM_HEAD_SIZE || key->source == LLM_ROTATED ? head_size(b)
+           : key->source == LLM_VOCABULARY && embedding != VC_NO_TENSOR && b->source->tensors[embedding].n_dims == 2
+               ? (json_int_t)b->source->tensors[embedding].shape[0]
+           : key->field == offsetof(struct llm_sizes, key_heads) && key->source == LLM_SIZE
+               ? said(b, "num_attention_heads")
+               : 0;
+}
+
+static enum vc_status take_number(struct llm_back *b, const struct llm_key *key, json_int_t n)
+{
+    double size = (double)head_size(b);
+    double share = (double)n / size;
+
+    if (n > INT32_MAX || n < (key->source != LLM_WINDOW)) {
+        return refuse(b, key->key, "is no size, or is missing");
+    }
+    if (key->source == LLM_ROTATED) {
+        if (share > 1 || (share != 1 && b->family->share == 0)) {
+            return refuse(b, key->key, "all elements of a head are rotated in such a model of transformers");
+        }
+        share = (json_int_t)(size * share) == n ? share : ((double)n + 0.25) / size;
+    }
+    if (key->source != LLM_ROTATED || b->family->share != 0) {
+        set_row(b, key, key->source == LLM_ROTATED ? json_real(share) : n == 0 ? json_null() : json_integer(n));
+    }
+    return VC_OK;
+}
+
+static enum vc_status take_row(struct llm_back *b, const struct llm_key *key)
+{
+    const json_t *found = vc_back_find(b, key->key);
+    bool rotates = key->source == LLM_THETA || key->source == LLM_LOCAL_THETA;
+    bool is_real = rotates || key->source == LLM_REAL || key->source == LLM_REAL_IF_SAID || key->source == LLM_EPSILON;
+
+    if (found == NULL &&
+        (key->source == LLM_REAL_IF_SAID || (key->source == LLM_HEAD_SIZE && b->family->head_size == 0))) {
+        return VC_OK; /* transformers takes the same as llama.cpp */
+    }
+    if (!is_real && (found == NULL || json_is_integer(found))) {
+        return take_number(b, key, found != NULL ? json_integer_value(found) : default_of(b, key));
+    }
+    if (!json_is_number(found) && !(found == NULL && rotates)) {
+        return refuse(b, key->key, "is no number of its kind, or is missing");
+    }
+    set_row(b, key, real(found != NULL ? json_number_value(found) : 10000.0));
+    return VC_OK;
+}
+
+/* ---- rotary embeddings ---- */
+
+/* The values of a tensor of one dimension, as numbers in a list. */
+static enum vc_status read_factors(struct llm_back *b, const char *name, json_t *list)
+{
+    size_t i = vc_model_find(b->source, name);
+    const struct vc_tensor *t = &b->source->tensors[i];
+    enum vc_status status = VC_OK;
+
+    for (uint64_t k = 0; k < t->n_elems && status == VC_OK; k++) {
+        unsigned char bytes[4];
+        uint32_t bits;
+        float x = 0;
+
+        if (t->dtype == VC_DTYPE_F32 && t->n_elems <= INT16_MAX) {
+            VC_TRY(vc_source_read_any(b->ctx, b->source, i, VC_FORM_VALUES, 4 * k, bytes, sizeof bytes));
+            bits = vc_le32(bytes);
+            memcpy(&x, &bits, sizeof x);
+        }
+        status =
+            isfinite(x) && x > 0 ? VC_OK : vc_fail(b->ctx, VC_E_UNSUPPORTED, "%s: expected factors of type f32", name);
+        b->failed = json_array_append_new(list, real(x)) != 0 || b->failed;
+    }
+out:
+    return status;
+}
+
+/* The context from which such divisors come: the bounds of the ramp, 1 and 4, are those of all Llama models. */
+static enum vc_status make_llama3(struct llm_back *b, json_t **out)
+{
+    json_t *list = json_array();
+    double theta = json_number_value(json_object_get(b->config, "rope_theta"));
+    double original = 1;
+    double factor = 0;
+    size_t same = 0;
+    enum vc_status status;
+
+    VC_TRY(read_factors(b, "rope_freqs.weight", list));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        factor = fmax(factor, json_number_value(json_array_get(list, i)));
+    }
+    while (same < json_array_size(list) && original < 0x1p24) {
+        original *= 2;
+        for (same = 0; same < json_array_size(list); same++) {
+            double n = (double)json_array_size(list);
+            double wanted = vc_llm_llama3_divisor(theta, 2 * n, factor, 1.0, 4.0, original, same);
+
+            if (fabs(json_number_value(json_array_get(list, same)) - wanted) > 1e-4 * wanted) {
+                break;
+            }
+        }
+    }
+    if (same != json_array_size(list) || same == 0) {
+        VC_TRY(vc_fail(
+            b->ctx, VC_E_UNSUPPORTED,
+            "rope_freqs.weight: these are not the divisors of rotary embeddings of type 'llama3' with bounds 1 and 4"));
+    }
+    *out = json_pack("{s:s, s:o, s:f, s:f, s:I}", "rope_type", "llama3", "factor", real(factor), "low_freq_factor", 1.0,
+                     "high_freq_factor", 4.0, ORIGINAL, (json_int_t)original);
+out:
+    json_decref(list);
+    return status;
+}
+
+/* By what scores are multiplied, where the file says another number than transformers would compute; else NULL. */
+static json_t *attention_factor(const struct llm_back *b, double usual, double unit)
+{
+    const json_t *found = vc_back_find(b, ".rope.scaling.attn_factor");
+    double factor = found != NULL ? json_number_value(found) * unit : unit;
+
+    return (float)factor != (float)usual ? json_real(factor) : NULL;
+}
+
+/* Older versions of transformers want these three members of phi3 and no other. */
+static enum vc_status make_longrope(struct llm_back *b, double original, json_t **out)
+{
+    double share = (double)said(b, "max_position_embeddings") / original;
+    double usual = share <= 1.0 ? 1.0 : sqrt(1.0 + vc_log_f64(share) / vc_log_f64(original));
+    json_t *shorter = json_array();
+    json_t *longer = json_array();
+    enum vc_status status;
+
+    *out = json_pack("{s:s, s:o, s:o, s:o*}", "type", "longrope", "short_factor", shorter, "long_factor", longer,
+                     "attention_factor", attention_factor(b, usual, 1.0));
+    VC_TRY(read_factors(b, "rope_factors_short.weight", shorter));
+    VC_TRY(read_factors(b, "rope_factors_long.weight", longer));
+out:
+    return status;
+}
+
+static enum vc_status make_keyed(struct llm_back *b, const char *type, json_int_t original, json_t **out)
+{
+    bool yarn = strcmp(type, "yarn") == 0;
+    double factor = json_number_value(vc_back_find(b, ".rope.scaling.factor"));
+    double usual = factor <= 1 ? 1.0 : 1.0 + 0.1 * vc_log_f64(factor);
+
+    if ((strcmp(type, "linear") != 0 && !yarn) || !(factor > 0)) {
+        return refuse(b, ".rope.scaling.type", "expected linear or yarn, and a factor above 0");
+    }
+    *out = json_pack("{s:s, s:o, s:o*, s:o*}", "rope_type", type, "factor", real(factor), ORIGINAL,
+                     yarn ? json_integer(original) : NULL, "attention_factor",
+                     yarn ? attention_factor(b, usual, usual) : NULL);
+    return VC_OK;
+}
+
+static enum vc_status set_scaling(struct llm_back *b)
+{
+    const char *type = vc_back_text(b, ".rope.scaling.type");
+    json_int_t original = json_integer_value(vc_back_find(b, ".rope.scaling.original_context_length"));
+    bool longer = has_tensor(b, "rope_factors_long.weight") && has_tensor(b, "rope_factors_short.weight");
+    bool keyed = type != NULL && strcmp(type, "none") != 0;
+    json_t *scaling = NULL;
+    enum vc_status status = VC_OK;
+
+    original = original > 1 ? original : said(b, "max_position_embeddings");
+    if (strcmp(b->family->architecture, "phi3") == 0) {
+        vc_back_set(b, b->config, ORIGINAL, json_integer(original));
+    }
+    if (keyed || longer || has_tensor(b, "rope_freqs.weight")) {
+        status = keyed    ? make_keyed(b, type, original, &scaling)
+                 : longer ? make_longrope(b, (double)original, &scaling)
+                          : make_llama3(b, &scaling);
+        vc_back_set(b, b->config, "rope_scaling", scaling);
+    }
+    return status;
+}
+
+/* ---- the rest ---- */
+
+/* The layers that slide: a list, a period, or what llama.cpp takes where the file has neither. */
+static enum vc_status set_windows(struct llm_back *b)
+{
+    const char *a = b->family->architecture;
+    const json_t *pattern = vc_back_find(b, ".attention.sliding_window_pattern");
+    json_int_t window = json_integer_value(vc_back_find(b, ".attention.sliding_window"));
+    json_int_t layers = said(b, "num_hidden_layers");
+    json_int_t period = json_is_integer(pattern)   ? json_integer_value(pattern)
+                        : strcmp(a, "gemma2") == 0 ? 2
+                        : strcmp(a, "gemma3") == 0 ? 6
+                                                   : 4;
+    json_t *list = json_array();
+
+    vc_back_set(b, b->config, "sliding_window", json_integer(window));
+    vc_back_set(b, b->config, "layer_types", list);
+    if (window <= 0 || window > INT32_MAX || period <= 0 || layers > INT16_MAX ||
+        (json_is_array(pattern) && json_array_size(pattern) != (size_t)layers)) {
+        return refuse(b, ".attention.sliding_window", "expected a number of tokens, and a pattern for all layers");
+    }
+    for (json_int_t i = 0; i < layers; i++) {
+        bool slides = json_is_array(pattern) ? json_is_true(json_array_get(pattern, (size_t)i)) : (i + 1) % period != 0;
+
+        (void)json_array_append_new(list, json_string(slides ? "sliding_attention" : "full_attention"));
+    }
+    return VC_OK;
+}
+
+/* What llama.cpp's graph of the architecture does without a key. */
+static json_t *make_family(const struct llm_back *b)
+{
+    const char *a = b->family->architecture;
+    bool gemma = (b->family->flags & LLM_NO_HEAD) != 0;
+    bool largest = said(b, "num_hidden_layers") == (strcmp(a, "gemma2") == 0 ? 46 : 62);
+    json_int_t scalar = largest ? said(b, "hidden_size") / said(b, "num_attention_heads") : head_size(b);
+
+    return json_pack("{s:o, s:b, s:b, s:b, s:o*, s:o*}", gemma ? "hidden_activation" : "hidden_act",
+                     json_stringn(b->family->activation, strcspn(b->family->activation, "|")),
+                     strcmp(a, "qwen2moe") == 0 ? "qkv_bias" : "attention_bias", has_tensor(b, "blk.0.attn_q.bias"),
+                     "mlp_bias", has_tensor(b, "blk.0.ffn_up.bias"), "tie_word_embeddings",
+                     !has_tensor(b, "output.weight"), "query_pre_attn_scalar",
+                     gemma ? json_integer(scalar) : NULL, /* transformers scales as llama.cpp does */
+                     "norm_topk_prob", strcmp(a, "qwen3moe") == 0 ? json_true() : NULL);
+}
+
+bool vc_back_token(const struct llm_back *b, const char *word, uint64_t *id)
+{
+    char name[64];
+    const json_t *key;
+
+    (void)snprintf(name, sizeof name, "tokenizer.ggml.%s_token_id", word);
+    key = vc_back_find(b, name);
+    *id = (uint64_t)json_integer_value(key);
+    return json_is_integer(key) && *id < (uint64_t)said(b, "vocab_size");
+}
+
+static json_t *token(const struct llm_back *b, const char *word)
+{
+    uint64_t id;
+
+    return vc_back_token(b, word, &id) ? json_integer((json_int_t)id) : json_null();
+}
+
+/* The type that most elements of matrices have; NULL: they are blocks. */
+static const char *most_common_type(const struct llm_back *b)
+{
+    static const char *const names[] = {NULL, "float32", "float16", "bfloat16"};
+    uint64_t n[4] = {0};
+    size_t most = 0;
+
+    for (size_t i = 0; i < b->source->n_tensors; i++) {
+        const struct vc_tensor *t = &b->source->tensors[i];
+        size_t k = t->dtype == VC_DTYPE_F32 ? 1 : t->dtype == VC_DTYPE_F16 ? 2 : t->dtype == VC_DTYPE_BF16 ? 3 : 0;
+
+        n[k] += t->n_dims > 1 ? t->n_elems : 0;
+        most = n[k] > n[most] ? k : most;
+    }
+    return names[most];
+}
+
+enum vc_status vc_back_config(struct llm_back *b)
+{
+    enum vc_status status = VC_OK;
+
+    b->config = json_pack("{s:[s], s:o}", "architectures", b->family->class_name, "model_type",
+                          json_stringn(b->family->types, strcspn(b->family->types, "|")));
+    for (const struct llm_key *key = vc_llm_keys; key->names != NULL; key++) {
+        VC_TRY(vc_llm_knows_key(b->family, key) && (b->family->flags & key->has_not) == 0 ? take_row(b, key) : VC_OK);
+    }
+    VC_TRY((b->family->flags & LLM_SLIDES) != 0 ? set_windows(b) : VC_OK);
+    VC_TRY(set_scaling(b));
+    b->failed =
+        json_object_update_new(b->config, make_family(b)) != 0 ||
+        json_object_update_new(b->config, json_pack("{s:s*, s:o, s:o, s:o}", "torch_dtype", most_common_type(b),
+                                                    "bos_token_id", token(b, "bos"), "eos_token_id", token(b, "eos"),
+                                                    "pad_token_id", token(b, "padding"))) != 0 ||
+        b->failed;
+    status = b->failed ? vc_fail(b->ctx, VC_E_NOMEM, "cannot allocate memory for config.json") : VC_OK;
+out:
+    return status;
+}

@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""test_gguf_back.py PROGRAM - a GGUF model of llama.cpp's becomes a folder of Hugging Face again.
+
+The folders of test_gguf_folder.py go to GGUF and back: tensors have the bits that they had, config.json says what it said, and
+the way there leads to the same file again. Then rotary embeddings, vocabularies, the other commands, and each refusal, after
+which nothing may be written. Standard library only."""
+import json
+import os
+import shutil
+import struct
+
+from test_gguf_folder import (FAMILIES, M, WRONG, Gguf, bytes_json, check, convert, count, folder, main, make, piece, pieces, read,
+                              run, vocabulary, write)
+
+BACK = set(FAMILIES) - {"ministral3", "bert", "roberta"}
+
+
+def read_folder(path):
+    """config.json, and the tensors of all files: {name: (shape, values)}"""
+    tensors = {}
+    for file in sorted(os.listdir(path)):
+        if file.endswith(".safetensors"):
+            data = read(f"{path}/{file}")
+            n, = struct.unpack_from("<Q", data)
+            for name, entry in json.loads(data[8:8 + n]).items():
+                if name != "__metadata__":
+                    begin = 8 + n + entry["data_offsets"][0]
+                    check(entry["dtype"] == "F32", f"{path}: {name} is {entry['dtype']}")
+                    tensors[name] = (tuple(entry["shape"]), list(struct.unpack_from("<%df" % count(entry["shape"]), data, begin)))
+    return json.loads(read(path + "/config.json")), tensors
+
+
+def go_back(path, *options):
+    """The folder of out.gguf, which has to lead to the same file again, but for the last bits of norms that were scaled, and the score of
+    added tokens."""
+    shutil.rmtree(path, ignore_errors=True)
+    rc, _, err = run("convert", "out.gguf", "-o", path + "/", "-q", *options)
+    if rc != 0:
+        WRONG.append(f"{path}: exit {rc}: {err.strip()}")
+        return None
+    first = read("out.gguf")
+    convert(path, *options)
+    check(path in ("gemma3_text.back", "pieces.back") or read("out.gguf") == first, f"{path}: it leads to another GGUF file")
+    return read_folder(path)
+
+
+def back_family(kind, config, source):
+    special = FAMILIES[kind][4]
+    if kind not in BACK:
+        rc, _, err = run("convert", "out.gguf", "-o", "no.back/", "--no-vocab")
+        check(rc == 3 and "there is no way back" in err and not os.path.exists("no.back"), f"{kind}: back: exit {rc}: {err}")
+        return
+    made = go_back(kind + ".back", "--no-vocab")
+    if made is None:
+        return
+    check(set(made[1]) == set(source), f"{kind}: back: {sorted(set(made[1]) ^ set(source))}")
+    for name in set(made[1]) & set(source):
+        shape, x = source[name]
+        near = 1e-6 if "plus" in special and "norm" in name else 0
+        if not ("factor" in special and "q_norm" in name):  # there, the scale stays in the values
+            check(made[1][name][0] == shape and all(abs(a - b) <= near for a, b in zip(made[1][name][1], x)), f"{kind}: back: {name}")
+    others = {"architectures", "layer_types", "sliding_window_pattern", "partial_rotary_factor", "query_pre_attn_scalar", "rope_parameters"}
+    for key, value in config.items():
+        if key not in others and not (kind == "mistral" and key in ("model_type", "sliding_window")):
+            check(made[0].get(key) == value, f"{kind}: back: {key} is {made[0].get(key)}, not {value}")
+
+
+def change_pair(data, key, change):
+    """The file with other bytes for the value of a key, of the same length; change None: without the key."""
+    at = data.index(struct.pack("<Q", len(key)) + key.encode()) + 8
+    end = at + len(key) + 4
+    return data[:at] + b"X" + data[at + 1:] if change is None else data[:end] + change + data[end + len(change):]
+
+
+def refused_back(name, says, data, *options):
+    write("bad.gguf", data)
+    rc, _, err = run("convert", "bad.gguf", "-o", "no.back/", *options)
+    check(rc == 3 and says in err and err.count("\n") == 1, f"{name}: exit {rc}: {err.strip()}")
+    check(not os.path.exists("no.back"), f"{name}: it is written")
+
+
+def test_back():
+    """What a file may say that no folder says, and the commands that make folders."""
+    u32 = struct.Struct("<I").pack
+    config, source, _, _ = make("qwen2_moe")
+    folder("moe", config, source)
+    convert("moe", "--no-vocab")
+    data = read("out.gguf")
+    for key in ("block_count", "embedding_length", "expert_used_count", "attention.layer_norm_rms_epsilon"):
+        refused_back(key, f"'qwen2moe.{key}'", change_pair(data, f"qwen2moe.{key}", None))
+    for key, value in (("block_count", 0), ("embedding_length", 2 ** 31), ("attention.head_count", 0)):
+        refused_back(key, f"'qwen2moe.{key}'", change_pair(data, f"qwen2moe.{key}", u32(value)))
+    refused_back("layers", "blk.1.attn_k.weight", change_pair(data, "qwen2moe.block_count", u32(1)), "--no-vocab")
+    refused_back("missing", "'blk.2.attn_norm.weight'", change_pair(data, "qwen2moe.block_count", u32(3)))
+    refused_back("experts", "matrices of all experts", change_pair(data, "qwen2moe.expert_count", u32(4)))
+    refused_back("experts used", "num_experts_per_tok", change_pair(data, "qwen2moe.expert_used_count", u32(4)))
+    refused_back("shape", "by config.json", change_pair(data, "qwen2moe.expert_feed_forward_length", u32(M + 1)))
+    refused_back("heads", "of a head are rotated", change_pair(data, "qwen2moe.attention.head_count", u32(3)))
+    refused_back("name", "has no such tensor", data.replace(b"blk.1.attn_norm.weight", b"blk.1.attn/norm.weight"))
+    refused_back("way up", "has no such tensor", data.replace(b"blk.1.attn_norm.weight", b"../../../norm.weight.."))
+    refused_back("family", "of the kind 'qwen9moe'", data.replace(b"qwen2moe", b"qwen9moe"))
+    refused_back("rotary", "all elements of a head", change_pair(data, "qwen2moe.rope.dimension_count", u32(2)))
+    os.rename("out.gguf", "moe.gguf")
+    folder("dense", *make("llama")[:2])
+    run("quantize", "--gguf", "Q8_0", "--pure", "dense", "-o", "blocks.gguf", "--no-vocab", "-q")
+    rc, _, err = run("convert", "blocks.gguf", "-o", "no.back/")
+    check(rc == 3 and "dequantize" in err and not os.path.exists("no.back"), f"blocks: exit {rc}: {err}")
+    for options in ([], ["--threads", "1", "--max-memory", "16MiB"]):
+        rc, _, err = run("dequantize", "blocks.gguf", "-o", "floats/", "-q", "--force", *options)
+        check(rc == 0, err)
+        run("dequantize", "blocks.gguf", "-o", "floats.gguf", "-q", "--force")
+        check({n: t[2] for n, t in convert("floats", "--no-vocab")[0].tensors.items()} ==
+              {n: t[2] for n, t in Gguf("floats.gguf").tensors.items()}, f"dequantize {options}: other values than in a GGUF file")
+    rc, _, err = run("convert", "moe.gguf", "-o", "parts/", "--format", "safetensors", "--max-shard-size", "8KiB", "-q")
+    check(rc == 0 and os.path.exists("parts/model.safetensors.index.json") and read_folder("parts")[1] == source, f"parts: {err}")
+    rc, _, err = run("quantize", "--int8", "--include", "*_proj.weight", "moe.gguf", "-o", "codes/", "-q")
+    check(rc == 0 and "quantization_config" in json.loads(read("codes/config.json")), f"codes: {err}")
+    for scaling in ({"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 128},
+                    {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "attention_factor": 2.0},
+                    {"rope_type": "linear", "factor": 4.0}):
+        config, source, _, _ = make("llama")
+        folder("scaled", {**config, "rope_scaling": scaling}, source)
+        convert("scaled", "--no-vocab")
+        found = go_back("scaled.back", "--no-vocab")[0]["rope_scaling"]
+        check(set(found) == set(scaling) and all(found[k] == v or abs(found[k] - v) <= 1e-6 for k, v in scaling.items()), f"{scaling}: {found}")
+    convert("scaled", "--no-vocab")
+    refused_back("factor", "expected linear or yarn", change_pair(read("out.gguf"), "llama.rope.scaling.factor", struct.pack("<f", -1)))
+    phi, tensors, _, _ = make("phi3")
+    longer = {"type": "longrope", "short_factor": [1.0, 1.5], "long_factor": [2.0, 3.0]}
+    folder("longer", {**phi, "rope_scaling": longer, "original_max_position_embeddings": 16}, tensors)
+    convert("longer", "--no-vocab")
+    found = go_back("longer.back", "--no-vocab")[0]
+    check((found["rope_scaling"], found["original_max_position_embeddings"]) == (longer, 16), f"longrope: {found}")
+
+
+def test_back_vocabularies():
+    settings = {"bos_token": "<tool>", "pad_token": "<|end|>", "chat_template": "{{ messages }}", "model_max_length": 10 ** 30}
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<|end|>"}}, {"Sequence": {"id": "A"}}]}
+    digits = [{"type": "Digits", "individual_digits": True}, {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}]
+    for more in ({}, {"post_processor": template}, {"pre_tokenizer": {"type": "Sequence", "pretokenizers": digits}}):
+        vocabulary("bytes", tokenizer__json=bytes_json(["a b", "\u0120 ab"], **more), tokenizer_config__json=settings)
+        data = read("out.gguf")
+        if go_back("bytes.back"):
+            made = json.loads(read("bytes.back/tokenizer.json"))
+            check(made["model"]["merges"] == ["a b", "\u0120 ab"] and made["model"]["vocab"]["<|x|>"] == 8, "bytes: back: model")
+            check([t["content"] for t in made["added_tokens"]] == ["<|end|>", "<tool>", "<|x|>"], "bytes: back: added tokens")
+            wanted = more.get("pre_tokenizer", bytes_json([])["pre_tokenizer"])["pretokenizers"]
+            check([{**s, "trim_offsets": 1} for s in made["pre_tokenizer"]["pretokenizers"]] == [{**s, "trim_offsets": 1} for s in wanted],
+                  f"bytes: back: {made['pre_tokenizer']}")
+            check(json.loads(read("bytes.back/tokenizer_config.json"))["chat_template"] == "{{ messages }}", "bytes: back: chat_template")
+            check(json.loads(read("bytes.back/generation_config.json"))["eos_token_id"] == 5, "bytes: back: eos_token_id")
+    refused_back("way of cutting", "calls qwen9", data.replace(b"smollm", b"smo\xc3\xa4m").replace(b"smo\xc3\xa4m", b"qwen9 "))
+    refused_back("merge", "'tokenizer.ggml.merges'", data.replace(b"\xc4\xa0 ab", b"\xc4\xa0 zb"))
+    refused_back("twice", "'tokenizer.ggml.tokens'", data.replace(b"[PAD9]", b"[PAD7]"))
+    refused_back("no UTF-8", "'tokenizer.ggml.tokens'", data.replace(b"[PAD9]", b"[PAD\xff]"))
+    refused_back("kind", "found gpt9", data.replace(b"gpt2", b"gpt9"))
+    vocabulary("pieces", tokenizer__model=pieces(b"\x18\x02", b"\x18\x00"))
+    first = read("out.gguf")
+    go_back("pieces.back")
+    model = read("pieces.back/tokenizer.model")
+    check(piece("\u2581a", -1.5, 1)[2:] in model and piece("<0x0A>", 0, 6)[2:] in model, "pieces: back")
+    refused_back("unknown", "'tokenizer.ggml.scores'", first.replace(b"tokenizer.ggml.scores", b"tokenizer.ggml.scorez"))
+
+
+def test_families():
+    for kind in FAMILIES:
+        config, source, _, _ = make(kind)
+        folder(kind, config, source)
+        if convert(kind, "--no-vocab"):
+            back_family(kind, config, source)
+
+
+if __name__ == "__main__":
+    main(test_families, test_back, test_back_vocabularies)
