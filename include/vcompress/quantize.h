@@ -108,8 +108,10 @@ struct vc_quantize_options {
     const char *gguf;
     enum vc_encoder encoder; /* VC_TARGET_GGUF */
     bool pure;               /* VC_TARGET_GGUF: the mixture's base type for every tensor that is quantized */
-    /* VC_TARGET_GGUF, or NULL: a file with statistics of the inputs of layers (docs/formats.md, statistics), such as
-     * llama-imatrix writes. Errors are weighed by them. Must outlive the job. */
+    /* NULL, or a file with statistics of the inputs of layers (docs/formats.md, statistics), of vc_calibrate or
+     * llama-imatrix: VC_TARGET_GGUF, and codes of 2 to 6 bits and of floats. Errors are weighed by them; codes whose
+     * layer has second moments there are rounded so that each makes up for the errors of those before it. Must outlive
+     * the job. */
     const struct vc_model *calibration;
 };
 
