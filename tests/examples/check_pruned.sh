@@ -25,6 +25,9 @@ measure() { # COMMAND WITH OPTIONS: the cells behind it
 sed -nE 's/^\| `((prune|run) [^`]*)` \| (([^|]*\|){6})$/\1\t\3/p' "$source/docs/pruning.md" >"$dir/rows"
 [ "$(wc -l <"$dir/rows")" -ge 8 ] || { echo "docs/pruning.md has no table of the pruned network"; exit 1; }
 tab=$(printf '\t')
+cd "$dir" # statistics as the page makes them
+"$vcompress" calibrate --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images --second-moments \
+    -q -o stats.npz "$digits/digits.npz"
 while IFS=$tab read -r command said; do
     got=$(measure "$command")
     if [ "${4:-}" = - ]; then

@@ -368,7 +368,7 @@ static void test_what_was_quantized(void **state)
     s.tensors[HEAD].quant = &s.quant;
     expect_refused(
         "{\"quantization_config\": {\"quant_method\": \"compressed-tensors\", \"format\": \"pack-quantized\", "
-        "\"config_groups\": {\"g\": {\"weights\": {\"num_bits\": 3, \"type\": \"int\", \"symmetric\": true}}}}}",
+        "\"config_groups\": {\"g\": {\"weights\": {\"num_bits\": 7, \"type\": \"int\", \"symmetric\": true}}}}}",
         &s, VC_E_UNSUPPORTED, "cannot be joined");
 }
 

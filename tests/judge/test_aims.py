@@ -62,11 +62,14 @@ def chosen(report):
 
 
 class Aims(Judge):
+    @classmethod
+    def setUpClass(cls):
+        cls.candidates = {n: candidates(a) for n, a in model().items() if a.ndim == 2}
+
     def setUp(self):
         super().setUp()
         self.x = model()
         np.savez(self.path("in.npz"), **self.x)
-        self.candidates = {n: candidates(a) for n, a in self.x.items() if a.ndim == 2}
 
     def quantize(self, *options, out="out.npz"):
         return self.vc("quantize", *options, "--json", "--force", self.path("in.npz"), "-o", self.path(out)).json()
@@ -96,7 +99,7 @@ class Aims(Judge):
         fewer = [undominated(found) for found in self.candidates.values()]
         smallest = None
         kept = sum(a.nbytes for a in self.x.values())
-        for size in (30000, 45000, 60000, 80000, 100000, 125000, 147000, 150000, 158000, 185000, 200000, 260000, 340000, 600000):
+        for size in (30000, 60000, 100000, 147000, 158000, 200000, 340000, 600000):
             r = run("quantize", "--aim-bytes", str(size), "--json", "--force", self.path("in.npz"), "-o", self.path("o.npz"))
             report = json.loads(r.out)
             found = chosen(report)
@@ -130,10 +133,10 @@ class Aims(Judge):
                              self.path("no.npz")).code, 1)
 
     def test_threads(self):
-        big = {"a": weights.normal("a", (700, 1000)).astype("f4"), "b": weights.normal("b", (3, 300000)).astype("f4"),
-               "c/kernel": weights.normal("c", (500, 600)).astype("f4")}
+        big = {"a": weights.normal("a", (300, 1000)).astype("f4"), "b": weights.normal("b", (2, 270000)).astype("f4"),
+               "c/kernel": weights.normal("c", (200, 600)).astype("f4")}
         np.savez_compressed(self.path("in.npz"), **big)
-        for aim in (["--aim-sqnr", "41"], ["--aim-bytes", "2500000"]):
+        for aim in (["--aim-sqnr", "41"], ["--aim-bytes", "1260000"]):
             seen = set()
             for options in (["--threads", "1"], ["--threads", "5"], ["--cpu-mask", "ref"], ["--max-memory", "24MiB"]):
                 report = self.quantize(*aim, *options)

@@ -188,12 +188,12 @@ class Layouts(Judge):
                 self.assertLessEqual(float(step[most[:, 0] / F4(127) >= d.MIN_NORMAL].max(initial=0)), 0.50001, n)
 
     def test_other_writers(self):
-        """Weights with their own scales: [-128, 127] and FP8 are read; 3 bits are refused unless they are excluded."""
+        """Weights with their own scales: [-128, 127] and FP8 are read; 7 bits are refused unless they are excluded."""
         r = np.random.default_rng(1)
         q = r.integers(-128, 128, (30, 70)).astype(np.int8)
         s = np.exp(r.standard_normal((30, 1))).astype("f2")
         z = r.integers(-128, 128, (30, 1)).astype(np.int8)
-        w3 = r.integers(-2**31, 2**31, (30, 6)).astype("<i4")
+        w7 = r.integers(-2**31, 2**31, (30, 14)).astype("<i4")
         tensors = [
             ("p.weight_packed", "I32", (30, 18), packed(q).tobytes()), ("p.weight_scale", "F16", (30, 1), s.tobytes()),
             ("p.weight_shape", "I64", (2,), np.array([30, 70], "<i8").tobytes()),
@@ -201,14 +201,14 @@ class Layouts(Judge):
             ("z.weight", "I8", (30, 70), q.tobytes()), ("z.weight_scale", "F16", (30, 1), s.tobytes()),
             ("z.weight_zero_point", "I8", (30, 1), z.tobytes()), ("z.input_scale", "F16", (1,), s[:1].tobytes()),
             ("b.weight", "I8", (30, 70), q.tobytes()), ("b.SCB", "F32", (30,), s.astype("f4").tobytes()),
-            ("three.weight_packed", "I32", (30, 6), w3.tobytes()), ("three.weight_scale", "F16", (30, 1), s.tobytes()),
-            ("three.weight_shape", "I64", (2,), np.array([30, 64], "<i8").tobytes()),
+            ("seven.weight_packed", "I32", (30, 14), w7.tobytes()), ("seven.weight_scale", "F16", (30, 1), s.tobytes()),
+            ("seven.weight_shape", "I64", (2,), np.array([30, 64], "<i8").tobytes()),
             ("e.weight", "F8_E4M3", (30, 70), q.tobytes()), ("e.weight_scale", "F16", (30, 1), s.tobytes())]
         st_write(self.path("in.safetensors"), tensors)
         y = q.astype(F4) * s.astype(F4)
-        self.assertIn("three.weight_packed: is a part of weights that are quantized in a way that cannot be decoded",
+        self.assertIn("seven.weight_packed: is a part of weights that are quantized in a way that cannot be decoded",
                       self.refuse(3, "dequantize", self.path("in.safetensors"), "-o", self.path("back.safetensors")))
-        self.vc("dequantize", "--exclude", "three.*", self.path("in.safetensors"), "-o",
+        self.vc("dequantize", "--exclude", "seven.*", self.path("in.safetensors"), "-o",
                 self.path("back.safetensors"))
         back, _ = st_read(self.path("back.safetensors"))
         for n, want in (("p.weight", y), ("i.weight", y), ("z.weight", (q.astype(F4) - z.astype(F4)) * s.astype(F4)),
@@ -216,14 +216,14 @@ class Layouts(Judge):
                         ("e.weight", d.e4m3_value(q.view("u1")) * s.astype(F4))):
             self.same_bits(self.entry(back, n, "F32", (30, 70)), want, n)
         self.assertEqual({n: t for n, t in back.items()},
-                         {n: (t, tuple(s), b) for n, t, s, b in tensors if n.split(".")[0] == "three"})
+                         {n: (t, tuple(s), b) for n, t, s, b in tensors if n.split(".")[0] == "seven"})
         r = self.vc("quantize", "--int8", "--requantize", *SMALL, "--include", "*", "--json", "--nonfinite", "keep", "--layout",
                     "compressed-tensors", self.path("in.safetensors"), "-o", self.path("again.safetensors"))
         reasons = {t["name"]: t["reason"] for t in r.json()["tensors"] if t["action"] == "kept"}
-        self.assertEqual(reasons["three.weight_packed"], "quantized already")
+        self.assertEqual(reasons["seven.weight_packed"], "quantized already")
         r = self.vc("quantize", "--fp16", "--requantize", *SMALL, "--json", "--dry-run", self.path("in.safetensors"))
         reasons = {t["name"]: t["reason"] for t in r.json()["tensors"] if t["action"] == "kept"}
-        self.assertEqual(reasons["three.weight_shape"], "quantized already")
+        self.assertEqual(reasons["seven.weight_shape"], "quantized already")
 
     def test_config_beside(self):
         """Rows of four: 4 bits or 8? config.json knows."""

@@ -166,7 +166,8 @@ class Sensitivity(Judge):
 
     def test_same_everywhere(self):
         """One thread or many, any CPU, little memory, a deflated file."""
-        x = {n: a for n, a in floats().items() if n in ("gauss", "long", "conv", "halves", "double", "small")}
+        x = {n: a[:100] if a.shape[0] > 200 else a[:, :270000] if a.ndim == 2 else a for n, a in floats().items()
+             if n in ("gauss", "long", "conv", "halves", "double", "small")}
         np.savez(self.path("in.npz"), **x)
         np.savez_compressed(self.path("z.npz"), **x)
         d, _ = self.measure("in.npz")
