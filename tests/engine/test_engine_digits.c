@@ -1,6 +1,6 @@
 /* test_engine_digits.c - the shipped digits network, from its list of layers and its file: the engine's answers against
  * those of the plain loops, for all images
- * (under AddressSanitizer for every fifth of their number). VCOMPRESS_EXAMPLES is the folder. */
+ * (under AddressSanitizer for every ninth of their number). VCOMPRESS_EXAMPLES is the folder. */
 #include "engine_test.h"
 
 #include <math.h>

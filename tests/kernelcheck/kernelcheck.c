@@ -25,6 +25,7 @@ static const char usage[] =
     "  --level NAME      ref, base, avx2, avx512, neon or cuda (cuda only when asked for)\n"
     "  --function NAME   only this kernel\n"
     "  --max-elems N     leave out larger tiles (for slow devices)\n"
+    "  --by-turns        a third of the inputs for each size, others for the next one\n"
     "  --seed N          of the random inputs (printed; default 1)\n"
     "  --bench           GB/s of every kernel and level\n"
     "  --self            breaks kernels on purpose: each must be found\n"
@@ -53,6 +54,8 @@ static bool parse(int argc, char **argv, struct arguments *a)
             a->options.max_elems = (size_t)strtoull(argv[++i], NULL, 0);
         } else if (strcmp(argv[i], "--seed") == 0 && more) {
             a->options.seed = strtoull(argv[++i], NULL, 0);
+        } else if (strcmp(argv[i], "--by-turns") == 0) {
+            a->options.by_turns = true;
         } else if (strcmp(argv[i], "--bench") == 0) {
             a->bench = true;
         } else if (strcmp(argv[i], "--self") == 0) {
