@@ -57,7 +57,9 @@ static bool reserve(struct vc_text *text, size_t n_more)
 void vc_text_add_bytes(struct vc_text *text, const char *bytes, size_t n)
 {
     if (reserve(text, n)) {
-        memcpy(text->data + text->n, bytes, n);
+        if (n != 0) { /* no bytes may be NULL */
+            memcpy(text->data + text->n, bytes, n);
+        }
         text->n += n;
         text->data[text->n] = '\0';
     }
