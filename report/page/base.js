@@ -29,7 +29,7 @@ const nameOf = text => el('span', {class: 'name'}, clean(text).split(/(?<=[._/])
 const isNumber = x => typeof x === 'number' && Number.isFinite(x);
 const count = n => isNumber(n) ? Math.round(n).toLocaleString('en-US') : '–';
 const percent = (part, whole = 1) => {
-  const x = 100 * part / whole;
+  const x = isNumber(part) ? 100 * part / whole : NaN; // null is no number
   return !isNumber(x) ? '–' : x === 0 || x >= 99.95 ? Math.round(x) + ' %' : x < 0.1 ? '< 0.1 %' : x.toFixed(1) + ' %';
 };
 function scaled(n, step, units) {
