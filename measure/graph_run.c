@@ -37,19 +37,9 @@ static enum vc_status feed_param(struct vc_ctx *ctx, void *user, const struct vc
 {
     const struct graph_run *run = user;
     const struct vc_model *model = param->from_weights ? run->options.weights : run->model;
-    struct vc_place place = vc_place_of_param(param);
-    size_t tensor = VC_NO_TENSOR;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_param_find(ctx, model, param, &tensor));
-    status = run->graph->values[param->value].dtype == VC_DTYPE_I64
-                 ? vc_place_integers(ctx, model, tensor, &place, elements)
-                 : vc_place_values(ctx, model, tensor, &place, run->options.precision == VC_GRAPH_F64, elements);
-    if (status != VC_OK) {
-        status = vc_context(ctx, "%s", model->path);
-    }
-out:
-    return status;
+    return vc_param_read(ctx, model, param, run->graph->values[param->value].dtype == VC_DTYPE_I64,
+                         run->options.precision == VC_GRAPH_F64, elements);
 }
 
 /* vc_run_calls.input */

@@ -35,4 +35,9 @@ void vc_place_floats(const struct vc_place *place, const float *values, size_t n
 enum vc_status vc_param_find(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_param *param,
                              size_t *out);
 
+/* The elements of a parameter as the graph uses it: integers as int64_t, else floats or doubles. Sentences begin with
+ * the model's file. */
+enum vc_status vc_param_read(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_graph_param *param,
+                             bool integers, bool to_f64, void *elements);
+
 #endif

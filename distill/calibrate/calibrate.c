@@ -244,19 +244,8 @@ static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct v
     const struct calibration *c = user;
     const struct vc_model *model = param->from_weights || c->options.network.beside == NULL ? c->options.network.weights
                                                                                             : c->options.network.beside;
-    struct vc_place place = vc_place_of_param(param);
-    size_t tensor = VC_NO_TENSOR;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(vc_param_find(ctx, model, param, &tensor));
-    status = c->graph->values[param->value].dtype == VC_DTYPE_I64
-                 ? vc_place_integers(ctx, model, tensor, &place, elements)
-                 : vc_place_values(ctx, model, tensor, &place, false, elements);
-    if (status != VC_OK) {
-        status = vc_context(ctx, "%s", model->path);
-    }
-out:
-    return status;
+    return vc_param_read(ctx, model, param, c->graph->values[param->value].dtype == VC_DTYPE_I64, false, elements);
 }
 
 /* vc_run_calls.input */
