@@ -197,9 +197,11 @@ void vc_compensate(const struct vc_compensation *c, float *rows, size_t n, float
 
         for (size_t r = 0; r < n; r++) {
             float x = work[j * VC_COMPENSATE_ROWS + r];
+            float *to = &rows[r * k + c->order[j]];
+            bool gone = *to == 0.0f;
 
-            rows[r * k + c->order[j]] = x;
-            e[r] = (x - value(user, r, c->order[j], x)) / factor[j];
+            *to = gone ? 0.0f : x;
+            e[r] = (x - (gone ? 0.0f : value(user, r, c->order[j], x))) / factor[j];
         }
         for (size_t i = j + 1; i < k; i++) {
             for (size_t r = 0; r < VC_COMPENSATE_ROWS; r++) {

@@ -6,8 +6,8 @@
  *     for j = 0 .. K-1:   q = the grid's value of w_j     e = (w_j - q) / U_jj     w_i -= e U_ji for i > j
  *
  * damp is 0.01 with inputs enough (at least 4 K of them), up to 0.1 with fewer. Columns that were always 0 are rounded
- * as they are. Scales are chosen before, from the weights as they were. Bits: f64 for U, f32 for rows, each sum in one
- * order. */
+ * as they are. A weight that is 0 stays 0, so pruned ones do, and every grid has to have 0. Scales are chosen before,
+ * from the weights as they were. Bits: f64 for U, f32 for rows, each sum in one order. */
 #ifndef VC_STATISTICS_COMPENSATE_H
 #define VC_STATISTICS_COMPENSATE_H
 

@@ -53,6 +53,21 @@ class Statistics(Judge):
                 self.assertLessEqual(np.abs(a - value).max(), 2e-6 * np.abs(value).max(), name + tail)
             self.assertTrue((found[name + ".in_xtx"] == found[name + ".in_xtx"].T).all())
 
+    def test_masks(self):
+        """Rows that a mask leaves out do not count; a mask of positions is about answers."""
+        with np.load(os.path.join(FOLDER, "images.npz")) as z:
+            x = z["test_images"][:ROWS]
+        keep = np.arange(ROWS) % 3 != 0
+        results = []
+        for arrays in ({"test_images": x[keep]}, {"test_images": x, "mask": keep.astype("u1")},
+                       {"test_images": x[keep], "mask": np.zeros((int(keep.sum()), 4), "u1") + (np.arange(4) > 0)}):
+            np.savez(self.path("x.npz"), **{k: np.ascontiguousarray(a).astype("u1") for k, a in arrays.items()})
+            self.vc("calibrate", MODEL, *ROWS_OF[:2], "--data", self.path("x.npz"), "-f", "-o", self.path("m.npz"))
+            results.append(self.load(self.path("m.npz")))
+        for other in results[1:]:
+            for k, a in results[0].items():
+                self.assertEqual(a.tobytes(), other[k].tobytes(), k)
+
     def test_threads_batches_and_formats(self):
         first = self.calibrate("a.npz", "--threads", 1)
         for name, more in (("b.npz", ["--threads", 3]), ("c.npz", ["--max-memory", "8MiB"])):
@@ -92,13 +107,13 @@ class Statistical(Judge):
         h = self.stats[name + ".in_xtx"].astype("f8") / count
         return h + np.eye(len(h)) * np.diag(h).mean() * 0.01 * min(10, max(1, 4 * len(h) / count))
 
-
-class Pruning(Statistical):
-    """Scores by statistics, and least squares on what stays."""
-
     def prune(self, *more):
         self.vc("prune", *more, MODEL, "-f", "-o", self.path("p.npz"))
         return self.load(self.path("p.npz"))
+
+
+class Pruning(Statistical):
+    """Scores by statistics, and least squares on what stays."""
 
     def wanda(self, *more):
         return self.prune("--score", "wanda", "--calibration", self.path("s.npz"), *more)
@@ -240,6 +255,19 @@ class Rounding(Statistical):
             self.assertLess(objective(h, w, found["fc1.weight"].astype("f8")).sum(),
                             objective(h, w, plain["fc1.weight"].astype("f8")).sum(), how)
 
+    def test_pruned_weights_stay_zero(self):
+        """In a chain, and of a file: 2:4 is 2:4 afterwards, and the report has as many zeros."""
+        prune, codes = "prune --pattern 2:4 --reconstruct --calibration %s", "quantize %s --min-elements 1 --min-row 1 --calibration %s"
+        stats = self.path("s.npz")
+        pruned = self.prune("--pattern", "2:4", "--reconstruct", "--calibration", stats)
+        for scheme in ("--int4", "--int4 --asymmetric", "--nf4", "--nvfp4", "--mxfp4"):
+            self.vc("run", "--pass", prune % stats, "--pass", codes % (scheme, stats), MODEL, "-f", "-o", self.path("c.npz"))
+            self.vc("verify", "--pattern", "2:4", self.path("c.npz"))
+            self.vc("dequantize", self.path("c.npz"), "-f", "-o", self.path("v.npz"))
+            values = self.load(self.path("v.npz"))
+            for name in ("conv2.weight", "fc1.weight"):
+                self.assertTrue((values[name][pruned[name] == 0] == 0).all(), (scheme, name))
+
     def test_threads_and_refusals(self):
         how = ("--int4", "--min-elements", 1, "--min-row", 1, "--calibration", self.path("s.npz"))
         _, first = self.values(*how, "--threads", 1)
@@ -248,6 +276,8 @@ class Rounding(Statistical):
             self.assertEqual(a.tobytes(), other[name].tobytes(), name)
         for scheme in ("--int8", "--fp16"):
             self.refuse(2, "quantize", scheme, "--calibration", self.path("s.npz"), MODEL, "-o", self.path("n.npz"))
+        for aim in (("--aim-sqnr", "30"), ("--aim-bytes", "200000")):
+            self.assertIn("not with aims", self.refuse(2, "quantize", *aim, "--calibration", self.path("s.npz"), MODEL, "-o", self.path("n.npz")))
         bad = dict(self.stats)
         bad["fc1.weight.in_xtx"] = -bad["fc1.weight.in_xtx"]
         np.savez(self.path("bad.npz"), **bad)
