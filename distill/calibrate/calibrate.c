@@ -373,7 +373,8 @@ static enum vc_status open_rows(struct calibration *c)
     c->numbers = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->rows.n + 1, sizeof *c->numbers);
     VC_TRY_ALLOC(c->numbers);
     for (uint64_t i = 0; i < c->rows.n; i++) {
-        if (c->rows.mask == NULL || c->rows.positions != 1 || c->rows.mask[i] != 0) {
+        /* A mask of positions says which answers count: all are inputs of layers. */
+        if (c->rows.mask == NULL || c->rows.mask_width != 1 || c->rows.mask[i] != 0) {
             c->numbers[c->n_numbers++] = i;
         }
     }
