@@ -501,7 +501,7 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     if (o->calibration != NULL && !row->statistics) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
-                       vc_option(ctx, "calibration"), row->name);
+                       vc_option(ctx, "calibration"), o->aim_sqnr_db > 0.0 || o->aim_bytes != 0 ? "aims" : row->name);
     }
     if (o->granularity == VC_GRANULARITY_BLOCK && o->target != VC_TARGET_FP8) {
         return vc_fail(ctx, VC_E_ARGUMENT, "fp8 alone has scales that are shared in blocks of rows and columns (%s)",

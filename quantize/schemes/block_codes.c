@@ -272,6 +272,7 @@ enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, cons
         return vc_fail(ctx, VC_E_ARGUMENT, "codes in groups down the columns have no zero points (%s)",
                        vc_option(ctx, "asymmetric"));
     }
+    step->why = options->calibration != NULL ? "statistics do not serve groups of several rows" : step->why;
     step->scan = true;
     step->scratch_bytes = shared_bytes(step, &s->shared) + tile_elems(step) * (sizeof(float) + 1);
     step->state_bytes = (size_t)s->shared.n_scales * 10;

@@ -186,9 +186,9 @@ static int refuse_min_sqnr(struct app *app)
 
 static int ready_structured(struct app *app, struct prune_cli *own, struct conversion *what)
 {
-    static const char *const others[] = {"sparsity",        "pattern",     "mask",         "mask-out",
-                                         "make-permanent",  "min-keep",    "min-elements", "nonfinite",
-                                         "expect-sparsity", "calibration", "reconstruct"};
+    static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
+                                         "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
+    static const char *const by_rows[] = {"calibration", "reconstruct"};
     static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
     struct vc_structured_options *o = &own->structured.options;
     int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);
@@ -196,6 +196,9 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
         refuse_other(app, others, sizeof(others) / sizeof(others[0]),
                      "sets single weights to zero, and --structured and --remove make tensors smaller: choose one");
 
+    rc = rc == GO_ON ? refuse_other(app, by_rows, sizeof(by_rows) / sizeof(by_rows[0]),
+                                    "is about single weights that go, not about the units of --structured and --remove")
+                     : rc;
     rc = rc == GO_ON ? refuse_min_sqnr(app) : rc;
     if (rc == GO_ON && own->structured.remove != NULL) {
         rc = refuse_other(app, of_share, sizeof(of_share) / sizeof(of_share[0]),
