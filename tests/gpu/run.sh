@@ -5,7 +5,8 @@
 #
 #   --deps DIR    zlib, jansson, cmocka as unpacked by collect-deps.sh, where the system lacks them
 #   --build DIR   where to build (default: a folder under $TMPDIR that is removed at the end)
-#   --out FILE    the summary (default: standard output at the end)
+#   --out FILE    the summary, written part by part, so that an interrupted run leaves what it saw (default: standard
+#                 output at the end)
 #   --quick       smaller inputs, fewer sanitizer runs
 #   --emulated    the emulated card instead of a GPU: no nvcc needed, nothing is timed; tests this script itself
 #
@@ -14,7 +15,7 @@
 set -u
 
 usage() {
-    sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'
 }
 
 deps='' build='' out='' quick=0 emulated=0
@@ -22,7 +23,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --deps) deps=$(cd "$2" && pwd) || exit 2; shift ;;
     --build) build=$2; shift ;;
-    --out) out=$2; shift ;;
+    --out) out=$2; : >"$out" || exit 2; shift ;;
     --quick) quick=1 ;;
     --emulated) emulated=1 ;;
     --help) usage; exit 0 ;;
@@ -35,7 +36,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/vcompress-gpu.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 [ -n "$build" ] || build=$work/build
-summary=$work/summary.md
+summary=${out:-$work/summary.md}
 failed=0
 jobs=$(nproc 2>/dev/null || echo 2)
 
@@ -48,8 +49,9 @@ part() {
     title=$1
     shift
     echo "== $title" >&2
+    begin=$(date +%s)
     if "$@" >"$work/log" 2>&1; then
-        say "- **passed**: $title"
+        say "- **passed**: $title ($(($(date +%s) - begin)) s)"
     else
         say "- **FAILED** (status $?): $title"
         failed=1
@@ -171,22 +173,6 @@ if [ -n "$arithmetic" ]; then
     part "training: losses, norms and updates to the last bit" "$arithmetic"
 fi
 
-# ---- sanitizers ----
-
-# What compute-sanitizer multiplies by some hundred, so with small tiles only.
-if [ "$emulated" -eq 1 ]; then
-    skip "compute-sanitizer: there is no device"
-elif have compute-sanitizer; then
-    tools="memcheck racecheck synccheck"
-    [ "$quick" -eq 1 ] && tools="memcheck racecheck"
-    for tool in $tools; do
-        part "compute-sanitizer $tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernelcheck" --level cuda \
-            --max-elems 300
-    done
-else
-    skip "compute-sanitizer: not found"
-fi
-
 # ---- speed ----
 
 say ""
@@ -245,15 +231,32 @@ else
     fi
 fi
 
+# ---- sanitizers ----
+# Last, for they take longest.
+
+say ""
+say "## Sanitizers"
+say ""
+
+# What compute-sanitizer multiplies by some hundred, so with small tiles only.
+if [ "$emulated" -eq 1 ]; then
+    skip "compute-sanitizer: there is no device"
+elif have compute-sanitizer; then
+    tools="memcheck racecheck synccheck"
+    [ "$quick" -eq 1 ] && tools="memcheck racecheck"
+    for tool in $tools; do
+        part "compute-sanitizer $tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernelcheck" --level cuda \
+            --max-elems 300
+    done
+else
+    skip "compute-sanitizer: not found"
+fi
+
 say ""
 if [ "$failed" -eq 0 ]; then
     say "Every part passed."
 else
     say "**At least one part failed.**"
 fi
-if [ -n "$out" ]; then
-    cp "$summary" "$out"
-else
-    cat "$summary"
-fi
+[ -n "$out" ] || cat "$summary"
 exit "$failed"
