@@ -1,6 +1,8 @@
 /* device_ranks.c - see device_ranks.h. */
 #include "distill/update/device_ranks.h"
 
+#include <string.h>
+
 #include "core/base/clock.h"
 #include "distill/ranks/collectives.h"
 #include "distill/update/device_step.h"
@@ -34,14 +36,52 @@ static enum vc_status mixed(struct vc_learner *l, unsigned rank, bool on_device)
         vc_option(l->ctx, "device"));
 }
 
+static enum vc_status same_device(struct vc_learner *l, unsigned a, unsigned b)
+{
+    return vc_fail(l->ctx, VC_E_DEVICE,
+                   "ranks %u and %u have the same CUDA device, and NCCL takes no such ranks (%s host does)", a, b,
+                   vc_option(l->ctx, "parallel.all_reduce"));
+}
+
+/* Behind the first two of a rank's numbers: the words of its device's UUID. */
+#define N_NUMBERS (2 + VC_TRAIN_UUID / 4)
+
+static enum vc_status describe_device(struct vc_learner *l, double *words)
+{
+    unsigned char uuid[VC_TRAIN_UUID];
+
+    if (sums_of(l)->uuid(uuid) != 0) {
+        return fail(l, sums_of(l)->why());
+    }
+    for (size_t k = 0; k < VC_TRAIN_UUID / 4; k++) {
+        uint32_t word;
+
+        memcpy(&word, uuid + 4 * k, sizeof word);
+        words[k] = word;
+    }
+    return VC_OK;
+}
+
+/* An earlier rank that has the device of rank k; k where there is none. */
+static unsigned shares_with(double (*all)[VC_COLLECTIVE_NUMBERS], unsigned k)
+{
+    for (unsigned j = 0; j < k; j++) {
+        if (memcmp(all[j] + 2, all[k] + 2, (N_NUMBERS - 2) * sizeof all[k][0]) == 0) {
+            return j;
+        }
+    }
+    return k;
+}
+
 enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
 {
     struct vc_ranks *ranks = l->options->parallel.ranks;
     bool wanted = l->options->parallel.all_reduce == VC_ALL_REDUCE_NCCL;
     bool on_device = l->device != NULL;
     bool here = on_device && l->options->parallel.all_reduce != VC_ALL_REDUCE_HOST && sums_of(l)->name() != NULL;
-    const double own[2] = {on_device, here};
+    double own[N_NUMBERS] = {on_device, here};
     double(*all)[VC_COLLECTIVE_NUMBERS];
+    unsigned other;
     enum vc_status status = VC_OK;
 
     *nccl = false;
@@ -49,12 +89,21 @@ enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl)
         return !wanted || on_device ? VC_OK : no_device(l);
     }
     all = vc_ranks_numbers(ranks);
-    VC_TRY(vc_ranks_all_gather(l->ctx, ranks, wanted && on_device && !here ? fail(l, sums_of(l)->why()) : VC_OK, own, 2,
-                               all));
+    if (here) {
+        status = describe_device(l, own + 2);
+    } else if (wanted && on_device) {
+        status = fail(l, sums_of(l)->why());
+    }
+    VC_TRY(vc_ranks_all_gather(l->ctx, ranks, status, own, N_NUMBERS, all));
     *nccl = true;
     for (unsigned k = 0; k < vc_ranks_size(ranks); k++) {
         VC_TRY(all[k][0] != all[0][0] ? mixed(l, k, all[k][0] != 0) : VC_OK);
         *nccl = *nccl && all[k][1] != 0;
+    }
+    for (unsigned k = 0; *nccl && k < vc_ranks_size(ranks); k++) {
+        other = shares_with(all, k);
+        VC_TRY(other != k && wanted ? same_device(l, other, k) : VC_OK);
+        *nccl = other == k;
     }
     if (on_device) {
         l->report->all_reduce = *nccl ? sums_of(l)->name() : "host";

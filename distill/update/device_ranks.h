@@ -15,7 +15,7 @@
 #include "distill/update/learner.h"
 
 /* *nccl: it is used. A collective of all ranks, also of ranks without a device. VC_E_DEVICE: it was asked for, and a
- * rank has none. VC_E_ARGUMENT: ranks compute on processors and on devices. */
+ * rank has none, or two ranks have the same device. VC_E_ARGUMENT: ranks compute on processors and on devices. */
 enum vc_status vc_device_ranks_choose(struct vc_learner *l, bool *nccl);
 enum vc_status vc_device_ranks_begin(struct vc_learner *l);
 /* n floats of device memory. The work that was asked for before is done behind it. */

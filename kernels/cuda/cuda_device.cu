@@ -122,6 +122,19 @@ int vc_cuda_device_info(int device, struct vc_backend_device *info, char *why, s
     return 0;
 }
 
+int vc_cuda_device_uuid(unsigned char uuid[16], char *why, size_t why_bytes)
+{
+    struct cudaDeviceProp properties;
+    cudaError_t result = cudaGetDeviceProperties(&properties, the_device.index);
+
+    if (result != cudaSuccess) {
+        explain(result, why, why_bytes);
+        return 1;
+    }
+    memcpy(uuid, properties.uuid.bytes, sizeof properties.uuid.bytes);
+    return 0;
+}
+
 /* Takes down what there is of a lane, and accounts for it. Also half-made ones: what is missing is NULL. */
 static void lane_destroy(struct vc_cuda_lane *lane)
 {

@@ -28,6 +28,7 @@ struct vc_cuda_slot {
 /* The members of struct vc_backend that are about devices; contracts there. */
 int vc_cuda_device_count(char *why, size_t why_bytes);
 int vc_cuda_device_info(int device, struct vc_backend_device *info, char *why, size_t why_bytes);
+int vc_cuda_device_uuid(unsigned char uuid[16], char *why, size_t why_bytes); /* of the open device; 0, or 1 and why */
 void *vc_cuda_open(int device, uint64_t limit_bytes, void (*account)(void *user, int64_t bytes), void *user, char *why,
                    size_t why_bytes);
 void vc_cuda_close(void *handle);

@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Raised when a member, an instruction, a struct or an enum of train_args.h changes its meaning or its layout. */
-#define VC_TRAIN_BACKEND_ABI 7
+#define VC_TRAIN_BACKEND_ABI 8
 
 /* One instruction. */
 struct vc_train_work {
@@ -102,6 +102,7 @@ struct vc_train_fault {
 };
 
 #define VC_TRAIN_SUMS_ID 128 /* bytes that tell ranks of one run from others */
+#define VC_TRAIN_UUID    16  /* bytes that tell one device from all others, of other machines too */
 
 /* Sums over ranks that have a device each, by a library that the system may have (NCCL). Results: 0, or 1, and `why`
  * has the reason. A rank alone in a call waits for the others: they agree before that they will be there. */
@@ -114,6 +115,7 @@ struct vc_train_sums {
     int (*wait)(void *session, bool (*stop)(void *user),
                 void *user);                /* what was asked for; 2: stopped before it is done */
     void (*end)(void *session, bool whole); /* whole: all ranks are here; else what is asked for is broken off */
+    int (*uuid)(unsigned char uuid[VC_TRAIN_UUID]); /* of the open device: NCCL refuses two ranks with one device */
 };
 
 struct vc_train_backend {

@@ -361,6 +361,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     cudaError_t error = begin_call(cudaErrorUnknown);
 
     if (error != cudaSuccess) {
@@ -371,6 +372,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     }
     memset(properties, 0, sizeof *properties);
     (void)snprintf(properties->name, sizeof properties->name, "emulated card");
+    properties->uuid.bytes[0] = 'V';
+    properties->uuid.bytes[15] =
+        (char)((visible != NULL ? strtol(visible, NULL, 10) : 0) + device); /* of the machine */
     properties->totalGlobalMem = the_card().settings.card_bytes;
     properties->major = 8;
     return cudaSuccess;

@@ -81,6 +81,18 @@ say "2 ranks that see one device, with states of 8 bits" "$outcome"
 # An emulated card has an NCCL where VC_EMU_NCCL says so; a system has one or not.
 VC_EMU_NCCL=1
 export VC_EMU_NCCL
+# NCCL refuses ranks with the same device, so auto does without it.
+outcome=0
+CUDA_VISIBLE_DEVICES=0 VC_EMU_DEVICES=1
+export CUDA_VISIBLE_DEVICES
+ranks 2 same "$@" && grep -q '"all_reduce": "host"' same.json && cmp one.npz same.npz || outcome=1
+if ranks 2 never "$@" --all-reduce nccl; then
+    outcome=1
+fi
+grep -q 'ranks 0 and 1 have the same CUDA device, \|libnccl.so.2 cannot be loaded' never.err || outcome=1
+unset CUDA_VISIBLE_DEVICES
+VC_EMU_DEVICES=$devices
+say "2 ranks that see one device, where there is an NCCL" "$outcome"
 n=2
 while [ "$n" -le "$devices" ] && [ "$n" -le 3 ]; do
     outcome=0

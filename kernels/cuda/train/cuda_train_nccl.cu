@@ -193,5 +193,10 @@ static void sums_end(void *session, bool whole)
     nccl.comm = NULL;
 }
 
-const struct vc_train_sums vc_cuda_train_sums = {sums_name, sums_why,  sums_id, sums_begin,
-                                                 sums_add,  sums_wait, sums_end};
+static int sums_uuid(unsigned char uuid[VC_TRAIN_UUID])
+{
+    return vc_cuda_device_uuid(uuid, nccl.why, sizeof nccl.why);
+}
+
+const struct vc_train_sums vc_cuda_train_sums = {sums_name, sums_why,  sums_id,  sums_begin,
+                                                 sums_add,  sums_wait, sums_end, sums_uuid};

@@ -53,6 +53,9 @@ typedef struct vc_emu_event *cudaEvent_t;
 
 struct cudaDeviceProp {
     char name[256];
+    struct {
+        char bytes[16];
+    } uuid;
     size_t totalGlobalMem;
     int major, minor;
 };
