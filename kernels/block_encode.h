@@ -10,9 +10,10 @@
 
 #include "kernels/block_search.h"
 
+/* NaN, where products overflow, has no sign: processors differ in that of the NaN that they make. */
 VC_HD void vc_put_half(uint8_t *p, float x)
 {
-    uint16_t h = vc_f32_to_f16(x);
+    uint16_t h = x == x ? vc_f32_to_f16(x) : (uint16_t)0x7e00;
 
     p[0] = (uint8_t)h;
     p[1] = (uint8_t)(h >> 8);

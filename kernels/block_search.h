@@ -15,10 +15,15 @@
 #define VC_GGML_TINY 1e-15f /* magnitudes below count as zero */
 
 /* The nearest integer, halves to even, for |x| < 2^22: 1.5 * 2^23 + x has the integer in its low bits. Larger values
- * wrap, as in ggml; they only come from weights that are subnormal numbers. */
+ * wrap, as in ggml; they only come from weights that are subnormal numbers, or whose products overflow. NaN gives 0: in
+ * the bits of the NaN that x86 and ARM make (0x7fc00000 and a sign) that is so, in those of CUDA (0x7fffffff) it is
+ * not.
+ */
 VC_HD int32_t vc_ggml_round(float x)
 {
-    return (int32_t)(vc_f32_bits(x + 12582912.0f) & 0x007fffffu) - 0x00400000;
+    int32_t k = (int32_t)(vc_f32_bits(x + 12582912.0f) & 0x007fffffu) - 0x00400000;
+
+    return x == x ? k : 0;
 }
 
 VC_HD int32_t vc_clamp_i32(int32_t k, int32_t least, int32_t most)
