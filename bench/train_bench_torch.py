@@ -1,5 +1,5 @@
-"""train_bench_torch.py FOLDER NET THREADS STEPS - PyTorch's side of train_bench.py: prints the CPU seconds and the wall
-seconds of a step, and the loss of the first one.
+"""train_bench_torch.py FOLDER NET THREADS STEPS [cuda] - PyTorch's side of train_bench.py: prints the CPU seconds and the
+wall seconds of a step, and the loss of the first one.
 
 Attention is PyTorch's own where it has it (2.0 and later), else products and a softmax. No row is padded, and nothing is
 masked but what a decoder must not see, so no mask is given.
@@ -15,6 +15,9 @@ import torch.nn.functional as F
 import train_bench_nets as nets
 
 T = 4.0
+DEVICE = sys.argv[5] if len(sys.argv) > 5 else "cpu"
+if DEVICE != "cpu":
+    torch.set_default_device(DEVICE)
 
 
 def attend(q, k, v, causal):
@@ -102,10 +105,10 @@ def main():
     both = []
     for name in ("teacher.npz", "student.npz"):
         with np.load(os.path.join(folder, name)) as f:
-            both.append({n: torch.from_numpy(f[n]).requires_grad_(name == "student.npz") for n in f.files})
+            both.append({n: torch.from_numpy(f[n]).to(DEVICE).requires_grad_(name == "student.npz") for n in f.files})
     teacher, student = both
     with np.load(os.path.join(folder, "data.npz")) as f:
-        rows = torch.from_numpy(f["x" if net == "cnn" else "input_ids"])
+        rows = torch.from_numpy(f["x" if net == "cnn" else "input_ids"]).to(DEVICE)
     adam, batch = torch.optim.Adam(student.values(), lr=1e-3), nets.BATCH[net]
 
     def step(k):

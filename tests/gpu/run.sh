@@ -173,6 +173,18 @@ if [ -n "$arithmetic" ]; then
     part "training: losses, norms and updates to the last bit" "$arithmetic"
 fi
 
+# ---- memory ----
+
+if [ "$emulated" -eq 0 ] && python3 -c 'import torch, transformers; torch.cuda.init()' 2>/dev/null; then
+    say ""
+    say "## Peaks of PyTorch beside \`estimate\`"
+    say ""
+    python3 "$root/tests/gpu/memory_on_torch.py" "$program" >>"$summary" 2>"$work/log" || {
+        failed=1
+        say "**FAILED**: memory_on_torch.py: $(tail -n 1 "$work/log")"
+    }
+fi
+
 # ---- speed ----
 
 say ""
@@ -210,6 +222,12 @@ else
         done
         say "| $device | $((($(date +%s%N) - begin - few) / 40000)) us |"
     done
+    if python3 -c 'import numpy' 2>/dev/null; then
+        python3 "$root/tests/gpu/train_speed.py" "$program" >>"$summary" 2>"$work/log" || {
+            failed=1
+            say "**FAILED**: train_speed.py: $(tail -n 1 "$work/log")"
+        }
+    fi
     if [ -f "$work/big.npz" ]; then
         say ""
         say "Whole program, $(du -m "$work/big.npz" | cut -f 1) MiB npz in the page cache, best of three:"
@@ -238,7 +256,7 @@ say ""
 say "## Sanitizers"
 say ""
 
-# What compute-sanitizer multiplies by some hundred, so with small tiles only.
+# What compute-sanitizer multiplies by some hundred, so with small tiles only, and a third of the inputs.
 if [ "$emulated" -eq 1 ]; then
     skip "compute-sanitizer: there is no device"
 elif have compute-sanitizer; then
@@ -246,7 +264,7 @@ elif have compute-sanitizer; then
     [ "$quick" -eq 1 ] && tools="memcheck racecheck"
     for tool in $tools; do
         part "compute-sanitizer $tool" compute-sanitizer --tool "$tool" --error-exitcode 9 "$kernelcheck" --level cuda \
-            --max-elems 300
+            --by-turns --max-elems 300
     done
 else
     skip "compute-sanitizer: not found"
