@@ -13,6 +13,7 @@ static const struct vc_memory_options memory_defaults = {.weights = VC_DTYPE_NON
                                                          .activations = VC_DTYPE_NONE,
                                                          .cache = VC_DTYPE_NONE,
                                                          .optimizer = VC_OPTIMIZER_ADAMW,
+                                                         .attention = VC_ATTENTION_AUTO,
                                                          .reuse = true,
                                                          .gradients = VC_DTYPE_NONE,
                                                          .bucket_elems = 500000000,

@@ -21,7 +21,7 @@ static enum vc_status check(struct vc_estimate *e)
     } foreign[] = {
         {"mode", o->mode != VC_MEMORY_TRAIN},
         {"amp", o->amp != VC_AMP_NONE},
-        {"attention", o->attention != VC_ATTENTION_FUSED},
+        {"attention", o->attention != VC_ATTENTION_AUTO},
         {"recompute", o->recompute == VC_RECOMPUTE_SELECTIVE},
         {"optimizer", o->optimizer == VC_OPTIMIZER_ADAFACTOR},
         {"scheme", e->coded},

@@ -8,6 +8,8 @@
  *     kept before + (value before it, if it is computed again) + needs of its segments before this one
  *                 + what this one's backward steps have of their own: needs, gradients                  <= budget
  *
+ * and in the backward step of the loss, which has buffers of its own, all that is kept.
+ *
  * Dynamic programming over segments finds the least cost, with the kept bytes rounded to LEVELS steps. The timeline of
  * the plan then gives the true peak. If the peak exceeds the budget, the search repeats with a budget lower by the
  * difference; if the peak is below the budget, with a higher budget. */
@@ -45,6 +47,7 @@ struct chooser {
     uint32_t n;
     struct place *places; /* [n + 1][PLACES] */
     uint32_t *parts, *best;
+    uint64_t loss; /* bytes in the backward step of the loss beside what is kept */
     uint64_t best_peak, best_cost;
 };
 
@@ -169,7 +172,7 @@ static void weigh_values(struct chooser *c)
 }
 
 /* Fills `most` from the timeline without recomputation: bytes alive in the backward steps of the segment, less the
- * needs of earlier segments. */
+ * needs of earlier segments; and `loss`. */
 static enum vc_status weigh_steps(struct chooser *c, const struct vc_timeline *t)
 {
     uint64_t *change = vc_calloc_array(c->e->ctx, VC_TAG_MISC, t->n_steps + 2, sizeof *change);
@@ -189,6 +192,9 @@ static enum vc_status weigh_steps(struct chooser *c, const struct vc_timeline *t
     }
     for (uint64_t step = 0; step < t->n_steps; step++) {
         now += change[step];
+        if (step == t->loss_step + 1) {
+            c->loss = now - vc_min_u64(now, needs + c->segments[k].need);
+        }
         if (step > t->loss_step && t->node_of[step] != VC_NO_NODE) {
             for (; t->node_of[step] < c->segments[k].first; k--) {
                 needs -= c->segments[k - 1].need;
@@ -282,9 +288,11 @@ static bool solve(struct chooser *c, uint64_t budget)
         }
     }
     for (uint32_t level = PLACES; level-- > 0;) {
-        uint64_t cost = c->places[(size_t)c->n * PLACES + level].cost;
+        const struct place *end = &c->places[(size_t)c->n * PLACES + level];
+        uint64_t cost = end->cost;
 
-        if (cost != NONE && (best == UINT32_MAX || cost <= c->places[(size_t)c->n * PLACES + best].cost)) {
+        if (cost != NONE && end->kept + c->loss <= budget &&
+            (best == UINT32_MAX || cost <= c->places[(size_t)c->n * PLACES + best].cost)) {
             best = level;
         }
     }

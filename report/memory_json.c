@@ -75,7 +75,7 @@ static void write_options(struct vc_json *json, const struct vc_memory_options *
     static const char *const optimizers[] = {"sgd", "momentum", "adam", "adamw", "adafactor", "adam8bit"};
     static const char *const amps[] = {"none", "autocast", "pure"};
     static const char *const recomputes[] = {"none", "sqrt", "every", "layer", "selective", "auto"};
-    static const char *const attentions[] = {"fused", "eager", "softmax"};
+    static const char *const attentions[] = {"fused", "eager", "softmax", "auto"};
     static const char *const allocators[] = {"exact", "cuda", "pytorch"};
     static const char *const runtimes[] = {"native", "dequantize", "layerwise"};
 

@@ -58,8 +58,9 @@ enum vc_optimizer {
 enum vc_amp { VC_AMP_NONE = 0, VC_AMP_AUTOCAST = 1, VC_AMP_PURE = 2 };
 
 /* Attention. FUSED: one kernel; EAGER: products with a matrix of scores; SOFTMAX: like EAGER, with one kernel for
- * scale, mask and softmax that keeps probabilities in the precision of the activations (Megatron). */
-enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1, VC_ATTENTION_SOFTMAX = 2 };
+ * scale, mask and softmax that keeps probabilities in the precision of the activations (Megatron). AUTO: what PyTorch
+ * has for GPUs: one kernel, but products in f32 where heads share keys and values. */
+enum vc_attention { VC_ATTENTION_FUSED = 0, VC_ATTENTION_EAGER = 1, VC_ATTENTION_SOFTMAX = 2, VC_ATTENTION_AUTO = 3 };
 
 /* Where training drops values at random and keeps their masks.
  *
@@ -160,7 +161,7 @@ struct vc_memory_options {
 
 VC_API void vc_memory_defaults_sized(struct vc_memory_options *options, size_t struct_size);
 
-/* Inference (training: AdamW), weights as stored, fused attention, exact sizes, memory reused but not in place. */
+/* Inference (training: AdamW), weights as stored, VC_ATTENTION_AUTO, exact sizes, memory reused but not in place. */
 static inline void vc_memory_defaults(struct vc_memory_options *options)
 {
     vc_memory_defaults_sized(options, sizeof *options);

@@ -207,7 +207,7 @@ static bool is_bias(const struct frames *f, const struct vc_graph_node *node)
 static void add_mask(struct frames *f, const struct vc_graph_node *node, uint32_t n, uint64_t scores, uint64_t heads)
 {
     const struct vc_graph_node *maker = maker_of(f, node->n_inputs > 3 ? node->inputs[3] : VC_NO_VALUE);
-    bool fused = f->s->options->attention == VC_ATTENTION_FUSED;
+    bool fused = vc_storages_fused(f->s, n);
     uint32_t at = maker == NULL ? 0 : vc_graph_value(f->s->graph, node->inputs[3])->node;
     uint32_t end = *node->block == '\0' ? f->s->n_nodes : find(f, node->block, longer(node->block, 0))->last;
 
@@ -236,10 +236,10 @@ static void hold_attention(struct frames *f, const struct vc_graph_node *node, u
     for (unsigned k = 0; k < 3 && k < node->n_inputs; k++) {
         hold(f, node->inputs[k], end);
     }
-    if (kv_heads != 0 && q_heads > kv_heads && s->options->attention == VC_ATTENTION_FUSED) {
+    if (kv_heads != 0 && q_heads > kv_heads && vc_storages_fused(s, n)) {
         f->out->extra[n] += (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) * q_heads / kv_heads;
     }
-    if (s->options->attention != VC_ATTENTION_FUSED) {
+    if (!vc_storages_fused(s, n)) {
         f->out->kept[n] = scores * s->width[node->outputs[0]];
         f->out->kept_until[n] = end_of_layer(f, node);
     }

@@ -245,6 +245,14 @@ static bool repeats_keys(const struct vc_storages *s, uint32_t n)
            vc_node_int(node, "q_num_heads", 1) > vc_node_int(node, "kv_num_heads", 1);
 }
 
+bool vc_storages_fused(const struct vc_storages *s, uint32_t n)
+{
+    const struct vc_graph_node *node = vc_graph_node(s->graph, n);
+
+    return s->options->attention == VC_ATTENTION_FUSED ||
+           (s->options->attention == VC_ATTENTION_AUTO && !(s->width[node->outputs[0]] == 4 && repeats_keys(s, n)));
+}
+
 static bool other_is_trained(const struct vc_storages *s, const struct vc_graph_node *node, unsigned k)
 {
     for (unsigned i = 0; i < node->n_inputs; i++) {
@@ -281,8 +289,7 @@ bool vc_storages_saves(const struct vc_storages *s, uint32_t n, unsigned k)
         return k == x;
     }
     if (k == node->n_inputs) { /* the output of attention as products is needed by the product behind it alone */
-        return (saves & VC_NEEDS_Y) != 0 &&
-               (s->options->attention == VC_ATTENTION_FUSED || !vc_node_is(node, VC_OP_attention));
+        return (saves & VC_NEEDS_Y) != 0 && (!vc_node_is(node, VC_OP_attention) || vc_storages_fused(s, n));
     }
     if ((k == 1 || k == 2) && repeats_keys(s, n)) {
         return false;
@@ -378,20 +385,20 @@ static uint64_t attention_bytes(const struct vc_storages *s, uint32_t n, uint64_
     unsigned width = s->width[node->outputs[0]];
     unsigned softmax = softmax_width(s, y, width);
     bool drops = dropout_of(s) == VC_DROPOUT_ALWAYS || (dropout_of(s) == VC_DROPOUT_STATED && y->drops_scores);
+    bool fused = vc_storages_fused(s, n);
     unsigned kept;
 
-    if ((TRAINS(s) || s->options->attention != VC_ATTENTION_FUSED) && repeats_keys(s, n)) {
+    if ((TRAINS(s) || !fused) && repeats_keys(s, n)) {
         copies = (s->bytes[node->inputs[1]] + s->bytes[node->inputs[2]]) *
                  (uint64_t)vc_node_int(node, "q_num_heads", 1) / (uint64_t)vc_node_int(node, "kv_num_heads", 1);
     }
-    if (s->options->attention == VC_ATTENTION_FUSED &&
-        (node->n_inputs < 4 || node->inputs[3] == VC_NO_VALUE || !s->trained[node->inputs[3]])) {
+    if (fused && (node->n_inputs < 4 || node->inputs[3] == VC_NO_VALUE || !s->trained[node->inputs[3]])) {
         copies += copies == 0 ? 0 : vc_packed_bytes(s, node->inputs[2]);
         return scores == 0 ? 0 : copies + scores / keys * 4;
     }
     *transient = scores * softmax;
     kept = softmax + (softmax != width ? width : 0) + (drops ? 1 + (softmax == width ? width : 0) : 0) +
-           (TRAINS(s) && s->options->attention == VC_ATTENTION_EAGER && is_capped(node) ? width : 0);
+           (TRAINS(s) && is_stepwise(s) && is_capped(node) ? width : 0);
     if (s->options->recompute == VC_RECOMPUTE_SELECTIVE) { /* computed again in the backward step, one at a time */
         *transient = scores * kept;
         return copies;

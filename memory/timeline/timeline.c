@@ -255,7 +255,9 @@ static void add_gradients(struct maker *m)
     }
 }
 
-/* Cross-entropy over the classes of the first output, in f32: the logarithms of the probabilities are kept. */
+/* Cross-entropy over the classes of the first output, in f32. The logarithms of the probabilities are kept; logits of
+ * half precision have a copy while these are made. The backward step makes the gradient of the logarithms, then that of
+ * the logits from both; a gradient of half precision is made of that, when the others are gone. */
 static void add_loss(struct maker *m)
 {
     const struct vc_storages *s = m->s;
@@ -265,9 +267,8 @@ static void add_loss(struct maker *m)
         uint64_t n = s->bytes[v] / s->width[v];
 
         add(m, n * 4, m->out->loss_step, m->out->loss_step + 1, VC_MEMORY_ACTIVATIONS);
-        if (s->width[v] == 2) {
-            add(m, n * 4, m->out->loss_step, m->out->loss_step + 1, VC_MEMORY_ACTIVATIONS);
-        }
+        add(m, s->width[v] == 2 ? n * 4 : 0, m->out->loss_step, m->out->loss_step, VC_MEMORY_TRANSIENT);
+        add(m, s->width[v] == 2 ? n * 6 : n * 4, m->out->loss_step + 1, m->out->loss_step + 1, VC_MEMORY_TRANSIENT);
     }
 }
 

@@ -74,6 +74,8 @@ void vc_storages_release(struct vc_storages *s);
 enum vc_status vc_frames_make(struct vc_storages *s);
 void vc_frames_release(struct vc_storages *s);
 
+/* Whether one kernel computes the Attention. */
+bool vc_storages_fused(const struct vc_storages *s, uint32_t node);
 /* Elements of the matrix of scores of an Attention, of this device. */
 uint64_t vc_storages_scores(const struct vc_storages *s, uint32_t node);
 

@@ -4,9 +4,9 @@
 
 Models come from configurations, with random weights; nothing is downloaded. Two steps of training are run with gradients
 that stay (zero_grad(set_to_none=False)), as the estimate has them, and with PyTorch's default, where they are gone in the
-forward pass. Allocated: torch.cuda.max_memory_allocated, beside the estimate's peak and workspace. Reserved:
-max_memory_reserved, beside the blocks of the estimate's allocator. Needs torch with a CUDA device and transformers. The exit
-status is 1 if an estimate of what is allocated is off by more than 10 %."""
+forward pass. Allocated: torch.cuda.max_memory_allocated, beside the estimate's peak (of inference that of PyTorch's eager
+mode) and workspace. Reserved: max_memory_reserved, beside the blocks of the estimate's allocator. Needs torch with a CUDA
+device and transformers. The exit status is 1 if an estimate of what is allocated is off by more than 5 % and 100 MiB."""
 import gc
 import json
 import os
@@ -141,14 +141,15 @@ def row(program, case, config):
     name, mode, batch, positions, dtype, autocast, recompute = case
     report = estimate(program, case, config)
     workspace = report["components"]["workspace"]["bytes"]
-    ours, blocks = report["moments"]["peak"]["bytes"] + workspace, report["reserved"]["peak"]["bytes"] + workspace
+    ours = (report["moments"]["peak"] if mode == "train" else report["eager"])["bytes"] + workspace
+    blocks = report["reserved"]["peak"]["bytes"] + workspace
     kept, reserved = peaks(case, config, False)
     gone = peaks(case, config, True)[0] if mode == "train" else kept
     off = (ours - kept) / kept
     print("| %s | %s%s%s | %d x %s | %s | %s | %s | %+.1f %% | %s | %s | %s |" %
           (name, mode, ", autocast" if autocast else "", ", checkpointing" if recompute else "", batch, positions or "3x32x32",
            dtype, gib(ours), gib(kept), 100 * off, gib(gone), gib(blocks), gib(reserved)), flush=True)
-    return abs(off) <= 0.1
+    return abs(off) <= 0.05 or abs(ours - kept) <= 100 << 20
 
 
 def main():

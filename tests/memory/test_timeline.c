@@ -86,6 +86,29 @@ static void test_peak(void **unused)
     test_ctx_done(ctx);
 }
 
+/* 100 rows of 1000 classes: in the backward step of the loss the logarithms of the probabilities, their gradient and
+ * that of the logits live at once, each f32 (torch.cuda.max_memory_allocated shows these three). */
+static void test_loss(void **unused)
+{
+    struct vc_ctx *ctx = test_ctx();
+    struct vc_graph *graph = read_net(ctx, "input x [batch, 8]\nlinear l 1000 bias=no\n", 100);
+    struct vc_memory_options options;
+    struct vc_memory_report report;
+
+    (void)unused;
+    vc_memory_defaults(&options);
+    options.mode = VC_MEMORY_TRAIN;
+    options.optimizer = VC_OPTIMIZER_SGD;
+    for (int half = 0; half < 2; half++) {
+        const uint64_t width = half != 0 ? 2 : 4;
+
+        options.weights = half != 0 ? VC_DTYPE_F16 : VC_DTYPE_F32;
+        assert_int_equal(vc_memory_estimate(ctx, graph, NULL, &options, &report), VC_OK);
+        assert_int_equal(report.components[VC_MEMORY_ACTIVATIONS].bytes, 100 * 1000 * 4);
+        assert_int_equal(report.moments[VC_MOMENT_PEAK].bytes, 2 * 8000 * width + 100 * 8 * width + 3 * 100 * 1000 * 4);
+    }
+}
+
 static void test_none(void **unused)
 {
     struct vc_ctx *ctx = test_ctx();
@@ -212,6 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_peak),
+        cmocka_unit_test(test_loss),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_timeline_no_memory),
         cmocka_unit_test(test_matrix),

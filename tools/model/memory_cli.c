@@ -128,8 +128,9 @@ static const struct opt memory_opts[] = {
              "every layer; selective: the scores of attention; auto: as few parts as --budget allows"},
     {.name = "budget", .value = "SIZE", .kind = OPT_SIZE, OPT_FIELD(struct memory_cli, memory.budget_bytes),
      .help = "with --recompute auto: the largest peak (default of fit: the room on the device)"},
-    {.name = "attention", .value = "fused|eager|softmax", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
-     .help = "as one kernel, or with a matrix of scores (default fused); softmax: so, with probabilities of the activations' type"},
+    {.name = "attention", .value = "fused|eager|softmax|auto", .kind = OPT_CHOICE, OPT_FIELD(struct memory_cli, memory.attention),
+     .help = "as one kernel, or with a matrix of scores; softmax: so, with probabilities of the activations' type; auto (the "
+             "default): as one kernel where PyTorch has one for GPUs, which is not so in f32 where heads share keys"},
     {.name = "allocator", .value = "exact|cuda|pytorch", .kind = OPT_CHOICE,
      OPT_FIELD(struct memory_cli, memory.allocator),
      .help = "blocks are rounded up to 1, 256 or 512 bytes (default exact; of fit pytorch)"},
@@ -373,6 +374,10 @@ int memory_cli_count(struct app *app, struct memory_cli *cli)
     rc = rc == GO_ON ? open_teacher(app, cli) : rc;
     if (rc != GO_ON) {
         return rc;
+    }
+    if (options_seen(&app->parsed, "runtime") && cli->memory.runtime != VC_RUNTIME_DEQUANTIZE &&
+        cli->memory.attention == VC_ATTENTION_AUTO) {
+        cli->memory.attention = VC_ATTENTION_FUSED; /* a runtime with kernels of its own */
     }
     if (!options_seen(&app->parsed, "runtime") && graph_source_model(&cli->source) != NULL) {
         cli->memory.runtime = vc_memory_runtime(vc_model_layout(graph_source_model(&cli->source)));
