@@ -234,12 +234,9 @@ static void test_matrix_of_bytes(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_peak),
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_none),
-        cmocka_unit_test(test_timeline_no_memory),
-        cmocka_unit_test(test_matrix),
-        cmocka_unit_test(test_matrix_of_bytes),
+        cmocka_unit_test(test_peak),   cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_none),   cmocka_unit_test(test_timeline_no_memory),
+        cmocka_unit_test(test_matrix), cmocka_unit_test(test_matrix_of_bytes),
     };
 
     return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
