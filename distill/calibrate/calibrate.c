@@ -12,7 +12,7 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
-#include "distill/calibrate/collect.h"
+#include "distill/calibrate/value_range.h"
 #include "distill/data/rows.h"
 #include "engine/answers/answers.h"
 #include "kernels/kernels.h"
@@ -36,10 +36,10 @@ struct layer {
 };
 
 /* Arrays of a layer in the file. */
-enum { SUM2, COUNTS, SUM, MIN, MAX, AXIS, MOMENTS, N_ARRAYS };
+enum { SUM2, COUNTS, SUM, MIN, MAX, AXIS, HIST, HIST_WIDTH, MOMENTS, N_ARRAYS };
 
-static const char *const tails[N_ARRAYS] = {".in_sum2", ".counts",  ".in_sum", ".in_min",
-                                            ".in_max",  ".in_axis", ".in_xtx"};
+static const char *const tails[N_ARRAYS] = {".in_sum2", ".counts",  ".in_sum",        ".in_min", ".in_max",
+                                            ".in_axis", ".in_hist", ".in_hist_width", ".in_xtx"};
 
 struct calibration {
     struct vc_ctx *ctx;
@@ -53,6 +53,8 @@ struct calibration {
     uint64_t batch;
     struct vc_collector *collectors; /* as many as there are nodes, at most */
     size_t n_collectors;
+    struct vc_value_range **ranges; /* of the collectors' values, one for each */
+    size_t n_ranges;
     struct layer *layers;
     size_t n_layers;
     struct vc_thread_pool *pool;
@@ -183,6 +185,31 @@ static enum vc_status find_collector(struct calibration *c, const struct vc_grap
                               c->options.second_moments && int_of(node, "group", 1) == 1);
 }
 
+static struct vc_value_range *range_of(const struct calibration *c, uint32_t value)
+{
+    size_t k = 0;
+
+    while (k < c->n_ranges && c->ranges[k]->value != value) {
+        k++;
+    }
+    return k < c->n_ranges ? c->ranges[k] : NULL;
+}
+
+static enum vc_status need_range(struct calibration *c, uint32_t value)
+{
+    struct vc_value_range *range = range_of(c, value);
+
+    if (range == NULL) {
+        range = vc_alloc_array(c->ctx, VC_TAG_MISC, 1, sizeof *range);
+        if (range == NULL) {
+            return VC_E_NOMEM;
+        }
+        vc_value_range_begin(range, value);
+        c->ranges[c->n_ranges++] = range;
+    }
+    return VC_OK;
+}
+
 /* The tensor has a layer already: as another slice, or since two nodes use it. */
 static bool is_listed(const struct calibration *c, const char *tensor)
 {
@@ -209,6 +236,8 @@ static enum vc_status list_layers(struct calibration *c, struct owned *owned)
 
     c->collectors = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->collectors);
     VC_TRY_ALLOC(c->collectors);
+    c->ranges = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->ranges);
+    VC_TRY_ALLOC(c->ranges);
     c->layers = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->layers);
     VC_TRY_ALLOC(c->layers);
     for (uint32_t i = 0; i < c->graph->n_nodes; i++) {
@@ -226,6 +255,7 @@ static enum vc_status list_layers(struct calibration *c, struct owned *owned)
         }
         *layer = (struct layer){.tensor = p.param->tensor, .axis = tensor_axis(&p)};
         VC_TRY(find_collector(c, node, &p, &layer->collector));
+        VC_TRY(need_range(c, p.x));
         c->n_layers++;
     }
     if (c->n_layers == 0) {
@@ -269,16 +299,17 @@ out:
 static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
 {
     struct calibration *c = user;
-    enum vc_status status = VC_OK;
+    struct vc_value_range *range = range_of(c, value);
+    enum vc_status status = range == NULL ? VC_OK : vc_value_range_add(ctx, range, c->pool, elements, &c->now);
 
+    for (size_t i = 0; status == VC_E_FORMAT && i < c->n_layers; i++) {
+        if (c->collectors[c->layers[i].collector].value == value) {
+            return vc_context(ctx, "%s", c->layers[i].tensor);
+        }
+    }
     for (size_t k = 0; k < c->n_collectors && status == VC_OK; k++) {
         if (c->collectors[k].value == value) {
             status = vc_collector_add(ctx, &c->collectors[k], c->pool, c->graph, elements, &c->now);
-            for (size_t i = 0; status == VC_E_FORMAT && i < c->n_layers; i++) {
-                if (c->layers[i].collector == k) {
-                    return vc_context(ctx, "%s", c->layers[i].tensor);
-                }
-            }
         }
     }
     return status;
@@ -303,24 +334,16 @@ static void tell(const struct calibration *c, uint64_t n_rows)
 static enum vc_status run_batches(struct calibration *c)
 {
     const struct vc_run_calls calls = {.user = c, .param = bring_param, .input = bring_input, .take = take};
-    uint32_t *wanted = vc_alloc_array(c->ctx, VC_TAG_MISC, c->n_collectors + 1, sizeof *wanted);
+    uint32_t *wanted = vc_alloc_array(c->ctx, VC_TAG_MISC, c->n_ranges + 1, sizeof *wanted);
     uint8_t *mask = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->batch * c->width + 1, sizeof *mask);
     struct vc_answers_series *series = NULL;
-    size_t n_wanted = 0;
     enum vc_status status = VC_OK;
 
     VC_TRY(wanted == NULL || mask == NULL ? VC_E_NOMEM : VC_OK);
-    for (size_t k = 0; k < c->n_collectors; k++) {
-        bool seen = false;
-
-        for (size_t i = 0; i < n_wanted; i++) {
-            seen = seen || wanted[i] == c->collectors[k].value;
-        }
-        if (!seen) {
-            wanted[n_wanted++] = c->collectors[k].value;
-        }
+    for (size_t k = 0; k < c->n_ranges; k++) {
+        wanted[k] = c->ranges[k]->value;
     }
-    VC_TRY(vc_answers_series_make(c->ctx, c->graph, wanted, n_wanted, true, &series));
+    VC_TRY(vc_answers_series_make(c->ctx, c->graph, wanted, c->n_ranges, true, &series));
     for (uint64_t first = 0; first < c->n_numbers; first += c->now.n) {
         c->now = (struct vc_collect_rows){.first = first,
                                           .numbers = c->numbers + first,
@@ -425,40 +448,59 @@ static enum vc_status lay_out(struct calibration *c)
         const struct vc_collector *from = &c->collectors[layer->collector];
 
         for (unsigned which = 0; which < N_ARRAYS; which++) {
-            bool one = which == COUNTS || which == AXIS;
+            bool one = which == COUNTS || which == AXIS || which == HIST_WIDTH;
+            enum vc_dtype dtype = which == AXIS ? VC_DTYPE_I64 : which == HIST ? VC_DTYPE_F64 : VC_DTYPE_F32;
 
             if ((which == AXIS && layer->axis != 0) || (which == MOMENTS && from->moments == NULL)) {
                 continue;
             }
-            VC_TRY(add_array(c, layer, which, which == AXIS ? VC_DTYPE_I64 : VC_DTYPE_F32, which == MOMENTS ? 2 : 1,
-                             one ? 1 : from->n_columns));
+            VC_TRY(add_array(c, layer, which, dtype, which == MOMENTS ? 2 : 1,
+                             one             ? 1
+                             : which == HIST ? VC_RANGE_BINS
+                                             : from->n_columns));
         }
     }
 out:
     return status;
 }
 
-static void fill_array(const struct layer *layer, const struct vc_collector *from, unsigned which, void *data)
+static void fill_array(const struct layer *layer, const struct vc_collector *from, const struct vc_value_range *range,
+                       unsigned which, void *data)
 {
     size_t k = (size_t)from->n_columns;
     float *to = data;
+    double *wide = data;
 
-    if (which == AXIS) {
+    switch (which) {
+    case AXIS:
         *(int64_t *)data = layer->axis;
-    } else if (which == COUNTS) {
+        break;
+    case COUNTS:
         *to = (float)from->n_vectors;
-    }
-    for (size_t j = 0; which != AXIS && which != COUNTS && which != MOMENTS && j < k; j++) {
-        to[j] = which == SUM2  ? (float)from->sum2[j]
-                : which == SUM ? (float)from->sum[j]
-                : which == MIN ? from->min[j]
-                               : from->max[j];
-    }
-    for (size_t i = 0; which == MOMENTS && i < k * k; i++) {
-        size_t row = i / k;
-        size_t column = i % k;
-
-        to[i] = (float)from->moments[row <= column ? i : column * k + row];
+        break;
+    case MIN:
+        memcpy(to, from->min, k * sizeof *to);
+        break;
+    case MAX:
+        memcpy(to, from->max, k * sizeof *to);
+        break;
+    case HIST:
+        for (size_t b = 0; b < VC_RANGE_BINS; b++) {
+            wide[b] = (double)range->bins[b];
+        }
+        break;
+    case HIST_WIDTH:
+        *to = ldexpf(1.0f, range->exponent);
+        break;
+    case MOMENTS:
+        for (size_t i = 0; i < k * k; i++) {
+            to[i] = (float)from->moments[i / k <= i % k ? i : i % k * k + i / k];
+        }
+        break;
+    default:
+        for (size_t j = 0; j < k; j++) {
+            to[j] = (float)(which == SUM2 ? from->sum2[j] : from->sum[j]);
+        }
     }
 }
 
@@ -474,7 +516,7 @@ static void fill(struct calibration *c)
             if ((which == AXIS && layer->axis != 0) || (which == MOMENTS && from->moments == NULL)) {
                 continue;
             }
-            fill_array(layer, from, which, (void *)(uintptr_t)c->arrays[n++].data);
+            fill_array(layer, from, range_of(c, from->value), which, (void *)(uintptr_t)c->arrays[n++].data);
         }
     }
 }
@@ -575,10 +617,14 @@ static void release(struct calibration *c)
     for (size_t k = 0; k < c->n_collectors; k++) {
         vc_collector_end(c->ctx, &c->collectors[k]);
     }
+    for (size_t k = 0; k < c->n_ranges; k++) {
+        vc_free(c->ctx, c->ranges[k]);
+    }
     for (size_t k = 0; k < c->n_arrays; k++) {
         vc_free(c->ctx, (void *)(uintptr_t)c->arrays[k].data);
     }
     vc_free(c->ctx, c->arrays);
+    vc_free(c->ctx, c->ranges);
     vc_free(c->ctx, c->collectors);
     vc_free(c->ctx, c->layers);
     vc_free(c->ctx, c->numbers);

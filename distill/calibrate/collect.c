@@ -3,7 +3,6 @@
  *     x of conv [2, 1, 28, 28], window 3 x 3 -> vectors [2 * 784, 9]: tile 0 windows 0 .. 511 of image 0, ... */
 #include "distill/calibrate/collect.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -103,24 +102,6 @@ static void add_tile(struct vc_collector *c, struct vc_thread_pool *pool, const 
 
 /* ---- vectors of a value ---- */
 
-static bool is_finite(const float *x, size_t n)
-{
-    bool good = true;
-
-    for (size_t i = 0; i < n; i++) {
-        good &= fabsf(x[i]) <= FLT_MAX;
-    }
-    return good;
-}
-
-static enum vc_status check_row(struct vc_ctx *ctx, const struct vc_collect_rows *rows, const float *x, size_t n,
-                                size_t row)
-{
-    return is_finite(x, n) ? VC_OK
-                           : vc_fail(ctx, VC_E_FORMAT, "row %llu: the input is NaN or infinite",
-                                     (unsigned long long)rows->numbers[row]);
-}
-
 /* Vectors along the last axis. Masked positions are left out, so tiles may be shorter. */
 static enum vc_status add_rows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                const struct vc_run_value *value, const struct vc_collect_rows *rows)
@@ -135,10 +116,7 @@ static enum vc_status add_rows(struct vc_ctx *ctx, struct vc_collector *c, struc
 
     VC_TRY(masked && tile == NULL ? VC_E_NOMEM : VC_OK);
     for (size_t v = 0; v < n; v++) {
-        if (!masked) {
-            VC_TRY(check_row(ctx, rows, x + v * k, k, v * rows->n / n));
-        } else if (rows->mask[v] != 0) {
-            VC_TRY(check_row(ctx, rows, x + v * k, k, v / rows->width));
+        if (masked && rows->mask[v] != 0) {
             memcpy(tile + filled++ * k, x + v * k, k * sizeof *tile);
         }
         if (filled == TILE) {
@@ -195,8 +173,7 @@ static enum vc_status find_window(struct vc_ctx *ctx, const struct vc_collector 
 }
 
 static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
-                                  const struct vc_graph *graph, const struct vc_run_value *value,
-                                  const struct vc_collect_rows *rows)
+                                  const struct vc_graph *graph, const struct vc_run_value *value)
 {
     size_t k = (size_t)c->n_columns;
     size_t images = (size_t)value->shape[0];
@@ -212,7 +189,6 @@ static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, st
         const float *x = (const float *)value->data + i * image;
         int64_t n = w.out[0] * w.out[1] * w.out[2];
 
-        VC_TRY(check_row(ctx, rows, x, image, i * rows->n / images));
         for (int64_t p = 0; p < n; p++) {
             const int64_t o[3] = {p / (w.out[1] * w.out[2]), p / w.out[2] % w.out[1], p % w.out[2]};
 
@@ -235,7 +211,7 @@ enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, stru
     if (value->n == 0) {
         return VC_OK;
     }
-    return c->conv != NULL ? add_windows(ctx, c, pool, graph, value, rows) : add_rows(ctx, c, pool, value, rows);
+    return c->conv != NULL ? add_windows(ctx, c, pool, graph, value) : add_rows(ctx, c, pool, value, rows);
 }
 
 /* ---- memory ---- */

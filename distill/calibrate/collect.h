@@ -30,7 +30,7 @@ struct vc_collect_rows {
 enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, const char *tensor, bool moments);
 void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c);
 
-/* Adds the vectors of a value of `graph` (f32). VC_E_FORMAT: one is NaN or infinite. */
+/* Adds the vectors of a value of `graph` (f32), which are finite. */
 enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                 const struct vc_graph *graph, const struct vc_run_value *value,
                                 const struct vc_collect_rows *rows);

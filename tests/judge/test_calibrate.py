@@ -43,7 +43,7 @@ class Statistics(Judge):
 
     def test_sums(self):
         found = self.calibrate("s.npz", "--second-moments")
-        self.assertEqual(len(found), 6 * len(self.inputs))
+        self.assertEqual(len(found), 8 * len(self.inputs))
         for name, x in self.inputs.items():
             want = {"in_sum2": (x * x).sum(0), "counts": np.array([len(x)]), "in_sum": x.sum(0), "in_min": x.min(0),
                     "in_max": x.max(0), "in_xtx": x.T @ x}
@@ -52,6 +52,32 @@ class Statistics(Judge):
                 self.assertEqual((a.dtype, a.shape), (np.dtype("f4"), value.shape), name + tail)
                 self.assertLessEqual(np.abs(a - value).max(), 2e-6 * np.abs(value).max(), name + tail)
             self.assertTrue((found[name + ".in_xtx"] == found[name + ".in_xtx"].T).all())
+
+    def test_histograms(self):
+        """2048 bins of the least power of two in width; each element of a value once, whatever order rows come in."""
+        with np.load(os.path.join(FOLDER, "images.npz")) as z:
+            x = z["test_images"][:ROWS].reshape(ROWS, 64) * np.exp2(np.arange(-50, 50).astype("f4")).reshape(-1, 1)
+        x[1::2] *= -1
+        x[0] = [0, -0.0, 1e-40, -1e-40, -2.0**-149, 16, -16, 32 * 2.0**-120] * 8
+        results = []
+        for rows in (x, x[::-1], x[:7]):
+            np.savez(self.path("x.npz"), test_images=rows.reshape(-1, 8, 8))
+            self.vc("calibrate", MODEL, *ROWS_OF[:2], "--data", self.path("x.npz"), "--batch", 3, "-f", "-o", self.path("h.npz"))
+            results.append(self.load(self.path("h.npz")))
+            found, seen = results[-1]["conv1.weight.in_hist"], rows * np.float32(0.0625)
+            width = float(results[-1]["conv1.weight.in_hist_width"][0])
+            self.assertEqual(np.frexp(width)[0], 0.5)
+            self.assertTrue(512 * width <= np.abs(seen).max() < 1024 * width)
+            want = np.bincount(np.floor(seen.astype("f8").ravel() / width).astype(int) + 1024, minlength=2048)
+            self.assertTrue((found == want).all())
+        for k, a in results[0].items():
+            if k.find("in_hist") > 0:
+                self.assertEqual(a.tobytes(), results[1][k].tobytes(), k)
+        self.assertEqual(results[0]["fc1.weight.in_hist"].sum(), self.inputs["fc1.weight"].size)
+        np.savez(self.path("x.npz"), test_images=np.zeros((2, 8, 8), "u1"))
+        self.vc("calibrate", MODEL, *ROWS_OF[:2], "--data", self.path("x.npz"), "-f", "-o", self.path("h.npz"))
+        zeros = self.load(self.path("h.npz"))["conv1.weight.in_hist"]
+        self.assertEqual((zeros[1024], zeros.sum()), (128, 128))
 
     def test_masks(self):
         """Rows that a mask leaves out do not count; a mask of positions is about answers."""

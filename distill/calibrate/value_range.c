@@ -1,0 +1,188 @@
+/* value_range.c - see value_range.h. Threads take units of a value: positions where a mask leaves some out, else pieces
+ * of UNIT elements. They look for the extremes first, which say how wide a bin is, and then count. */
+#include "distill/calibrate/value_range.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "kernels/train_args.h"
+
+#define UNIT         4096
+#define LEAST        (-126) /* exponent of a width: the first, which elements that are 0 do not change */
+#define FEW_ELEMENTS ((size_t)1 << 15)
+
+struct part {
+    bool good;
+    float min, max;
+    uint64_t bins[VC_RANGE_BINS];
+};
+
+struct looking {
+    const float *x;
+    size_t n, unit;
+    const uint8_t *mask; /* by unit; NULL: all count */
+    bool counts;
+    float scale; /* 1 / width */
+    struct part *parts;
+    atomic_size_t next;
+};
+
+static void find_extremes(struct part *part, const float *x, size_t n)
+{
+    float min = part->min;
+    float max = part->max;
+    bool good = part->good;
+
+    for (size_t i = 0; i < n; i++) {
+        good &= fabsf(x[i]) <= FLT_MAX;
+        min = x[i] < min ? x[i] : min;
+        max = x[i] > max ? x[i] : max;
+    }
+    part->min = min;
+    part->max = max;
+    part->good = good;
+}
+
+/* The bin is floor(x / width). A product that is rounded to 0 belongs to the side that x is on. */
+static void count(struct part *part, float scale, const float *x, size_t n)
+{
+    int32_t at[UNIT / 16];
+
+    for (size_t first = 0; first < n; first += UNIT / 16) {
+        size_t end = VC_AT_MOST(n - first, UNIT / 16);
+
+        for (size_t i = 0; i < end; i++) {
+            float v = x[first + i] * scale;
+            int32_t whole = (int32_t)v;
+
+            at[i] = VC_RANGE_BINS / 2 + whole - ((x[first + i] < 0.0f) & ((v < (float)whole) | (whole == 0)));
+        }
+        for (size_t i = 0; i < end; i++) {
+            part->bins[at[i]]++;
+        }
+    }
+}
+
+static void look(void *user, unsigned worker)
+{
+    struct looking *l = user;
+    struct part *part = &l->parts[worker];
+
+    for (;;) {
+        size_t k = atomic_fetch_add(&l->next, 1);
+        size_t n = k < (l->n + l->unit - 1) / l->unit ? VC_AT_MOST(l->n - k * l->unit, l->unit) : 0;
+
+        if (n == 0) {
+            return;
+        }
+        if (l->mask != NULL && l->mask[k] == 0) {
+            continue;
+        }
+        if (l->counts) {
+            count(part, l->scale, l->x + k * l->unit, n);
+        } else {
+            find_extremes(part, l->x + k * l->unit, n);
+        }
+    }
+}
+
+static void run(struct looking *l, struct vc_thread_pool *pool, bool counts)
+{
+    l->counts = counts;
+    atomic_init(&l->next, 0);
+    if (l->n < FEW_ELEMENTS) {
+        look(l, 0); /* waking threads would take longer */
+    } else {
+        vc_thread_pool_run(pool, look, l);
+    }
+}
+
+static enum vc_status refuse(struct vc_ctx *ctx, const struct looking *l, const struct vc_collect_rows *rows)
+{
+    size_t each = l->n / rows->n + (l->n < rows->n);
+    size_t i = 0;
+
+    while (fabsf(l->x[i]) <= FLT_MAX || (l->mask != NULL && l->mask[i / l->unit] == 0)) {
+        i++;
+    }
+    return vc_fail(ctx, VC_E_FORMAT, "row %llu: the input is NaN or infinite",
+                   (unsigned long long)rows->numbers[VC_AT_MOST(i / each, rows->n - 1)]);
+}
+
+void vc_value_range_begin(struct vc_value_range *range, uint32_t value)
+{
+    memset(range->bins, 0, sizeof range->bins);
+    range->value = value;
+    range->min = INFINITY;
+    range->max = -INFINITY;
+    range->exponent = LEAST;
+}
+
+void vc_value_range_widen(struct vc_value_range *range, int exponent)
+{
+    int steps = exponent - range->exponent;
+
+    if (steps <= 0) {
+        return;
+    }
+    for (int b = 0; b < VC_RANGE_BINS / 2; b++) { /* outwards: what moves comes from bins that are done or farther */
+        int to = steps < 31 ? b >> steps : 0;
+        uint64_t right = range->bins[VC_RANGE_BINS / 2 + b];
+        uint64_t left = range->bins[VC_RANGE_BINS / 2 - 1 - b];
+
+        range->bins[VC_RANGE_BINS / 2 + b] = range->bins[VC_RANGE_BINS / 2 - 1 - b] = 0;
+        range->bins[VC_RANGE_BINS / 2 + to] += right;
+        range->bins[VC_RANGE_BINS / 2 - 1 - to] += left;
+    }
+    range->exponent = exponent;
+}
+
+enum vc_status vc_value_range_add(struct vc_ctx *ctx, struct vc_value_range *range, struct vc_thread_pool *pool,
+                                  const struct vc_run_value *value, const struct vc_collect_rows *rows)
+{
+    unsigned n_parts = vc_thread_pool_size(pool);
+    size_t vector = value->n_dims != 0 ? (size_t)value->shape[value->n_dims - 1] : 1;
+    bool masked = rows->mask != NULL && value->n == rows->n * rows->width * vector;
+    struct looking l = {.x = value->data, .n = value->n, .unit = masked ? vector : UNIT};
+    float min = range->min;
+    float max = range->max;
+    bool good = true;
+    int exponent;
+    enum vc_status status = VC_OK;
+
+    if (value->n == 0) {
+        return VC_OK;
+    }
+    l.mask = masked ? rows->mask : NULL;
+    l.parts = vc_calloc_array(ctx, VC_TAG_MISC, n_parts, sizeof *l.parts);
+    VC_TRY_ALLOC(l.parts);
+    for (unsigned k = 0; k < n_parts; k++) {
+        l.parts[k].good = true;
+        l.parts[k].min = INFINITY;
+        l.parts[k].max = -INFINITY;
+    }
+    run(&l, pool, false);
+    for (unsigned k = 0; k < n_parts; k++) {
+        good = good && l.parts[k].good;
+        min = fminf(min, l.parts[k].min);
+        max = fmaxf(max, l.parts[k].max);
+    }
+    VC_TRY(good ? VC_OK : refuse(ctx, &l, rows));
+    range->min = min;
+    range->max = max;
+    if (frexpf(fmaxf(-min, max), &exponent) > 0.0f) { /* all below 2^exponent */
+        vc_value_range_widen(range, exponent - 10);
+    }
+    l.scale = ldexpf(1.0f, -range->exponent);
+    run(&l, pool, true);
+    for (unsigned k = 0; k < n_parts; k++) {
+        for (size_t b = 0; b < VC_RANGE_BINS; b++) {
+            range->bins[b] += l.parts[k].bins[b];
+        }
+    }
+out:
+    vc_free(ctx, l.parts);
+    return status;
+}
