@@ -258,7 +258,9 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
             "the folder, or %s tensor",
             vc_option(ctx, "scope"));
     }
-    if (p->options.calibration != NULL && vc_calibration_check(ctx, p->options.calibration, plan->model) != VC_OK) {
+    p->changed = false;
+    if (p->options.calibration != NULL && vc_calibration_check(ctx, p->options.calibration, plan->model,
+                                                               p->options.calibration_anyway, &p->changed) != VC_OK) {
         return ctx->status;
     }
     if (p->options.mask != NULL && vc_given_check(ctx, p->options.mask, plan->model) != VC_OK) {
@@ -373,6 +375,7 @@ out:
 static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
 {
     struct vc_prune *p = pass->self;
+    enum vc_status status = VC_OK;
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) { /* what other workers prune does not change type or shape */
@@ -383,7 +386,14 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     if (p->n_shared != 0 && vc_prune_share(ctx, p, plan) != VC_OK) {
         return ctx->status;
     }
-    return vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note);
+    VC_TRY(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
+    if (p->changed) {
+        pass->note = pass->note == NULL ? VC_STATISTICS_NOTE
+                                        : vc_arena_printf(ctx, &p->arena, "%s; %s", pass->note, VC_STATISTICS_NOTE);
+        VC_TRY_ALLOC(pass->note);
+    }
+out:
+    return status;
 }
 
 static void prune_free(struct vc_ctx *ctx, struct vc_pass *pass)

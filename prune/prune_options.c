@@ -69,6 +69,10 @@ static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune
                        vc_option(ctx, wanda ? "score" : "reconstruct"), wanda ? " wanda" : "",
                        vc_option(ctx, "calibration"));
     }
+    if (o->calibration == NULL && o->calibration_anyway) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
+                       vc_option(ctx, "calibration"));
+    }
     if (o->calibration != NULL && !wanda && !o->reconstruct) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s, or with %s wanda", vc_option(ctx, "calibration"),
                        vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));

@@ -35,6 +35,7 @@ struct quantize {
     const char *full_command, *short_command; /* with the granularity, and without */
     const struct vc_tensor *asked;            /* about which skip_of was asked last: its answer */
     const char *skip;
+    bool changed;    /* of this plan: the weights are not those that statistics were measured with */
     const char *few; /* why most small tensors stay: "fewer than 4096 elements" */
 };
 
@@ -227,7 +228,6 @@ static enum vc_status begin_mixture(struct vc_ctx *ctx, struct quantize *q, cons
                        "GGUF's block types need an output that is a GGUF file: name one that ends in .gguf");
     }
     q->scheme = row;
-    VC_TRY(q->options.calibration != NULL ? vc_calibration_check(ctx, q->options.calibration, plan->model) : VC_OK);
     VC_TRY(vc_mixture_read(ctx, &q->arena, plan, q->mixture, q->options.pure, &q->types));
     q->types.statistics = q->options.calibration != NULL;
 out:
@@ -241,6 +241,11 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
 
     q->rest_bytes = 0;
     q->asked = NULL;
+    q->changed = false;
+    if (q->options.calibration != NULL) {
+        VC_TRY(
+            vc_calibration_check(ctx, q->options.calibration, plan->model, q->options.calibration_anyway, &q->changed));
+    }
     q->scheme = vc_scheme_choose(&q->options, plan->dialect);
     if (q->mixture != NULL) {
         return begin_mixture(ctx, q, plan);
@@ -418,6 +423,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     pass->note = NULL;
     VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
     VC_TRY(add_note(ctx, q, unmatched));
+    VC_TRY(q->changed ? add_note(ctx, q, VC_STATISTICS_NOTE) : VC_OK);
     if (q->aim.set) {
         plan->aim_bytes = q->aim.file_bytes;
         return check_all_here(ctx, q, plan);
@@ -502,6 +508,10 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
                        vc_option(ctx, "calibration"), o->aim_sqnr_db > 0.0 || o->aim_bytes != 0 ? "aims" : row->name);
+    }
+    if (o->calibration == NULL && o->calibration_anyway) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
+                       vc_option(ctx, "calibration"));
     }
     if (o->granularity == VC_GRANULARITY_BLOCK && o->target != VC_TARGET_FP8) {
         return vc_fail(ctx, VC_E_ARGUMENT, "fp8 alone has scales that are shared in blocks of rows and columns (%s)",

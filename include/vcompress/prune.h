@@ -75,6 +75,7 @@ struct vc_prune_options {
     /* The weights of a row that stay change so that the answers of the row change least (least squares), whatever chose
      * them. Tensors without second moments in `calibration` are pruned only. */
     bool reconstruct;
+    bool calibration_anyway; /* also statistics that were measured with weights of another training */
 };
 
 VC_API void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_size);

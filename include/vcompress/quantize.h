@@ -113,6 +113,7 @@ struct vc_quantize_options {
      * layer has second moments there are rounded so that each makes up for the errors of those before it. Must outlive
      * the job. */
     const struct vc_model *calibration;
+    bool calibration_anyway; /* also statistics that were measured with weights of another training */
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

@@ -5,6 +5,9 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "passes/decode.h"
+#include "passes/graph_params.h"
+#include "passes/values.h"
 
 static const char sums_tail[] = ".in_sum2";
 static const char counts_tail[] = ".counts";
@@ -26,19 +29,107 @@ static enum vc_status find(struct vc_ctx *ctx, const struct vc_model *file, cons
     return VC_OK;
 }
 
-enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model)
+enum vc_status vc_calibration_sample(struct vc_ctx *ctx, const struct vc_model *model, const char *tensor,
+                                     float out[VC_SAMPLE_ELEMS], uint64_t *n)
+{
+    size_t t = vc_model_find(model, tensor);
+    struct vc_values values = {0};
+    struct vc_buffer_sizes sizes = {0};
+    struct vc_buffers buffers = {0};
+    struct vc_tile_reader reader = {0};
+    struct vc_tile_result result;
+    struct vc_tile tile;
+    bool more = false;
+    enum vc_status status = VC_OK;
+
+    *n = 0;
+    if (t == VC_NO_TENSOR || !vc_values_numeric(&model->tensors[t])) {
+        return VC_OK;
+    }
+    VC_TRY(vc_values_init_raw(ctx, model, t, &values));
+    VC_TRY(vc_decode_add(ctx, &values.item, true));
+    vc_buffer_sizes_add(&sizes, &values.item);
+    VC_TRY(vc_buffers_alloc(ctx, &sizes, &buffers));
+    VC_TRY(vc_tile_reader_open(ctx, &values.item, &buffers, &reader));
+    VC_TRY(vc_tile_reader_next(ctx, &reader, &tile, &result, &more));
+    if (more) {
+        *n = vc_min_u64(VC_SAMPLE_ELEMS, tile.n_elems);
+        for (uint64_t i = 0; i < *n; i++) {
+            out[i] = ((const float *)result.data)[i * (vc_min_u64(4096, tile.n_elems) / *n)];
+        }
+    }
+out:
+    vc_tile_reader_close(ctx, &reader);
+    vc_buffers_release(ctx, &buffers);
+    vc_values_release(ctx, &values);
+    return status;
+}
+
+/* Of two samples; NaN where one of them does not vary. */
+static double correlation(const float *a, const float *b, size_t n)
+{
+    double mean[2] = {0.0, 0.0};
+    double sum[3] = {0.0, 0.0, 0.0};
+
+    for (size_t i = 0; i < n; i++) {
+        mean[0] += (double)a[i] / (double)n;
+        mean[1] += (double)b[i] / (double)n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        double x = (double)a[i] - mean[0];
+        double y = (double)b[i] - mean[1];
+
+        sum[0] += x * x;
+        sum[1] += y * y;
+        sum[2] += x * y;
+    }
+    return sum[0] > 0.0 && sum[1] > 0.0 ? sum[2] / sqrt(sum[0] * sum[1]) : NAN;
+}
+
+enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
+                                    bool anyway, bool *differ)
 {
     size_t found = VC_NO_TENSOR;
+    size_t n_compared = 0;
+    double like = 0.0;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors && found == VC_NO_TENSOR; i++) {
-        VC_TRY(find(ctx, file, model->tensors[i].name, sums_tail, &found));
+    *differ = false;
+    for (size_t i = 0; i < model->n_tensors; i++) {
+        const char *name = model->tensors[i].name;
+        float measured[VC_SAMPLE_ELEMS];
+        float now[VC_SAMPLE_ELEMS];
+        size_t sample;
+        uint64_t n;
+        double one;
+
+        if (found == VC_NO_TENSOR) {
+            VC_TRY(find(ctx, file, name, sums_tail, &found));
+        }
+        VC_TRY(find(ctx, file, name, VC_SAMPLE, &sample));
+        if (sample == VC_NO_TENSOR || file->tensors[sample].dtype != VC_DTYPE_F32) {
+            continue;
+        }
+        VC_TRY(vc_calibration_sample(ctx, model, name, now, &n));
+        if (n < 8 || file->tensors[sample].n_elems != n) {
+            continue;
+        }
+        VC_TRY(vc_source_read_any(ctx, file, sample, VC_FORM_VALUES, 0, measured, (size_t)n * sizeof *measured));
+        one = correlation(measured, now, (size_t)n);
+        *differ = *differ || !(one >= 0.999);
+        like += isnan(one) ? 0.0 : one;
+        n_compared += isnan(one) ? 0 : 1;
     }
     if (found == VC_NO_TENSOR) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED,
-                       "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
-                       file->path, sums_tail);
+        status = vc_fail(ctx, VC_E_UNSUPPORTED,
+                         "%s: has statistics of no tensor of this model: those of a tensor NAME are called NAME%s",
+                         file->path, sums_tail);
+    } else if (n_compared != 0 && !(like >= 0.25 * (double)n_compared) && !anyway) {
+        status =
+            vc_fail(ctx, VC_E_UNSUPPORTED,
+                    "%s: the statistics are those of another training: the weights that were measured are not like "
+                    "those of this model (%s takes them all the same)",
+                    file->path, vc_option(ctx, "calibration_anyway"));
     }
 out:
     return status;
@@ -49,8 +140,8 @@ static enum vc_status check_tensor(struct vc_ctx *ctx, const struct vc_model *fi
 {
     const struct vc_tensor *t = &file->tensors[tensor];
 
-    if (t->dtype != VC_DTYPE_F32) {
-        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: '%s' has type %s, expected f32", file->path, t->name,
+    if (!vc_values_numeric(t)) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: '%s' has type %s, expected floats", file->path, t->name,
                        vc_dtype_name(t->dtype));
     }
     return t->n_elems == n ? VC_OK
@@ -122,6 +213,14 @@ uint64_t vc_calibration_elems(const struct vc_calibration *calibration)
     return calibration->sums == VC_NO_TENSOR ? 0 : calibration->row * calibration->n_matrices;
 }
 
+/* All numbers of an array, as floats. */
+static enum vc_status read_numbers(struct vc_ctx *ctx, const struct vc_model *file, size_t tensor, float *out)
+{
+    const struct vc_place whole = vc_place_whole();
+
+    return vc_place_values(ctx, file, tensor, &whole, false, out);
+}
+
 /* The importance of the columns of one matrix, from their sums. */
 static bool weigh(float *h, uint64_t n, float count)
 {
@@ -150,7 +249,7 @@ static enum vc_status read_counts(struct vc_ctx *ctx, const struct vc_calibratio
 
     if (calibration->counts != VC_NO_TENSOR) {
         n_read = (size_t)file->tensors[calibration->counts].n_elems;
-        VC_TRY(vc_source_read_any(ctx, file, calibration->counts, VC_FORM_VALUES, 0, counts, n_read * sizeof *counts));
+        VC_TRY(read_numbers(ctx, file, calibration->counts, counts));
     }
     for (size_t i = n_read; i < n; i++) {
         counts[i] = n_read != 0 ? counts[0] : 1.0f;
@@ -168,8 +267,7 @@ enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibrati
     size_t i;
 
     VC_TRY_ALLOC(counts);
-    VC_TRY(vc_source_read_any(ctx, file, calibration->sums, VC_FORM_VALUES, 0, importance,
-                              (size_t)vc_calibration_elems(calibration) * sizeof *importance));
+    VC_TRY(read_numbers(ctx, file, calibration->sums, importance));
     VC_TRY(read_counts(ctx, calibration, counts));
     for (i = 0; i < n_matrices; i++) {
         if (!weigh(importance + i * calibration->row, calibration->row, counts[i])) {
@@ -192,7 +290,7 @@ enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_c
     float counted;
     enum vc_status status = VC_OK;
 
-    VC_TRY(vc_source_read_any(ctx, file, calibration->moments, VC_FORM_VALUES, 0, moments, n * sizeof *moments));
+    VC_TRY(read_numbers(ctx, file, calibration->moments, moments));
     VC_TRY(read_counts(ctx, calibration, &counted));
     for (size_t i = 0; i < n; i++) {
         good = good && isfinite(moments[i]);

@@ -13,6 +13,17 @@
 
 #include "core/chain/pass.h"
 
+/* Of a whole file: how many rows were seen, and a digest of them. */
+#define VC_STATISTICS_ROWS "__rows__"
+#define VC_STATISTICS_DATA "__data__"
+
+/* What a report says of statistics of weights that were changed since. */
+#define VC_STATISTICS_NOTE "the weights are not those that were measured for the statistics"
+
+/* Elements of the weights that were measured, behind the tensor's name: what tells two trainings apart. */
+#define VC_SAMPLE       ".sample"
+#define VC_SAMPLE_ELEMS 64
+
 /* What the file says of one tensor. */
 struct vc_calibration {
     const struct vc_model *file;
@@ -23,8 +34,15 @@ struct vc_calibration {
     uint64_t row;   /* columns */
 };
 
-/* Refuses a file without statistics of any tensor of the model. */
-enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model);
+/* Refuses a file without statistics of any tensor of the model; and, unless `anyway`, one of another training: where
+ * the samples of its weights are not those of the model, nor what pruning, rounding or more training makes of them
+ * (their correlation, a mean over all tensors, is below 0.25). *differ: some sample is not near what the model has. */
+enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
+                                    bool anyway, bool *differ);
+
+/* VC_SAMPLE_ELEMS values of a tensor's first tile, far apart, or all of fewer. *n 0: it is not there, or no floats. */
+enum vc_status vc_calibration_sample(struct vc_ctx *ctx, const struct vc_model *model, const char *tensor,
+                                     float out[VC_SAMPLE_ELEMS], uint64_t *n);
 
 /* Finds the statistics of the item, by its name. axis_rows: of rows that are what is behind axis 0, as those of a
  * convolution are; else of rows along the last axis. VC_E_UNSUPPORTED where they do not fit its shape. file NULL, or a

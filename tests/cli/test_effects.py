@@ -110,7 +110,7 @@ MAY_DO_NOTHING = {
     "in-place": OF_FILES, "no-reuse": OF_FILES, "dropout": OF_FILES, "no-dropout": OF_FILES, "min-row": "casts take rows of any length", "foreach": OF_FILES, "activations": OF_FILES, "weights": OF_FILES,
     ("calibrate", "labels"): "no label is read", "layers": OF_FILES, "layout": OF_FILES, "round-to": OF_FILES,
     "allow-tied": TRAINS, "frozen-norm": TRAINS, "keep-sparsity": TRAINS, "no-keep-sparsity": TRAINS, "classes": TRAINS,
-    "format": SAME, "include": SAME, "dims": SAME, "symmetric": SAME, "runtime": SAME, "f32": SAME, "data": SAME, "against": SAME,
+    "calibration-anyway": SAME, "format": SAME, "include": SAME, "dims": SAME, "symmetric": SAME, "runtime": SAME, "f32": SAME, "data": SAME, "against": SAME,
     "max-drop": SAME, "ranks": SAME, "all-reduce": SAME,
     "batch": "how many rows are computed at a time is no matter for what comes out",
     "recompute": "the bits are the same", "checkpoint": "written where a run is interrupted",

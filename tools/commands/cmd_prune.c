@@ -78,6 +78,8 @@ static const struct opt prune_opts[] = {
              "With --structured: l2, l1, or norm, the scales of the normalizations (default l2)"},
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, calibration),
      .help = "--score wanda, --reconstruct: what the layers get to see, a file of vcompress calibrate"},
+    {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, PRUNE(calibration_anyway),
+     .help = "also statistics that were measured with weights of another training"},
     {.name = "reconstruct", .kind = OPT_BOOL, .set = 1, PRUNE(reconstruct),
      .help = "the weights that stay make up for those that go: least squares, by the second moments of --calibration"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
@@ -188,7 +190,7 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
 {
     static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
                                          "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
-    static const char *const by_rows[] = {"calibration", "reconstruct"};
+    static const char *const by_rows[] = {"calibration", "calibration-anyway", "reconstruct"};
     static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
     struct vc_structured_options *o = &own->structured.options;
     int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);

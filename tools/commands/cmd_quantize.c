@@ -111,6 +111,8 @@ static const struct opt scheme_opts[] = {
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, calibration),
      .help = "--gguf and codes of 2 to 6 bits and of floats: what the layers get to see, a file of vcompress calibrate or "
              "llama-imatrix; errors are weighed by it, and with second moments (not --gguf) rounding makes up for its errors"},
+    {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, QUANTIZE(calibration_anyway),
+     .help = "also statistics that were measured with weights of another training"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
