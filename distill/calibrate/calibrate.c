@@ -5,6 +5,7 @@
  *       --> MatMul k.weight -->
  *       --> MatMul v.weight --> ... */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <vcompress/calibrate.h>
@@ -17,6 +18,8 @@
 #include "engine/answers/answers.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
+#include "passes/sha256.h"
+#include "passes/statistics/calibration.h"
 
 static const struct vc_calibrate_options calibrate_defaults = {.batch = 64};
 static const struct vc_options_kind calibrate_kind = {"vc_calibrate_options", "vc_calibrate_defaults",
@@ -33,13 +36,18 @@ struct layer {
     size_t collector;
     unsigned
         axis; /* of the tensor: the columns. 1: and all axes behind it, as of convolutions; 0: stored as [in, out] */
+    double *counts, *bins; /* arrays of the file, as these: */
+    float *width, sample[VC_SAMPLE_ELEMS];
+    uint64_t n_sample;
 };
 
+static const int64_t first_axis = 0;
+
 /* Arrays of a layer in the file. */
-enum { SUM2, COUNTS, SUM, MIN, MAX, AXIS, HIST, HIST_WIDTH, MOMENTS, N_ARRAYS };
+enum { SUM2, COUNTS, SUM, MIN, MAX, AXIS, HIST, HIST_WIDTH, SAMPLE, MOMENTS, N_ARRAYS };
 
 static const char *const tails[N_ARRAYS] = {".in_sum2", ".counts",  ".in_sum",        ".in_min", ".in_max",
-                                            ".in_axis", ".in_hist", ".in_hist_width", ".in_xtx"};
+                                            ".in_axis", ".in_hist", ".in_hist_width", VC_SAMPLE, ".in_xtx"};
 
 struct calibration {
     struct vc_ctx *ctx;
@@ -61,7 +69,8 @@ struct calibration {
     uint64_t *numbers; /* of rows that count */
     uint64_t n_numbers;
     struct vc_collect_rows now; /* those that are computed */
-    struct vc_arena arena;      /* of names and shapes in the file */
+    uint64_t digest[4];         /* of the rows: the sum of the digests of each, so that parts can be added */
+    struct vc_arena arena;      /* of names, shapes and small arrays in the file */
     struct vc_memory_tensor *arrays;
     size_t n_arrays;
 };
@@ -278,10 +287,26 @@ static enum vc_status bring_param(struct vc_ctx *ctx, void *user, const struct v
     return vc_param_read(ctx, model, param, c->graph->values[param->value].dtype == VC_DTYPE_I64, false, elements);
 }
 
+static void add_digest(uint64_t digest[4], const void *data, size_t n)
+{
+    struct vc_sha256 sha;
+    char hex[VC_SHA256_HEX_BYTES];
+
+    vc_sha256_begin(&sha);
+    vc_sha256_add(&sha, data, n);
+    vc_sha256_end(&sha, hex);
+    for (int i = 0; i < 4; i++) {
+        char part[17] = {0};
+
+        memcpy(part, hex + (size_t)16 * (size_t)i, 16);
+        digest[i] += strtoull(part, NULL, 16);
+    }
+}
+
 /* vc_run_calls.input */
 static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
-    const struct calibration *c = user;
+    struct calibration *c = user;
     const struct vc_rows_input *input = &c->view.inputs[k];
     enum vc_status status = VC_OK;
 
@@ -291,6 +316,11 @@ static enum vc_status bring_input(struct vc_ctx *ctx, void *user, uint32_t k, st
     value->data = vc_alloc_array(ctx, VC_TAG_TILES, value->n + 1, sizeof(int64_t));
     VC_TRY_ALLOC(value->data);
     VC_TRY(vc_rows_read(&c->view, k, c->now.numbers, c->now.n, false, value->data));
+    for (size_t i = 0; vc_sha256_built_in() && i < c->now.n; i++) {
+        size_t n = (size_t)input->n_elems * (input->integers ? sizeof(int64_t) : sizeof(float));
+
+        add_digest(c->digest, (const char *)value->data + i * n, n);
+    }
 out:
     return status;
 }
@@ -414,109 +444,101 @@ out:
 
 /* ---- the file ---- */
 
-static enum vc_status add_array(struct calibration *c, const struct layer *layer, unsigned which, enum vc_dtype dtype,
-                                unsigned n_dims, uint64_t size)
+/* An array of the file. data NULL: memory for it, which *made gets. */
+static enum vc_status add_array(struct calibration *c, const char *name, const char *tail, enum vc_dtype dtype,
+                                uint64_t size, const void *data, void **made)
 {
     uint64_t *shape = vc_arena_alloc(c->ctx, &c->arena, 2 * sizeof *shape);
-    struct vc_memory_tensor *array = &c->arrays[c->n_arrays];
-    uint64_t n = n_dims == 2 ? size * size : size;
-    void *data;
+    struct vc_memory_tensor *array = &c->arrays[c->n_arrays++];
 
     if (shape == NULL) {
         return VC_E_NOMEM;
     }
+    if (data == NULL) {
+        data = *made = vc_arena_alloc(c->ctx, &c->arena, (size_t)size * sizeof(double));
+    }
     shape[0] = shape[1] = size;
-    *array = (struct vc_memory_tensor){.name = vc_arena_printf(c->ctx, &c->arena, "%s%s", layer->tensor, tails[which]),
+    *array = (struct vc_memory_tensor){.name = vc_arena_printf(c->ctx, &c->arena, "%s%s", name, tail),
                                        .dtype = dtype,
-                                       .n_dims = n_dims,
-                                       .shape = shape};
-    data = vc_calloc_array(c->ctx, VC_TAG_TILES, (size_t)n, sizeof(int64_t));
-    array->data = data;
-    c->n_arrays++;
+                                       .n_dims = 1,
+                                       .shape = shape,
+                                       .data = data};
     return array->name != NULL && data != NULL ? VC_OK : VC_E_NOMEM;
 }
 
-/* The arrays of the file, which are filled when all rows are seen. */
-static enum vc_status lay_out(struct calibration *c)
+static enum vc_status lay_out_layer(struct calibration *c, struct layer *layer)
 {
+    const struct vc_collector *from = &c->collectors[layer->collector];
+    uint64_t k = from->n_columns;
+    const struct {
+        enum vc_dtype dtype;
+        uint64_t size;
+        const void *data;
+        void **made;
+    } arrays[N_ARRAYS] = {[SUM2] = {VC_DTYPE_F64, k, from->sum2, NULL},
+                          [COUNTS] = {VC_DTYPE_F64, 1, NULL, (void **)&layer->counts},
+                          [SUM] = {VC_DTYPE_F64, k, from->sum, NULL},
+                          [MIN] = {VC_DTYPE_F32, k, from->min, NULL},
+                          [MAX] = {VC_DTYPE_F32, k, from->max, NULL},
+                          [AXIS] = {VC_DTYPE_I64, layer->axis == 0, &first_axis, NULL},
+                          [HIST] = {VC_DTYPE_F64, VC_RANGE_BINS, NULL, (void **)&layer->bins},
+                          [HIST_WIDTH] = {VC_DTYPE_F32, 1, NULL, (void **)&layer->width},
+                          [SAMPLE] = {VC_DTYPE_F32, layer->n_sample, layer->sample, NULL},
+                          [MOMENTS] = {VC_DTYPE_F64, from->moments != NULL ? k : 0, from->moments, NULL}};
     enum vc_status status = VC_OK;
 
-    c->arrays = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_layers * N_ARRAYS + 1, sizeof *c->arrays);
-    VC_TRY_ALLOC(c->arrays);
-    for (size_t k = 0; k < c->n_layers; k++) {
-        const struct layer *layer = &c->layers[k];
-        const struct vc_collector *from = &c->collectors[layer->collector];
-
-        for (unsigned which = 0; which < N_ARRAYS; which++) {
-            bool one = which == COUNTS || which == AXIS || which == HIST_WIDTH;
-            enum vc_dtype dtype = which == AXIS ? VC_DTYPE_I64 : which == HIST ? VC_DTYPE_F64 : VC_DTYPE_F32;
-
-            if ((which == AXIS && layer->axis != 0) || (which == MOMENTS && from->moments == NULL)) {
-                continue;
-            }
-            VC_TRY(add_array(c, layer, which, dtype, which == MOMENTS ? 2 : 1,
-                             one             ? 1
-                             : which == HIST ? VC_RANGE_BINS
-                                             : from->n_columns));
+    for (unsigned which = 0; which < N_ARRAYS; which++) {
+        if (arrays[which].size != 0) {
+            VC_TRY(add_array(c, layer->tensor, tails[which], arrays[which].dtype, arrays[which].size,
+                             arrays[which].data, arrays[which].made));
+            c->arrays[c->n_arrays - 1].n_dims += which == MOMENTS;
         }
     }
 out:
     return status;
 }
 
-static void fill_array(const struct layer *layer, const struct vc_collector *from, const struct vc_value_range *range,
-                       unsigned which, void *data)
+/* The arrays of the file, whose numbers come when all rows are seen. */
+static enum vc_status lay_out(struct calibration *c)
 {
-    size_t k = (size_t)from->n_columns;
-    float *to = data;
-    double *wide = data;
+    int64_t *rows;
+    enum vc_status status = VC_OK;
 
-    switch (which) {
-    case AXIS:
-        *(int64_t *)data = layer->axis;
-        break;
-    case COUNTS:
-        *to = (float)from->n_vectors;
-        break;
-    case MIN:
-        memcpy(to, from->min, k * sizeof *to);
-        break;
-    case MAX:
-        memcpy(to, from->max, k * sizeof *to);
-        break;
-    case HIST:
-        for (size_t b = 0; b < VC_RANGE_BINS; b++) {
-            wide[b] = (double)range->bins[b];
-        }
-        break;
-    case HIST_WIDTH:
-        *to = ldexpf(1.0f, range->exponent);
-        break;
-    case MOMENTS:
-        for (size_t i = 0; i < k * k; i++) {
-            to[i] = (float)from->moments[i / k <= i % k ? i : i % k * k + i / k];
-        }
-        break;
-    default:
-        for (size_t j = 0; j < k; j++) {
-            to[j] = (float)(which == SUM2 ? from->sum2[j] : from->sum[j]);
-        }
+    c->arrays = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_layers * N_ARRAYS + 2, sizeof *c->arrays);
+    VC_TRY_ALLOC(c->arrays);
+    for (size_t k = 0; k < c->n_layers; k++) {
+        struct layer *layer = &c->layers[k];
+
+        VC_TRY(
+            vc_calibration_sample(c->ctx, c->options.network.weights, layer->tensor, layer->sample, &layer->n_sample));
+        VC_TRY(lay_out_layer(c, layer));
     }
+    VC_TRY(add_array(c, VC_STATISTICS_ROWS, "", VC_DTYPE_I64, 1, NULL, (void **)&rows));
+    *rows = (int64_t)c->n_numbers;
+    VC_TRY(add_array(c, VC_STATISTICS_DATA, "", VC_DTYPE_I64, 4, c->digest, NULL));
+out:
+    return status;
 }
 
 static void fill(struct calibration *c)
 {
-    size_t n = 0;
+    for (size_t k = 0; k < c->n_collectors; k++) {
+        const struct vc_collector *of = &c->collectors[k];
+        size_t n = of->moments != NULL ? (size_t)of->n_columns : 0;
 
+        for (size_t i = 0; i < n * n; i++) {
+            of->moments[i] = of->moments[i / n <= i % n ? i : i % n * n + i / n];
+        }
+    }
     for (size_t k = 0; k < c->n_layers; k++) {
         const struct layer *layer = &c->layers[k];
         const struct vc_collector *from = &c->collectors[layer->collector];
+        const struct vc_value_range *range = range_of(c, from->value);
 
-        for (unsigned which = 0; which < N_ARRAYS; which++) {
-            if ((which == AXIS && layer->axis != 0) || (which == MOMENTS && from->moments == NULL)) {
-                continue;
-            }
-            fill_array(layer, from, range_of(c, from->value), which, (void *)(uintptr_t)c->arrays[n++].data);
+        *layer->counts = (double)from->n_vectors;
+        *layer->width = ldexpf(1.0f, range->exponent);
+        for (size_t b = 0; b < VC_RANGE_BINS; b++) {
+            layer->bins[b] = (double)range->bins[b];
         }
     }
 }
@@ -585,6 +607,9 @@ static enum vc_status work(struct calibration *c, struct owned *owned)
     VC_TRY(vc_job_plan(c->ctx, job, c->options.write)); /* what can be refused about the output */
     VC_TRY(vc_thread_pool_create(c->ctx, vc_ctx_threads(c->ctx), &c->pool));
     status = run_batches(c);
+    for (size_t k = 0; k < c->n_collectors; k++) {
+        vc_collector_finish(&c->collectors[k], c->pool);
+    }
     status = vc_model_unchanged(c->ctx, c->rows.model, status);
     VC_TRY(vc_model_unchanged(c->ctx, c->options.network.weights, status));
     fill(c);
@@ -619,9 +644,6 @@ static void release(struct calibration *c)
     }
     for (size_t k = 0; k < c->n_ranges; k++) {
         vc_free(c->ctx, c->ranges[k]);
-    }
-    for (size_t k = 0; k < c->n_arrays; k++) {
-        vc_free(c->ctx, (void *)(uintptr_t)c->arrays[k].data);
     }
     vc_free(c->ctx, c->arrays);
     vc_free(c->ctx, c->ranges);

@@ -1,6 +1,12 @@
-/* collect.c - see collect.h. Vectors come in tiles of at most TILE; threads share the columns of a tile.
+/* collect.c - see collect.h. Threads share the columns of a tile.
  *
- *     x of conv [2, 1, 28, 28], window 3 x 3 -> vectors [2 * 784, 9]: tile 0 windows 0 .. 511 of image 0, ... */
+ *     x of conv [2, 1, 28, 28], window 3 x 3 -> vectors [2 * 784, 9]: tile 0 windows 0 .. 511 of image 0, ...
+ *
+ * A tile has at most TILE vectors, and ends where a row of the data ends that has MANY vectors, else with each MANY
+ * rows: so what a tile has does not depend on the batches. Its sums are rounded to a multiple of 2^-24 of what one
+ * product may be, by the largest elements of its columns. Then f64 adds the sums of tiles exactly, in any order, as
+ * long as the total is below 2^29 times the smallest such product of a tile: 2^15 vectors, and inputs of a column that
+ * are up to 128 times as large in one tile as in another. */
 #include "distill/calibrate/collect.h"
 
 #include <math.h>
@@ -11,7 +17,8 @@
 #include "kernels/train_args.h"
 
 #define TILE  512 /* vectors; products within a tile are added in f32, tiles in f64 */
-#define BLOCK 32  /* columns that a thread takes at a time */
+#define MANY  64
+#define BLOCK 32 /* columns that a thread takes at a time */
 
 /* ---- sums of a tile ---- */
 
@@ -19,23 +26,49 @@ struct tile {
     struct vc_collector *c;
     const float *x; /* [n][n_columns] */
     size_t n;
+    bool products;      /* after the columns, whose steps they need */
     atomic_size_t next; /* block of columns */
 };
 
-static void add_columns(const struct tile *t, size_t first, size_t end)
+/* The multiple of a power of two that is nearest; x is less than 2^51 of them. */
+static double round_to(double step, double x)
+{
+    double large = 0x1.8p52 * step;
+
+    return x + large - large;
+}
+
+static void add_columns(const struct tile *t, size_t first, size_t n)
 {
     struct vc_collector *c = t->c;
     size_t k = (size_t)c->n_columns;
+    double sum[BLOCK] = {0.0};
+    double sum2[BLOCK] = {0.0};
+    float min[BLOCK];
+    float max[BLOCK];
 
+    memcpy(min, t->x + first, n * sizeof *min);
+    memcpy(max, t->x + first, n * sizeof *max);
     for (size_t v = 0; v < t->n; v++) {
-        const float *x = t->x + v * k;
+        const float *x = t->x + v * k + first;
 
-        for (size_t j = first; j < end; j++) {
-            c->sum[j] += (double)x[j];
-            c->sum2[j] += (double)x[j] * (double)x[j];
-            c->min[j] = x[j] < c->min[j] ? x[j] : c->min[j];
-            c->max[j] = x[j] > c->max[j] ? x[j] : c->max[j];
+        for (size_t j = 0; j < n; j++) {
+            sum[j] += (double)x[j];
+            sum2[j] += (double)x[j] * (double)x[j];
+            min[j] = x[j] < min[j] ? x[j] : min[j];
+            max[j] = x[j] > max[j] ? x[j] : max[j];
         }
+    }
+    for (size_t j = 0; j < n; j++) {
+        size_t at = first + j;
+        int exponent; /* all elements are below 2^exponent */
+
+        (void)frexpf(fmaxf(-min[j], max[j]), &exponent);
+        c->steps[at] = ldexp(1.0, exponent - 12);
+        c->sum[at] += round_to(c->steps[at] * 0x1p-12, sum[j]);
+        c->sum2[at] += round_to(c->steps[at] * c->steps[at], sum2[j]);
+        c->min[at] = fminf(c->min[at], min[j]);
+        c->max[at] = fmaxf(c->max[at], max[j]);
     }
 }
 
@@ -63,7 +96,8 @@ static void add_products(const struct tile *t, size_t first, size_t second)
     }
     for (size_t i = 0; i < rows; i++) {
         for (size_t j = 0; j < columns; j++) {
-            c->moments[(first + i) * k + second + j] += (double)sums[i][j];
+            c->moments[(first + i) * k + second + j] +=
+                round_to(c->steps[first + i] * c->steps[second + j], (double)sums[i][j]);
         }
     }
 }
@@ -80,8 +114,10 @@ static void add_blocks(void *user, unsigned worker)
         if (first >= k) {
             return;
         }
-        add_columns(t, first, VC_AT_MOST(first + BLOCK, k));
-        for (size_t second = first; t->c->moments != NULL && second < k; second += BLOCK) {
+        if (!t->products) {
+            add_columns(t, first, VC_AT_MOST(k - first, BLOCK));
+        }
+        for (size_t second = first; t->products && second < k; second += BLOCK) {
             add_products(t, first, second);
         }
     }
@@ -91,48 +127,68 @@ static void add_tile(struct vc_collector *c, struct vc_thread_pool *pool, const 
 {
     struct tile t = {.c = c, .x = x, .n = n};
 
-    atomic_init(&t.next, 0);
-    if (c->moments == NULL && c->n_columns * n < ((size_t)1 << 16)) {
-        add_blocks(&t, 0); /* waking threads would take longer */
-    } else {
-        vc_thread_pool_run(pool, add_blocks, &t);
+    for (int pass = 0; pass < (c->moments != NULL ? 2 : 1); pass++) {
+        atomic_init(&t.next, 0);
+        t.products = pass == 1;
+        if (!t.products && c->n_columns * n < ((size_t)1 << 16)) {
+            add_blocks(&t, 0); /* waking threads would take longer */
+        } else {
+            vc_thread_pool_run(pool, add_blocks, &t);
+        }
     }
     c->n_vectors += n;
 }
 
 /* ---- vectors of a value ---- */
 
-/* Vectors along the last axis. Masked positions are left out, so tiles may be shorter. */
-static enum vc_status add_rows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
-                               const struct vc_run_value *value, const struct vc_collect_rows *rows)
+/* How many vectors there are from vector v of the value on to the end of a tile's rows. */
+static size_t until_end(const struct vc_collect_rows *rows, size_t n, size_t v)
+{
+    uint64_t each = vc_max_u64(n / rows->n, 1);
+    uint64_t unit = each >= MANY ? each : each * MANY;
+
+    return (size_t)(unit - (rows->first * each + v) % unit);
+}
+
+void vc_collector_finish(struct vc_collector *c, struct vc_thread_pool *pool)
+{
+    if (c->filled != 0) {
+        add_tile(c, pool, c->tile, c->filled);
+        c->filled = 0;
+    }
+}
+
+/* One more vector is in the tile; last: of its rows. */
+static void count_in(struct vc_collector *c, struct vc_thread_pool *pool, bool last)
+{
+    if (++c->filled == TILE || last) {
+        vc_collector_finish(c, pool);
+    }
+}
+
+/* Vectors along the last axis, those of masked positions left out. Whole tiles are not copied. */
+static void add_rows(struct vc_collector *c, struct vc_thread_pool *pool, const struct vc_run_value *value,
+                     const struct vc_collect_rows *rows)
 {
     size_t k = (size_t)c->n_columns;
     size_t n = value->n / k;
     const float *x = value->data;
     bool masked = rows->mask != NULL && n == rows->n * rows->width;
-    float *tile = masked ? vc_alloc_array(ctx, VC_TAG_TILES, TILE * k, sizeof *tile) : NULL;
-    size_t filled = 0;
-    enum vc_status status = VC_OK;
 
-    VC_TRY(masked && tile == NULL ? VC_E_NOMEM : VC_OK);
-    for (size_t v = 0; v < n; v++) {
-        if (masked && rows->mask[v] != 0) {
-            memcpy(tile + filled++ * k, x + v * k, k * sizeof *tile);
+    for (size_t v = 0, more; v < n; v += more) {
+        size_t left = until_end(rows, n, v);
+        bool whole = !masked && c->filled == 0 && VC_AT_MOST(left, TILE) <= n - v;
+
+        more = whole ? VC_AT_MOST(left, TILE) : 1;
+        if (whole) {
+            add_tile(c, pool, x + v * k, more);
+        } else if (!masked || rows->mask[v] != 0) {
+            memcpy(c->tile + c->filled * k, x + v * k, k * sizeof *x);
+            count_in(c, pool, left == 1);
+        } else if (left == 1) {
+            vc_collector_finish(c, pool);
         }
-        if (filled == TILE) {
-            add_tile(c, pool, tile, filled);
-            filled = 0;
-        }
     }
-    if (filled != 0) {
-        add_tile(c, pool, tile, filled);
-    }
-    for (size_t v = 0; !masked && v < n; v += TILE) {
-        add_tile(c, pool, x + v * k, VC_AT_MOST(n - v, TILE));
-    }
-out:
-    vc_free(ctx, tile);
-    return status;
 }
 
 /* One window as a vector: channel after channel, in each the elements of the window. */
@@ -173,34 +229,29 @@ static enum vc_status find_window(struct vc_ctx *ctx, const struct vc_collector 
 }
 
 static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
-                                  const struct vc_graph *graph, const struct vc_run_value *value)
+                                  const struct vc_graph *graph, const struct vc_run_value *value,
+                                  const struct vc_collect_rows *rows)
 {
     size_t k = (size_t)c->n_columns;
     size_t images = (size_t)value->shape[0];
     size_t image = value->n / images;
-    float *tile = vc_alloc_array(ctx, VC_TAG_TILES, TILE * k, sizeof *tile);
     struct vc_window w;
-    size_t filled = 0;
     enum vc_status status = VC_OK;
 
-    VC_TRY_ALLOC(tile);
     VC_TRY(find_window(ctx, c, graph, value, &w));
     for (size_t i = 0; i < images; i++) {
-        const float *x = (const float *)value->data + i * image;
-        int64_t n = w.out[0] * w.out[1] * w.out[2];
+        size_t n = (size_t)(w.out[0] * w.out[1] * w.out[2]);
 
-        for (int64_t p = 0; p < n; p++) {
-            const int64_t o[3] = {p / (w.out[1] * w.out[2]), p / w.out[2] % w.out[1], p % w.out[2]};
+        for (size_t p = 0; p < n; p++) {
+            const int64_t at = (int64_t)p;
+            const int64_t o[3] = {at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2]};
 
-            copy_window(&w, x, (size_t)value->shape[1], o, tile + filled++ * k);
-            if (filled == TILE || p + 1 == n) { /* tiles end with the image */
-                add_tile(c, pool, tile, filled);
-                filled = 0;
-            }
+            copy_window(&w, (const float *)value->data + i * image, (size_t)value->shape[1], o,
+                        c->tile + c->filled * k);
+            count_in(c, pool, until_end(rows, images * n, i * n + p) == 1);
         }
     }
 out:
-    vc_free(ctx, tile);
     return status;
 }
 
@@ -208,10 +259,26 @@ enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, stru
                                 const struct vc_graph *graph, const struct vc_run_value *value,
                                 const struct vc_collect_rows *rows)
 {
+    enum vc_status status = VC_OK;
+
     if (value->n == 0) {
         return VC_OK;
     }
-    return c->conv != NULL ? add_windows(ctx, c, pool, graph, value) : add_rows(ctx, c, pool, value, rows);
+    if (c->tile == NULL) {
+        c->tile = vc_alloc_array(ctx, VC_TAG_TILES, TILE * (size_t)c->n_columns, sizeof *c->tile);
+        VC_TRY_ALLOC(c->tile);
+    }
+    if (c->conv != NULL) {
+        VC_TRY(add_windows(ctx, c, pool, graph, value, rows));
+    } else {
+        add_rows(c, pool, value, rows);
+    }
+    if (c->filled == 0) {
+        vc_free(ctx, c->tile);
+        c->tile = NULL;
+    }
+out:
+    return status;
 }
 
 /* ---- memory ---- */
@@ -226,6 +293,8 @@ enum vc_status vc_collector_begin(struct vc_ctx *ctx, struct vc_collector *c, co
     VC_TRY_ALLOC(c->sum);
     c->sum2 = vc_calloc_array(ctx, VC_TAG_TILES, k, sizeof *c->sum2);
     VC_TRY_ALLOC(c->sum2);
+    c->steps = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->steps);
+    VC_TRY_ALLOC(c->steps);
     c->min = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->min);
     VC_TRY_ALLOC(c->min);
     c->max = vc_alloc_array(ctx, VC_TAG_TILES, k, sizeof *c->max);
@@ -252,5 +321,7 @@ void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c)
     vc_free(ctx, c->sum2);
     vc_free(ctx, c->min);
     vc_free(ctx, c->max);
+    vc_free(ctx, c->steps);
     vc_free(ctx, c->moments);
+    vc_free(ctx, c->tile);
 }

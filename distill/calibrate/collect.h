@@ -6,7 +6,8 @@
 #include "graph/ops/window.h"
 
 /* Vectors of one length. Two products that read the same value in the same way, as queries, keys and values do, share
- * them. Sums are made in f64, each in the order of the vectors, whatever the number of threads. */
+ * them. The sums are the same whatever the number of threads and the batches, and those of two parts of the rows can be
+ * added. */
 struct vc_collector {
     uint32_t value;                   /* of the graph */
     const struct vc_graph_node *conv; /* vectors are the windows of this convolution; NULL: rows along the last axis */
@@ -15,6 +16,9 @@ struct vc_collector {
     double *sum, *sum2; /* n_columns each */
     float *min, *max;
     double *moments; /* n_columns * n_columns, sums of x_i x_j with i <= j; NULL: not wanted */
+    double *steps;   /* of the tile that is added: the square roots of what sum2 is a multiple of */
+    float *tile;     /* `filled` vectors that are not added yet; NULL: none */
+    size_t filled;
 };
 
 /* n rows of `width` positions of the data begin with row `first`; mask: 0 for a position that does not count; NULL:
@@ -34,5 +38,7 @@ void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c);
 enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                 const struct vc_graph *graph, const struct vc_run_value *value,
                                 const struct vc_collect_rows *rows);
+/* After all rows: what is not added yet. */
+void vc_collector_finish(struct vc_collector *c, struct vc_thread_pool *pool);
 
 #endif

@@ -413,6 +413,50 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
     }
 }
 
+static void add_text(struct gguf_file *file, const char *key, const char *value)
+{
+    add_string(&file->fresh, key);
+    add_u32(&file->fresh, GGUF_STRING);
+    add_string(&file->fresh, value);
+    file->n_pairs++;
+}
+
+static void add_number(struct gguf_file *file, const char *key, uint32_t value)
+{
+    add_string(&file->fresh, key);
+    add_u32(&file->fresh, GGUF_U32);
+    add_u32(&file->fresh, value);
+    file->n_pairs++;
+}
+
+/* Statistics of inputs (docs/formats.md): an importance matrix. */
+static bool is_imatrix(const struct vc_out_list *outs)
+{
+    for (size_t i = 0; i < outs->n; i++) {
+        const char *tail = strrchr(vc_out_at(outs, i).name, '.');
+
+        if (tail != NULL && strcmp(tail, ".in_sum2") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What llama-quantize wants to read of an importance matrix. The numbers are about batches of tokens, which it repeats
+ * in its output and does not count with. */
+static void add_imatrix(struct gguf_file *file)
+{
+    add_text(file, "general.type", "imatrix");
+    add_string(&file->fresh, "imatrix.datasets");
+    add_u32(&file->fresh, GGUF_ARRAY);
+    add_u32(&file->fresh, GGUF_STRING);
+    add_u64(&file->fresh, 1);
+    add_string(&file->fresh, "vcompress");
+    file->n_pairs++;
+    add_number(file, "imatrix.chunk_count", 1);
+    add_number(file, "imatrix.chunk_size", 1);
+}
+
 /* The metadata of one file. A source that is no GGUF file has none, and llama.cpp wants an architecture: "unknown". */
 static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files,
                                        size_t index)
@@ -422,11 +466,12 @@ static enum vc_status lay_out_metadata(struct vc_ctx *ctx, const struct gguf_pla
     enum vc_status status;
 
     if (plan->source == NULL && index == 0) {
-        add_string(&file->fresh, VC_GGUF_KEY_ARCHITECTURE);
-        add_u32(&file->fresh, GGUF_STRING);
-        add_string(&file->fresh, "unknown");
+        if (is_imatrix(plan->outs)) {
+            add_imatrix(file);
+        } else {
+            add_text(file, VC_GGUF_KEY_ARCHITECTURE, "unknown");
+        }
         add_part(file, false, 0, file->fresh.n);
-        file->n_pairs++;
     }
     change_types(plan, file, index == 0, changes);
     change_split(plan, files, index, changes);

@@ -53,6 +53,14 @@ VC_API enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate
                                    struct vc_calibration_report **out);
 VC_API void vc_calibration_report_free(struct vc_calibration_report *report); /* accepts NULL */
 
+/* One file from the statistics of the same model with other rows: sums add, extremes combine, histograms widen and add.
+ * Parts of rows that are cut where a multiple of 64 rows ends give the arrays of one run over all of them, bit for bit.
+ * An output of GGUF is an importance matrix, as llama-quantize reads it: the sums of squares and the counts alone. One
+ * file is written as it is. VC_E_UNSUPPORTED: the statistics are those of another model. VC_E_ARGUMENT: two files have
+ * seen the same rows. */
+VC_API enum vc_status vc_statistics_merge(struct vc_ctx *ctx, const struct vc_model *const *files, size_t n_files,
+                                          const struct vc_write_options *write);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@ import os
 import unittest
 
 from judge_support import Judge, main, np
+from test_gguf import gguf_read
 
 from test_sensitivity_data import FOLDER, conv3x3, norm, pool
 
@@ -43,13 +44,15 @@ class Statistics(Judge):
 
     def test_sums(self):
         found = self.calibrate("s.npz", "--second-moments")
-        self.assertEqual(len(found), 8 * len(self.inputs))
+        self.assertEqual(len(found), 9 * len(self.inputs) + 2)
+        self.assertEqual(found["__rows__"], ROWS)
+        wide = ("in_sum", "in_sum2", "counts", "in_xtx")
         for name, x in self.inputs.items():
             want = {"in_sum2": (x * x).sum(0), "counts": np.array([len(x)]), "in_sum": x.sum(0), "in_min": x.min(0),
                     "in_max": x.max(0), "in_xtx": x.T @ x}
             for tail, value in want.items():
                 a = found[name + "." + tail]
-                self.assertEqual((a.dtype, a.shape), (np.dtype("f4"), value.shape), name + tail)
+                self.assertEqual((a.dtype, a.shape), (np.dtype("f8" if tail in wide else "f4"), value.shape), name + tail)
                 self.assertLessEqual(np.abs(a - value).max(), 2e-6 * np.abs(value).max(), name + tail)
             self.assertTrue((found[name + ".in_xtx"] == found[name + ".in_xtx"].T).all())
 
@@ -96,14 +99,79 @@ class Statistics(Judge):
 
     def test_threads_batches_and_formats(self):
         first = self.calibrate("a.npz", "--threads", 1)
-        for name, more in (("b.npz", ["--threads", 3]), ("c.npz", ["--max-memory", "8MiB"])):
+        for name, more in (("b.npz", ["--threads", 3]), ("c.npz", ["--max-memory", "8MiB"]), ("d.npz", ["--batch", 7])):
             other = self.calibrate(name, *more)
             self.assertEqual(sorted(first), sorted(other))
             for k, a in first.items():
                 self.assertEqual(a.tobytes(), other[k].tobytes(), k)
-        for k, a in self.calibrate("d.npz", "--batch", 7).items():  # extremes do not depend on batches; sums of f64 hardly
-            self.close(float(np.abs(a - first[k]).max()), 0.0, k) if k.endswith(("min", "max")) else \
-                self.assertLess(np.abs(a - first[k]).max(), 1e-6 * np.abs(a).max(), k)
+
+    def part(self, name, rows):
+        np.savez(self.path("x.npz"), test_images=rows)
+        self.vc("calibrate", MODEL, *ROWS_OF[:2], "--data", self.path("x.npz"), "--second-moments", "-f", "-o", self.path(name))
+        return self.path(name)
+
+    def test_merge(self):
+        """Runs over parts of the rows add up to the file of one run, in any order, to the byte."""
+        with np.load(os.path.join(FOLDER, "images.npz")) as z:
+            x = z["test_images"][:200].astype("f4")
+        x[70:140] *= 37  # other widths of bins, other extremes
+        x[140:] = -x[140:]
+        whole = self.part("whole.npz", x)
+        parts = [self.part("p%d.npz" % k, x[a:b]) for k, (a, b) in enumerate(((0, 64), (64, 192), (192, 200)))]
+        for order in (parts, parts[::-1]):
+            self.vc("calibrate", *order, "-f", "-o", self.path("m.npz"))
+            with open(self.path("m.npz"), "rb") as a, open(whole, "rb") as b:
+                self.assertEqual(a.read(), b.read())
+        self.vc("calibrate", *parts[:2], "-o", self.path("two.safetensors"))
+        self.vc("calibrate", self.path("two.safetensors"), parts[2], "-f", "-o", self.path("m.npz"))
+        with open(self.path("m.npz"), "rb") as a, open(whole, "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.assertIn("would count twice", self.refuse(2, "calibrate", *parts, parts[1], "-o", self.path("n.npz")))
+        self.assertIn("has no statistics", self.refuse(3, "calibrate", MODEL, "-o", self.path("n.npz")))
+        for name, change in (("fc1.weight.in_sum2", lambda a: a[1:]), ("fc1.weight.sample", lambda a: a + 1), ("fc2.weight.in_hist", lambda a: -a),
+                             ("fc2.weight.in_hist_width", lambda a: a * 0)):
+            arrays = self.load(parts[1])
+            arrays = {k: change(a) if k == name else a for k, a in arrays.items()}
+            np.savez(self.path("bad.npz"), **arrays)
+            self.assertIn(name.replace("_width", ""), self.refuse(3, "calibrate", parts[0], self.path("bad.npz"), "-o", self.path("n.npz")))
+        self.assertFalse(os.path.exists(self.path("n.npz")))
+
+    def test_imatrix(self):
+        """What llama-quantize reads: sums of squares and counts in f32, under keys that it wants."""
+        stats = self.calibrate("s.npz")
+        self.vc("calibrate", self.path("s.npz"), "-o", self.path("im.gguf"))
+        tensors, pairs = gguf_read(self.path("im.gguf"))
+        self.assertEqual(sorted(tensors), sorted(k for k in stats if k.endswith((".in_sum2", ".counts"))))
+        for name, (number, shape, data) in tensors.items():
+            self.assertEqual((number, data), (0, stats[name].astype("f4").tobytes()))
+        self.assertEqual(pairs["general.type"][1][-7:], b"imatrix")
+        for key in ("imatrix.datasets", "imatrix.chunk_count", "imatrix.chunk_size"):
+            self.assertIn(key, pairs)
+        for how in ("s.npz", "im.gguf"):
+            self.vc("quantize", "--nf4", "--calibration", self.path(how), MODEL, "-o", self.path(how + ".q.npz"))
+        a, b = (self.load(self.path(how + ".q.npz")) for how in ("s.npz", "im.gguf"))
+        for k in a:
+            self.assertEqual(a[k].tobytes(), b[k].tobytes(), k)
+
+    def test_another_training(self):
+        """Pruned weights are those of the model that was measured, with a note; shuffled ones are those of another."""
+        self.calibrate("s.npz", "--second-moments")
+        with np.load(MODEL) as z:
+            w = {n: z[n] for n in z.files}
+        r = np.random.default_rng(1)
+        other = {n: r.permuted(a.ravel()).reshape(a.shape) if a.ndim > 1 else a for n, a in w.items()}
+        np.savez(self.path("other.npz"), **other)
+        use = ("--calibration", self.path("s.npz"))
+        for command in (["quantize", "--int4"], ["prune", "--sparsity", "0.5", "--reconstruct"]):
+            self.assertIn("of another training", self.refuse(3, *command, *use, self.path("other.npz"), "-o", self.path("n.npz")))
+            self.vc(*command, *use, "--calibration-anyway", self.path("other.npz"), "-f", "-o", self.path("o.npz"))
+            self.refuse(2, *command, "--calibration-anyway", MODEL, "-o", self.path("n.npz"))
+            self.assertNotIn("not those that were measured", self.vc(*command, *use, MODEL, "-f", "-o", self.path("o.npz")).out.decode())
+        for sparsity in ("0.5", "0.9"):
+            self.vc("prune", "--sparsity", sparsity, MODEL, "-f", "-o", self.path("p.npz"))
+            done = self.vc("quantize", "--int4", *use, self.path("p.npz"), "-f", "-o", self.path("o.npz"))
+            self.assertIn("not those that were measured", done.out.decode())
+        self.assertFalse(os.path.exists(self.path("n.npz")))
 
     def test_what_is_refused(self):
         with np.load(MODEL) as z:

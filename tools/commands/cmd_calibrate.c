@@ -1,4 +1,5 @@
 /* cmd_calibrate.c - vcompress calibrate: statistics of the inputs of layers, in a file for quantize and prune. */
+#include <stdlib.h>
 #include <string.h>
 
 #include <vcompress/calibrate.h>
@@ -18,12 +19,12 @@ struct calibrate_cli {
 /* clang-format off */
 static const struct opt calibrate_opts[] = {
     {.name = "second-moments", .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct calibrate_cli, calibrate.second_moments),
-     .help = "also the products of all pairs of columns, which GPTQ needs: 8 bytes * columns * columns of memory "
-             "for each layer, 4 in the file"},
+     .help = "also the products of all pairs of columns, which GPTQ needs: 8 bytes * columns * columns of memory, and as "
+             "much in the file, for each layer"},
     {.name = "batch", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct calibrate_cli, calibrate.batch),
      .help = "rows computed at a time (default 64)"},
     {.name = "output", .letter = 'o', .by_letter = true, .value = "FILE", .file = FILE_WRITTEN, .kind = OPT_TEXT,
-     OPT_FIELD(struct calibrate_cli, write.path), .help = "output file: npz or safetensors, by the extension"},
+     OPT_FIELD(struct calibrate_cli, write.path), .help = "output file: npz or safetensors, by the extension; of statistics also gguf"},
     {.name = "force", .letter = 'f', .kind = OPT_BOOL, .set = 1, OPT_FIELD(struct calibrate_cli, write.force),
      .help = "replace an existing file (never the input)"},
 };
@@ -114,6 +115,36 @@ static int calibrate(struct app *app, struct calibrate_cli *cli, const struct ne
     return EXIT_YES;
 }
 
+/* Files of statistics in place of a model: one from all of them. */
+static int merge(struct app *app, const struct calibrate_cli *cli)
+{
+    size_t n = (size_t)app->parsed.n_args;
+    struct vc_model **files = calloc(n + 1, sizeof *files);
+    enum vc_status status = files == NULL ? VC_E_NOMEM : VC_OK;
+
+    app->subject = NULL;
+    for (size_t k = 0; k < n && status == VC_OK; k++) {
+        status = vc_model_open(app->ctx, app->parsed.args[k], NULL, &files[k]);
+    }
+    if (status == VC_OK) {
+        status = vc_statistics_merge(app->ctx, (const struct vc_model *const *)files, n, &cli->write);
+    }
+    for (size_t k = 0; k < n && files != NULL; k++) {
+        vc_model_close(files[k]);
+    }
+    free(files);
+    if (status != VC_OK) {
+        return app_fail(app, status);
+    }
+    if (!app->common.quiet) {
+        fputs("wrote ", app->out.to);
+        print_clean(app->out.to, cli->write.path);
+        fputc('\n', app->out.to);
+    }
+    app_print_memory(app);
+    return EXIT_YES;
+}
+
 static int run_calibrate(struct app *app, int n_args, char **args)
 {
     struct calibrate_cli cli;
@@ -125,8 +156,11 @@ static int run_calibrate(struct app *app, int n_args, char **args)
     vc_data_defaults(&cli.nets.data);
     vc_write_defaults(&cli.write);
     rc = app_parse(app, n_args, args, &cli);
-    if (rc == GO_ON && (app->parsed.n_args != 1 || cli.nets.data.path == NULL || cli.write.path == NULL)) {
-        rc = app_usage(app, "calibrate needs one MODEL, --data FILE and -o FILE; see vcompress calibrate --help");
+    if (rc == GO_ON && (app->parsed.n_args == 0 || (app->parsed.n_args != 1 && cli.nets.data.path != NULL) ||
+                        (cli.nets.data.path == NULL && cli.nets.graph != NULL) || cli.write.path == NULL)) {
+        rc = app_usage(app,
+                       "calibrate needs one MODEL, --data FILE and -o FILE, or files of statistics and -o FILE; see "
+                       "vcompress calibrate --help");
     }
     if (rc == GO_ON && strcmp(cli.write.path, "-") == 0) {
         rc = app_usage(app, "-o -: statistics go into a file");
@@ -136,6 +170,9 @@ static int run_calibrate(struct app *app, int n_args, char **args)
     }
     app->output = cli.write.path;
     rc = app_open(app);
+    if (rc == GO_ON && cli.nets.data.path == NULL) {
+        return merge(app, &cli);
+    }
     rc = rc == GO_ON ? net_open(app, app->parsed.args[0], cli.nets.graph, NULL, &net) : rc;
     rc = rc == GO_ON ? calibrate(app, &cli, &net) : rc;
     net_close(&net);
@@ -144,14 +181,17 @@ static int run_calibrate(struct app *app, int n_args, char **args)
 
 const struct command command_calibrate = {
     .name = "calibrate",
-    .usage = "--data FILE [--graph FILE] [options] -o OUTPUT MODEL",
+    .usage = "--data FILE [--graph FILE] [options] -o OUTPUT MODEL, or -o OUTPUT STATISTICS...",
     .summary = "gather what layers get to see, for quantize and prune",
-    .text = "Runs the network on every row of the data and writes, for each layer, sums over the inputs that are "
-            "multiplied "
-            "with its weights. quantize --calibration weighs errors by them.\n"
-            "  vcompress calibrate --graph digits.layers.txt --data images.npz \\\n"
-            "    --array test_images=train_images -o stats.npz digits.npz\n"
-            "  vcompress quantize --int4 --calibration stats.npz digits.npz",
+    .text =
+        "Runs the network on every row of the data and writes, for each layer, sums over the inputs that are "
+        "multiplied "
+        "with its weights. quantize --calibration weighs errors by them.\n"
+        "Without --data, several files of statistics become one: each saw other rows of the same model. An output that "
+        "ends in .gguf is an importance matrix for llama-quantize.\n"
+        "  vcompress calibrate --graph digits.layers.txt --data images.npz \\\n"
+        "    --array test_images=train_images -o stats.npz digits.npz\n"
+        "  vcompress quantize --int4 --calibration stats.npz digits.npz",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
