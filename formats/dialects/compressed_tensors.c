@@ -5,6 +5,7 @@
  *     int2 to int6  m.weight_packed        I32 [out, ceil(in b/32)]  codes of b bits across words, each plus 2^(b-1)
  *     nvfp4, mxfp4  m.weight_packed        U8 [out, in/2]         two codes a byte, the first in the low half
  *     fp8, mxfp8    m.weight               F8_E4M3 [out, in]
+ *     int8, w8a8    m.weight               I8 [out, in]
  *     all           m.weight_scale         [out, 1], [out, in/group] or [out/128, in/128], of the type that the weights
  *                                          had; U8 (E8M0) of mxfp8 and mxfp4, F8_E4M3 of nvfp4
  *     int2 to int8  m.weight_shape         I64 [2] = out, in
@@ -22,6 +23,7 @@
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
+#include "core/model/source.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
 
@@ -58,6 +60,19 @@ static const struct ct_scheme {
      ", \"scale_dtype\": \"torch.uint8\", \"zp_dtype\": \"torch.uint8\"", "null"},
     {VC_SCHEME_NVFP4, 4, 0, NULL, "nvfp4-pack-quantized", "float", "tensor_group",
      ", \"scale_dtype\": \"torch.float8_e4m3fn\", \"zp_dtype\": \"torch.float8_e4m3fn\"", "null"}};
+
+/* The layout w8a8: loaders that compute with codes round each input of a layer to 8 bits, by its own largest element.
+ */
+static const struct ct_scheme w8a8_scheme = {
+    VC_SCHEME_INT8,
+    8,
+    0,
+    NULL,
+    "int-quantized",
+    "int",
+    NULL,
+    "",
+    "{\"num_bits\": 8, \"type\": \"int\", \"symmetric\": true, \"strategy\": \"token\", \"dynamic\": true}"};
 
 static const size_t n_ct_schemes = sizeof ct_schemes / sizeof ct_schemes[0];
 
@@ -160,15 +175,16 @@ static uint64_t *make_shape(const struct vc_laying *l, uint64_t a, uint64_t b)
     return shape;
 }
 
-/* Codes of floats lie as they do in a job. */
-static enum vc_status lay_floats(struct vc_laying *l)
+/* Codes of floats lie as they do in a job, and so do bytes that nothing packs. */
+static enum vc_status lay_plain(struct vc_laying *l)
 {
     struct vc_laid *laid = &l->laid[l->n++];
     bool pairs = vc_code_bits(vc_code_scheme(l->codes->quant->scheme)) == 4;
     enum vc_status status = VC_OK;
 
-    *laid =
-        (struct vc_laid){.dtype = pairs ? VC_DTYPE_U8 : VC_DTYPE_F8_E4M3, .n_dims = 2, .n_bytes = l->codes->size_bytes};
+    *laid = (struct vc_laid){.dtype = pairs ? VC_DTYPE_U8 : vc_code_scheme(l->codes->quant->scheme)->codes,
+                             .n_dims = 2,
+                             .n_bytes = l->codes->size_bytes};
     laid->name = pairs ? vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED) : l->codes->name;
     VC_TRY_ALLOC(laid->name);
     laid->shape = make_shape(l, l->codes->shape[0], l->codes->shape[1] / (pairs ? 2 : 1));
@@ -221,15 +237,14 @@ static bool is_packed_in_words(const struct vc_quant *quant)
 }
 
 /* The scales, and behind them the shape of the weight where words hide it. */
-static enum vc_status ct_lay(struct vc_laying *l)
+static enum vc_status lay(struct vc_laying *l, bool words)
 {
-    bool words = is_packed_in_words(l->codes->quant);
     struct vc_laid *laid = &l->laid[0];
     enum vc_status status = VC_OK;
 
     l->n = 0;
     if (l->role == VC_PART_CODES) {
-        return words ? lay_codes(l) : lay_floats(l);
+        return words ? lay_codes(l) : lay_plain(l);
     }
     l->n = 1;
     *laid = (struct vc_laid){
@@ -243,6 +258,16 @@ static enum vc_status ct_lay(struct vc_laying *l)
     VC_TRY(words ? lay_shape(l) : VC_OK);
 out:
     return status;
+}
+
+static enum vc_status ct_lay(struct vc_laying *l)
+{
+    return lay(l, is_packed_in_words(l->codes->quant));
+}
+
+static enum vc_status w8a8_lay(struct vc_laying *l)
+{
+    return lay(l, false);
 }
 
 /* transformers makes bf16 of such codes, whatever the other tensors are. */
@@ -270,10 +295,10 @@ static enum vc_status ct_check_weights(struct vc_ctx *ctx, const struct vc_confi
     return vc_config_check_experts(ctx, weights, &vc_dialect_compressed_tensors);
 }
 
-static void add_group(const struct vc_config_weights *weights, size_t index, struct vc_text *text)
+static void add_group(const struct vc_config_weights *weights, size_t index, const struct ct_scheme *row,
+                      struct vc_text *text)
 {
     const struct vc_quant *group = &weights->groups[index];
-    const struct ct_scheme *row = find_scheme(group->scheme);
 
     vc_text_add(text, "%s\n      \"group_%zu\": {\n        \"targets\": ", index == 0 ? "" : ",", index);
     if (weights->n_groups == 1) {
@@ -300,13 +325,16 @@ static void add_group(const struct vc_config_weights *weights, size_t index, str
                 row->more, group->granularity == VC_GRANULARITY_BLOCK ? block_inputs : row->inputs);
 }
 
-static void ct_write_config(const struct vc_config_weights *weights, struct vc_text *text)
+/* row: of all groups; NULL: that of their schemes. */
+static void write_config(const struct vc_config_weights *weights, const struct ct_scheme *row, struct vc_text *text)
 {
-    const char *format = weights->n_groups != 0 ? find_scheme(weights->groups[0].scheme)->format : "pack-quantized";
+    const char *format = row != NULL ? row->format : weights->n_groups == 0 ? "pack-quantized" : NULL;
     size_t i;
 
-    for (i = 1; i < weights->n_groups; i++) {
-        format = strcmp(format, find_scheme(weights->groups[i].scheme)->format) == 0 ? format : "mixed-precision";
+    for (i = 0; i < weights->n_groups && row == NULL; i++) {
+        const char *own = find_scheme(weights->groups[i].scheme)->format;
+
+        format = format == NULL || strcmp(format, own) == 0 ? own : "mixed-precision";
     }
     vc_text_add(text,
                 "{\n    \"quant_method\": \"compressed-tensors\",\n    \"version\": \"" CT_VERSION "\",\n"
@@ -314,11 +342,21 @@ static void ct_write_config(const struct vc_config_weights *weights, struct vc_t
                 "    \"config_groups\": {",
                 format);
     for (i = 0; i < weights->n_groups; i++) {
-        add_group(weights, i, text);
+        add_group(weights, i, row != NULL ? row : find_scheme(weights->groups[i].scheme), text);
     }
     vc_text_add(text, "\n    },\n    \"ignore\": ");
     vc_config_add_ignored(weights, VC_NAMES_EXACT, text);
     vc_text_add(text, ",\n    \"kv_cache_scheme\": null\n  }");
+}
+
+static void ct_write_config(const struct vc_config_weights *weights, struct vc_text *text)
+{
+    write_config(weights, NULL, text);
+}
+
+static void w8a8_write_config(const struct vc_config_weights *weights, struct vc_text *text)
+{
+    write_config(weights, &w8a8_scheme, text);
 }
 
 static bool is_text(const json_t *object, const char *key, const char *text)
@@ -427,3 +465,51 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .part_type = ct_part_type,
     .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", compressed-tensors 0.20.0"},
     .file = &ct_file};
+
+/* ---- int8 that computes with int8 ---- */
+
+static const char *w8a8_reason(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
+{
+    return vc_linear_reason(request, tensor, VC_LOADS_COMPRESSED_TENSORS);
+}
+
+static enum vc_status w8a8_check(struct vc_ctx *ctx, const struct vc_dialect_request *request)
+{
+    for (size_t i = 0; request->model != NULL && i < request->model->n_tensors; i++) {
+        if (vc_linear_is_expert(request->model->tensors[i].name)) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "%s: transformers loads no experts of the layout %s (%s %s packs them)",
+                           request->model->tensors[i].name, vc_dialect_w8a8.name, vc_option(ctx, "layout"),
+                           vc_dialect_compressed_tensors.name);
+        }
+    }
+    return vc_linear_check(ctx, &vc_dialect_w8a8, request, false);
+}
+
+static bool w8a8_fits(const struct vc_out_tensor *codes)
+{
+    return codes->quant->scheme == VC_SCHEME_INT8 && codes->quant->granularity == VC_GRANULARITY_CHANNEL &&
+           ct_fits(codes);
+}
+
+/* Reading is that of the other row. */
+static const struct vc_dialect_file w8a8_file = {.fits = w8a8_fits,
+                                                 .lay = w8a8_lay,
+                                                 .loads = VC_LOADS_COMPRESSED_TENSORS,
+                                                 .joined_by = "vLLM",
+                                                 .check_weights = ct_check_weights,
+                                                 .write_config = w8a8_write_config,
+                                                 .owns_config = ct_owns_config};
+
+const struct vc_dialect vc_dialect_w8a8 = {
+    .name = "w8a8",
+    .schemes = (const char *const[]){"int8", NULL},
+    .is_choice = true,
+    .takes_codes = true,
+    .rows_only = true,
+    .positive_scales = true,
+    .check = w8a8_check,
+    .reason = w8a8_reason,
+    .part_type = ct_part_type,
+    .loader = {.program = "transformers", .tried = VC_TRIED_TRANSFORMERS ", compressed-tensors 0.20.0"},
+    .file = &w8a8_file};

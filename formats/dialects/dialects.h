@@ -18,6 +18,7 @@
 #define VC_DIALECTS(ROW)    \
     ROW(plain)              \
     ROW(compressed_tensors) \
+    ROW(w8a8)               \
     ROW(bitsandbytes)       \
     ROW(gptq)               \
     ROW(awq)                \

@@ -115,6 +115,25 @@ class Layouts(Judge):
                 want = want or sha(self.path("q.safetensors"))
                 self.assertEqual(sha(self.path("q.safetensors")), want, extra)
 
+    def test_w8a8(self):
+        """A byte a code, under the weight's own name; there and back."""
+        for dtype in ("f32", "bf16"):
+            arrays = model(dtype)
+            self.write("in.safetensors", arrays, dtype)
+            self.vc("quantize", "--int8", "--layout", "w8a8", *SMALL, "--force", self.path("in.safetensors"), "-o", self.path("q.safetensors"))
+            tensors, _ = st_read(self.path("q.safetensors"))
+            for n, a in arrays.items():
+                q, s, _, _ = codes_of(a, dtype)
+                self.same_bits(self.entry(tensors, n, "I8", a.shape), q, n)
+                self.same_bits(self.entry(tensors, n + "_scale", STORED[dtype], s.shape), s, n)
+            self.assertEqual(tensors, {})
+            self.vc("convert", self.path("q.safetensors"), "--layout", "w8a8", "-f", "-o", self.path("copy.safetensors"))
+            self.assertEqual(sha(self.path("copy.safetensors")), sha(self.path("q.safetensors")))
+        for how, why in ((["--granularity", "group:32"], "takes one scale per row"), (["--asymmetric"], "takes no zero points")):
+            self.assertIn(why, self.refuse(2, "quantize", "--int8", "--layout", "w8a8", *how, self.path("in.safetensors"), "-o", self.path("n.safetensors")))
+        st_arrays(self.path("moe.safetensors"), {"mlp.experts.0.w1.weight": arrays["a.weight"]}, dtype)
+        self.assertIn("no experts", self.refuse(3, "quantize", "--int8", "--layout", "w8a8", *SMALL, self.path("moe.safetensors"), "-o", self.path("n.safetensors")))
+
     def test_groups(self):
         """Groups that divide the rows; other rows are kept."""
         for dtype, group in (("bf16", 32), ("f16", 64), ("f32", 11)):
@@ -374,6 +393,36 @@ class Transformers(Judge):
         with open(self.path("back/config.json")) as f:
             self.assertEqual(json.load(f), config)
         self.check("back", 0.03)
+
+    def test_w8a8(self):
+        """Inputs are rounded, too, row by row: bit for bit what the definition computes."""
+        import torch
+        import transformers
+        self.vc("quantize", "--int8", "--layout", "w8a8", *SMALL, self.path("model"), "-o", self.path("q"))
+        with open(self.path("q/config.json")) as f:
+            group = json.load(f)["quantization_config"]["config_groups"]["group_0"]
+        self.assertEqual((group["format"], group["weights"]["strategy"]), ("int-quantized", "channel"))
+        self.assertEqual(group["input_activations"], {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True})
+        if int(transformers.__version__.split(".")[0]) < 5:
+            self.skipTest("transformers 5 is needed to run it")
+        net = transformers.AutoModelForCausalLM.from_pretrained(self.path("model"), dtype=torch.bfloat16)
+        tensors, _ = st_read(self.path("q/model.safetensors"))
+
+        def read(name, dtype):
+            return torch.frombuffer(bytearray(tensors[name][2]), dtype=dtype).reshape(tensors[name][1])
+
+        def rounding(module):
+            def forward(x):
+                s = x.abs().amax(-1, keepdim=True) / 127.5
+                return torch.nn.functional.linear(torch.clamp(torch.round(x / s), -128, 127) * s, module.weight)
+            return forward
+        for name, module in net.named_modules():
+            if name + ".weight_scale" in tensors:
+                module.weight.data = read(name + ".weight", torch.int8).to(torch.bfloat16) * read(name + ".weight_scale", torch.bfloat16)
+                module.forward = rounding(module)
+        with torch.no_grad():
+            self.want = net.eval()(self.tokens).logits.float().numpy()
+        self.same_bits(self.logits("q"), self.want, "w8a8")
 
     def test_bitsandbytes(self):
         self.vc("quantize", "--int8", "--layout", "bitsandbytes", *SMALL, self.path("model"), "-o", self.path("b"))

@@ -101,8 +101,8 @@ static const struct opt scheme_opts[] = {
     {.name = "layout", .value = "auto", .more = vc_layout_name, .kind = OPT_WORD,
      OPT_FIELD(struct quantize_cli, convert.write.layout),
      .help = "codes in safetensors: the programs that load the output. plain: codes and scales for everything; "
-             "compressed-tensors (transformers, vLLM; not nf4, fp4), bitsandbytes (int8, nf4, fp4) and fp8 (fp8 block:128): "
-             "linear layers only, under their names. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
+             "compressed-tensors (transformers, vLLM; not nf4, fp4), w8a8 (the same, int8: the inputs of layers get codes, too), "
+             "bitsandbytes (int8, nf4, fp4) and fp8 (fp8 block:128): linear layers only, under their names. In ONNX, int4 in MatMulNBits nodes (onnx), or in DequantizeLinear alone "
              "(onnx-qdq) (default auto: the layout for the program that loads the input, or a refusal)"},
     {.name = "encoder", .value = "best|llama", .kind = OPT_CHOICE, QUANTIZE(encoder),
      .help = "--gguf: best has the lowest error that the search finds, llama the bytes that llama-quantize writes (default best)"},
