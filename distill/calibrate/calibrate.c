@@ -8,11 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <vcompress/calibrate.h>
-
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
+#include "distill/calibrate/calibration_report.h"
 #include "distill/calibrate/value_range.h"
 #include "distill/data/rows.h"
 #include "engine/answers/answers.h"
@@ -73,12 +72,6 @@ struct calibration {
     struct vc_arena arena;      /* of names, shapes and small arrays in the file */
     struct vc_memory_tensor *arrays;
     size_t n_arrays;
-};
-
-struct owned {
-    struct vc_calibration_report report; /* first */
-    struct vc_ctx *ctx;
-    struct vc_arena arena;
 };
 
 /* ---- what is collected ---- */
@@ -230,7 +223,7 @@ static bool is_listed(const struct calibration *c, const char *tensor)
     return false;
 }
 
-static enum vc_status leave_out(struct owned *owned, const char *tensor, const char *why)
+static enum vc_status leave_out(struct vc_calibration_owned *owned, const char *tensor, const char *why)
 {
     if (owned->report.n_left_out++ == 0) {
         owned->report.left_out = vc_arena_printf(owned->ctx, &owned->arena, "%s %s", tensor, why);
@@ -239,7 +232,7 @@ static enum vc_status leave_out(struct owned *owned, const char *tensor, const c
     return VC_OK;
 }
 
-static enum vc_status list_layers(struct calibration *c, struct owned *owned)
+static enum vc_status list_layers(struct calibration *c, struct vc_calibration_owned *owned)
 {
     enum vc_status status = VC_OK;
 
@@ -543,57 +536,9 @@ static void fill(struct calibration *c)
     }
 }
 
-/* ---- the report ---- */
-
-static struct vc_calibrated_layer row_of(const struct vc_collector *from)
-{
-    struct vc_calibrated_layer row = {
-        .n_columns = from->n_columns, .n_vectors = from->n_vectors, .min = INFINITY, .max = -INFINITY};
-    double sum = 0.0;
-
-    for (uint64_t j = 0; j < from->n_columns; j++) {
-        row.min = fmin(row.min, (double)from->min[j]);
-        row.max = fmax(row.max, (double)from->max[j]);
-        row.n_dead += from->sum2[j] == 0.0;
-        sum += from->sum2[j];
-    }
-    row.rms = from->n_vectors == 0 ? 0.0 : sqrt(sum / (double)from->n_columns / (double)from->n_vectors);
-    return row;
-}
-
-static enum vc_status report(const struct calibration *c, struct owned *owned)
-{
-    struct vc_calibrated_layer *rows = vc_arena_alloc(c->ctx, &owned->arena, (c->n_layers + 1) * sizeof *rows);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(rows);
-    owned->report.n_rows = c->n_numbers;
-    owned->report.n_layers = c->n_layers;
-    owned->report.layers = rows;
-    for (size_t k = 0; k < c->n_layers; k++) {
-        const char *name = c->layers[k].tensor;
-
-        rows[k] = row_of(&c->collectors[c->layers[k].collector]);
-        rows[k].tensor = vc_arena_copy(c->ctx, &owned->arena, name, strlen(name));
-        VC_TRY_ALLOC(rows[k].tensor);
-    }
-out:
-    return status;
-}
-
-void vc_calibration_report_free(struct vc_calibration_report *r)
-{
-    if (r != NULL) {
-        struct owned *owned = (struct owned *)r;
-
-        vc_arena_release(owned->ctx, &owned->arena);
-        vc_free(owned->ctx, owned);
-    }
-}
-
 /* ---- the call ---- */
 
-static enum vc_status work(struct calibration *c, struct owned *owned)
+static enum vc_status work(struct calibration *c, struct vc_calibration_owned *owned)
 {
     struct vc_model *model = NULL;
     struct vc_job *job = NULL;
@@ -613,7 +558,7 @@ static enum vc_status work(struct calibration *c, struct owned *owned)
     status = vc_model_unchanged(c->ctx, c->rows.model, status);
     VC_TRY(vc_model_unchanged(c->ctx, c->options.network.weights, status));
     fill(c);
-    VC_TRY(report(c, owned));
+    VC_TRY(vc_calibration_report_fill(c->ctx, model, owned));
     VC_TRY(vc_job_run(c->ctx, job));
 out:
     vc_job_free(job);
@@ -661,7 +606,7 @@ enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_option
                             struct vc_calibration_report **out)
 {
     struct calibration c = {.ctx = ctx, .rows = {.ctx = ctx}, .width = 1};
-    struct owned *owned;
+    struct vc_calibration_owned *owned;
     enum vc_status status = VC_OK;
 
     vc_call_begin(ctx);

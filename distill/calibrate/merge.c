@@ -17,6 +17,8 @@
 #include "passes/statistics/calibration.h"
 #include "passes/values.h"
 
+#define HALF (VC_RANGE_BINS / 2)
+
 enum rule { SAME, ADDED, LEAST, MOST, COUNTED };
 
 static const struct {
@@ -76,21 +78,23 @@ static enum vc_status read(const struct merge *g, const struct merged *m, const 
                          : vc_place_values(g->ctx, file, at, &whole, true, to);
 }
 
-/* The exponent of a power of two; false: the width is none, or the bins are not 2048 counts. */
-static bool fill_range(const struct merged *m, const double *bins, double width, struct vc_value_range *range)
+/* Bins of at least that width: two neighbours become one. False: the width is no power of two. */
+static bool widen(double *bins, double width, double to)
 {
     int exponent;
 
-    vc_value_range_begin(range, 0);
-    if (m->tensor->n_elems != VC_RANGE_BINS || frexp(width, &exponent) != 0.5 || exponent > 129 || exponent < -125) {
+    if (frexp(width, &exponent) != 0.5) {
         return false;
     }
-    range->exponent = exponent - 1;
-    for (size_t b = 0; b < VC_RANGE_BINS; b++) {
-        if (!(bins[b] >= 0.0 && bins[b] <= 0x1p53)) {
-            return false;
+    for (; width < to; width *= 2.0) {
+        for (size_t b = 0; b < HALF; b++) { /* outwards */
+            double left = bins[HALF - 1 - b];
+            double right = bins[HALF + b];
+
+            bins[HALF - 1 - b] = bins[HALF + b] = 0.0;
+            bins[HALF - 1 - b / 2] += left;
+            bins[HALF + b / 2] += right;
         }
-        range->bins[b] = (uint64_t)bins[b];
     }
     return true;
 }
@@ -98,19 +102,16 @@ static bool fill_range(const struct merged *m, const double *bins, double width,
 static enum vc_status add_bins(const struct merge *g, const struct merged *m, const struct vc_model *file)
 {
     const struct merged *width = m->width < g->n_arrays ? &g->arrays[m->width] : NULL;
-    struct vc_value_range sum;
-    struct vc_value_range next;
+    bool good = width != NULL && m->tensor->n_elems == VC_RANGE_BINS &&
+                widen(m->sum.reals, *width->sum.reals, *width->next.reals) &&
+                widen(m->next.reals, *width->next.reals, *width->sum.reals);
 
-    if (width == NULL || !fill_range(m, m->sum.reals, *width->sum.reals, &sum) ||
-        !fill_range(m, m->next.reals, *width->next.reals, &next)) {
-        return vc_fail(g->ctx, VC_E_FORMAT, "%s: '%s' and its width are no histogram", file->path, m->tensor->name);
+    for (size_t b = 0; good && b < VC_RANGE_BINS; b++) {
+        good = m->next.reals[b] >= 0.0;
+        m->sum.reals[b] += m->next.reals[b];
     }
-    vc_value_range_widen(&sum, next.exponent);
-    vc_value_range_widen(&next, sum.exponent);
-    for (size_t b = 0; b < VC_RANGE_BINS; b++) {
-        m->sum.reals[b] = (double)(sum.bins[b] + next.bins[b]);
-    }
-    return VC_OK;
+    return good ? VC_OK
+                : vc_fail(g->ctx, VC_E_FORMAT, "%s: '%s' and its width are no histogram", file->path, m->tensor->name);
 }
 
 static enum vc_status combine(const struct merge *g, const struct merged *m, const struct vc_model *file)
@@ -134,33 +135,38 @@ static enum vc_status combine(const struct merge *g, const struct merged *m, con
     return m->rule == COUNTED ? add_bins(g, m, file) : VC_OK;
 }
 
+/* Of the rows that a file has seen; zeros: it does not say. */
+static enum vc_status read_digest(const struct merge *g, size_t k, int64_t digest[4])
+{
+    const struct vc_place whole = vc_place_whole();
+    size_t at = vc_model_find(g->files[k], VC_STATISTICS_DATA);
+    const struct vc_tensor *t = at != VC_NO_TENSOR ? &g->files[k]->tensors[at] : NULL;
+
+    memset(digest, 0, 4 * sizeof *digest);
+    return t != NULL && t->n_elems == 4 && vc_is_integer(t->dtype)
+               ? vc_place_integers(g->ctx, g->files[k], at, &whole, digest)
+               : VC_OK;
+}
+
 /* Two files with the same rows would count these twice. */
 static enum vc_status check_rows(const struct merge *g)
 {
     static const int64_t none[4] = {0, 0, 0, 0};
+    int64_t digests[2][4];
+    enum vc_status status = VC_OK;
 
     for (size_t k = 1; k < g->n_files; k++) {
+        VC_TRY(read_digest(g, k, digests[0]));
         for (size_t i = 0; i < k; i++) {
-            const struct vc_model *pair[2] = {g->files[i], g->files[k]};
-            int64_t digests[2][4] = {{0}};
-
-            for (int p = 0; p < 2; p++) {
-                size_t at = vc_model_find(pair[p], VC_STATISTICS_DATA);
-                const struct vc_place whole = vc_place_whole();
-
-                if (at != VC_NO_TENSOR && pair[p]->tensors[at].n_elems == 4 &&
-                    pair[p]->tensors[at].dtype == VC_DTYPE_I64 &&
-                    vc_place_integers(g->ctx, pair[p], at, &whole, digests[p]) != VC_OK) {
-                    return g->ctx->status;
-                }
-            }
+            VC_TRY(read_digest(g, i, digests[1]));
             if (memcmp(digests[0], digests[1], sizeof none) == 0 && memcmp(digests[0], none, sizeof none) != 0) {
                 return vc_fail(g->ctx, VC_E_ARGUMENT, "%s: has seen the rows of %s, which would count twice",
-                               pair[1]->path, pair[0]->path);
+                               g->files[k]->path, g->files[i]->path);
             }
         }
     }
-    return VC_OK;
+out:
+    return status;
 }
 
 static enum vc_status list_arrays(struct merge *g)

@@ -33,12 +33,12 @@ static inline void vc_calibrate_defaults(struct vc_calibrate_options *options)
 struct vc_calibrated_layer {
     const char *tensor; /* its weights */
     uint64_t n_columns, n_vectors;
-    double min, max, rms;
-    uint64_t n_dead; /* columns that were 0 in all vectors */
+    double min, max, rms; /* NaN: the file does not say */
+    uint64_t n_dead;      /* columns that were 0 in all vectors */
 };
 
 struct vc_calibration_report {
-    uint64_t n_rows; /* that count */
+    uint64_t n_rows; /* that count; 0: the file does not say */
     size_t n_layers;
     const struct vc_calibrated_layer *layers; /* in the order of the graph */
     size_t n_left_out;                        /* products with a weight of the file and without statistics */
@@ -52,6 +52,11 @@ struct vc_calibration_report {
 VC_API enum vc_status vc_calibrate(struct vc_ctx *ctx, const struct vc_calibrate_options *options,
                                    struct vc_calibration_report **out);
 VC_API void vc_calibration_report_free(struct vc_calibration_report *report); /* accepts NULL */
+
+/* What a file of statistics says, of vc_calibrate or an importance matrix; nothing is left out. VC_E_UNSUPPORTED: it
+ * has none. */
+VC_API enum vc_status vc_statistics_read(struct vc_ctx *ctx, const struct vc_model *file,
+                                         struct vc_calibration_report **out);
 
 /* One file from the statistics of the same model with other rows: sums add, extremes combine, histograms widen and add.
  * Parts of rows that are cut where a multiple of 64 rows ends give the arrays of one run over all of them, bit for bit.

@@ -7,8 +7,7 @@
 #include "tools/commands/commands.h"
 #include "tools/convert/distill_nets.h"
 #include "tools/show/print_graph.h"
-
-#define SHOWN 40 /* layers in the table; -v: all */
+#include "tools/show/print_inspect.h"
 
 struct calibrate_cli {
     struct nets_cli nets; /* first */
@@ -33,39 +32,6 @@ static const struct opt_group group_calibrate = {"Statistics", calibrate_opts,
                                                  sizeof(calibrate_opts) / sizeof(calibrate_opts[0]), 0};
 static const struct opt_group *const groups[] = {&group_rows, &group_calibrate, &group_run, &group_report, &group_help};
 
-static bool print_layers(struct app *app, const struct vc_calibration_report *r)
-{
-    static const char *const titles[] = {"tensor", "columns", "inputs", "smallest", "largest", "rms", "dead"};
-    size_t n = app->common.verbose != 0 || r->n_layers <= SHOWN ? r->n_layers : SHOWN;
-    struct table table;
-    char cell[CELL_BYTES];
-
-    table_init(&table, "lrrrrrr");
-    for (size_t k = 0; k < sizeof(titles) / sizeof(titles[0]); k++) {
-        table_add(&table, INK_DIM, titles[k]);
-    }
-    for (size_t k = 0; k < n; k++) {
-        const struct vc_calibrated_layer *layer = &r->layers[k];
-        const double figures[] = {layer->min, layer->max, layer->rms};
-
-        table_add(&table, INK_NONE, layer->tensor);
-        table_add(&table, INK_NONE, fmt_count(cell, layer->n_columns));
-        table_add(&table, INK_NONE, fmt_count(cell, layer->n_vectors));
-        for (size_t i = 0; i < 3; i++) {
-            snprintf(cell, sizeof(cell), "%.4g", figures[i]);
-            table_add(&table, INK_NONE, cell);
-        }
-        table_add(&table, layer->n_dead != 0 ? INK_WARN : INK_DIM, fmt_count(cell, layer->n_dead));
-    }
-    if (!table_print(&table, &app->out, app->out.limited)) {
-        return false;
-    }
-    if (n < r->n_layers) {
-        fprintf(app->out.to, "  %zu more: -v\n", r->n_layers - n);
-    }
-    return true;
-}
-
 static bool print(struct app *app, const struct calibrate_cli *cli, const struct vc_calibration_report *r)
 {
     FILE *to = app->out.to;
@@ -73,7 +39,7 @@ static bool print(struct app *app, const struct calibrate_cli *cli, const struct
 
     print_clean(to, app->subject);
     fprintf(to, ": %s rows, %zu layer%s\n", fmt_count(cell, r->n_rows), r->n_layers, r->n_layers == 1 ? "" : "s");
-    if (!print_layers(app, r)) {
+    if (!print_calibrated(app, r)) {
         return false;
     }
     if (r->n_left_out != 0) {

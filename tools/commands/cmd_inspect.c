@@ -33,15 +33,35 @@ static const struct opt_group group_inspect = {"Inspect", inspect_opts, 3, 0};
 static const struct opt_group *const groups[] = {&group_inspect, &group_run,    &group_json,
                                                  &group_page,    &group_report, &group_help};
 
+/* Of a file of statistics: what its layers get to see. */
+static int tell_statistics(struct app *app, const struct vc_model *model)
+{
+    struct vc_calibration_report *report = NULL;
+    enum vc_status status = vc_statistics_read(app->ctx, model, &report);
+    char cell[CELL_BYTES];
+
+    if (status != VC_OK) {
+        return status == VC_E_UNSUPPORTED ? GO_ON : app_fail(app, status);
+    }
+    fprintf(app->out.to, "\n  statistics of %s rows, %zu layer%s\n\n",
+            report->n_rows != 0 ? fmt_count(cell, report->n_rows) : "unknown", report->n_layers,
+            report->n_layers == 1 ? "" : "s");
+    status = print_calibrated(app, report) ? VC_OK : VC_E_NOMEM;
+    vc_calibration_report_free(report);
+    return status == VC_OK ? GO_ON : app_fail(app, status);
+}
+
 /* Prints the tables and the document. */
 static int tell(struct app *app, const struct vc_inspection *in)
 {
+    bool prints = !app->common.quiet && !(app->json.on && app->json.path == NULL);
     int rc = GO_ON;
 
     signals_end_printing();
-    if (!app->common.quiet && !(app->json.on && app->json.path == NULL) && !print_inspection(app, in)) {
+    if (prints && !print_inspection(app, in)) {
         rc = app_refuse(app, VC_E_NOMEM, "not enough memory to print the report");
     }
+    rc = rc == GO_ON && prints ? tell_statistics(app, in->model) : rc;
     rc = rc == GO_ON ? document_inspect(app, in) : rc;
     app_print_memory(app);
     return rc == GO_ON ? EXIT_YES : rc;

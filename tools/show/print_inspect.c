@@ -602,3 +602,38 @@ bool print_inspection(struct app *app, const struct vc_inspection *in)
     print_estimates(out, in);
     return true;
 }
+
+/* ---- statistics ---- */
+
+bool print_calibrated(struct app *app, const struct vc_calibration_report *r)
+{
+    static const char *const titles[] = {"tensor", "columns", "inputs", "smallest", "largest", "rms", "dead"};
+    size_t n = app->common.verbose != 0 || r->n_layers <= MAX_LINES ? r->n_layers : MAX_LINES;
+    struct table table;
+    char cell[CELL_BYTES];
+
+    table_init(&table, "lrrrrrr");
+    for (size_t k = 0; k < sizeof(titles) / sizeof(titles[0]); k++) {
+        table_add(&table, INK_DIM, titles[k]);
+    }
+    for (size_t k = 0; k < n; k++) {
+        const struct vc_calibrated_layer *layer = &r->layers[k];
+        const double figures[] = {layer->min, layer->max, layer->rms};
+
+        table_add(&table, INK_NONE, layer->tensor);
+        table_add(&table, INK_NONE, fmt_count(cell, layer->n_columns));
+        table_add(&table, INK_NONE, fmt_count(cell, layer->n_vectors));
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(cell, sizeof(cell), "%.4g", figures[i]);
+            table_add(&table, INK_NONE, isnan(figures[i]) ? "-" : cell);
+        }
+        table_add(&table, layer->n_dead != 0 ? INK_WARN : INK_DIM, fmt_count(cell, layer->n_dead));
+    }
+    if (!table_print(&table, &app->out, app->out.limited)) {
+        return false;
+    }
+    if (n < r->n_layers) {
+        fprintf(app->out.to, "  %zu more: -v\n", r->n_layers - n);
+    }
+    return true;
+}

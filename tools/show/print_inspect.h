@@ -2,11 +2,14 @@
 #ifndef VC_TOOLS_PRINT_INSPECT_H
 #define VC_TOOLS_PRINT_INSPECT_H
 
+#include <vcompress/calibrate.h>
 #include <vcompress/experimental.h>
 
 #include "tools/app.h"
 
 /* False: no memory. */
 bool print_inspection(struct app *app, const struct vc_inspection *in);
+/* What layers get to see; the same. */
+bool print_calibrated(struct app *app, const struct vc_calibration_report *r);
 
 #endif

@@ -1,0 +1,20 @@
+/* calibration_report.h - what statistics say of each layer, for vc_calibrate and vc_statistics_read. */
+#ifndef VC_DISTILL_CALIBRATION_REPORT_H
+#define VC_DISTILL_CALIBRATION_REPORT_H
+
+#include <vcompress/calibrate.h>
+
+#include "core/base/arena.h"
+
+/* A report with its memory. */
+struct vc_calibration_owned {
+    struct vc_calibration_report report; /* first */
+    struct vc_ctx *ctx;
+    struct vc_arena arena;
+};
+
+/* Fills rows and layers from the arrays of a file of statistics. VC_E_UNSUPPORTED: it has none. */
+enum vc_status vc_calibration_report_fill(struct vc_ctx *ctx, const struct vc_model *file,
+                                          struct vc_calibration_owned *owned);
+
+#endif
