@@ -1,6 +1,8 @@
 """test_calibrate.py - statistics of the inputs of layers, against NumPy, which computes the digits network in f64; and what
 prune and quantize do with them."""
+import collections
 import os
+import sys
 import unittest
 
 from judge_support import Judge, main, np
@@ -81,6 +83,34 @@ class Statistics(Judge):
         self.vc("calibrate", MODEL, *ROWS_OF[:2], "--data", self.path("x.npz"), "-f", "-o", self.path("h.npz"))
         zeros = self.load(self.path("h.npz"))["conv1.weight.in_hist"]
         self.assertEqual((zeros[1024], zeros.sum()), (128, 128))
+
+    def test_hooks_of_torch(self):
+        """examples/torch_statistics.py writes what calibrate writes, and quantize takes it."""
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("torch is needed")
+        sys.path.insert(0, os.path.join(FOLDER, ".."))
+        from torch_statistics import Statistics as Hooks
+        torch.manual_seed(1)
+        net = torch.nn.Sequential(collections.OrderedDict(
+            c=torch.nn.Conv2d(2, 6, 3, stride=2, padding=1), r=torch.nn.ReLU(), l=torch.nn.Flatten(), f=torch.nn.Linear(96, 70)))
+        x = np.random.default_rng(1).standard_normal((50, 2, 8, 8)).astype("f4")
+        np.savez(self.path("w.npz"), **{k: a.numpy() for k, a in net.state_dict().items()})
+        np.savez(self.path("x.npz"), x=x)
+        with open(self.path("g.txt"), "w") as f:
+            f.write("input x [batch, 2, 8, 8]\nconv c 6 kernel=3 stride=2 pad=1\nrelu\nflatten\nlinear f 70\n")
+        self.vc("calibrate", self.path("w.npz"), "--graph", self.path("g.txt"), "--data", self.path("x.npz"), "--second-moments", "-o", self.path("s.npz"))
+        with Hooks(net, second_moments=True) as hooks, torch.no_grad():
+            for k in range(0, 50, 20):
+                net(torch.from_numpy(x[k:k + 20]))
+        hooks.save(self.path("h.npz"))
+        want, found = self.load(self.path("s.npz")), dict(np.load(self.path("h.npz")))
+        self.assertEqual({k for k in want if "hist" not in k and k[0] != "_"}, set(found))
+        for k, a in found.items():
+            self.assertEqual((a.dtype, a.shape), (want[k].dtype, want[k].shape), k)
+            self.assertLessEqual(np.abs(a - want[k]).max(), 1e-5 * np.abs(a).max(), k)
+        self.vc("quantize", "--int4", *("--min-elements", 1, "--min-row", 1), "--calibration", self.path("h.npz"), self.path("w.npz"), "-o", self.path("q.npz"))
 
     def test_masks(self):
         """Rows that a mask leaves out do not count; a mask of positions is about answers."""
