@@ -115,6 +115,7 @@ void help_overview(FILE *to)
     }
     fputs("\n"
           "Start with:\n"
+          "  vcompress model.npz                            what it is, and where it fits\n"
           "  vcompress inspect model.npz                    what the file holds\n"
           "  vcompress quantize --int8 --dry-run model.npz  the sizes it would get\n"
           "  vcompress quantize --int8 model.npz            make model.int8.npz\n"

@@ -27,5 +27,6 @@ extern const struct command command_fit;
 extern const struct command command_plan;
 extern const struct command command_completion;
 extern const struct command command_help;
+extern const struct command command_model; /* vcompress MODEL, without a command */
 
 #endif
