@@ -1,5 +1,6 @@
 /* model_open.c - opens a checkpoint for programs: checks the options, lets the table of formats open it, and joins what
  * torch.nn.utils.prune has left. */
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/option_struct.h"
@@ -15,10 +16,20 @@ void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size)
     vc_options_fill(&open_kind, options, struct_size);
 }
 
+/* "<weights>" of "a/weights": no name of a file, so that nothing is looked for beside it. */
+static void name_reader(const char *path, char *name, size_t room)
+{
+    const char *slash = path != NULL ? strrchr(path, '/') : NULL;
+    const char *base = slash != NULL ? slash + 1 : path != NULL ? path : "";
+
+    (void)snprintf(name, room, "<%.200s>", base[0] != '\0' ? base : "memory");
+}
+
 static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
                                  struct vc_model **out)
 {
     struct vc_open_options own;
+    char name[256];
 
     *out = NULL;
     if (vc_options_read(ctx, &open_kind, options, &own) != VC_OK) {
@@ -29,6 +40,10 @@ static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const str
     }
     if (own.token_bits != 0 && own.token_bits != 16 && own.token_bits != 32) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: tokens have 16 or 32 bits", vc_option(ctx, "token_bits"));
+    }
+    if (own.reader != NULL) {
+        name_reader(path, name, sizeof name);
+        path = name;
     }
     if (vc_format_open(ctx, path, &own, out) != VC_OK) {
         return vc_context(ctx, "%s", strcmp(path, "-") == 0 ? "standard input" : path);

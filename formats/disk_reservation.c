@@ -10,7 +10,7 @@ enum vc_status vc_disk_reserve(struct vc_ctx *ctx, const struct vc_model *model,
     enum vc_status status;
 
     *out = NULL;
-    if (options->path == NULL || options->n_emit != 0) {
+    if (options->path == NULL || options->n_emit != 0 || options->writer != NULL) {
         return VC_OK;
     }
     status = vc_outfile_create(ctx, options->path, options->force, model, &file);

@@ -540,7 +540,9 @@ static enum vc_status open_file(struct vc_ctx *ctx, const struct vc_open_options
     bool zip = false;
     enum vc_status status;
 
-    VC_TRY(strcmp(model->path, "-") == 0 ? open_stream(ctx, model, &file) : vc_infile_open(ctx, model->path, &file));
+    VC_TRY(options != NULL && options->reader != NULL ? vc_infile_of_reader(ctx, options->reader, model->path, &file)
+           : strcmp(model->path, "-") == 0            ? open_stream(ctx, model, &file)
+                                                      : vc_infile_open(ctx, model->path, &file));
     if (file == NULL) {
         return VC_OK;
     }
@@ -760,11 +762,13 @@ enum vc_status vc_format_open(struct vc_ctx *ctx, const char *path, const struct
                               struct vc_model **out)
 {
     struct vc_model *model = NULL;
+    bool is_folder;
     enum vc_status status = VC_OK;
 
     *out = NULL;
     VC_TRY(create_model(ctx, path, &model));
-    VC_TRY(vc_infolder_is(path) ? open_folder(ctx, options, model) : open_file(ctx, options, model));
+    is_folder = (options == NULL || options->reader == NULL) && vc_infolder_is(path);
+    VC_TRY(is_folder ? open_folder(ctx, options, model) : open_file(ctx, options, model));
     VC_TRY(options != NULL ? wrap(ctx, options, &model) : VC_OK);
     if (model->format == NULL || !model->format->tells_axes) {
         vc_model_name_axes(model);

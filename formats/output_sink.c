@@ -72,6 +72,9 @@ enum vc_status vc_sink_create(struct vc_ctx *ctx, const struct vc_model *model, 
         keep_format(ctx, model, options, &format) != VC_OK || vc_dialect_asked(ctx, options, &asked) != VC_OK) {
         return ctx->status;
     }
+    if (options->writer != NULL && format->stays) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a pipeline is written as a folder, not to a writer");
+    }
     if (format->create_sink == NULL) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s files cannot be written; let the output's name end in .npz",
                        model->format_name);

@@ -144,7 +144,7 @@ static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
     for (i = 0; i < job->report.n_outputs; i++) {
         const char *path = job->report.outputs[i].path;
 
-        VC_TRY(strcmp(path, "-") == 0 ? VC_OK : list_files(&list, path, 0));
+        VC_TRY(vc_is_stream(path) ? VC_OK : list_files(&list, path, 0));
         path = job->beside[i];
         VC_TRY(path != NULL ? list_files(&list, path, 0) : VC_OK);
     }

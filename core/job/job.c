@@ -264,6 +264,22 @@ static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const st
     return status;
 }
 
+/* An output that goes to the program has a name that is no file's. */
+static enum vc_status take_writer(struct vc_ctx *ctx, struct vc_write_options *options)
+{
+    if (options->writer == NULL) {
+        return VC_OK;
+    }
+    if (options->writer->write == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a writer needs a function");
+    }
+    if (options->path != NULL || options->n_emit != 0 || options->max_shard_bytes != 0 || options->n_shards != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a writer gets the only output, which has no path and is not divided");
+    }
+    options->path = VC_WRITER_PATH;
+    return VC_OK;
+}
+
 /* What trains while it is planned does so once the plan of all passes is known to hold. */
 static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const struct vc_write_options *options,
                                bool size_only)
@@ -281,6 +297,10 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     }
     if (!vc_cpu_denormals_ok()) {
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
+    }
+    status = take_writer(ctx, &own);
+    if (status != VC_OK) {
+        return status;
     }
     own.codes = NULL;
     for (size_t i = 0; i < job->n_passes; i++) {

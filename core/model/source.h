@@ -10,6 +10,7 @@
 #define VC_CORE_SOURCE_H
 
 #include <stdatomic.h>
+#include <string.h>
 
 #include <vcompress/model.h>
 
@@ -17,6 +18,17 @@
 #include "core/base/ctx.h"
 #include "core/model/dialect.h"
 #include "core/text/name_table.h"
+
+/* The path of a model with a reader, and of an output with a writer, is in angle brackets. */
+#define VC_WRITER_PATH "<memory>"
+
+/* Standard input or output, or a reader or writer of the program: nothing lies beside it. */
+static inline bool vc_is_stream(const char *path)
+{
+    size_t n = strlen(path);
+
+    return strcmp(path, "-") == 0 || (n > 2 && path[0] == '<' && path[n - 1] == '>' && strchr(path, '/') == NULL);
+}
 
 enum vc_form { VC_FORM_VALUES, VC_FORM_RAW };
 

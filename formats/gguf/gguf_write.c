@@ -306,7 +306,7 @@ static enum vc_status choose_form(struct vc_ctx *ctx, const struct vc_write_opti
     }
     status = self->plan.in_folder
                  ? vc_outfolder_create(ctx, options->path, options->force, self->share, self->plan.model, &self->folder)
-                 : vc_outfile_create(ctx, options->path, options->force, self->plan.model, &self->file);
+                 : vc_outfile_open(ctx, options, self->plan.model, &self->file);
 out:
     return status;
 }

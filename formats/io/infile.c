@@ -240,6 +240,30 @@ enum vc_status vc_infile_of_bytes(struct vc_ctx *ctx, unsigned char *bytes, uint
     return VC_OK;
 }
 
+enum vc_status vc_infile_of_reader(struct vc_ctx *ctx, const struct vc_reader *reader, const char *path,
+                                   struct vc_infile **out)
+{
+    *out = NULL;
+    if (reader->size_bytes == 0) {
+        return vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)");
+    }
+    if (reader->bytes == NULL && reader->read == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a reader needs its bytes or a function");
+    }
+    *out = vc_alloc(ctx, VC_TAG_MISC, sizeof **out);
+    if (*out == NULL) {
+        return VC_E_NOMEM;
+    }
+    **out = (struct vc_infile){.fd = -1, .size_bytes = reader->size_bytes, .path = path, .reader = *reader};
+    return VC_OK;
+}
+
+/* Neither bytes of the pool nor of the program. */
+static bool is_file(const struct vc_infile *file)
+{
+    return file->bytes == NULL && file->reader.size_bytes == 0;
+}
+
 /* The open file becomes an input, or is closed. */
 static enum vc_status adopt(struct vc_ctx *ctx, int fd, const char *path, struct vc_infile **out)
 {
@@ -328,7 +352,7 @@ enum vc_status vc_infile_check(struct vc_ctx *ctx, const struct vc_infile *file)
     enum vc_status status = VC_OK;
     int fd;
 
-    if (file->bytes != NULL) {
+    if (!is_file(file)) {
         return VC_OK;
     }
     fd = take_fd(ctx, file);
@@ -360,12 +384,25 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
         if (file->fd >= 0) {
             (void)close(file->fd);
         }
-        if (file->bytes == NULL) {
+        if (is_file(file)) {
             vc_kept_drop(ctx, &file->kept);
         }
         vc_free(ctx, file->bytes);
         vc_free(ctx, file);
     }
+}
+
+static enum vc_status read_bytes(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n)
+{
+    const unsigned char *bytes = file->bytes != NULL ? file->bytes : file->reader.bytes;
+
+    if (bytes != NULL) {
+        memcpy(dst, bytes + offset, n);
+        return VC_OK;
+    }
+    return n == 0 || file->reader.read(file->reader.user, offset, dst, n)
+               ? VC_OK
+               : vc_fail(ctx, VC_E_IO, "the program does not give %zu bytes at offset %" PRIu64, n, offset);
 }
 
 /* pread may give less than was asked for, and may be interrupted: it is repeated until all is there. */
@@ -379,9 +416,8 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
         return vc_fail(ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n,
                        offset, file->size_bytes);
     }
-    if (file->bytes != NULL) {
-        memcpy(dst, file->bytes + offset, n);
-        return VC_OK;
+    if (!is_file(file)) {
+        return read_bytes(ctx, file, offset, dst, n);
     }
     fd = take_fd(ctx, file);
     if (fd < 0) {

@@ -7,6 +7,8 @@
 
 #include <sys/stat.h>
 
+#include <vcompress/stream.h>
+
 #include "core/base/kept_files.h"
 
 struct vc_infile {
@@ -16,6 +18,7 @@ struct vc_infile {
     struct timespec modified; /* with size_bytes: to see that it is still as it was when it was opened */
     const char *path;         /* borrowed from the model */
     unsigned char *bytes;     /* not NULL: there is no file, these are its bytes; the pool's */
+    struct vc_reader reader;  /* size_bytes not 0: there is no file, these are its bytes; the program's */
 };
 
 #define VC_HEAD_BYTES 512 /* of a file tell what it is */
@@ -52,6 +55,9 @@ enum vc_status vc_infile_adopt(struct vc_ctx *ctx, int fd, const struct stat *st
 /* Bytes in memory become an input, which frees them (vc_free), also after a failure. path: borrowed. */
 enum vc_status vc_infile_of_bytes(struct vc_ctx *ctx, unsigned char *bytes, uint64_t n, const char *path,
                                   struct vc_infile **out);
+/* Bytes of the program become an input. path: borrowed. */
+enum vc_status vc_infile_of_reader(struct vc_ctx *ctx, const struct vc_reader *reader, const char *path,
+                                   struct vc_infile **out);
 void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file);
 /* The file is as it was when it was opened: VC_E_FORMAT when its size or the time of its last change is another. To be
  * called once all of it has been read. */

@@ -169,6 +169,32 @@ out:
     return status;
 }
 
+enum vc_status vc_outfile_open(struct vc_ctx *ctx, const struct vc_write_options *options, const struct vc_model *input,
+                               struct vc_outfile **out)
+{
+    if (options->writer == NULL) {
+        return vc_outfile_create(ctx, options->path, options->force, input, out);
+    }
+    *out = make_file(ctx, options->path);
+    if (*out == NULL) {
+        return VC_E_NOMEM;
+    }
+    (*out)->writer = *options->writer;
+    return VC_OK;
+}
+
+static bool to_writer(const struct vc_outfile *file)
+{
+    return file->writer.write != NULL;
+}
+
+static enum vc_status begin_writer(struct vc_ctx *ctx, const struct vc_outfile *file)
+{
+    return file->writer.begin == NULL || file->writer.begin(file->writer.user, file->needed)
+               ? VC_OK
+               : vc_fail(ctx, VC_E_IO, "%s: the program has no room for %" PRIu64 " bytes", file->path, file->needed);
+}
+
 /* False with what is free when that is less than the file needs. */
 static bool has_room(const struct vc_outfile *file, uint64_t *available)
 {
@@ -252,6 +278,9 @@ enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
 {
     if (file == NULL) {
         return VC_OK;
+    }
+    if (to_writer(file)) {
+        return begin_writer(ctx, file);
     }
     if (file->to_stdout) {
         file->fd = vc_tempfile_open(ctx);
@@ -338,6 +367,12 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
         return VC_OK;
     }
     VC_TRY(vc_check_cancelled(ctx)); /* headers of a million members are as many writes */
+    if (to_writer(file)) {
+        return file->writer.write(file->writer.user, offset, data, n)
+                   ? VC_OK
+                   : vc_fail(ctx, VC_E_IO, "%s: the program does not take %zu bytes at offset %" PRIu64, file->path, n,
+                             offset);
+    }
     fd = take_fd(ctx, file);
     if (fd < 0) {
         return ctx->status;
@@ -357,7 +392,7 @@ enum vc_status vc_outfile_sync(struct vc_ctx *ctx, struct vc_outfile *file)
     struct stat st;
     int fd;
 
-    if (file == NULL || file->to_stdout) {
+    if (file == NULL || file->to_stdout || to_writer(file)) {
         return VC_OK;
     }
     fd = take_fd(ctx, file);
@@ -601,6 +636,11 @@ enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
     }
     if (file->to_stdout) {
         return copy_to_stdout(ctx, file);
+    }
+    if (to_writer(file)) {
+        return file->writer.commit == NULL || file->writer.commit(file->writer.user)
+                   ? VC_OK
+                   : vc_fail(ctx, VC_E_IO, "%s: the program refuses the output", file->path);
     }
     VC_TRY(give_name(ctx, file));
     if (file->folder_syncable && (vc_outfile_injected() || fsync(file->folder) != 0) && errno != EINVAL &&

@@ -9,6 +9,8 @@
 #ifndef VC_FORMATS_OUTFILE_H
 #define VC_FORMATS_OUTFILE_H
 
+#include <vcompress/job.h>
+
 #include "core/model/source.h"
 
 struct vc_outfile;
@@ -18,6 +20,10 @@ struct vc_outfile;
  * stands for its target. `input` may be NULL, and is looked at until the file is freed. Nothing is created yet. */
 enum vc_status vc_outfile_create(struct vc_ctx *ctx, const char *path, bool force, const struct vc_model *input,
                                  struct vc_outfile **out);
+
+/* What options->path names, by vc_outfile_create, or options->writer, which gets the bytes. */
+enum vc_status vc_outfile_open(struct vc_ctx *ctx, const struct vc_write_options *options, const struct vc_model *input,
+                               struct vc_outfile **out);
 
 /* The file will have that many bytes: VC_E_IO when the file system has less than that free. begin looks again (the
  * folder of standard output is known only then). */

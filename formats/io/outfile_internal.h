@@ -11,6 +11,7 @@
 struct vc_outfile {
     char *path; /* as given */
     bool force, to_stdout;
+    struct vc_writer writer;      /* write not NULL: there is no file, the program gets the bytes */
     const struct vc_model *input; /* may be NULL */
     uint64_t needed;              /* bytes it will have; 0: not known */
 

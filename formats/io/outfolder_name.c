@@ -22,13 +22,13 @@ static bool is_weights(const char *name)
            (dot != NULL && (strcasecmp(dot, ".safetensors") == 0 || strcasecmp(dot, ".gguf") == 0));
 }
 
-/* The path is the name of a file of that format, or standard output. */
+/* The path is the name of a file of that format, or a stream. */
 static bool names_file(const char *path, const char *extension)
 {
     size_t n = strlen(path);
     size_t k = strlen(extension);
 
-    return strcmp(path, "-") == 0 || (n > k && strcasecmp(path + n - k, extension) == 0);
+    return vc_is_stream(path) || (n > k && strcasecmp(path + n - k, extension) == 0);
 }
 
 /* The output's name says most: a file's name means one file, whatever the source was. */

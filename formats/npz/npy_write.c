@@ -246,7 +246,7 @@ enum vc_status vc_npy_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
     self->model = model;
     self->options = *options;
     if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
+        VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
     }
     *sink = (struct vc_sink){
         .ops = &npy_ops, .self = self, .format = "npy", .dialect = &vc_dialect_plain, .accepts_raw = true};

@@ -479,7 +479,7 @@ enum vc_status vc_npz_sink_create(struct vc_ctx *ctx, const struct vc_model *mod
     *out = NULL;
     VC_TRY_ALLOC(sink);
     if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &file));
+        VC_TRY(vc_outfile_open(ctx, options, model, &file));
     }
     VC_TRY(vc_npz_sink_init(ctx, model, options, file, sink));
     *out = sink;

@@ -117,9 +117,9 @@ static enum vc_status open_model_folder(struct onnx_reader *r)
     if (r->folder >= 0) {
         return VC_OK;
     }
-    if (strcmp(r->path, "-") == 0) {
-        return vc_fail(r->ctx, VC_E_UNSUPPORTED,
-                       "has its values in another file, which cannot be found from standard input");
+    if (vc_is_stream(r->path)) {
+        return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has its values in another file, which cannot be found from %s",
+                       strcmp(r->path, "-") == 0 ? "standard input" : r->path);
     }
     name = folder_path(r);
     if (name == NULL) {

@@ -84,10 +84,10 @@ static enum vc_status create_data(struct vc_ctx *ctx, struct onnx_sink *self, co
     if (!writes(self)) {
         return VC_OK;
     }
-    if (strcmp(self->path, "-") == 0) {
+    if (vc_is_stream(self->path)) {
         return vc_fail(ctx, VC_E_ARGUMENT,
-                       "the output has its weights in a second file, which cannot go to standard output; use %s FILE",
-                       vc_option(ctx, "path"));
+                       "the output has its weights in a second file, which cannot go to %s; use %s FILE",
+                       strcmp(self->path, "-") == 0 ? "standard output" : self->path, vc_option(ctx, "path"));
     }
     *path = vc_arena_printf(ctx, &self->arena, "%s%s", self->path, ONNX_DATA_SUFFIX);
     return *path == NULL ? VC_E_NOMEM : vc_outfile_create(ctx, *path, self->force, self->model, &self->data);
@@ -387,7 +387,7 @@ enum vc_status vc_onnx_sink_create(struct vc_ctx *ctx, const struct vc_model *mo
     self->dequantizes = asked == &vc_dialect_onnx_qdq;
     vc_text_init(&self->literals, ctx);
     if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
+        VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
     }
     if (pthread_mutex_init(&self->mutex, NULL) != 0) {
         vc_outfile_free(ctx, self->file);

@@ -541,7 +541,7 @@ static enum vc_status open_output(struct vc_ctx *ctx, const struct vc_model *mod
     if (self->in_folder) {
         return vc_outfolder_create(ctx, options->path, options->force, self->share, model, &self->folder);
     }
-    return vc_outfile_create(ctx, options->path, options->force, model, &self->file);
+    return vc_outfile_open(ctx, options, model, &self->file);
 }
 
 enum vc_status vc_safetensors_sink_create(struct vc_ctx *ctx, const struct vc_model *model,

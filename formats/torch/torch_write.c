@@ -387,7 +387,7 @@ enum vc_status vc_torch_sink_create(struct vc_ctx *ctx, const struct vc_model *m
     self->sizes_only = options->dry_run;
     self->pickle.counting = self->sizes_only;
     if (options->path != NULL && !options->dry_run) {
-        VC_TRY(vc_outfile_create(ctx, options->path, options->force, model, &self->file));
+        VC_TRY(vc_outfile_open(ctx, options, model, &self->file));
     }
     *sink = (struct vc_sink){.ops = &torch_sink_ops,
                              .self = self,

@@ -71,6 +71,10 @@ struct vc_write_options {
     /* Codes of the input that lie in another layout than `layout` are written in that one, with the same scales;
      * VC_E_UNSUPPORTED if the layout has no place for them. false: they are copied as they lie. */
     bool relayout;
+    /* The only output goes there and not to a file; `path` is NULL, and `format` says the format (NULL: the format of
+     * the input). Copied by vc_job_plan. For formats that are one file: VC_E_ARGUMENT if the output is a folder,
+     * VC_E_UNSUPPORTED if it has a second file. */
+    const struct vc_writer *writer;
 };
 
 VC_API void vc_write_defaults_sized(struct vc_write_options *options, size_t struct_size);

@@ -13,6 +13,7 @@
 
 #include <vcompress/context.h>
 #include <vcompress/dtype.h>
+#include <vcompress/stream.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -175,6 +176,9 @@ struct vc_open_options {
      * tensors, config.json and tokenizer. VC_E_UNSUPPORTED if no folder of that kind is known, or config.json cannot
      * say what the metadata say. Other inputs ignore this field. */
     bool as_folder;
+    /* The model is there and not in a file: `path` is only its name in sentences, "<name>". Files beside a file, such
+     * as config.json and further shards, are not looked for. Copied during the call; NULL: `path` is opened. */
+    const struct vc_reader *reader;
 };
 
 VC_API void vc_open_defaults_sized(struct vc_open_options *options, size_t struct_size);

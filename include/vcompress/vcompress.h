@@ -49,6 +49,7 @@
 #include <vcompress/quantize.h>
 #include <vcompress/report.h>
 #include <vcompress/status.h>
+#include <vcompress/stream.h>
 #include <vcompress/verify.h>
 
 #endif

@@ -60,6 +60,33 @@ fi
 expect "find_package, C" "$dir/consumer/consumer_c" "$model"
 expect "find_package, C++" "$dir/consumer/consumer_cpp" "$model"
 
+# The examples of embedding: bytes in memory, functions of the program, formats that are one file.
+if ! "$cmake" -S "$source/examples/embed" -B "$dir/embed" -DCMAKE_PREFIX_PATH="$dir/root" -DCMAKE_C_FLAGS="$flags -Wall -Wextra -Werror" \
+    -DCMAKE_CXX_FLAGS="$flags -Wall -Wextra -Wpedantic -Wconversion -Wold-style-cast -Werror" >"$dir/log" 2>&1 || ! "$cmake" --build "$dir/embed" >>"$dir/log" 2>&1; then
+    cat "$dir/log"
+    exit 1
+fi
+for format in npz safetensors gguf onnx pt; do
+    what=$format
+    test $format != pt || what=torch
+    "$dir/root/bin/vcompress" quantize --int8 -q -f "$model" -o "$dir/want.$format" 2>"$dir/want.err" || true
+    "$dir/embed/in_memory" $what <"$model" >"$dir/got" 2>"$dir/got.err" || true
+    if [ -s "$dir/want.$format" ]; then
+        cmp "$dir/want.$format" "$dir/got" || { cat "$dir/got.err"; exit 1; }
+    elif [ -s "$dir/got" ] || ! grep -q '^in_memory: ' "$dir/got.err"; then
+        echo "$format: a file cannot be written, memory can"
+        cat "$dir/want.err" "$dir/got.err"
+        exit 1
+    fi
+done
+"$dir/embed/callbacks" "$model" "$dir/callbacks.npz" | grep -q ': 176646 bytes$'
+cmp "$dir/want.npz" "$dir/callbacks.npz"
+if printf damaged | "$dir/embed/in_memory" npz >"$dir/got" 2>"$dir/got.err" || ! grep -q '^in_memory: <stdin>: ' "$dir/got.err"; then
+    echo "a damaged model in memory is not refused by its name"
+    exit 1
+fi
+echo "embedding: ok"
+
 if command -v pkg-config >/dev/null 2>&1; then
     PKG_CONFIG_PATH=$lib/pkgconfig
     export PKG_CONFIG_PATH

@@ -519,7 +519,7 @@ enum vc_status vc_hf_config_read_beside(struct vc_ctx *ctx, const char *path, ch
 
     *text = NULL;
     *n = 0;
-    if (strcmp(path, "-") == 0) {
+    if (vc_is_stream(path)) {
         return VC_OK;
     }
     config = vc_hf_path_beside(ctx, path, VC_HF_CONFIG_NAME);

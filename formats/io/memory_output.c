@@ -1,0 +1,90 @@
+/* memory_output.c - an output in memory: grows as it is written, and counts once it is complete. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <vcompress/stream.h>
+
+struct vc_memory {
+    struct vc_writer writer;
+    pthread_mutex_t lock; /* of all below */
+    unsigned char *bytes;
+    size_t size, room;
+    bool complete;
+};
+
+/* At least n bytes; twice as many as before where nobody knew. */
+static bool grow(struct vc_memory *memory, uint64_t n)
+{
+    size_t room = memory->room * 2 > n ? memory->room * 2 : (size_t)n;
+    unsigned char *bytes = n > SIZE_MAX / 4 ? NULL : realloc(memory->bytes, room);
+
+    if (bytes == NULL) {
+        return false;
+    }
+    memset(bytes + memory->room, 0, room - memory->room);
+    memory->bytes = bytes;
+    memory->room = room;
+    return true;
+}
+
+static bool begin(void *user, uint64_t size_bytes)
+{
+    struct vc_memory *memory = user;
+
+    memory->size = 0;
+    memory->complete = false;
+    return size_bytes <= memory->room || grow(memory, size_bytes);
+}
+
+static bool write_at(void *user, uint64_t offset, const void *data, size_t n)
+{
+    struct vc_memory *memory = user;
+    bool fits = offset <= UINT64_MAX - n;
+
+    (void)pthread_mutex_lock(&memory->lock);
+    fits = fits && (offset + n <= memory->room || grow(memory, offset + n));
+    if (fits) {
+        memcpy(memory->bytes + offset, data, n);
+        memory->size = memory->size > offset + n ? memory->size : (size_t)offset + n;
+    }
+    (void)pthread_mutex_unlock(&memory->lock);
+    return fits;
+}
+
+static bool commit(void *user)
+{
+    ((struct vc_memory *)user)->complete = true;
+    return true;
+}
+
+struct vc_memory *vc_memory_create(void)
+{
+    struct vc_memory *memory = calloc(1, sizeof *memory);
+
+    if (memory != NULL) {
+        (void)pthread_mutex_init(&memory->lock, NULL);
+        memory->writer = (struct vc_writer){.begin = begin, .write = write_at, .commit = commit, .user = memory};
+    }
+    return memory;
+}
+
+void vc_memory_free(struct vc_memory *memory)
+{
+    if (memory != NULL) {
+        (void)pthread_mutex_destroy(&memory->lock);
+        free(memory->bytes);
+        free(memory);
+    }
+}
+
+const struct vc_writer *vc_memory_writer(struct vc_memory *memory)
+{
+    return &memory->writer;
+}
+
+const void *vc_memory_bytes(const struct vc_memory *memory, uint64_t *size_bytes)
+{
+    *size_bytes = memory->complete ? memory->size : 0;
+    return memory->complete ? memory->bytes : NULL;
+}
