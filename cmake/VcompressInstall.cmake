@@ -1,5 +1,6 @@
 # What `cmake --install` puts where, find_package(vcompress), pkg-config, and packages by cpack. Components: runtime (the
-# program, its manual, completions, schema; the library when shared), development, cuda (the plug-in).
+# program, its manual, completions, schemas), library (when shared), development, documents (with the examples), and the plug-ins
+# cuda and mpi. scripts/release.sh makes packages of them.
 include(CMakePackageConfigHelpers)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vcompress)
@@ -7,14 +8,21 @@ get_target_property(library_type vcompress TYPE)
 
 install(TARGETS vcompress EXPORT vcompressTargets
   RUNTIME COMPONENT runtime
-  LIBRARY COMPONENT runtime NAMELINK_COMPONENT development
+  LIBRARY COMPONENT library NAMELINK_COMPONENT development
   ARCHIVE COMPONENT development)
 if(TARGET vcompress_program)
   install(TARGETS vcompress_program RUNTIME COMPONENT runtime)
 endif()
 install(DIRECTORY include/vcompress DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
   FILES_MATCHING PATTERN "*.h")
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT runtime)
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
+install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
+  FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ REGEX "examples/CMakeLists.txt$|__pycache__" EXCLUDE)
+install(CODE "execute_process(COMMAND \${CMAKE_COMMAND} -DFOLDER=\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}
+  -P ${PROJECT_SOURCE_DIR}/cmake/VcompressDocuments.cmake)" COMPONENT documents)
+add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR}
+  -P ${PROJECT_SOURCE_DIR}/cmake/VcompressUninstall.cmake COMMENT "Removes what was installed")
 
 # find_package(vcompress): a static library needs what it was linked with, a shared one nothing.
 set(VCOMPRESS_CONFIG_MODULES "")

@@ -22,7 +22,8 @@ static void name_reader(const char *path, char *name, size_t room)
     const char *slash = path != NULL ? strrchr(path, '/') : NULL;
     const char *base = slash != NULL ? slash + 1 : path != NULL ? path : "";
 
-    (void)snprintf(name, room, "<%.200s>", base[0] != '\0' ? base : "memory");
+    (void)snprintf(name, room, vc_is_stream(base) && base[0] == '<' ? "%.200s" : "<%.200s>",
+                   base[0] != '\0' ? base : "memory");
 }
 
 static enum vc_status open_model(struct vc_ctx *ctx, const char *path, const struct vc_open_options *options,
