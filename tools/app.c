@@ -106,6 +106,14 @@ static void print_line(struct app *app, const char *text)
         return;
     }
     clean = text_clean(text);
+    if (app->call != NULL) {
+        if (app->call->sentence == NULL) {
+            app->call->sentence = clean;
+        } else {
+            free(clean);
+        }
+        return;
+    }
     out_flush(&app->out); /* lines come in their order, also where both streams are one terminal */
     app->said = true;
     if (app->silent) {
@@ -292,7 +300,7 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
 
     switch (options_parse(app->command, n_args, args, options, &app->parsed)) {
     case PARSE_HELP:
-        help_command(stdout, app->command);
+        help_command(app->call != NULL ? app->call->nowhere : stdout, app->command);
         return EXIT_YES;
     case PARSE_ERROR:
         look_for_json(app, n_args, args);
@@ -309,14 +317,29 @@ int app_parse(struct app *app, int n_args, char **args, void *options)
 void app_report_to(struct app *app, FILE *to)
 {
     out_end(&app->out);
-    out_init(&app->out, to, (enum color_mode)app->common.color, app->common.bytes);
+    out_init(&app->out, app->call != NULL ? app->call->nowhere : to, (enum color_mode)app->common.color,
+             app->common.bytes);
     out_begin_wrapping(&app->out);
+}
+
+FILE *app_notes(struct app *app)
+{
+    return app->call != NULL ? app->call->nowhere : stderr;
+}
+
+void app_end(struct app *app)
+{
+    out_end(&app->out);
+    vc_text_free(app->own_output);
+    free(app->own_names);
+    free(app->line);
+    files_free(&app->files);
 }
 
 void app_print_memory(struct app *app)
 {
     if (app->common.memory_summary) {
-        vc_ctx_print_memory(app->ctx, app->json.on && app->json.path == NULL ? stderr : app->out.to);
+        vc_ctx_print_memory(app->ctx, app->json.on && app->json.path == NULL ? app_notes(app) : app->out.to);
     }
     out_flush(&app->out);
 }
@@ -347,12 +370,22 @@ int app_open(struct app *app)
                          "memory");
     }
     status = vc_ctx_create(&app->ctx);
+    if (app->call != NULL) {
+        app->call->ctx = app->ctx; /* vcompress_call_end frees it */
+    }
     app->subject = NULL; /* these are about options, not about a file */
     if (status != VC_OK) {
         return app_fail(app, status);
     }
     option_names_set(app->ctx, app->command);
-    watch_signals(app->ctx);
+    if (app->call != NULL) {
+        if (app->call->cancelled) {
+            vc_ctx_cancel(app->ctx);
+        }
+        vc_ctx_set_progress(app->ctx, app->call->progress, app->call->user);
+    } else {
+        watch_signals(app->ctx);
+    }
     if (options_seen(&app->parsed, "threads")) {
         unsigned n = common->threads > 1000000 ? 1000000 : (unsigned)common->threads;
 

@@ -12,6 +12,7 @@
 
 #include <vcompress/experimental.h>
 
+#include "tools/call.h"
 #include "tools/command_files.h"
 #include "tools/options/options.h"
 #include "tools/print.h"
@@ -55,6 +56,7 @@ struct json_options {
 
 struct app {
     const struct command *command;
+    struct vcompress_call *call; /* the command is a function of this program (call.h); NULL: it is a process */
     struct vc_ctx *ctx;
     struct parsed parsed;
     struct common_options common;
@@ -97,6 +99,9 @@ extern const struct opt_group group_help;    /* --help alone */
  * the status to exit with. */
 int app_parse(struct app *app, int n_args, char **args, void *options);
 void app_report_to(struct app *app, FILE *to); /* stdout unless told otherwise */
+FILE *app_notes(struct app *app);              /* where lines beside the report go: standard error */
+/* Frees what the command leaves, but for the context. */
+void app_end(struct app *app);
 /* Creates the context and sets it up from the common options. GO_ON or a status. */
 int app_open(struct app *app);
 

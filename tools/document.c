@@ -89,8 +89,8 @@ static char *temporary_name(const char *path)
     return name;
 }
 
-/* Its name, while it is open: a signal removes it. There is one at a time. */
-static char *open_as;
+/* Its name, while it is open: a signal removes it. There is one at a time in a thread. */
+static _Thread_local char *open_as;
 
 static void forget_temporary(void)
 {
@@ -309,8 +309,14 @@ int svg_write(struct app *app, const char *path, const char *text)
 static int write_text(struct app *app, const char *text)
 {
     const struct destination where = json_destination(app);
-    int error = write_whole(&where, text);
+    int error;
 
+    if (app->call != NULL && where.path == NULL) {
+        free(app->call->document);
+        app->call->document = strdup(text);
+        return app->call->document != NULL ? GO_ON : app_refuse(app, VC_E_NOMEM, "no memory for a document");
+    }
+    error = write_whole(&where, text);
     /* A lost standard output is noticed once, at the end of main. */
     return error == 0 || where.path == NULL ? GO_ON : json_refuse(app, strerror(error));
 }
@@ -387,7 +393,7 @@ void json_failure(struct app *app, enum vc_status status, const char *message)
     const struct destination where = json_destination(app);
     char *text = NULL;
 
-    if (!app->json.on || app->silent || app->command == NULL || app->command->schema == NULL ||
+    if (!app->json.on || app->silent || app->call != NULL || app->command == NULL || app->command->schema == NULL ||
         (where.path != NULL && is_foreign(&where))) {
         return;
     }

@@ -1,4 +1,4 @@
-/* main.c - the table of commands, and what surrounds every command: descriptors, the exit status.
+/* main.c - what surrounds every command: descriptors, the exit status.
  *
  * Starts nothing on its own: `vcompress --version` takes no thread, no device and no context. */
 #include <errno.h>
@@ -12,15 +12,6 @@
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"
-
-const struct command *const commands[] = {
-    &command_quantize, &command_prune,      &command_distill,     &command_run,      &command_dequantize,
-    &command_convert,  &command_index,      &command_inspect,     &command_graph,    &command_evaluate,
-    &command_logits,   &command_calibrate,  &command_sensitivity, &command_diff,     &command_verify,
-    &command_selftest, &command_devices,    &command_gpus,        &command_estimate, &command_fit,
-    &command_plan,     &command_completion, &command_help,
-};
-const size_t n_commands = sizeof(commands) / sizeof(commands[0]);
 
 /* ---- descriptors ---- */
 
@@ -193,9 +184,6 @@ int main(int argc, char **argv)
     vc_ctx_free(app.ctx);
     app.ctx = NULL;
     status = close_streams(&app, status);
-    vc_text_free(app.own_output);
-    free(app.own_names);
-    free(app.line);
-    files_free(&app.files);
+    app_end(&app);
     return status;
 }

@@ -113,10 +113,14 @@ void progress_steps(const char *what, uint64_t done, uint64_t total)
     double t = now();
     double part = part_of(done, total);
     uint64_t since = done;
-    double seconds = phase(what, t, done != 0 ? done - 1 : 0, &since); /* a resumed run begins behind its steps */
+    double seconds;
     char left[CELL_BYTES];
 
-    if (!state.on || t - state.last < INTERVAL || t - state.begin < QUIET) {
+    if (!state.on) {
+        return;
+    }
+    seconds = phase(what, t, done != 0 ? done - 1 : 0, &since); /* a resumed run begins behind its steps */
+    if (t - state.last < INTERVAL || t - state.begin < QUIET) {
         return;
     }
     state.last = t;
@@ -135,7 +139,8 @@ void progress_begin(struct app *app)
 {
     const char *term = getenv("TERM");
 
-    if (app->common.quiet || app->common.no_progress || isatty(2) != 1 || term == NULL || strcmp(term, "dumb") == 0) {
+    if (app->call != NULL || app->common.quiet || app->common.no_progress || isatty(2) != 1 || term == NULL ||
+        strcmp(term, "dumb") == 0) {
         return;
     }
     out_init(&state.out, stderr, (enum color_mode)app->common.color, false);

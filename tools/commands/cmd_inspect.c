@@ -112,6 +112,7 @@ static int run_inspect(struct app *app, int n_args, char **args)
     if (rc != GO_ON) {
         return rc;
     }
+    cli.open.reader = app->call != NULL ? app->call->reader : NULL;
     if (app->parsed.n_args == 0) {
         return app_usage(app, "inspect needs an INPUT file; see vcompress inspect --help");
     }

@@ -105,7 +105,7 @@ static void tell_estimate(void *user, size_t n_runs, double seconds)
 {
     const struct app *app = user;
 
-    if (seconds >= LONG && !app->common.quiet) {
+    if (seconds >= LONG && app->call == NULL && !app->common.quiet) {
         fputs("vcompress: ", stderr);
         print_clean(stderr, app->subject);
         fprintf(stderr,

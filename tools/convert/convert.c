@@ -644,7 +644,8 @@ static int convert_model(struct app *app, const struct work *work, const struct 
     int rc = check_key(app, model, work->options->open.key);
 
     rc = rc == GO_ON ? check_folder(app, work->options, work->what, model) : rc;
-    if (rc == GO_ON && output_name(&write, 0) == NULL && strcmp(app->subject, "-") != 0) {
+    write.writer = app->call != NULL ? app->call->writer : NULL;
+    if (rc == GO_ON && output_name(&write, 0) == NULL && write.writer == NULL && strcmp(app->subject, "-") != 0) {
         rc = make_name(app, model, work->options, work->what, &app->own_output);
         app->output = app->own_output;
         write.path = app->own_output;
@@ -722,6 +723,7 @@ int convert_run(struct app *app, struct convert_options *options, const struct c
     options->open.as_gguf = options->open.as_gguf && !options->keep_names;
     options->open.as_folder = are_folders(app, &options->write, what);
     options->open.pairs = what->pairs;
+    options->open.reader = app->call != NULL ? app->call->reader : NULL;
     rc = rc == GO_ON ? check_words(app, &options->write) : rc;
     rc = rc == GO_ON ? check_several(app, options, what) : rc;
     if (rc == GO_ON && what->tag[0] == '\0') {

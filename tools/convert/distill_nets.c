@@ -78,9 +78,9 @@ static int refuse(struct app *app, const struct vc_graph *graph, enum vc_status 
     const char *problem;
 
     for (uint32_t k = 1; graph != NULL && (problem = vc_graph_problem(graph, k)) != NULL; k++) {
-        fputs("           ", stderr);
-        print_clean(stderr, problem);
-        fputc('\n', stderr);
+        fputs("           ", app_notes(app));
+        print_clean(app_notes(app), problem);
+        fputc('\n', app_notes(app));
     }
     return rc;
 }

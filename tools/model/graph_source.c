@@ -24,9 +24,9 @@ static int refuse_graph(struct app *app, const struct graph_source *source, enum
     const char *problem;
 
     for (uint32_t k = 1; source->graph != NULL && (problem = vc_graph_problem(source->graph, k)) != NULL; k++) {
-        fputs("           ", stderr);
-        print_clean(stderr, problem);
-        fputc('\n', stderr);
+        fputs("           ", app_notes(app));
+        print_clean(app_notes(app), problem);
+        fputc('\n', app_notes(app));
     }
     return rc;
 }

@@ -9,7 +9,7 @@
 
 #include "tools/options/options.h"
 
-static const struct command *own; /* set before the first look-up, then only read */
+static _Atomic(const struct command *) own; /* whose options are looked for first */
 
 /* The names that sentences asked for. The library asks from any thread and keeps what it gets, so they stay. */
 static struct said {

@@ -1,0 +1,190 @@
+"""Commands of vcompress as functions, by ctypes: words in, the JSON document out (tools/call.h has the other side)."""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import threading
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
+
+
+class Progress(NamedTuple):
+    """How far a call is: `done` of `total` bytes of weights."""
+
+    what: str
+    tensor: str
+    done: int
+    total: int
+
+
+class Error(Exception):
+    """A call failed; the text is the library's sentence. `status` is the exit status of the command."""
+
+    status = 4
+
+
+class Gate(Error):
+    """The answer is no: a gate was missed, and nothing was written. `report` says by how much."""
+
+    status = 1
+    report: "Report"
+
+
+class UsageError(Error, ValueError):
+    """An option is unknown, has a wrong value, or does not go with another one."""
+
+    status = 2
+
+
+class InputError(Error):
+    """The input is damaged or not supported."""
+
+    status = 3
+
+
+class SystemFailure(Error, OSError):
+    """The system refused: files, memory, device."""
+
+    status = 4
+
+
+class Report(Dict[str, Any]):
+    """The document of a command, a dict of its schema. `ok` is the answer of commands that ask: fit, diff, verify."""
+
+    ok: bool = True
+    sentence: str = ""
+
+
+_READ = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t)
+_BEGIN = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_uint64)
+_COMMIT = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)
+
+
+class _Reader(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_void_p), ("size_bytes", ctypes.c_uint64), ("read", _READ), ("user", ctypes.c_void_p)]
+
+
+class _Writer(ctypes.Structure):
+    _fields_ = [("begin", _BEGIN), ("write", _READ), ("commit", _COMMIT), ("user", ctypes.c_void_p)]
+
+
+class _Progress(ctypes.Structure):
+    _fields_ = [("what", ctypes.c_char_p), ("tensor", ctypes.c_char_p), ("done", ctypes.c_uint64), ("total", ctypes.c_uint64)]
+
+
+_PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Progress))
+
+
+class _Call(ctypes.Structure):
+    _fields_ = [("words", ctypes.POINTER(ctypes.c_char_p)), ("n_words", ctypes.c_size_t), ("reader", ctypes.POINTER(_Reader)),
+                ("writer", ctypes.POINTER(_Writer)), ("progress", _PROGRESS), ("user", ctypes.c_void_p), ("status", ctypes.c_int),
+                ("document", ctypes.c_char_p), ("sentence", ctypes.c_char_p), ("ctx", ctypes.c_void_p), ("cancelled", ctypes.c_bool),
+                ("nowhere", ctypes.c_void_p)]
+
+
+_library = ctypes.CDLL(os.environ.get("VCOMPRESS_CALL") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "vcompress_call.so"))
+for _name in ("run", "cancel", "end"):
+    getattr(_library, "vcompress_call_" + _name).argtypes = [ctypes.POINTER(_Call)]
+    getattr(_library, "vcompress_call_" + _name).restype = None
+
+
+def words_of(options: Dict[str, Any]) -> List[str]:
+    """{"int8": True, "min_sqnr": 40, "exclude": ["a*", "b*"]} -> --int8 --min-sqnr=40 --exclude=a* --exclude=b*"""
+    words = []
+    for name, value in options.items():
+        option = "--" + name.rstrip("_").replace("_", "-")
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is True:
+                words.append(option)
+            elif one is not None and one is not False:
+                words.append(option + "=" + os.fspath(one) if isinstance(one, (str, os.PathLike)) else option + "=" + repr(one))
+    return words
+
+
+def _address(at: int, n: int) -> memoryview:
+    return memoryview((ctypes.c_char * n).from_address(at)).cast("B")
+
+
+class _Hooks:
+    """What the library calls. What is raised there ends the call, which raises it again."""
+
+    def __init__(self) -> None:
+        self.raised: Optional[BaseException] = None
+        self.cancel: Callable[[], None] = lambda: None
+
+    def guarded(self, function: Callable[..., None]) -> Callable[..., bool]:
+        def call(*values: Any) -> bool:
+            try:
+                function(*values)
+            except BaseException as error:  # noqa: B902 - it cannot cross the library
+                self.raised = self.raised or error
+                self.cancel()
+                return False
+            return True
+
+        return call
+
+
+def call(words: List[str], progress: Optional[Callable[[Progress], None]] = None, source: Any = None, target: Any = None) -> Report:
+    """Runs a command. source has size and read(offset, view), target begin(size), write(offset, view) and commit()."""
+    hooks = _Hooks()
+    encoded = [os.fsencode(word) for word in words]
+    made = _Call(words=(ctypes.c_char_p * len(encoded))(*encoded), n_words=len(encoded))
+    if source is not None:
+        read = hooks.guarded(lambda user, offset, to, n: source.read(offset, _address(to, n)))
+        reader = _Reader(size_bytes=source.size, read=_READ(read))
+        made.reader = ctypes.pointer(reader)
+    if target is not None:
+        write = hooks.guarded(lambda user, offset, at, n: target.write(offset, _address(at, n)))
+        writer = _Writer(begin=_BEGIN(hooks.guarded(lambda user, size: target.begin(size))), write=_READ(write),
+                         commit=_COMMIT(hooks.guarded(lambda user: target.commit())))
+        made.writer = ctypes.pointer(writer)
+    if progress is not None:
+        def show(user: Any, at: Any) -> None:
+            p = at.contents
+            progress(Progress((p.what or b"").decode(), (p.tensor or b"").decode("utf-8", "replace"), p.done, p.total))
+
+        made.progress = _PROGRESS(hooks.guarded(show))
+    hooks.cancel = lambda: _library.vcompress_call_cancel(ctypes.byref(made))
+    try:
+        _run(made, hooks)
+        status = made.status
+        text, sentence = made.document, (made.sentence or b"").decode("utf-8", "replace")
+    finally:
+        _library.vcompress_call_end(ctypes.byref(made))
+    if hooks.raised is not None:
+        raise hooks.raised
+    # Sentences name options as the command has them.
+    sentence = re.sub(r"(?<![\w-])--([a-z][a-z0-9-]*)", lambda m: m[1].replace("-", "_"), sentence)
+    document = json.loads(text) if text else {}
+    report = Report(document if isinstance(document, dict) else {"documents": document})
+    report.ok = status == 0
+    report.sentence = sentence
+    if status > 1:
+        raise {2: UsageError, 3: InputError}.get(status, SystemFailure)(sentence or "the command failed")
+    return report
+
+
+def _run(made: _Call, hooks: _Hooks) -> None:
+    """Ctrl-C: Python sees signals in the main thread only, and only between its own instructions; so another thread works."""
+    if threading.current_thread() is not threading.main_thread():
+        _library.vcompress_call_run(ctypes.byref(made))
+        return
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            _library.vcompress_call_run(ctypes.byref(made))
+        finally:
+            done.set()
+
+    worker = threading.Thread(target=work, name="vcompress")
+    worker.start()
+    while not done.is_set():  # Thread.join does not survive an interrupt in Python 3.11
+        try:
+            done.wait()
+        except BaseException as error:  # noqa: B902 - KeyboardInterrupt, or what a handler of signals raises
+            hooks.raised = hooks.raised or error
+            hooks.cancel()
+    worker.join()
