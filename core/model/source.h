@@ -75,6 +75,10 @@ struct vc_source_ops {
     /* Memory that reading takes beside the destination (an open stream, a window), for the plan. May be NULL: none. */
     size_t (*stream_bytes)(const struct vc_model *model, size_t tensor);
 
+    /* What a tensor is called in the file that it is made from, where all of its rows are those of one tensor there;
+     * NULL: they are not. May be NULL: nothing is made from another file. */
+    const char *(*source_name)(const struct vc_model *model, size_t tensor);
+
     void (*close)(struct vc_model *model); /* frees `self`, tensors and names */
 
     /* With findings: reads what no tensor's values are in, and notes what is wrong with it. May be NULL: nothing. */

@@ -41,6 +41,16 @@ static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_model *mod
     return vc_llm_values_read(ctx, self->source, &self->plan.tensors[tensor], offset, dst, n_bytes);
 }
 
+/* vc_source_ops.source_name */
+static const char *source_name(const struct vc_model *model, size_t tensor)
+{
+    const struct llm_folder *self = model->self;
+    const struct llm_tensor *t = &self->plan.tensors[tensor];
+
+    return t->n_pieces == 1 && t->columns == 0 && t->values == NULL ? self->source->tensors[t->pieces[0].source].name
+                                                                    : NULL;
+}
+
 /* vc_source_ops.close */
 static void close_folder(struct vc_model *model)
 {
@@ -62,7 +72,8 @@ static void close_folder(struct vc_model *model)
 
 /* A model that is to become a folder has its program in there. */
 static const struct vc_source_ops back_ops = {.read = read_values, .close = close_folder};
-static const struct vc_source_ops ops = {.read = read_values, .close = close_folder, .program = vc_gguf_program};
+static const struct vc_source_ops ops = {
+    .read = read_values, .source_name = source_name, .close = close_folder, .program = vc_gguf_program};
 
 /* The files of the source are those of the model: a writer knows them again, and they may not change. */
 static enum vc_status take_inputs(struct vc_ctx *ctx, const struct vc_model *source, struct vc_model *model)

@@ -29,6 +29,16 @@ static enum vc_status find(struct vc_ctx *ctx, const struct vc_model *file, cons
     return VC_OK;
 }
 
+/* By the name of a tensor, or by that of the tensor that it is made from. */
+static enum vc_status find_of(struct vc_ctx *ctx, const struct vc_model *file, const struct vc_model *model,
+                              size_t tensor, const char *tail, size_t *out)
+{
+    const char *source = model->ops->source_name != NULL ? model->ops->source_name(model, tensor) : NULL;
+    enum vc_status status = find(ctx, file, model->tensors[tensor].name, tail, out);
+
+    return status == VC_OK && *out == VC_NO_TENSOR && source != NULL ? find(ctx, file, source, tail, out) : status;
+}
+
 enum vc_status vc_calibration_sample(struct vc_ctx *ctx, const struct vc_model *model, const char *tensor,
                                      float out[VC_SAMPLE_ELEMS], uint64_t *n)
 {
@@ -104,7 +114,7 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         double one;
 
         if (found == VC_NO_TENSOR) {
-            VC_TRY(find(ctx, file, name, sums_tail, &found));
+            VC_TRY(find_of(ctx, file, model, i, sums_tail, &found));
         }
         VC_TRY(find(ctx, file, name, VC_SAMPLE, &sample));
         if (sample == VC_NO_TENSOR || file->tensors[sample].dtype != VC_DTYPE_F32) {
@@ -166,9 +176,10 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
                                    bool axis_rows, struct vc_calibration *out)
 {
     const struct vc_desc *desc = item->desc;
+    const struct vc_model *model;
     const struct vc_tensor *own;
     enum vc_status status = VC_OK;
-    size_t axis;
+    size_t axis, index;
     unsigned d;
 
     *out = (struct vc_calibration){
@@ -176,18 +187,19 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     if (file == NULL || desc->n_dims < 2) {
         return VC_OK;
     }
-    (void)vc_model_of(item->set->model, item->source, &own);
+    model = vc_model_of(item->set->model, item->source, &own);
+    index = (size_t)(own - model->tensors);
     out->row = desc->shape[desc->n_dims - 1];
     for (d = 0; d + 2 < desc->n_dims; d++) {
         out->n_matrices *= desc->shape[d];
     }
-    VC_TRY(find(ctx, file, own->name, axis_tail, &axis));
+    VC_TRY(find_of(ctx, file, model, index, axis_tail, &axis));
     if (axis != VC_NO_TENSOR) {
         return VC_OK;
     }
-    VC_TRY(find(ctx, file, own->name, sums_tail, &out->sums));
-    VC_TRY(find(ctx, file, own->name, counts_tail, &out->counts));
-    VC_TRY(find(ctx, file, own->name, moments_tail, &out->moments));
+    VC_TRY(find_of(ctx, file, model, index, sums_tail, &out->sums));
+    VC_TRY(find_of(ctx, file, model, index, counts_tail, &out->counts));
+    VC_TRY(find_of(ctx, file, model, index, moments_tail, &out->moments));
     if (out->sums == VC_NO_TENSOR) {
         out->moments = VC_NO_TENSOR;
         return VC_OK;

@@ -630,6 +630,28 @@ def test_notes():
     check("the same up to 64 tokens" in convert("dynamic", "--no-vocab")[1], "no note about dynamic scaling")
 
 
+def test_statistics():
+    """Statistics of the folder, by its names, and by the names of llama.cpp: the same codes."""
+    for kind in ("llama", "qwen3"):
+        config, source, wanted, _ = make(kind)
+        folder("measured", config, source)
+        sums = {name: [f32(RANDOM.random() ** 4) for _ in range(shape[-1])] for name, (shape, _) in source.items() if len(shape) == 2}
+        safetensors("here.safetensors", {name + ".in_sum2": ((len(x),), x) for name, x in sums.items()})
+        own = {}
+        for to, (shape, x) in wanted.items():
+            for name, (_, y) in source.items():
+                if name in sums and len(shape) == 2 and set(x[:8]) <= set(y):
+                    own[to] = sums[name]
+        safetensors("there.safetensors", {to + ".in_sum2": ((len(x),), x) for to, x in own.items()})
+        files = []
+        for extra in ((), ("--calibration", "here.safetensors"), ("--calibration", "there.safetensors")):
+            convert("measured", "--no-vocab", *extra, command=("quantize", "--gguf", "Q4_0"))
+            files.append(read("out.gguf"))
+        check(len(own) > 8, f"{kind}: statistics of {len(own)} matrices")
+        check(files[0] != files[1], f"{kind}: statistics by the folder's names change nothing")
+        check(files[1] == files[2], f"{kind}: statistics by the folder's names and by llama.cpp's give other codes")
+
+
 def main(*tests):
     with tempfile.TemporaryDirectory() as place:
         os.chdir(place)
@@ -647,4 +669,4 @@ def test_families():
 
 
 if __name__ == "__main__":
-    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss)
+    main(test_families, test_forms, test_rope, test_vocabularies, test_refusals, test_notes, test_pooling, test_gpt_oss, test_statistics)
