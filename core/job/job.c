@@ -267,14 +267,10 @@ static enum vc_status plan_once(struct vc_ctx *ctx, struct vc_job *job, const st
 /* An output that goes to the program has a name that is no file's. */
 static enum vc_status take_writer(struct vc_ctx *ctx, struct vc_write_options *options)
 {
-    if (options->writer == NULL) {
-        return VC_OK;
-    }
-    if (options->writer->write == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a writer needs a function");
-    }
-    if (options->path != NULL || options->n_emit != 0 || options->max_shard_bytes != 0 || options->n_shards != 0) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a writer gets the only output, which has no path and is not divided");
+    if (options->writer->write == NULL || options->path != NULL || options->n_emit != 0 ||
+        options->max_shard_bytes != 0 || options->n_shards != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT,
+                       "a writer needs a function and gets the only output, without a path, undivided");
     }
     options->path = VC_WRITER_PATH;
     return VC_OK;
@@ -298,9 +294,8 @@ static enum vc_status plan_job(struct vc_ctx *ctx, struct vc_job *job, const str
     if (!vc_cpu_denormals_ok()) {
         return vc_fail(ctx, VC_E_INTERNAL, "a library in this process has switched on flush-to-zero arithmetic");
     }
-    status = take_writer(ctx, &own);
-    if (status != VC_OK) {
-        return status;
+    if (own.writer != NULL && take_writer(ctx, &own) != VC_OK) {
+        return ctx->status;
     }
     own.codes = NULL;
     for (size_t i = 0; i < job->n_passes; i++) {

@@ -244,11 +244,8 @@ enum vc_status vc_infile_of_reader(struct vc_ctx *ctx, const struct vc_reader *r
                                    struct vc_infile **out)
 {
     *out = NULL;
-    if (reader->size_bytes == 0) {
+    if (reader->size_bytes == 0 || (reader->bytes == NULL && reader->read == NULL)) {
         return vc_fail(ctx, VC_E_FORMAT, "is empty (0 bytes)");
-    }
-    if (reader->bytes == NULL && reader->read == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "a reader needs its bytes or a function");
     }
     *out = vc_alloc(ctx, VC_TAG_MISC, sizeof **out);
     if (*out == NULL) {
@@ -392,19 +389,6 @@ void vc_infile_close(struct vc_ctx *ctx, struct vc_infile *file)
     }
 }
 
-static enum vc_status read_bytes(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n)
-{
-    const unsigned char *bytes = file->bytes != NULL ? file->bytes : file->reader.bytes;
-
-    if (bytes != NULL) {
-        memcpy(dst, bytes + offset, n);
-        return VC_OK;
-    }
-    return n == 0 || file->reader.read(file->reader.user, offset, dst, n)
-               ? VC_OK
-               : vc_fail(ctx, VC_E_IO, "the program does not give %zu bytes at offset %" PRIu64, n, offset);
-}
-
 /* pread may give less than was asked for, and may be interrupted: it is repeated until all is there. */
 enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, uint64_t offset, void *dst, size_t n)
 {
@@ -416,8 +400,14 @@ enum vc_status vc_infile_read(struct vc_ctx *ctx, const struct vc_infile *file, 
         return vc_fail(ctx, VC_E_FORMAT, "%zu bytes are needed at offset %" PRIu64 ", but the file ends at %" PRIu64, n,
                        offset, file->size_bytes);
     }
-    if (!is_file(file)) {
-        return read_bytes(ctx, file, offset, dst, n);
+    if (file->bytes != NULL || file->reader.bytes != NULL) {
+        memcpy(dst, (file->bytes != NULL ? file->bytes : (const unsigned char *)file->reader.bytes) + offset, n);
+        return VC_OK;
+    }
+    if (file->reader.read != NULL) {
+        return n == 0 || file->reader.read(file->reader.user, offset, dst, n)
+                   ? VC_OK
+                   : vc_fail(ctx, VC_E_IO, "the program does not give %zu bytes at offset %" PRIu64, n, offset);
     }
     fd = take_fd(ctx, file);
     if (fd < 0) {

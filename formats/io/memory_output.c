@@ -7,25 +7,24 @@
 
 struct vc_memory {
     struct vc_writer writer;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* of bytes, size and room while threads write */
     unsigned char *bytes;
     size_t size, room;
     bool complete;
 };
 
-/* At least n bytes; twice as many as before where nobody knew. */
-static bool grow(struct vc_memory *memory, uint64_t n)
+/* Room for n bytes; twice as much as before where nobody knew how many there will be. */
+static bool make_room(struct vc_memory *memory, uint64_t n)
 {
     size_t room = memory->room * 2 > n ? memory->room * 2 : (size_t)n;
-    unsigned char *bytes = n > SIZE_MAX / 4 ? NULL : realloc(memory->bytes, room);
+    unsigned char *bytes = memory->bytes;
 
-    if (bytes == NULL) {
-        return false;
+    if (n > memory->room) {
+        bytes = n > SIZE_MAX / 4 ? NULL : realloc(memory->bytes, room);
+        memory->bytes = bytes != NULL ? bytes : memory->bytes;
+        memory->room = bytes != NULL ? room : memory->room;
     }
-    memset(bytes + memory->room, 0, room - memory->room);
-    memory->bytes = bytes;
-    memory->room = room;
-    return true;
+    return n <= memory->room;
 }
 
 static bool begin(void *user, uint64_t size_bytes)
@@ -34,16 +33,16 @@ static bool begin(void *user, uint64_t size_bytes)
 
     memory->size = 0;
     memory->complete = false;
-    return size_bytes <= memory->room || grow(memory, size_bytes);
+    return make_room(memory, size_bytes);
 }
 
 static bool write_at(void *user, uint64_t offset, const void *data, size_t n)
 {
     struct vc_memory *memory = user;
-    bool fits = offset <= UINT64_MAX - n;
+    bool fits;
 
     (void)pthread_mutex_lock(&memory->lock);
-    fits = fits && (offset + n <= memory->room || grow(memory, offset + n));
+    fits = offset <= UINT64_MAX - n && make_room(memory, offset + n);
     if (fits) {
         memcpy(memory->bytes + offset, data, n);
         memory->size = memory->size > offset + n ? memory->size : (size_t)offset + n;
@@ -64,7 +63,7 @@ struct vc_memory *vc_memory_create(void)
 
     if (memory != NULL) {
         (void)pthread_mutex_init(&memory->lock, NULL);
-        memory->writer = (struct vc_writer){.begin = begin, .write = write_at, .commit = commit, .user = memory};
+        memory->writer = (struct vc_writer){begin, write_at, commit, memory};
     }
     return memory;
 }

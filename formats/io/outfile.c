@@ -188,11 +188,9 @@ static bool to_writer(const struct vc_outfile *file)
     return file->writer.write != NULL;
 }
 
-static enum vc_status begin_writer(struct vc_ctx *ctx, const struct vc_outfile *file)
+static enum vc_status refused(struct vc_ctx *ctx, const struct vc_outfile *file, bool accepted)
 {
-    return file->writer.begin == NULL || file->writer.begin(file->writer.user, file->needed)
-               ? VC_OK
-               : vc_fail(ctx, VC_E_IO, "%s: the program has no room for %" PRIu64 " bytes", file->path, file->needed);
+    return accepted ? VC_OK : vc_fail(ctx, VC_E_IO, "%s: the program refuses the output", file->path);
 }
 
 /* False with what is free when that is less than the file needs. */
@@ -280,7 +278,7 @@ enum vc_status vc_outfile_begin(struct vc_ctx *ctx, struct vc_outfile *file)
         return VC_OK;
     }
     if (to_writer(file)) {
-        return begin_writer(ctx, file);
+        return refused(ctx, file, file->writer.begin == NULL || file->writer.begin(file->writer.user, file->needed));
     }
     if (file->to_stdout) {
         file->fd = vc_tempfile_open(ctx);
@@ -368,10 +366,7 @@ enum vc_status vc_outfile_write(struct vc_ctx *ctx, struct vc_outfile *file, uin
     }
     VC_TRY(vc_check_cancelled(ctx)); /* headers of a million members are as many writes */
     if (to_writer(file)) {
-        return file->writer.write(file->writer.user, offset, data, n)
-                   ? VC_OK
-                   : vc_fail(ctx, VC_E_IO, "%s: the program does not take %zu bytes at offset %" PRIu64, file->path, n,
-                             offset);
+        return refused(ctx, file, file->writer.write(file->writer.user, offset, data, n));
     }
     fd = take_fd(ctx, file);
     if (fd < 0) {
@@ -638,9 +633,7 @@ enum vc_status vc_outfile_commit(struct vc_ctx *ctx, struct vc_outfile *file)
         return copy_to_stdout(ctx, file);
     }
     if (to_writer(file)) {
-        return file->writer.commit == NULL || file->writer.commit(file->writer.user)
-                   ? VC_OK
-                   : vc_fail(ctx, VC_E_IO, "%s: the program refuses the output", file->path);
+        return refused(ctx, file, file->writer.commit == NULL || file->writer.commit(file->writer.user));
     }
     VC_TRY(give_name(ctx, file));
     if (file->folder_syncable && (vc_outfile_injected() || fsync(file->folder) != 0) && errno != EINVAL &&

@@ -204,13 +204,13 @@ static void refused(void **state)
     write.writer = &to;
     assert_int_equal(run(ctx, "folder/m.npz", &empty, &write), VC_E_FORMAT);
     expect_says(ctx, "<m.npz>: is empty (0 bytes)");
-    assert_int_equal(run(ctx, "", &nothing, &write), VC_E_ARGUMENT);
-    expect_says(ctx, "<memory>: a reader needs its bytes or a function");
+    assert_int_equal(run(ctx, "", &nothing, &write), VC_E_FORMAT);
+    expect_says(ctx, "<memory>: is empty (0 bytes)");
     assert_int_equal(run(ctx, "-", &cut, &write), VC_E_FORMAT);
     expect_says(ctx, "<->: ");
     write.path = in_folder("o.npz");
     assert_int_equal(run(ctx, "m", &from, &write), VC_E_ARGUMENT);
-    expect_says(ctx, "no path");
+    expect_says(ctx, "without a path");
     write.path = NULL;
     write.emit = &more;
     write.n_emit = 1;
@@ -221,7 +221,7 @@ static void refused(void **state)
     write.max_shard_bytes = 0;
     to.write = NULL;
     assert_int_equal(run(ctx, "m", &from, &write), VC_E_ARGUMENT);
-    expect_says(ctx, "a writer needs a function");
+    expect_says(ctx, "a writer needs a function and gets");
     bytes_release(&s.in);
     vc_memory_free(s.out);
     vc_ctx_free(ctx);
