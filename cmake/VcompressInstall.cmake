@@ -1,6 +1,6 @@
-# What `cmake --install` puts where, find_package(vcompress), pkg-config, and packages by cpack. Components: runtime (the
-# program, its manual, completions, schemas), library (when shared), development, documents (with the examples), and the plug-ins
-# cuda and mpi. scripts/release.sh makes packages of them.
+# What `cmake --install` puts where, find_package(vcompress), pkg-config. Components: runtime (the program, its manual, completions,
+# schemas), library (when shared), development, documents (with the examples), and the plug-ins cuda and mpi. scripts/release.sh
+# makes packages of them.
 include(CMakePackageConfigHelpers)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/vcompress)
@@ -43,6 +43,7 @@ if(CMAKE_DL_LIBS)
 endif()
 if(library_type STREQUAL "STATIC_LIBRARY")
   set(VCOMPRESS_PC_PRIVATE "")
+  set(VCOMPRESS_PC_LIBS_PRIVATE "")
   set(VCOMPRESS_PC_LIBS_PUBLIC " ${VCOMPRESS_PC_LIBS}")
   set(VCOMPRESS_CONFIG_MODULES Jansson)
   string(APPEND VCOMPRESS_CONFIG_DEPENDENCIES
@@ -56,6 +57,7 @@ if(library_type STREQUAL "STATIC_LIBRARY")
   endforeach()
 else()
   set(VCOMPRESS_PC_PRIVATE ".private")
+  set(VCOMPRESS_PC_LIBS_PRIVATE "\nLibs.private: ${VCOMPRESS_PC_LIBS}") # for the archive, of a package that has both
   set(VCOMPRESS_PC_LIBS_PUBLIC "")
 endif()
 
@@ -72,16 +74,3 @@ foreach(package ${VCOMPRESS_CONFIG_MODULES})
   install(FILES cmake/Find${package}.cmake DESTINATION ${config_dir} COMPONENT development)
 endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/vcompress.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
-
-# cpack -G TGZ or DEB
-set(CPACK_PACKAGE_VENDOR "The vcompress authors")
-set(CPACK_PACKAGE_CONTACT "The vcompress authors")
-set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
-set(CPACK_RESOURCE_FILE_LICENSE ${PROJECT_SOURCE_DIR}/LICENSE)
-set(CPACK_GENERATOR TGZ)
-set(CPACK_DEB_COMPONENT_INSTALL ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF) # cuBLAS comes from no Debian package
-set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_STRIP_FILES ON)
-include(CPack)
