@@ -107,11 +107,8 @@ static void print_line(struct app *app, const char *text)
     }
     clean = text_clean(text);
     if (app->call != NULL) {
-        if (app->call->sentence == NULL) {
-            app->call->sentence = clean;
-        } else {
-            free(clean);
-        }
+        free(app->call->sentence);
+        app->call->sentence = clean;
         return;
     }
     out_flush(&app->out); /* lines come in their order, also where both streams are one terminal */
@@ -378,13 +375,13 @@ int app_open(struct app *app)
         return app_fail(app, status);
     }
     option_names_set(app->ctx, app->command);
-    if (app->call != NULL) {
-        if (app->call->cancelled) {
-            vc_ctx_cancel(app->ctx);
-        }
-        vc_ctx_set_progress(app->ctx, app->call->progress, app->call->user);
-    } else {
+    if (app->call == NULL) {
         watch_signals(app->ctx);
+    } else {
+        vc_ctx_set_progress(app->ctx, app->call->progress, app->call->user);
+    }
+    if (app->call != NULL && app->call->cancelled) {
+        vc_ctx_cancel(app->ctx);
     }
     if (options_seen(&app->parsed, "threads")) {
         unsigned n = common->threads > 1000000 ? 1000000 : (unsigned)common->threads;

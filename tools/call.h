@@ -9,8 +9,8 @@
 #include <vcompress/vcompress.h>
 
 struct vcompress_call {
-    const char *const *words; /* "quantize", "--int8", "m.npz" */
-    size_t n_words;
+    char **words; /* "quantize", "--int8", "m.npz"; their order is changed */
+    int n_words;
     const struct vc_reader
         *reader; /* what quantize and its like, and inspect, read in place of INPUT; NULL: the file */
     const struct vc_writer *writer;                                   /* ... and write in place of -o; NULL: the file */
@@ -19,7 +19,7 @@ struct vcompress_call {
 
     int status;     /* as that of the command, 0 to 4 */
     char *document; /* JSON; NULL: there is none */
-    char *sentence; /* of the first failure; NULL: there was none */
+    char *sentence; /* of the last failure; NULL: there was none */
 
     /* Its own: zeros at the start. */
     _Atomic(struct vc_ctx *) ctx;
@@ -27,7 +27,7 @@ struct vcompress_call {
     FILE *nowhere; /* for tables */
 };
 
-/* Runs the command and fills the results. `call` stays where it is until vcompress_call_end, which frees them. */
+/* Runs the command and fills the results. `call` stays where it is until vcompress_call_end, once, which frees them. */
 VC_API void vcompress_call_run(struct vcompress_call *call);
 /* Ends it with status 4 soon, from any thread, between the start of vcompress_call_run and vcompress_call_end. */
 VC_API void vcompress_call_cancel(struct vcompress_call *call);

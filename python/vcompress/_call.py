@@ -77,7 +77,7 @@ _PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(_Progress))
 
 
 class _Call(ctypes.Structure):
-    _fields_ = [("words", ctypes.POINTER(ctypes.c_char_p)), ("n_words", ctypes.c_size_t), ("reader", ctypes.POINTER(_Reader)),
+    _fields_ = [("words", ctypes.POINTER(ctypes.c_char_p)), ("n_words", ctypes.c_int), ("reader", ctypes.POINTER(_Reader)),
                 ("writer", ctypes.POINTER(_Writer)), ("progress", _PROGRESS), ("user", ctypes.c_void_p), ("status", ctypes.c_int),
                 ("document", ctypes.c_char_p), ("sentence", ctypes.c_char_p), ("ctx", ctypes.c_void_p), ("cancelled", ctypes.c_bool),
                 ("nowhere", ctypes.c_void_p)]
