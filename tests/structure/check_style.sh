@@ -13,7 +13,7 @@ code=$(find CMakeLists.txt cmake core formats kernels graph passes prune quantiz
     -o -name check -o -path 'scripts/*' -o -path '.ci/*' \) ! -path '*/__pycache__/*' 2>/dev/null | sort)
 rooms="core formats graph kernels passes quantize prune engine distill facade measure memory report tools"
 # shellcheck disable=SC2086
-text=$(find README.md CONTRIBUTING.md CHANGELOG.md docs examples python $rooms -type f -name '*.md' 2>/dev/null | sort)
+text=$(find README.md INSTALL.md SECURITY.md CONTRIBUTING.md CHANGELOG.md docs examples python $rooms -type f -name '*.md' 2>/dev/null | sort)
 tab=$(printf '\t')
 n=$(printf '%s\n' "$code" | wc -l)
 if [ "$n" -lt 50 ]; then
