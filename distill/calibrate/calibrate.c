@@ -12,6 +12,7 @@
 #include "core/base/option_struct.h"
 #include "core/model/memory_model.h"
 #include "distill/calibrate/calibration_report.h"
+#include "distill/calibrate/graph_values.h"
 #include "distill/calibrate/value_range.h"
 #include "distill/data/rows.h"
 #include "engine/answers/answers.h"
@@ -62,6 +63,7 @@ struct calibration {
     size_t n_collectors;
     struct vc_value_range **ranges; /* of the collectors' values, one for each */
     size_t n_ranges;
+    struct vc_graph_values graph_values; /* those that static quantization needs */
     struct layer *layers;
     size_t n_layers;
     struct vc_thread_pool *pool;
@@ -335,7 +337,7 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
             status = vc_collector_add(ctx, &c->collectors[k], c->pool, c->graph, elements, &c->now);
         }
     }
-    return status;
+    return status != VC_OK ? status : vc_graph_values_take(ctx, &c->graph_values, c->graph, value, elements, &c->now);
 }
 
 /* Progress counts bytes of inputs. */
@@ -357,7 +359,8 @@ static void tell(const struct calibration *c, uint64_t n_rows)
 static enum vc_status run_batches(struct calibration *c)
 {
     const struct vc_run_calls calls = {.user = c, .param = bring_param, .input = bring_input, .take = take};
-    uint32_t *wanted = vc_alloc_array(c->ctx, VC_TAG_MISC, c->n_ranges + 1, sizeof *wanted);
+    size_t n_wanted = c->n_ranges + c->graph_values.n_ranges; /* some twice */
+    uint32_t *wanted = vc_alloc_array(c->ctx, VC_TAG_MISC, n_wanted + 1, sizeof *wanted);
     uint8_t *mask = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->batch * c->width + 1, sizeof *mask);
     struct vc_answers_series *series = NULL;
     enum vc_status status = VC_OK;
@@ -366,7 +369,10 @@ static enum vc_status run_batches(struct calibration *c)
     for (size_t k = 0; k < c->n_ranges; k++) {
         wanted[k] = c->ranges[k]->value;
     }
-    VC_TRY(vc_answers_series_make(c->ctx, c->graph, wanted, c->n_ranges, true, &series));
+    for (size_t k = 0; k < c->graph_values.n_ranges; k++) {
+        wanted[c->n_ranges + k] = c->graph_values.ranges[k].value;
+    }
+    VC_TRY(vc_answers_series_make(c->ctx, c->graph, wanted, n_wanted, true, &series));
     for (uint64_t first = 0; first < c->n_numbers; first += c->now.n) {
         c->now = (struct vc_collect_rows){.first = first,
                                           .numbers = c->numbers + first,
@@ -491,13 +497,34 @@ out:
     return status;
 }
 
+static enum vc_status lay_out_graph(struct calibration *c)
+{
+    const struct vc_graph_values *v = &c->graph_values;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < v->n_samples; k++) {
+        const struct vc_graph_sample *s = &v->samples[k];
+
+        VC_TRY(add_array(c, s->tensor, ".in_sample", VC_DTYPE_F32, s->of->n_columns, s->vectors, NULL));
+        *(uint64_t *)(uintptr_t)c->arrays[c->n_arrays - 1].shape = s->n;
+        c->arrays[c->n_arrays - 1].n_dims = 2;
+    }
+    for (size_t k = 0; k < v->n_ranges; k++) {
+        VC_TRY(add_array(c, c->graph->values[v->ranges[k].value].name, ".range", VC_DTYPE_F32, 2, v->ranges[k].ends,
+                         NULL));
+    }
+out:
+    return status;
+}
+
 /* The arrays of the file, whose numbers come when all rows are seen. */
 static enum vc_status lay_out(struct calibration *c)
 {
     int64_t *rows;
     enum vc_status status = VC_OK;
 
-    c->arrays = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_layers * N_ARRAYS + 2, sizeof *c->arrays);
+    c->arrays = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_layers * (N_ARRAYS + 1) + c->graph_values.n_ranges + 2,
+                                sizeof *c->arrays);
     VC_TRY_ALLOC(c->arrays);
     for (size_t k = 0; k < c->n_layers; k++) {
         struct layer *layer = &c->layers[k];
@@ -506,6 +533,7 @@ static enum vc_status lay_out(struct calibration *c)
             vc_calibration_sample(c->ctx, c->options.network.weights, layer->tensor, layer->sample, &layer->n_sample));
         VC_TRY(lay_out_layer(c, layer));
     }
+    VC_TRY(lay_out_graph(c));
     VC_TRY(add_array(c, VC_STATISTICS_ROWS, "", VC_DTYPE_I64, 1, NULL, (void **)&rows));
     *rows = (int64_t)c->n_numbers;
     VC_TRY(add_array(c, VC_STATISTICS_DATA, "", VC_DTYPE_I64, 4, c->digest, NULL));
@@ -545,7 +573,12 @@ static enum vc_status work(struct calibration *c, struct vc_calibration_owned *o
     enum vc_status status;
 
     VC_TRY(open_rows(c));
+    VC_TRY(vc_graph_values_begin(c->ctx, &c->graph_values, c->graph, c->n_numbers, c->graph->n_nodes));
     VC_TRY(list_layers(c, owned));
+    for (size_t k = 0; k < c->n_layers; k++) {
+        VC_TRY(vc_graph_values_sample(c->ctx, &c->graph_values, c->graph, c->layers[k].tensor,
+                                      &c->collectors[c->layers[k].collector]));
+    }
     VC_TRY(lay_out(c));
     VC_TRY(vc_memory_model_create(c->ctx, c->arrays, c->n_arrays, &model));
     VC_TRY(vc_job_create(c->ctx, model, &job));
@@ -594,6 +627,7 @@ static void release(struct calibration *c)
     vc_free(c->ctx, c->ranges);
     vc_free(c->ctx, c->collectors);
     vc_free(c->ctx, c->layers);
+    vc_graph_values_end(c->ctx, &c->graph_values);
     vc_free(c->ctx, c->numbers);
     vc_free(c->ctx, c->inputs);
     vc_free(c->ctx, c->tokens);

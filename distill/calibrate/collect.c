@@ -228,6 +228,47 @@ static enum vc_status find_window(struct vc_ctx *ctx, const struct vc_collector 
     return vc_run_window(&run, kernel.shape + 2, false, w) ? VC_OK : run.status;
 }
 
+static void place_of_window(const struct vc_window *w, size_t number, int64_t o[3])
+{
+    int64_t p = (int64_t)number;
+
+    o[0] = p / (w->out[1] * w->out[2]);
+    o[1] = p / w->out[2] % w->out[1];
+    o[2] = p % w->out[2];
+}
+
+enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *c, const struct vc_graph *graph,
+                                 const struct vc_run_value *value, const struct vc_collect_rows *rows, size_t row,
+                                 size_t n, float *to)
+{
+    size_t k = (size_t)c->n_columns;
+    size_t images = c->conv != NULL ? (size_t)value->shape[0] : 1;
+    size_t each = c->conv == NULL ? value->n / k / rows->n : 0; /* vectors of a row */
+    struct vc_window w;
+    int64_t o[3];
+    enum vc_status status = VC_OK;
+
+    if (c->conv != NULL) {
+        VC_TRY(find_window(ctx, c, graph, value, &w));
+        each = (size_t)(w.out[0] * w.out[1] * w.out[2]);
+    }
+    for (size_t j = 0; each != 0 && j < n; j++, to += k) {
+        size_t part = each / n;
+        size_t place = j * each / n + (part > 1 ? (size_t)((rows->first + row) * 7919 % part) : 0);
+        size_t v = row * each + place;
+
+        if (c->conv != NULL) {
+            place_of_window(&w, place, o);
+            copy_window(&w, (const float *)value->data + row * images / rows->n * (value->n / images),
+                        (size_t)value->shape[1], o, to);
+        } else if (rows->mask == NULL || each != rows->width || rows->mask[v] != 0) {
+            memcpy(to, (const float *)value->data + v * k, k * sizeof *to);
+        }
+    }
+out:
+    return status;
+}
+
 static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                   const struct vc_graph *graph, const struct vc_run_value *value,
                                   const struct vc_collect_rows *rows)
@@ -243,9 +284,9 @@ static enum vc_status add_windows(struct vc_ctx *ctx, struct vc_collector *c, st
         size_t n = (size_t)(w.out[0] * w.out[1] * w.out[2]);
 
         for (size_t p = 0; p < n; p++) {
-            const int64_t at = (int64_t)p;
-            const int64_t o[3] = {at / (w.out[1] * w.out[2]), at / w.out[2] % w.out[1], at % w.out[2]};
+            int64_t o[3];
 
+            place_of_window(&w, p, o);
             copy_window(&w, (const float *)value->data + i * image, (size_t)value->shape[1], o,
                         c->tile + c->filled * k);
             count_in(c, pool, until_end(rows, images * n, i * n + p) == 1);

@@ -38,6 +38,11 @@ void vc_collector_end(struct vc_ctx *ctx, struct vc_collector *c);
 enum vc_status vc_collector_add(struct vc_ctx *ctx, struct vc_collector *c, struct vc_thread_pool *pool,
                                 const struct vc_graph *graph, const struct vc_run_value *value,
                                 const struct vc_collect_rows *rows);
+/* `n` vectors of row number `row` of these, at places far apart; those of positions that do not count stay as they are.
+ */
+enum vc_status vc_collector_look(struct vc_ctx *ctx, const struct vc_collector *c, const struct vc_graph *graph,
+                                 const struct vc_run_value *value, const struct vc_collect_rows *rows, size_t row,
+                                 size_t n, float *to);
 /* After all rows: what is not added yet. */
 void vc_collector_finish(struct vc_collector *c, struct vc_thread_pool *pool);
 

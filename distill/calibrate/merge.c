@@ -19,14 +19,23 @@
 
 #define HALF (VC_RANGE_BINS / 2)
 
-enum rule { SAME, ADDED, LEAST, MOST, COUNTED };
+enum rule { SAME, ADDED, LEAST, MOST, ENDS, COUNTED, KEPT /* as the first file has it */ };
 
 static const struct {
     const char *tail;
     enum rule rule;
-} rules[] = {
-    {"_sum", ADDED}, {"_sum2", ADDED}, {"_xtx", ADDED},    {".counts", ADDED},          {"_min", LEAST},
-    {"_max", MOST},  {"_width", MOST}, {"_hist", COUNTED}, {VC_STATISTICS_ROWS, ADDED}, {VC_STATISTICS_DATA, ADDED}};
+} rules[] = {{"_sum", ADDED},
+             {"_sum2", ADDED},
+             {"_xtx", ADDED},
+             {".counts", ADDED},
+             {"_min", LEAST},
+             {".range", ENDS},
+             {"_sample", KEPT},
+             {"_max", MOST},
+             {"_width", MOST},
+             {"_hist", COUNTED},
+             {VC_STATISTICS_ROWS, ADDED},
+             {VC_STATISTICS_DATA, ADDED}};
 
 /* Numbers of an array: floats as doubles, others as integers. */
 union numbers {
@@ -133,7 +142,7 @@ static enum vc_status add_array(struct merge *g, const struct vc_tensor *t)
         rule = ends_in(t->name, rules[k].tail) ? rules[k].rule : rule;
     }
     VC_TRY(read(g, 0, t->name, n, integers, sum.any));
-    for (size_t k = 1; k < g->n_files; k++) {
+    for (size_t k = 1; k < g->n_files && rule != KEPT; k++) {
         VC_TRY(read(g, k, t->name, n, integers, next.any));
         if (rule == SAME && memcmp(sum.any, next.any, n * sizeof(double)) != 0) {
             status = vc_fail(g->ctx, VC_E_UNSUPPORTED,
@@ -145,11 +154,11 @@ static enum vc_status add_array(struct merge *g, const struct vc_tensor *t)
         for (size_t i = 0; rule == ADDED && integers && i < n; i++) {
             sum.integers[i] = (int64_t)((uint64_t)sum.integers[i] + (uint64_t)next.integers[i]);
         }
-        for (size_t i = 0; rule != SAME && rule != COUNTED && !integers && i < n; i++) {
+        for (size_t i = 0; rule >= ADDED && rule <= ENDS && !integers && i < n; i++) {
             double a = sum.reals[i];
             double b = next.reals[i];
 
-            sum.reals[i] = rule == ADDED ? a + b : (rule == LEAST) == (a < b) ? a : b;
+            sum.reals[i] = rule == ADDED ? a + b : (rule == LEAST || (rule == ENDS && i == 0)) == (a < b) ? a : b;
         }
     }
     if (!integers) {

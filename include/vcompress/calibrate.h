@@ -28,6 +28,9 @@ static inline void vc_calibrate_defaults(struct vc_calibrate_options *options)
     vc_calibrate_defaults_sized(options, sizeof *options);
 }
 
+/* A graph of an ONNX file: also the range of every value that the file names, and a sample of the inputs of layers,
+ * which VC_ACTIVATIONS_STATIC of quantize.h reads. */
+
 /* What one layer got: n_vectors inputs of n_columns numbers. A linear layer has a vector for each token or row, a
  * convolution one for each window, padding included. */
 struct vc_calibrated_layer {
