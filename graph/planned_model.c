@@ -168,7 +168,7 @@ enum vc_status vc_planned_graph(struct vc_ctx *ctx, const struct vc_plan *plan, 
 
     VC_TRY(vc_model_program(ctx, plan->model, &planned->arena, &program));
     VC_TRY(plan->n_edits != 0 ? vc_program_edit(ctx, plan->edits, plan->n_edits, &planned->arena, &program) : VC_OK);
-    if (changes_shapes(plan)) {
+    if (plan->n_graph_edits != 0 || changes_shapes(plan)) {
         VC_TRY(vc_program_edit_graph(ctx, plan->graph_edits, plan->n_graph_edits, &planned->arena, &program));
     }
     if (planned->own != NULL) {

@@ -69,7 +69,8 @@ bool vc_edit_keeps_period(const struct vc_edit *edit, uint64_t period);
 enum vc_graph_edit_kind {
     VC_GRAPH_EDIT_ATTRIBUTE, /* of the node that makes `value`: Conv's group, Split's sizes */
     VC_GRAPH_EDIT_INPUT,     /* of that node: its input number `input` becomes a constant, Reshape's new shape */
-    VC_GRAPH_EDIT_SHAPE      /* that is declared for `value`; -1: the dimension stays as it is declared */
+    VC_GRAPH_EDIT_SHAPE,     /* that is declared for `value`; -1: the dimension stays as it is declared */
+    VC_GRAPH_EDIT_CODES      /* QuantizeLinear and DequantizeLinear come behind `value`, and all read what these make */
 };
 
 /* Where a shape of the model changes, what is declared for other values than those that VC_GRAPH_EDIT_SHAPE names is
@@ -85,6 +86,12 @@ struct vc_graph_edit {
     unsigned input;
     size_t n; /* 1: an integer where the attribute is one, and a scalar where the input was one; SHAPE: dimensions */
     const int64_t *numbers;
+    float scale; /* CODES: one for the whole value; numbers: the zero point, and 1 where codes have a sign (i8), else 0
+                    (u8) */
 };
+
+/* The operator set that such codes need: a graph of an older one is written as one of this set, which the pass has made
+ * sure of. */
+#define VC_GRAPH_CODES_OPSET 13
 
 #endif

@@ -192,6 +192,12 @@ enum vc_status vc_program_edit_graph(struct vc_ctx *ctx, const struct vc_graph_e
     if (program->kind != VC_PROGRAM_NODES) {
         return VC_OK;
     }
+    for (size_t i = 0; i < n; i++) {
+        if (edits[i].kind == VC_GRAPH_EDIT_CODES) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED,
+                           "values of the graph become codes: what comes behind that needs a run of its own");
+        }
+    }
     VC_TRY(copy(ctx, arena, program->nodes, program->n_nodes, 0, sizeof *e.nodes, &e.nodes));
     VC_TRY(copy(ctx, arena, program->constants, program->n_constants, n, sizeof *e.constants, &e.constants));
     for (size_t i = 0; i < n; i++) {

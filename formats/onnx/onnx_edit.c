@@ -148,6 +148,12 @@ out:
 
 /* ---- nodes ---- */
 
+/* A number of a node; not a declared shape, and not nodes behind it (onnx_codes.c). */
+static bool changes_node(const struct vc_graph_edit *edit)
+{
+    return edit->kind == VC_GRAPH_EDIT_ATTRIBUTE || edit->kind == VC_GRAPH_EDIT_INPUT;
+}
+
 /* Both change the same number of one node. */
 static bool is_same(const struct vc_graph_edit *a, const struct vc_graph_edit *b)
 {
@@ -225,7 +231,7 @@ static enum vc_status take_node(struct resolving *e, const struct vc_field *node
         at = symbol == ONNX_NONE ? 0 : vc_onnx_edits_find(edits, symbol, &n);
         for (i = at; symbol != ONNX_NONE && i < at + n; i++) {
             e->seen[i] = true;
-            if (edits->named[i].edit->kind != VC_GRAPH_EDIT_SHAPE) {
+            if (changes_node(edits->named[i].edit)) {
                 VC_TRY(add_change(
                     e, first, (struct onnx_change){node->all.at, symbol, edits->named[i].edit, ONNX_NONE, ONNX_NONE}));
             }
@@ -268,7 +274,7 @@ static enum vc_status find_nodes(struct resolving *e)
         VC_TRY(f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f) ? take_node(e, &f) : VC_OK);
     }
     for (i = 0; i < e->edits->n_named; i++) {
-        if (!e->seen[i] && e->edits->named[i].edit->kind != VC_GRAPH_EDIT_SHAPE) {
+        if (!e->seen[i] && changes_node(e->edits->named[i].edit)) {
             return vc_fail(e->ctx, VC_E_INTERNAL, "no node makes '%s', which an edit names",
                            e->edits->named[i].edit->value);
         }
@@ -501,7 +507,12 @@ static bool is_reshaped(const struct onnx_sink *self)
             return true;
         }
     }
-    return outs->n_edits != 0 || outs->n_graph_edits != 0;
+    for (i = 0; i < outs->n_graph_edits; i++) {
+        if (outs->graph_edits[i].kind != VC_GRAPH_EDIT_CODES) {
+            return true;
+        }
+    }
+    return outs->n_edits != 0;
 }
 
 enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
@@ -522,6 +533,7 @@ enum vc_status vc_onnx_plan_edits(struct vc_ctx *ctx, struct onnx_sink *self)
     e.r.name = vc_alloc(ctx, VC_TAG_NAMES, ONNX_MAX_NAME + 1);
     VC_TRY_ALLOC(e.r.name);
     VC_TRY(vc_wire_open(ctx, self->source->file, &e.r.wire));
+    VC_TRY(vc_onnx_plan_codes(ctx, self));
     VC_TRY(name_edits(&e));
     VC_TRY(find_nodes(&e));
     if (self->edits.n_changes != 0) {
@@ -541,4 +553,7 @@ void vc_onnx_edits_release(struct vc_ctx *ctx, struct onnx_edits *edits)
     vc_free(ctx, edits->named);
     vc_free(ctx, edits->changes);
     vc_free(ctx, edits->constants);
+    vc_free(ctx, edits->coded);
+    vc_free(ctx, edits->coded_of);
+    vc_free(ctx, edits->coded_constants);
 }

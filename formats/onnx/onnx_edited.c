@@ -237,18 +237,24 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
 /* ---- constants ---- */
 
 /* An old graph lists its initializers as inputs. */
-enum vc_status vc_onnx_add_constants(struct onnx_layout *l)
+static void put_constants(struct onnx_layout *l, const struct onnx_constant *constants, size_t n)
 {
-    const struct onnx_sink *self = l->self;
     struct vc_text *text = &l->self->literals;
-    size_t from = text->n;
-    size_t i;
 
-    for (i = 0; i < self->edits.n_constants; i++) {
-        vc_onnx_put_constant(l->ctx, &self->edits.constants[i], text);
-        if (self->source->ir_version < 4) {
-            vc_onnx_put_constant_input(l->ctx, &self->edits.constants[i], text);
+    for (size_t i = 0; i < n; i++) {
+        vc_onnx_put_constant(l->ctx, &constants[i], text);
+        if (l->self->source->ir_version < 4) {
+            vc_onnx_put_constant_input(l->ctx, &constants[i], text);
         }
     }
+}
+
+enum vc_status vc_onnx_add_constants(struct onnx_layout *l)
+{
+    const struct onnx_edits *edits = &l->self->edits;
+    size_t from = l->self->literals.n;
+
+    put_constants(l, edits->constants, edits->n_constants);
+    put_constants(l, edits->coded_constants, edits->n_coded_constants);
     return vc_onnx_add_literal(l, from);
 }

@@ -312,6 +312,12 @@ out:
     return status;
 }
 
+/* Nodes of this graph may make values that become codes. */
+static bool has_codes(const struct onnx_layout *l)
+{
+    return l->graph == ONNX_MAIN && l->self->edits.n_coded != 0;
+}
+
 /* A node that changes: n changes of edits, or graphs inside it. */
 static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field *field,
                                    const struct onnx_change *changes, size_t n)
@@ -335,6 +341,7 @@ static enum vc_status add_new_node(struct onnx_layout *l, const struct vc_field 
         } else if (f.number == ONNX_NODE_INPUT) {
             VC_TRY(vc_onnx_add_edited_input(l, changes, n, n_inputs++, &done));
         }
+        VC_TRY(has_codes(l) ? vc_onnx_add_coded_name(l, &f, &done) : VC_OK);
         VC_TRY(done ? VC_OK : vc_onnx_add_copy(l, f.all));
     }
     VC_TRY(vc_onnx_end_message(l, mark, ONNX_GRAPH_NODE));
@@ -356,16 +363,14 @@ static const struct onnx_change *next_changes(struct onnx_layout *l, const struc
     return *n == 0 ? NULL : &edits->changes[first];
 }
 
-/* A node that is copied with all that is in it: nodes that were kept of graphs inside it are not looked for any more.
- */
-static enum vc_status copy_node(struct onnx_layout *l, const struct vc_field *field)
+/* Nodes that were kept of graphs inside the node are not looked for any more. */
+static void pass_inner(struct onnx_layout *l, const struct vc_field *field)
 {
     const struct onnx *source = l->self->source;
 
     while (l->next_node < source->n_nodes && source->nodes[l->next_node].field.at < field->all.at + field->all.n) {
         l->next_node++;
     }
-    return vc_onnx_add_copy(l, field->all);
 }
 
 /* A node of the source: it may be a Constant that is a tensor, one that goes, one that changes, or one that is copied.
@@ -376,6 +381,7 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
     const struct onnx_change *changes;
     size_t node = l->next_node;
     size_t n;
+    enum vc_status status;
 
     if (l->next_tensor < source->n_tensors && source->tensors[l->next_tensor].field.at == field->all.at) {
         return add_next_tensor(l, field);
@@ -393,7 +399,12 @@ static enum vc_status add_node(struct onnx_layout *l, const struct vc_field *fie
     if (n != 0 && changes->edit == NULL) {
         return VC_OK;
     }
-    return n != 0 || has_graphs(l, field->all) ? add_new_node(l, field, changes, n) : copy_node(l, field);
+    VC_TRY(n != 0 || has_codes(l) || has_graphs(l, field->all) ? add_new_node(l, field, changes, n)
+                                                               : vc_onnx_add_copy(l, field->all));
+    pass_inner(l, field);
+    VC_TRY(has_codes(l) ? vc_onnx_add_coded_outputs(l, field) : VC_OK);
+out:
+    return status;
 }
 
 /* A field of a graph of the source. */
@@ -472,6 +483,7 @@ static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, u
     struct vc_field field;
     enum vc_status status = VC_OK;
     bool front = true;
+    bool begun = number != ONNX_MAIN; /* what stands behind the nodes in front */
     size_t next = 0;
 
     l->graph = number;
@@ -483,9 +495,12 @@ static enum vc_status add_graph(struct onnx_layout *l, struct vc_span message, u
         if (!front || out != ONNX_NONE) {
             VC_TRY(add_new_nodes(l, &next, front ? out : l->self->outs->n));
         }
+        VC_TRY(!front && !begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
+        begun = begun || !front;
         VC_TRY(add_field(l, &field));
     }
     VC_TRY(add_new_nodes(l, &next, l->self->outs->n));
+    VC_TRY(!begun ? vc_onnx_add_coded_inputs(l) : VC_OK);
     if (number == ONNX_MAIN) {
         VC_TRY(vc_onnx_add_constants(l));
         VC_TRY(add_new_inputs(l));

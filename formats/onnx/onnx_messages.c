@@ -9,8 +9,7 @@
 #include "core/base/checked.h"
 #include "formats/onnx/onnx_sink.h"
 
-/* Adds the message in `inner` as a field, and empties it. */
-static void put_message(struct vc_text *text, uint32_t number, struct vc_text *inner)
+void vc_onnx_put_message(struct vc_text *text, uint32_t number, struct vc_text *inner)
 {
     if (inner->status != VC_OK && text->status == VC_OK) {
         text->status = inner->status;
@@ -29,7 +28,7 @@ void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char 
     vc_wire_put_string(&a, ONNX_ATTRIBUTE_NAME, name);
     vc_wire_put_int(&a, ONNX_ATTRIBUTE_I, value);
     vc_wire_put_int(&a, ONNX_ATTRIBUTE_TYPE, ONNX_ATTRIBUTE_TYPE_INT);
-    put_message(node, ONNX_NODE_ATTRIBUTE, &a);
+    vc_onnx_put_message(node, ONNX_NODE_ATTRIBUTE, &a);
 }
 
 /* The axis of the only dimension behind axis 0 that is longer than 1, which groups run along. */
@@ -82,7 +81,7 @@ static void put_dequantize(struct vc_ctx *ctx, const struct onnx_sink *self, siz
         vc_onnx_put_attribute(ctx, &node, "axis", 0);
         vc_onnx_put_attribute(ctx, &node, "block_size", out.quant->group_rows);
     }
-    put_message(text, ONNX_GRAPH_NODE, &node);
+    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
 /* A Cast to the type with that number. */
@@ -94,7 +93,7 @@ static void put_cast(struct vc_ctx *ctx, const struct vc_out_tensor *out, const 
 
     start_node(ctx, out, role, "Cast", inputs, output, &node);
     vc_onnx_put_attribute(ctx, &node, "to", type);
-    put_message(text, ONNX_GRAPH_NODE, &node);
+    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
 /* Sub or Mul of two values. */
@@ -104,7 +103,7 @@ static void put_arithmetic(struct vc_ctx *ctx, const struct vc_out_tensor *out, 
     struct vc_text node;
 
     start_node(ctx, out, role, op, inputs, output, &node);
-    put_message(text, ONNX_GRAPH_NODE, &node);
+    vc_onnx_put_message(text, ONNX_GRAPH_NODE, &node);
 }
 
 /* (codes - zero point) * scale, each step in f32: the values of DequantizeLinear, for graphs that are older. */
@@ -235,7 +234,7 @@ static void put_entry(struct vc_ctx *ctx, struct vc_text *text, const char *key,
     vc_text_init(&entry, ctx);
     vc_wire_put_string(&entry, ONNX_ENTRY_KEY, key);
     vc_wire_put_string(&entry, ONNX_ENTRY_VALUE, value);
-    put_message(text, ONNX_TENSOR_EXTERNAL, &entry);
+    vc_onnx_put_message(text, ONNX_TENSOR_EXTERNAL, &entry);
 }
 
 void vc_onnx_put_place(struct vc_ctx *ctx, const char *location, uint64_t offset, uint64_t n, struct vc_text *text)
@@ -272,7 +271,7 @@ void vc_onnx_put_constant(struct vc_ctx *ctx, const struct onnx_constant *consta
         }
         vc_text_add_bytes(&tensor, bytes, n_bytes);
     }
-    put_message(text, ONNX_GRAPH_INITIALIZER, &tensor);
+    vc_onnx_put_message(text, ONNX_GRAPH_INITIALIZER, &tensor);
 }
 
 /* ---- inputs ---- */
@@ -291,14 +290,14 @@ static void put_info(struct vc_ctx *ctx, const char *name, uint32_t elem, unsign
     vc_text_init(&info, ctx);
     for (d = 0; d < n_dims; d++) {
         vc_wire_put_int(&dim, ONNX_DIM_VALUE, dims[d]);
-        put_message(&shape, ONNX_SHAPE_DIM, &dim);
+        vc_onnx_put_message(&shape, ONNX_SHAPE_DIM, &dim);
     }
     vc_wire_put_int(&tensor, ONNX_TYPE_ELEM, elem);
-    put_message(&tensor, ONNX_TYPE_SHAPE, &shape);
-    put_message(&type, ONNX_TYPE_TENSOR, &tensor);
+    vc_onnx_put_message(&tensor, ONNX_TYPE_SHAPE, &shape);
+    vc_onnx_put_message(&type, ONNX_TYPE_TENSOR, &tensor);
     vc_wire_put_string(&info, ONNX_INFO_NAME, name);
-    put_message(&info, ONNX_INFO_TYPE, &type);
-    put_message(text, ONNX_GRAPH_INPUT, &info);
+    vc_onnx_put_message(&info, ONNX_INFO_TYPE, &type);
+    vc_onnx_put_message(text, ONNX_GRAPH_INPUT, &info);
 }
 
 void vc_onnx_put_input(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out, struct vc_text *text)

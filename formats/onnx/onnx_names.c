@@ -49,7 +49,7 @@ bool vc_onnx_is_product(const struct onnx_sink *self, size_t out)
     const struct vc_quant *quant = vc_out_at(self->outs, out).quant;
 
     return quant != NULL && quant->scheme == VC_SCHEME_INT8 &&
-           self->source->opset < (quant->granularity == VC_GRANULARITY_CHANNEL ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
+           self->opset < (quant->granularity == VC_GRANULARITY_CHANNEL ? CHANNELS_OPSET : DEQUANTIZE_OPSET);
 }
 
 /* The graph wants another type under that name than the output has, or than DequantizeLinear gives. */
@@ -101,7 +101,7 @@ static enum vc_status refuse_opset(struct vc_ctx *ctx, const struct onnx_sink *s
 static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink *self, const struct vc_out_tensor *t)
 {
     bool groups = t->quant->granularity == VC_GRANULARITY_GROUP || t->quant->granularity == VC_GRANULARITY_BLOCK;
-    uint64_t opset = self->source->opset;
+    uint64_t opset = self->opset;
 
     if (t->quant->scheme == VC_SCHEME_INT4 && t->n_dims == 2 && t->quant->granularity == VC_GRANULARITY_GROUP &&
         self->model->tensors[t->source].inputs == 1) { /* made for another output */
@@ -136,7 +136,7 @@ static enum vc_status check_quantized(struct vc_ctx *ctx, const struct onnx_sink
 static enum vc_status check_version(struct vc_ctx *ctx, const struct onnx_sink *self, size_t out)
 {
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
-    uint64_t opset = self->source->opset;
+    uint64_t opset = self->opset;
     bool bf16 = t.dtype == VC_DTYPE_BF16 || vc_onnx_link_of(self, out)->type == ONNX_BFLOAT16;
     enum vc_status status = VC_OK;
 
@@ -184,7 +184,11 @@ static const char *suffix_of(const struct onnx_sink *self, size_t out)
     if (dtype == VC_DTYPE_I4) {
         return self->out[out].nbits && !self->out[out].view.turned ? ONNX_NBITS_ROWS : ONNX_NBITS_CODES;
     }
-    return dtype == VC_DTYPE_I8 ? ".int8" : dtype == VC_DTYPE_F16 ? ".f16" : dtype == VC_DTYPE_BF16 ? ".bf16" : ".f32";
+    return dtype == VC_DTYPE_I8     ? ".int8"
+           : dtype == VC_DTYPE_I32  ? ".int32"
+           : dtype == VC_DTYPE_F16  ? ".f16"
+           : dtype == VC_DTYPE_BF16 ? ".bf16"
+                                    : ".f32";
 }
 
 /* Names for the initializer of a changed tensor and for the values between the nodes behind it; the last of these nodes
@@ -274,6 +278,7 @@ enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     enum vc_status status = VC_OK;
     size_t i;
 
+    self->opset = vc_onnx_opset_with_codes(source, self->outs);
     self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out);
     VC_TRY_ALLOC(self->first_out);
     self->out = vc_calloc_array(ctx, VC_TAG_NAMES, self->outs->n, sizeof *self->out);

@@ -208,6 +208,24 @@ out:
     return status;
 }
 
+/* The operator set of ONNX itself, with another version. */
+static enum vc_status add_raised(struct onnx_layout *l)
+{
+    struct vc_text *text = &l->self->literals;
+    size_t from;
+    size_t mark;
+    enum vc_status status;
+
+    VC_TRY(vc_onnx_begin_message(l, &mark));
+    from = text->n;
+    vc_wire_put_string(text, ONNX_OPSET_DOMAIN, "");
+    vc_wire_put_int(text, ONNX_OPSET_VERSION, l->self->opset);
+    VC_TRY(vc_onnx_add_literal(l, from));
+    VC_TRY(vc_onnx_end_message(l, mark, ONNX_MODEL_OPSET));
+out:
+    return status;
+}
+
 /* The operator set of MatMulNBits comes behind the first one that the file names, and goes with the last such node. */
 enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *field)
 {
@@ -216,6 +234,7 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
     struct vc_span rest = field->data;
     bool goes = self->n_nbits == 0 && self->n_nbits_gone != 0 && self->n_nbits_gone == source->n_microsoft;
     bool is_theirs = false;
+    bool is_own = true;
     struct vc_field f;
     size_t mark;
     size_t from;
@@ -226,9 +245,14 @@ enum vc_status vc_onnx_add_opset(struct onnx_layout *l, const struct vc_field *f
         if (f.number == ONNX_OPSET_DOMAIN) {
             VC_TRY(vc_onnx_string_read(&l->r, &f, "the domain of its opset_import"));
             is_theirs = strcmp(l->r.name, ONNX_MICROSOFT) == 0;
+            is_own = *vc_onnx_domain(l->r.name) == '\0';
         }
     }
-    VC_TRY(goes && is_theirs ? VC_OK : vc_onnx_add_copy(l, field->all));
+    if (is_own && self->opset != source->opset) {
+        VC_TRY(add_raised(l));
+    } else {
+        VC_TRY(goes && is_theirs ? VC_OK : vc_onnx_add_copy(l, field->all));
+    }
     if (self->n_nbits != 0 && !source->has_microsoft && !l->opset_added) {
         VC_TRY(vc_onnx_begin_message(l, &mark));
         from = self->literals.n;

@@ -80,6 +80,15 @@ struct onnx_change {
     size_t constant;                  /* the same: what it will read */
 };
 
+/* A value of the main graph that becomes codes and floats again. */
+struct onnx_coded {
+    size_t symbol;
+    const struct vc_graph_edit *edit;
+    bool input; /* of the graph: those who read it read `other`; else a node makes it, which now makes `other` */
+    const char *other, *codes;
+    const char *scale, *zero; /* initializers */
+};
+
 /* All edits of the graph, resolved. */
 struct onnx_edits {
     bool reshaped;                 /* a shape in the model changes, so that those of value_info may be wrong */
@@ -89,6 +98,11 @@ struct onnx_edits {
     size_t n_changes, changes_capacity;
     struct onnx_constant *constants;
     size_t n_constants;
+    struct onnx_coded *coded;
+    size_t n_coded;
+    size_t *coded_of;                      /* by symbol: of `coded`, or ONNX_NONE; NULL: there are none */
+    struct onnx_constant *coded_constants; /* their scales and zero points */
+    size_t n_coded_constants;
 };
 
 /* `self` of the sink. */
@@ -113,6 +127,7 @@ struct onnx_sink {
     bool dequantizes;      /* no new MatMulNBits: codes of four bits go with DequantizeLinear */
     pthread_mutex_t mutex; /* of `shown` */
     struct onnx_edits edits;
+    uint64_t opset; /* of the new graph */
     enum onnx_moves moves;
 
     struct vc_text literals;
@@ -159,6 +174,9 @@ unsigned vc_onnx_nbits_dims(const struct onnx_sink *self, size_t main, size_t ou
 void vc_onnx_plan_products(struct onnx_sink *self);
 
 /* ---- onnx_messages.c: each adds to `text` ---- */
+
+/* The message in `inner` as a field; empties `inner`. */
+void vc_onnx_put_message(struct vc_text *text, uint32_t number, struct vc_text *inner);
 
 /* An attribute of a node that is an integer. */
 void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char *name, uint64_t value);
@@ -229,6 +247,19 @@ enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx
 enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field *field, size_t symbol);
 /* The constants, behind everything else of the main graph. */
 enum vc_status vc_onnx_add_constants(struct onnx_layout *l);
+
+/* ---- onnx_codes.c ---- */
+
+/* The operator set of a graph with these outputs: some edits need a newer one. */
+uint64_t vc_onnx_opset_with_codes(const struct onnx *source, const struct vc_out_list *outs);
+/* Names of values that become codes: fills edits.coded. */
+enum vc_status vc_onnx_plan_codes(struct vc_ctx *ctx, struct onnx_sink *self);
+/* The nodes behind inputs of the graph. */
+enum vc_status vc_onnx_add_coded_inputs(struct onnx_layout *l);
+/* A field of a node of the main graph, with another name of an input or output where that has one; and the nodes behind
+ * such a node. */
+enum vc_status vc_onnx_add_coded_name(struct onnx_layout *l, const struct vc_field *field, bool *done);
+enum vc_status vc_onnx_add_coded_outputs(struct onnx_layout *l, const struct vc_field *node);
 
 /* ---- onnx_layout.c ---- */
 
