@@ -306,6 +306,27 @@ static void decode_blocks(const struct codes_state *s, const struct tile_scales 
     }
 }
 
+static int32_t wide_code(const void *q, size_t i)
+{
+    return (int32_t)vc_le32((const unsigned char *)q + i * sizeof(int32_t));
+}
+
+static bool is_wide(const struct codes_state *s)
+{
+    return s->codes->codes == VC_DTYPE_I32;
+}
+
+/* Codes of 32 bits, which biases have. */
+static void decode_wide(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
+                        const void *q, char *y)
+{
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        float value = (float)wide_code(q, i) * t->scale[scale_of(s, t, tile->first + i)];
+
+        memcpy(y + i * sizeof value, &value, sizeof value);
+    }
+}
+
 static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *k, const struct codes_state *s,
                                    const struct tile_scales *t, const struct vc_tile *tile, const void *in, float *y)
 {
@@ -313,6 +334,8 @@ static enum vc_status decode_codes(struct vc_ctx *ctx, const struct vc_kernels *
 
     if (s->has_grid) {
         decode_grid(s, t, tile, in, (char *)y);
+    } else if (is_wide(s)) {
+        decode_wide(s, t, tile, in, (char *)y);
     } else if (s->group_rows != 1) {
         decode_blocks(s, t, tile, in, (char *)y);
     } else if (s->by_rows && tile->whole_rows) {
@@ -386,8 +409,9 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     for (i = 0; t.may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, &t, tile->first + i);
 
-        double code =
-            s->has_grid ? (double)s->grid[(uint8_t)q[i]] : (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0));
+        double code = is_wide(s)    ? (double)wide_code(q, i)
+                      : s->has_grid ? (double)s->grid[(uint8_t)q[i]]
+                                    : (double)((int32_t)q[i] - (t.zero != NULL ? t.zero[k] : 0));
 
         values[n++] = code * (double)t.scale[k];
         if (n == CHUNK_ELEMS || i + 1 == tile->n_elems) {

@@ -201,7 +201,7 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
 
 static enum vc_status check_one(const struct names *names, const struct vc_tensor *t)
 {
-    if (t->part_of != VC_NO_TENSOR) {
+    if (t->part_of != VC_NO_TENSOR || t->role == VC_ROLE_OTHER) {
         return VC_OK;
     }
     if (t->quant != NULL) {

@@ -118,7 +118,8 @@ static bool granularity_by_axis(const struct onnx *self, const struct onnx_node 
         quant->granularity = VC_GRANULARITY_TENSOR;
         return true;
     }
-    if (self->opset < 13 || axis < 0 || axis >= (int64_t)codes->n_dims || codes->n_dims < 2) {
+    if (self->opset < 13 || axis < 0 || axis >= (int64_t)codes->n_dims ||
+        (codes->n_dims < 2 && codes->type != ONNX_INT32)) {
         return false;
     }
     if (node->block_size == 0) {
@@ -203,6 +204,17 @@ static bool nibbles_fit(struct onnx_quantized *q, size_t zero)
     return true;
 }
 
+/* Codes of 32 bits, as biases of products on codes have: one scale, or one for each. */
+static bool is_bias(struct onnx_quantized *q, size_t zero)
+{
+    if (q->codes == NULL || q->codes->type != ONNX_INT32 || q->codes->n_dims != 1 || q->codes->n_elems == 0 ||
+        q->scale == NULL || dtype_of(q->scale) != VC_DTYPE_F32 || zero != ONNX_NONE) {
+        return false;
+    }
+    q->quant = (struct vc_quant){.scheme = VC_SCHEME_INT32, .symmetric = true, .source_dtype = VC_DTYPE_F32};
+    return true;
+}
+
 /* How they are in the model. */
 static void show_nibbles(struct onnx_tensor *t, unsigned shown)
 {
@@ -222,11 +234,12 @@ static bool is_dequantize(const struct onnx *self, size_t number, struct onnx_qu
     q->codes = own_tensor(self, node->in[0]);
     q->scale = own_tensor(self, node->in[1]);
     q->zero = own_tensor(self, node->in[2]);
-    if ((node->to != 0 && !is_float_type(node->to)) || (!parts_fit(q, node->in[2]) && !nibbles_fit(q, node->in[2])) ||
+    if ((node->to != 0 && !is_float_type(node->to)) ||
+        (!parts_fit(q, node->in[2]) && !nibbles_fit(q, node->in[2]) && !is_bias(q, node->in[2])) ||
         !granularity_by_axis(self, node, q->codes, q->scale, &q->quant)) {
         return false;
     }
-    if (q->codes->type != ONNX_INT8) {
+    if (q->codes->type == ONNX_INT4 || q->codes->type == ONNX_UINT4) {
         show_nibbles(q->codes, q->quant.scheme == VC_SCHEME_INT4 ? 4 : 8);
         if (q->zero != NULL) {
             show_nibbles(q->zero, 8);

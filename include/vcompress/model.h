@@ -44,11 +44,12 @@ enum vc_scheme {
     VC_SCHEME_NF4 = 7,   /* u4: numbers of the 16 values of NF4 (QLoRA); the first code in the high half of a byte */
     VC_SCHEME_FP4 = 8,   /* u4: the same with bitsandbytes' FP4 */
     /* as INT4, with codes of other widths: */
-    VC_SCHEME_INT2 = 9,    /* i2, from -2 to 1 */
-    VC_SCHEME_INT3 = 10,   /* i3, from -4 to 3 */
-    VC_SCHEME_INT5 = 11,   /* i5, from -16 to 15 */
-    VC_SCHEME_INT6 = 12,   /* i6, from -32 to 31 */
-    VC_SCHEME_TERNARY = 13 /* i2, from -1 to 1 */
+    VC_SCHEME_INT2 = 9,     /* i2, from -2 to 1 */
+    VC_SCHEME_INT3 = 10,    /* i3, from -4 to 3 */
+    VC_SCHEME_INT5 = 11,    /* i5, from -16 to 15 */
+    VC_SCHEME_INT6 = 12,    /* i6, from -32 to 31 */
+    VC_SCHEME_TERNARY = 13, /* i2, from -1 to 1 */
+    VC_SCHEME_INT32 = 14    /* i32: biases of products on codes; value = (float)code * scale */
 };
 
 /* The parts of a quantized weight. The tensor with the weight's name holds the codes; every other part is a separate
