@@ -11,6 +11,7 @@
 #include "passes/nonfinite.h"
 #include "passes/select.h"
 #include "passes/statistics/calibration.h"
+#include "quantize/activations/activations.h"
 #include "quantize/aim.h"
 #include "quantize/mixture.h"
 #include "quantize/rest.h"
@@ -19,7 +20,7 @@
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
 
-#define MAX_RECIPE 12
+#define MAX_RECIPE 14
 
 struct quantize {
     struct vc_pass pass;
@@ -30,6 +31,7 @@ struct quantize {
     const struct vc_mixture *mixture;   /* VC_TARGET_GGUF; else NULL */
     struct vc_mixture_plan types;       /* ... of this plan */
     struct vc_aim aim;                  /* chooses what the scheme of this plan only selects the tensors for */
+    struct vc_activations activations;  /* VC_ACTIVATIONS_STATIC: of this plan */
     uint64_t rest_bytes;                /* of this plan: what casts of the rest would save */
     struct vc_recipe_entry recipe[MAX_RECIPE];
     const char *full_command, *short_command; /* with the granularity, and without */
@@ -234,6 +236,22 @@ out:
     return status;
 }
 
+static bool is_static(const struct quantize *q)
+{
+    return q->options.activations == VC_ACTIVATIONS_STATIC;
+}
+
+/* Nodes go into one graph. */
+static enum vc_status check_target(struct vc_ctx *ctx, const struct vc_plan *plan)
+{
+    return plan->n_targets == 1 && plan->dialect != NULL && plan->dialect->activations
+               ? VC_OK
+               : vc_fail(ctx, VC_E_UNSUPPORTED,
+                         "codes of activations are nodes of a graph, which only ONNX files have: input and output have "
+                         "to be one (%s)",
+                         vc_option(ctx, "activations"));
+}
+
 static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct quantize *q = pass->self;
@@ -260,6 +278,10 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
         return ctx->status;
     }
     VC_TRY(q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK);
+    if (is_static(q)) {
+        VC_TRY(check_target(ctx, plan));
+        VC_TRY(vc_activations_begin(ctx, &q->options, plan, &q->arena, &q->activations));
+    }
 out:
     return status;
 }
@@ -350,7 +372,12 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     struct quantize *q = pass->self;
     enum vc_status status = VC_OK;
     enum fate fate = KEPT;
+    bool done = false;
 
+    if (is_static(q)) {
+        VC_TRY(vc_activations_add(ctx, &q->activations, item, &done));
+        return done ? VC_OK : vc_item_keep_as(ctx, item, "no product on codes reads it");
+    }
     VC_TRY(check_quantized(ctx, q, item));
     VC_TRY(choose(ctx, q, item, &fate));
     if (q->mixture != NULL && fate != KEPT) {
@@ -424,6 +451,10 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
     VC_TRY(add_note(ctx, q, unmatched));
     VC_TRY(q->changed ? add_note(ctx, q, VC_STATISTICS_NOTE) : VC_OK);
+    if (is_static(q)) {
+        VC_TRY(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));
+        return add_note(ctx, q, unmatched);
+    }
     if (q->aim.set) {
         plan->aim_bytes = q->aim.file_bytes;
         return check_all_here(ctx, q, plan);
@@ -473,6 +504,7 @@ static void quantize_free(struct vc_ctx *ctx, struct vc_pass *pass)
 {
     struct quantize *q = pass->self;
 
+    vc_activations_end(ctx, &q->activations);
     vc_arena_release(ctx, &q->arena);
     vc_free(ctx, q);
 }
@@ -485,6 +517,28 @@ static const struct vc_pass_ops quantize_ops = {.name = "quantize",
                                                 .free = quantize_free};
 
 /* ---- options ---- */
+
+static enum vc_status check_activations(struct vc_ctx *ctx, const struct vc_quantize_options *o)
+{
+    const char *field = o->asymmetric                                ? "asymmetric"
+                        : o->requantize                              ? "requantize"
+                        : o->nonfinite != VC_NONFINITE_ERROR         ? "nonfinite"
+                        : o->granularity == VC_GRANULARITY_GROUP     ? "granularity"
+                        : o->axis != VC_AXIS_OUTPUT                  ? "axis"
+                        : o->rest != NULL && strcmp(o->rest, "keep") ? "rest"
+                                                                     : NULL;
+
+    if (o->activations != VC_ACTIVATIONS_STATIC) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, "activations"));
+    }
+    if (o->target != VC_TARGET_INT8 || o->calibration == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "codes of activations (%s) go with int8 and need %s",
+                       vc_option(ctx, "activations"), vc_option(ctx, "calibration"));
+    }
+    return field == NULL ? VC_OK
+                         : vc_fail(ctx, VC_E_ARGUMENT, "%s does not go with %s", vc_option(ctx, field),
+                                   vc_option(ctx, "activations"));
+}
 
 static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize_options *o)
 {
@@ -504,7 +558,10 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "no mixture of block types that can be made is called '%s': choose one of %s", o->gguf, names);
     }
-    if (o->calibration != NULL && !row->statistics) {
+    if (o->activations != VC_ACTIVATIONS_NONE && check_activations(ctx, o) != VC_OK) {
+        return ctx->status;
+    }
+    if (o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
                        vc_option(ctx, "calibration"), o->aim_sqnr_db > 0.0 || o->aim_bytes != 0 ? "aims" : row->name);
@@ -589,6 +646,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
 {
     static const char *const nonfinites[] = {"error", "keep", "zero"};
     static const char *const overflows[] = {"error", "inf", "sat"};
+    static const char *const saturations[] = {"auto", "off", "all"};
     const struct vc_quantize_options *o = &q->options;
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
     const char *granularity = granularity_text(ctx, q);
@@ -618,6 +676,10 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     }
     if (o->calibration != NULL) {
         add_entry(q, "calibration", vc_arena_printf(ctx, &q->arena, "%s", last_part(o->calibration->path)));
+    }
+    if (is_static(q)) {
+        add_entry(q, "activations", "static");
+        add_entry(q, "saturation", saturations[o->saturation]);
     }
     add_entry(q, "nonfinite", nonfinites[o->nonfinite]);
     if (q->mixture == NULL) {
@@ -649,8 +711,9 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     q->short_command = vc_arena_printf(ctx, &q->arena, "quantize %s%s", row_or_aim, rest);
     q->full_command = !row->codes || q->aim.set || q->mixture != NULL
                           ? q->short_command
-                          : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s", row->flag,
-                                            granularity != NULL ? granularity : "", asymmetric, rest);
+                          : vc_arena_printf(ctx, &q->arena, "quantize %s --granularity %s%s%s%s", row->flag,
+                                            granularity != NULL ? granularity : "", asymmetric, rest,
+                                            is_static(q) ? " --activations static" : "");
     q->pass.command = q->full_command;
     for (i = 0; i < q->pass.n_recipe; i++) {
         if (q->recipe[i].value == NULL) {

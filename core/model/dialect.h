@@ -56,6 +56,7 @@ struct vc_dialect {
     bool groups_depend;   /* whether a scale per group fits depends on the file: aims do not try groups */
     bool blocks;          /* codes and scales are blocks of types of kernels/block_types.inc */
     bool rows_only;       /* scales lie along axis 0, wherever the source has its output channels */
+    bool activations;     /* of a graph, whose values can become codes, too */
     bool positive_scales; /* its loaders were seen with scales above 0 only */
 
     /* Passes make the same parts for the other one, whose row has no such pointer: one run can write both. May be NULL.

@@ -63,6 +63,22 @@ enum vc_encoder {
     VC_ENCODER_LLAMA = 1 /* byte for byte what llama.cpp's quantizers write */
 };
 
+/* What becomes of the values between the layers. */
+enum vc_activations_kind {
+    VC_ACTIVATIONS_NONE = 0,
+    /* ONNX, VC_TARGET_INT8: QuantizeLinear and DequantizeLinear behind what products read and make, by ranges of
+     * `calibration`, so that onnxruntime computes with codes. Weights of all products become int8, of any size; their
+     * biases i32; nothing else. */
+    VC_ACTIVATIONS_STATIC = 1
+};
+
+/* Kernels of x86 processors without VNNI add two products of codes in 16 bits. */
+enum vc_saturation {
+    VC_SATURATION_AUTO = 0, /* layers whose sums do not fit for the calibration's inputs get smaller codes */
+    VC_SATURATION_OFF = 1,
+    VC_SATURATION_ALL = 2 /* all layers get such codes: 64 to 127 steps for a row */
+};
+
 /* A rule that selects tensors by name; the last rule whose glob matches decides. `*` matches any run of characters, `?`
  * one character, `[a-z]` one character of a set. */
 struct vc_rule {
@@ -114,6 +130,9 @@ struct vc_quantize_options {
      * the job. */
     const struct vc_model *calibration;
     bool calibration_anyway; /* also statistics that were measured with weights of another training */
+    enum vc_activations_kind
+        activations;               /* STATIC: `calibration` has to be of vc_calibrate with the file's own graph */
+    enum vc_saturation saturation; /* VC_ACTIVATIONS_STATIC */
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

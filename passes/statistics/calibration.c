@@ -14,8 +14,8 @@ static const char counts_tail[] = ".counts";
 static const char moments_tail[] = ".in_xtx";
 static const char axis_tail[] = ".in_axis"; /* only where columns are axis 0 */
 
-static enum vc_status find(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
-                           size_t *out)
+enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
+                                    size_t *out)
 {
     char *full = vc_alloc(ctx, VC_TAG_NAMES, strlen(name) + strlen(tail) + 1);
 
@@ -34,9 +34,11 @@ static enum vc_status find_of(struct vc_ctx *ctx, const struct vc_model *file, c
                               size_t tensor, const char *tail, size_t *out)
 {
     const char *source = model->ops->source_name != NULL ? model->ops->source_name(model, tensor) : NULL;
-    enum vc_status status = find(ctx, file, model->tensors[tensor].name, tail, out);
+    enum vc_status status = vc_calibration_array(ctx, file, model->tensors[tensor].name, tail, out);
 
-    return status == VC_OK && *out == VC_NO_TENSOR && source != NULL ? find(ctx, file, source, tail, out) : status;
+    return status == VC_OK && *out == VC_NO_TENSOR && source != NULL
+               ? vc_calibration_array(ctx, file, source, tail, out)
+               : status;
 }
 
 enum vc_status vc_calibration_sample(struct vc_ctx *ctx, const struct vc_model *model, const char *tensor,
@@ -116,7 +118,7 @@ enum vc_status vc_calibration_check(struct vc_ctx *ctx, const struct vc_model *f
         if (found == VC_NO_TENSOR) {
             VC_TRY(find_of(ctx, file, model, i, sums_tail, &found));
         }
-        VC_TRY(find(ctx, file, name, VC_SAMPLE, &sample));
+        VC_TRY(vc_calibration_array(ctx, file, name, VC_SAMPLE, &sample));
         if (sample == VC_NO_TENSOR || file->tensors[sample].dtype != VC_DTYPE_F32) {
             continue;
         }

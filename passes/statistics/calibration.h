@@ -34,6 +34,10 @@ struct vc_calibration {
     uint64_t row;   /* columns */
 };
 
+/* The array of that tail for a name, "relu1" and ".range"; VC_NO_TENSOR: there is none. */
+enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
+                                    size_t *out);
+
 /* Refuses a file without statistics of any tensor of the model; and, unless `anyway`, one of another training: where
  * the samples of its weights are not those of the model, nor what pruning, rounding or more training makes of them
  * (their correlation, a mean over all tensors, is below 0.25). *differ: some sample is not near what the model has. */

@@ -55,7 +55,7 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
     }
     VC_TRY(
         vc_step_add_part(ctx, item, step, s->absmax ? VC_PART_ABSMAX : VC_PART_SCALE, s->scale_dtype, n_dims, shape));
-    if (s->options->asymmetric) {
+    if (s->options->asymmetric || s->zeros) {
         VC_TRY(vc_step_add_part(ctx, item, step, VC_PART_ZERO_POINT, VC_DTYPE_I8, n_dims, shape));
     }
 out:
@@ -145,13 +145,14 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     unsigned d;
 
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
-    s->granularity = desc->n_dims < 2 ? VC_GRANULARITY_TENSOR : o->granularity;
+    s->granularity = desc->n_dims < 2 && s->given == NULL ? VC_GRANULARITY_TENSOR : o->granularity;
     s->axis = s->granularity == VC_GRANULARITY_CHANNEL ? (unsigned)(axis < 0 ? axis + (int)desc->n_dims : axis) : 0;
     if (vc_int8_in_blocks(s->row, o, item)) {
         map_blocks(s, n_rows);
         return;
     }
-    s->by_rows = s->granularity == VC_GRANULARITY_GROUP || (s->granularity == VC_GRANULARITY_CHANNEL && s->axis == 0);
+    s->by_rows = s->granularity == VC_GRANULARITY_GROUP ||
+                 (s->granularity == VC_GRANULARITY_CHANNEL && s->axis == 0 && s->given == NULL);
     if (s->by_rows) {
         s->group = s->granularity == VC_GRANULARITY_GROUP ? o->group_size : s->row_len;
         s->n_groups = vc_ceil_div_u64(s->row_len, s->group);
@@ -489,7 +490,7 @@ static enum vc_status add_quant(struct vc_ctx *ctx, struct vc_item *item, struct
                           .granularity = s->granularity,
                           .axis = s->axis,
                           .group_size = s->granularity == VC_GRANULARITY_GROUP || s->group_rows != 0 ? s->group : 0,
-                          .symmetric = !s->options->asymmetric,
+                          .symmetric = !s->options->asymmetric && !s->zeros,
                           .source_dtype = weights,
                           .group_rows = s->group_rows};
     step->out.quant = quant;
@@ -536,20 +537,34 @@ out:
     return status;
 }
 
-static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
-                               enum vc_dtype weights)
+static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                          enum vc_dtype weights, const float *given)
 {
     struct vc_int8_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(s);
+    s->given = given;
+    s->zeros = given != NULL;
     VC_TRY(vc_int8_add_step(ctx, item, &vc_scheme_int8, &int8_ops, options, weights, s, &step));
     step->scan = s->scan;
-    step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric ? 13 : 10) : 0;
+    step->state_bytes = s->scan ? (size_t)s->n_scales * (options->asymmetric || s->zeros ? 13 : 10) : 0;
     step->scratch_bytes = vc_int8_scratch_bytes(step, s);
 out:
     return status;
+}
+
+static enum vc_status int8_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                               enum vc_dtype weights)
+{
+    return add(ctx, item, options, weights, NULL);
+}
+
+enum vc_status vc_int8_add_given(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                                 const float *scale)
+{
+    return add(ctx, item, options, vc_desc_weight_dtype(item->desc), scale);
 }
 
 static const struct vc_scheme_granularity granularities[] = {{VC_GRANULARITY_TENSOR, 0},

@@ -30,6 +30,8 @@ struct vc_int8_state {
     bool absmax;               /* absolute maxima are stored, not scales */
     bool by_rows;              /* scales belong to rows of axis 0 (channel of axis 0, groups); else an axis map */
     bool scan;                 /* scales need more than one tile: found by a scan, kept in memory */
+    const float *given;        /* scales that are known, n_scales; NULL: they come from the values */
+    bool zeros;                /* symmetric codes, with zero points of 0: loaders of codes beside codes ask for them */
 
     /* With scan, from begin to end. */
     pthread_mutex_t mutex;
@@ -60,6 +62,17 @@ bool vc_int8_in_blocks(const struct vc_scheme_row *row, const struct vc_quantize
 enum vc_status vc_int8_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_scheme_row *row,
                                 const struct vc_step_ops *ops, const struct vc_quantize_options *options,
                                 enum vc_dtype weights, struct vc_int8_state *s, struct vc_step **out);
+
+/* int8 by scales that are known, one for each index of the channel axis or one for all: the pass owns them, longer than
+ * the step. No value is larger than 127 of them. */
+enum vc_status vc_int8_add_given(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                                 const float *scale);
+
+/* ---- bias_codes.c ---- */
+
+/* The same of a bias, as codes of 32 bits. */
+enum vc_status vc_bias_codes_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
+                                 const float *scale);
 
 /* ---- block_codes.c ---- */
 

@@ -29,6 +29,10 @@ enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const str
         s->stored = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->stored);
         VC_TRY_ALLOC(s->stored);
     }
+    if (s->zeros) {
+        s->zero = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->zero);
+        VC_TRY_ALLOC(s->zero);
+    }
     if (s->options->asymmetric) {
         s->neg = vc_calloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->neg);
         VC_TRY_ALLOC(s->neg);
@@ -145,6 +149,10 @@ enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const 
 
     (void)ctx;
     (void)item;
+    if (s->given != NULL) {
+        memcpy(s->scale, s->given, (size_t)s->n_scales * sizeof *s->scale);
+        return VC_OK;
+    }
     if (s->zero == NULL) {
         vc_int8_scales(s, s->pos, (size_t)s->n_scales, s->scale, s->stored);
         return VC_OK;

@@ -78,7 +78,7 @@ VALUES = {
     "dtype": "f16", "svg": "s.svg", "size": "batch=5", "weights": "t.npz", "outputs": "o2.npz", "value": "y",
     "tolerance": "100", "against": "w.npz", "pattern": "2:4", "granularity": "tensor", "axis": "1", "layout": "plain",
     "rest": "fp16", "min-elements": "1000", "min-row": "80", "nonfinite": "keep", "overflow": "sat", "aim-sqnr": "30",
-    "aim-bytes": "3000", "gguf": "Q4_0", "encoder": "llama", "calibration": "im.npz", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
+    "aim-bytes": "3000", "gguf": "Q4_0", "encoder": "llama", "calibration": "im.npz", "saturation": "all", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
     "round-to": "4", "couplings": "c.txt", "mask": "m.npz", "mask-out": "mo.npz", "set": "*=0.9", "min-keep": "0.9",
     "sparsity": "0.5", "drop-layers": "0", "keep-layers": "0", "layers": "h", "pass": "quantize --fp16",
     "student": "t.npz", "width": "0.5", "eval": "d.npz", "eval-array": "x=z", "eval-teacher": "a.npz",
@@ -98,7 +98,8 @@ VALUES = {
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",
            ("fit", "optimizer"): "sgd", ("verify", "min-sqnr"): "200", ("estimate","weights"): "w.npz", ("fit","weights"): "w.npz", ("plan","weights"): "w.npz",
-           ("prune", "graph"): "g.txt", ("prune", "layout"): "plain", ("prune", "scope"): "global", ("prune", "calibration"): "st.npz", ("sensitivity", "min-elements"): "1000"}
+           ("prune", "graph"): "g.txt", ("prune", "layout"): "plain", ("prune", "scope"): "global", ("prune", "calibration"): "st.npz", ("sensitivity", "min-elements"): "1000",
+           ("quantize", "activations"): "static"}
 SKIP = {"help", "force", "output", "output-dir"}
 # What may change nothing here, and why.
 OF_FILES = "files that have none of what it is about are like others to it"

@@ -15,6 +15,7 @@ but recover.md, whose networks train for long: check_distilled.sh runs this one 
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -39,6 +40,33 @@ PIPELINE = {"model_index.json": """{"_class_name": "StableDiffusionPipeline", "t
             "text_encoder/config.json": """{"model_type": "clip_text_model"}""",
             "unet/config.json": """{"_class_name": "UNet2DConditionModel"}""",
             "vae/config.json": """{"_class_name": "AutoencoderKL"}"""}
+
+
+def field(number, data):
+    """A field of a protocol buffer: bytes, or a number below 128."""
+    if isinstance(data, int):
+        return bytes([number << 3, data])
+    n = len(data)
+    return bytes([number << 3 | 2]) + (bytes([n]) if n < 128 else bytes([n & 127 | 128, n >> 7 & 127 | 128, n >> 14])) + data
+
+
+def onnx_model():
+    """image [n, 8, 8] -> Flatten -> Gemm -> Relu -> Gemm -> y."""
+    def node(op, inputs, output):
+        return field(1, b"".join(field(1, i.encode()) for i in inputs) + field(2, output.encode()) + field(4, op.encode()))
+
+    def weights(name, *shape):
+        n = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = struct.pack("<%df" % n, *(((i * 7919 + 5) % 97 - 48) / 400 for i in range(n)))
+        return field(5, b"".join(field(1, d) for d in shape) + field(2, 1) + field(8, name.encode()) + field(9, values))
+
+    def value(number, name, *shape):
+        dims = b"".join(field(1, field(2, d.encode()) if isinstance(d, str) else field(1, d)) for d in shape)
+        return field(number, field(1, name.encode()) + field(2, field(1, field(1, 1) + field(2, dims))))
+    graph = (node("Flatten", ["image"], "flat") + node("Gemm", ["flat", "fc1", "b1"], "h") + node("Relu", ["h"], "r") +
+             node("Gemm", ["r", "fc2", "b2"], "y") + field(2, b"net") + weights("fc1", 64, 32) + weights("b1", 32) + weights("fc2", 32, 10) +
+             weights("b2", 10) + value(11, "image", "n", 8, 8) + value(12, "y", "n", 10))
+    return field(1, 8) + field(7, graph) + field(8, field(1, b"") + field(2, 13))
 
 
 def write(path, text):
@@ -100,6 +128,8 @@ def make_models(vcompress, source, at):
     write(at + "/qwen3/tokenizer.json", BYTES)
     convert("qwen3.npz", "-o", "qwen3/model.safetensors")
     os.remove(at + "/qwen3.npz")
+    with open(at + "/model.onnx", "wb") as f:
+        f.write(onnx_model())
     write(at + "/recipe.txt", "prune --sparsity 0.5\nquantize --int8\n")
 
 

@@ -109,10 +109,16 @@ static const struct opt scheme_opts[] = {
     {.name = "pure", .kind = OPT_BOOL, .set = 1, QUANTIZE(pure),
      .help = "--gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, calibration),
-     .help = "--gguf and codes of 2 to 6 bits and of floats: what the layers get to see, a file of vcompress calibrate or "
+     .help = "--gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or "
              "llama-imatrix; errors are weighed by it, and with second moments (not --gguf) rounding makes up for its errors"},
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, QUANTIZE(calibration_anyway),
      .help = "also statistics that were measured with weights of another training"},
+    {.name = "activations", .value = "none|static", .kind = OPT_CHOICE, QUANTIZE(activations),
+     .help = "ONNX, --int8: static also makes codes (u8) of what Conv, Gemm and MatMul read and make, by the ranges in --calibration, "
+             "so that onnxruntime computes with codes; weights of all of these are quantized, of any size (default none)"},
+    {.name = "saturation", .value = "auto|off|all", .kind = OPT_CHOICE, QUANTIZE(saturation),
+     .help = "--activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
+             "those that do so for the calibration's rows, none, or all (default auto)"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
@@ -203,6 +209,9 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
         if (options_seen(&app->parsed, gguf_only[i])) {
             return app_usage(app, "--%s works with --gguf only", gguf_only[i]);
         }
+    }
+    if (options->activations == VC_ACTIVATIONS_NONE && options_seen(&app->parsed, "saturation")) {
+        return app_usage(app, "--saturation works with --activations static only");
     }
     if (aim && options_seen(&app->parsed, "granularity")) {
         return app_usage(app, "an aim chooses the granularity of each tensor: leave out --granularity");

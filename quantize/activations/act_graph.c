@@ -1,0 +1,231 @@
+/* act_graph.c - see act_graph.h. */
+#include "quantize/activations/act_graph.h"
+
+#include "core/base/checked.h"
+
+struct name_key {
+    const struct act_graph *graph;
+    const char *name;
+};
+
+/* vc_hash_same_fn */
+static bool is_same(const void *key, size_t number)
+{
+    const struct name_key *k = key;
+
+    return strcmp(k->graph->values[number].name, k->name) == 0;
+}
+
+static size_t find(const struct act_graph *graph, const char *name)
+{
+    const struct name_key key = {graph, name};
+
+    return *name == '\0' ? ACT_NONE : vc_hash_find(&graph->by_name, vc_hash_text(name), is_same, &key);
+}
+
+/* vc_hash_of_fn */
+static uint64_t hash_of(const void *items, size_t number)
+{
+    return vc_hash_text(((const struct act_graph *)items)->values[number].name);
+}
+
+static enum vc_status add(struct vc_ctx *ctx, struct act_graph *graph, const char *name, size_t *out)
+{
+    enum vc_status status = VC_OK;
+
+    *out = find(graph, name);
+    if (*out != ACT_NONE || *name == '\0') {
+        return VC_OK;
+    }
+    VC_TRY(vc_hash_grow(ctx, &graph->by_name, graph->n_values, hash_of, graph));
+    *out = graph->n_values++;
+    graph->values[*out] =
+        (struct act_value){.name = name, .maker = ACT_NONE, .reader = ACT_NONE, .constant = ACT_NONE, .root = ACT_NONE};
+    vc_hash_add(&graph->by_name, vc_hash_text(name), *out);
+out:
+    return status;
+}
+
+static enum vc_status add_node(struct vc_ctx *ctx, struct act_graph *graph, size_t number)
+{
+    const struct vc_program_node *node = &graph->program.nodes[number];
+    enum vc_status status = VC_OK;
+    size_t v;
+
+    for (size_t k = 0; k < node->n_inputs; k++) {
+        VC_TRY(add(ctx, graph, node->inputs[k], &v));
+        if (v != ACT_NONE) {
+            graph->values[v].reader = number;
+            graph->values[v].n_uses++;
+        }
+    }
+    for (size_t k = 0; k < node->n_outputs; k++) {
+        VC_TRY(add(ctx, graph, node->outputs[k], &v));
+        if (v != ACT_NONE) {
+            graph->values[v].maker = number;
+        }
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_act_graph_read(struct vc_ctx *ctx, const struct vc_model *model, struct vc_arena *arena,
+                                 struct act_graph *graph)
+{
+    struct vc_program *p = &graph->program;
+    size_t n = 0;
+    size_t v;
+    enum vc_status status;
+
+    VC_TRY(vc_model_program(ctx, model, arena, p));
+    if (p->kind != VC_PROGRAM_NODES) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "the file has no graph, and codes of activations are nodes of one: only ONNX files have "
+                       "them (%s)",
+                       vc_option(ctx, "activations"));
+    }
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        n += p->nodes[k].n_inputs + p->nodes[k].n_outputs;
+    }
+    graph->values = vc_alloc_array(ctx, VC_TAG_NAMES, n + p->n_inputs + p->n_outputs + p->n_constants + (size_t)1,
+                                   sizeof *graph->values);
+    VC_TRY_ALLOC(graph->values);
+    for (size_t k = 0; k < p->n_inputs; k++) {
+        VC_TRY(add(ctx, graph, p->inputs[k].name, &v));
+        graph->values[v].is_input = p->inputs[k].dtype == VC_DTYPE_F32;
+    }
+    for (size_t k = 0; k < p->n_constants; k++) {
+        VC_TRY(add(ctx, graph, p->constants[k].name, &v));
+        graph->values[v].constant = k;
+        graph->values[v].is_input = false;
+    }
+    for (size_t k = 0; k < p->n_nodes; k++) {
+        VC_TRY(add_node(ctx, graph, k));
+    }
+    for (size_t k = 0; k < p->n_outputs; k++) {
+        VC_TRY(add(ctx, graph, p->outputs[k].name, &v));
+        graph->values[v].n_uses++;
+    }
+out:
+    return status;
+}
+
+void vc_act_graph_release(struct vc_ctx *ctx, struct act_graph *graph)
+{
+    vc_free(ctx, graph->values);
+    vc_hash_release(ctx, &graph->by_name);
+}
+
+/* ---- nodes ---- */
+
+size_t vc_act_input(const struct act_graph *graph, const struct vc_program_node *node, size_t k)
+{
+    return k < node->n_inputs ? find(graph, node->inputs[k]) : ACT_NONE;
+}
+
+size_t vc_act_output(const struct act_graph *graph, const struct vc_program_node *node, size_t k)
+{
+    return k < node->n_outputs ? find(graph, node->outputs[k]) : ACT_NONE;
+}
+
+bool vc_act_is(const struct vc_program_node *node, const char *op)
+{
+    return *node->domain == '\0' && strcmp(node->op, op) == 0;
+}
+
+/* The words of the text are apart by spaces. */
+static bool has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (; *text != '\0'; text += *text == ' ') {
+        size_t length = strcspn(text, " ");
+
+        if (length == n && n != 0 && memcmp(text, word, n) == 0) {
+            return true;
+        }
+        text += length;
+    }
+    return false;
+}
+
+enum act_kind vc_act_kind(const struct vc_program_node *node)
+{
+    static const struct {
+        enum act_kind kind;
+        const char *ops;
+    } rows[] = {{ACT_LAYER, "Conv Gemm MatMul"},
+                {ACT_CLAMP, "Relu Clip"},
+                {ACT_BOTH, "Add Mul Concat"},
+                {ACT_SINGLE, "AveragePool GlobalAveragePool Sigmoid LeakyRelu Softmax"},
+                {ACT_PASS, "MaxPool Reshape Flatten Transpose Squeeze Unsqueeze Slice Expand Tile Gather Split "
+                           "DepthToSpace Identity Dropout"}};
+
+    for (size_t k = 0; *node->domain == '\0' && k < sizeof rows / sizeof *rows; k++) {
+        if (has_word(rows[k].ops, node->op)) {
+            return rows[k].kind;
+        }
+    }
+    return ACT_OTHER;
+}
+
+double vc_act_number(const struct vc_program_node *node, const char *name, double otherwise)
+{
+    for (size_t k = 0; k < node->n_attrs; k++) {
+        if (strcmp(node->attrs[k].name, name) == 0) {
+            return node->attrs[k].kind == VC_PROGRAM_FLOAT ? node->attrs[k].f : (double)node->attrs[k].i;
+        }
+    }
+    return otherwise;
+}
+
+size_t vc_act_tensor(const struct act_graph *graph, size_t value)
+{
+    size_t constant = value == ACT_NONE ? ACT_NONE : graph->values[value].constant;
+
+    return constant == ACT_NONE ? VC_NO_TENSOR : graph->program.constants[constant].index;
+}
+
+/* ---- versions ---- */
+
+int64_t vc_act_opset(const struct act_graph *graph)
+{
+    int64_t version = 1;
+
+    for (size_t k = 0; k < graph->program.n_opsets; k++) {
+        version = *graph->program.opsets[k].domain == '\0' ? graph->program.opsets[k].version : version;
+    }
+    return version;
+}
+
+/* Only operators that are known to mean the same from some version to 13 are let through. */
+const char *vc_act_changed_before(const struct act_graph *graph, int64_t version)
+{
+    static const struct {
+        int64_t since;
+        const char *ops;
+    } rows[] = {
+        {7,
+         "Conv ConvTranspose Gemm MatMul Relu LeakyRelu PRelu Elu Selu Sigmoid Tanh HardSigmoid Softplus Add Sub Mul "
+         "Div Pow Neg Abs Exp Log Sqrt Sin Cos Ceil Floor Reciprocal Concat Flatten Reshape Transpose Identity Shape "
+         "Gather Expand Tile MaxPool AveragePool GlobalAveragePool GlobalMaxPool LRN InstanceNormalization Constant "
+         "Cast ReduceMean ReduceMax ReduceMin ReduceProd ReduceL2 ArgMax ArgMin DepthToSpace SpaceToDepth Min Max "
+         "Mean Sum Where Erf Sign"},
+        {9, "BatchNormalization ConstantOfShape"},
+        {10, "Slice"},
+        {11, "Clip Pad Resize TopK"},
+        {12, "Dropout"}};
+
+    for (size_t k = 0; vc_act_opset(graph) < version && k < graph->program.n_nodes; k++) {
+        const struct vc_program_node *node = &graph->program.nodes[k];
+        bool same = *node->domain != '\0';
+
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            same = same || (vc_act_opset(graph) >= rows[i].since && has_word(rows[i].ops, node->op));
+        }
+        if (!same) {
+            return node->op;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,132 @@
+/* activations.c - see activations.h. */
+#include "quantize/activations/activations.h"
+
+#include "core/base/checked.h"
+#include "quantize/schemes/int8.h"
+
+/* ---- planning ---- */
+
+static enum vc_status check_opset(struct vc_ctx *ctx, const struct vc_activations *a)
+{
+    const char *op = vc_act_changed_before(&a->graph, VC_GRAPH_CODES_OPSET);
+
+    return op == NULL ? VC_OK
+                      : vc_fail(ctx, VC_E_UNSUPPORTED,
+                                "codes of activations need opset %d, and this model has %lld, where %s may mean "
+                                "something else: a converter of ONNX versions can raise it",
+                                VC_GRAPH_CODES_OPSET, (long long)vc_act_opset(&a->graph), op);
+}
+
+enum vc_status vc_activations_begin(struct vc_ctx *ctx, const struct vc_quantize_options *options,
+                                    const struct vc_plan *plan, struct vc_arena *arena, struct vc_activations *out)
+{
+    const struct vc_program_node *coded = NULL;
+    enum vc_status status;
+
+    vc_activations_end(ctx, out);
+    *out = (struct vc_activations){.options = options, .plan = plan, .n_tensors = plan->n_items};
+    vc_text_init(&out->left, ctx);
+    VC_TRY(vc_act_graph_read(ctx, plan->model, arena, &out->graph));
+    VC_TRY(check_opset(ctx, out));
+    for (size_t k = 0; k < out->graph.program.n_nodes; k++) {
+        const struct vc_program_node *node = &out->graph.program.nodes[k];
+
+        coded = strcmp(node->op, "QuantizeLinear") == 0 || strncmp(node->op, "QLinear", 7) == 0 ? node : coded;
+    }
+    if (coded != NULL) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "values of the graph are codes already (%s)", coded->op);
+    }
+    out->layer_of = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof *out->layer_of);
+    VC_TRY_ALLOC(out->layer_of);
+    for (size_t i = 0; i < plan->n_items; i++) {
+        out->layer_of[i] = ACT_NONE;
+    }
+    VC_TRY(vc_act_place(ctx, out));
+    VC_TRY(vc_act_value_scales(ctx, out));
+    VC_TRY(vc_act_layer_scales(ctx, out, arena));
+out:
+    return status;
+}
+
+void vc_activations_end(struct vc_ctx *ctx, struct vc_activations *a)
+{
+    if (a->options == NULL) { /* not begun */
+        return;
+    }
+    vc_act_graph_release(ctx, &a->graph);
+    vc_text_release(&a->left);
+    vc_free(ctx, a->layers);
+    vc_free(ctx, a->work);
+    vc_free(ctx, a->layer_of);
+    *a = (struct vc_activations){.options = NULL};
+}
+
+enum vc_status vc_activations_add(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_item *item, bool *done)
+{
+    size_t tensor = (size_t)(item - a->plan->items);
+    const struct act_layer *layer =
+        tensor < a->n_tensors && a->layer_of[tensor] != ACT_NONE ? &a->layers[a->layer_of[tensor]] : NULL;
+
+    *done = layer != NULL;
+    if (layer == NULL) {
+        return VC_OK;
+    }
+    return layer->weights == tensor ? vc_int8_add_given(ctx, item, a->options, layer->scale)
+                                    : vc_bias_codes_add(ctx, item, a->options, layer->bias_scale);
+}
+
+/* ---- the graph and the report ---- */
+
+static enum vc_status describe(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_arena *arena,
+                               const char **note)
+{
+    struct vc_text text;
+    size_t n_short = 0;
+    enum vc_status status = VC_OK;
+
+    vc_text_init(&text, ctx);
+    vc_text_add(&text, "%zu of %zu Conv, Gemm and MatMul run on int8 kernels of onnxruntime", a->n_layers,
+                a->n_products);
+    if (a->n_left != 0) {
+        vc_text_add(&text, " (%s%s)", a->left.data, a->n_left > 3 ? ", ..." : "");
+    }
+    for (size_t k = 0; k < a->n_layers; k++) {
+        if (a->layers[k].short_codes) {
+            vc_text_add(&text, "%s%s", n_short++ == 0 ? "; smaller codes, which do not saturate without VNNI: " : ", ",
+                        a->plan->model->tensors[a->layers[k].weights].name);
+        }
+    }
+    if (a->n_norms != 0) {
+        vc_text_add(&text, "; %zu BatchNormalization behind them stay floats: export with them folded", a->n_norms);
+    }
+    if (vc_act_opset(&a->graph) < VC_GRAPH_CODES_OPSET) {
+        vc_text_add(&text, "; opset %lld becomes %d", (long long)vc_act_opset(&a->graph), VC_GRAPH_CODES_OPSET);
+    }
+    VC_TRY(text.status);
+    *note = vc_arena_copy(ctx, arena, text.data, text.n);
+    VC_TRY_ALLOC(*note);
+out:
+    vc_text_release(&text);
+    return status;
+}
+
+enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activations *a, struct vc_plan *plan,
+                                     struct vc_arena *arena, const char **note)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < a->graph.n_values; i++) {
+        const struct act_value *root = &a->graph.values[a->graph.values[i].root];
+        const int64_t numbers[2] = {root->zero, 0};
+        const struct vc_graph_edit edit = {.kind = VC_GRAPH_EDIT_CODES,
+                                           .value = a->graph.values[i].name,
+                                           .n = 2,
+                                           .numbers = numbers,
+                                           .scale = root->scale};
+
+        VC_TRY(a->graph.values[i].coded ? vc_plan_edit_graph(ctx, plan, &edit, 1) : VC_OK);
+    }
+    status = describe(ctx, a, arena, note);
+out:
+    return status;
+}
