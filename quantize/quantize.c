@@ -20,7 +20,7 @@
 #include "quantize/schemes/int8.h"
 #include "quantize/schemes/schemes.h"
 
-#define MAX_RECIPE 14
+#define MAX_RECIPE 15
 
 struct quantize {
     struct vc_pass pass;
@@ -535,6 +535,10 @@ static enum vc_status check_activations(struct vc_ctx *ctx, const struct vc_quan
         return vc_fail(ctx, VC_E_ARGUMENT, "codes of activations (%s) go with int8 and need %s",
                        vc_option(ctx, "activations"), vc_option(ctx, "calibration"));
     }
+    if (o->ranges == VC_RANGES_PERCENTILE && !(o->percentile > 50.0 && o->percentile <= 100.0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a percentile is above 50 and at most 100, not %g (%s)", o->percentile,
+                       vc_option(ctx, "ranges"));
+    }
     return field == NULL ? VC_OK
                          : vc_fail(ctx, VC_E_ARGUMENT, "%s does not go with %s", vc_option(ctx, field),
                                    vc_option(ctx, "activations"));
@@ -679,6 +683,10 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     }
     if (is_static(q)) {
         add_entry(q, "activations", "static");
+        add_entry(q, "ranges",
+                  o->ranges == VC_RANGES_WHOLE   ? "min-max"
+                  : o->ranges == VC_RANGES_ERROR ? "error"
+                                                 : vc_arena_printf(ctx, &q->arena, "percentile:%g", o->percentile));
         add_entry(q, "saturation", saturations[o->saturation]);
     }
     add_entry(q, "nonfinite", nonfinites[o->nonfinite]);

@@ -72,6 +72,14 @@ enum vc_activations_kind {
     VC_ACTIVATIONS_STATIC = 1
 };
 
+/* The range of a value that codes stand for. Inputs of the graph, and values that no layer reads, have the whole one.
+ */
+enum vc_ranges {
+    VC_RANGES_WHOLE = 0,     /* from the smallest element to the largest */
+    VC_RANGES_ERROR = 1,     /* the part of it with the least squared error */
+    VC_RANGES_PERCENTILE = 2 /* what all but (100 - percentile) % of the elements lie in */
+};
+
 /* Kernels of x86 processors without VNNI add two products of codes in 16 bits. */
 enum vc_saturation {
     VC_SATURATION_AUTO = 0, /* layers whose sums do not fit for the calibration's inputs get smaller codes */
@@ -132,7 +140,9 @@ struct vc_quantize_options {
     bool calibration_anyway; /* also statistics that were measured with weights of another training */
     enum vc_activations_kind
         activations;               /* STATIC: `calibration` has to be of vc_calibrate with the file's own graph */
-    enum vc_saturation saturation; /* VC_ACTIVATIONS_STATIC */
+    enum vc_saturation saturation; /* VC_ACTIVATIONS_STATIC, as the next two */
+    enum vc_ranges ranges;
+    double percentile; /* above 50, at most 100 */
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

@@ -36,7 +36,7 @@ out:
 }
 
 /* u8: 0 is always a code, and exact. */
-static void scale_of_range(struct act_value *v, float low, float high)
+void vc_act_scale_of_range(struct act_value *v, float low, float high)
 {
     double lo = fmin((double)low, 0.0);
     double hi = fmax((double)high, 0.0);
@@ -66,7 +66,8 @@ static enum vc_status value_scale(struct vc_ctx *ctx, struct vc_activations *a, 
                        "leave out the weights of the node with %s",
                        a->options->calibration->path, v->name, vc_option(ctx, "include=false"));
     }
-    scale_of_range(v, range[0], range[1]);
+    VC_TRY(vc_act_narrow(ctx, a, (size_t)(v - a->graph.values), range));
+    vc_act_scale_of_range(v, range[0], range[1]);
 out:
     return status;
 }

@@ -65,9 +65,16 @@ enum vc_status vc_act_place(struct vc_ctx *ctx, struct vc_activations *a);
 /* The range of a value in the statistics; *found false: there is none. */
 enum vc_status vc_act_range(struct vc_ctx *ctx, const struct vc_model *statistics, const char *name, float *range,
                             bool *found);
+/* Scale and zero point for a range. */
+void vc_act_scale_of_range(struct act_value *value, float low, float high);
 /* Scale and zero point of every root. */
 enum vc_status vc_act_value_scales(struct vc_ctx *ctx, struct vc_activations *a);
 /* Scales of weights and biases. */
 enum vc_status vc_act_layer_scales(struct vc_ctx *ctx, struct vc_activations *a, struct vc_arena *arena);
+
+/* ---- act_ranges.c ---- */
+
+/* The part of the range of a root that options.ranges takes. */
+enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, float *range);
 
 #endif

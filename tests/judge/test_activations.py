@@ -213,6 +213,31 @@ class Static(Judge):
             self.assertTrue((z["p3"] == found["p3.int32"].astype("f4") * found["p3.scale"]).all())
         self.vc("verify", "--data", out)
 
+    def test_ranges(self):
+        """By error and percentile, from the histogram of what a layer reads."""
+        rows = np.random.default_rng(2).normal(0, 1, (80, 3, 12, 12)).astype("f4")
+        residual().save(self.path("net.onnx"), ["n", 3, 12, 12], ["n", 10])
+        self.calibrate(self.path("net.onnx"), rows)
+        with np.load(self.path("stats.npz")) as z:
+            whole, count, width = z["v1.range"], z["p4.in_hist"], float(z["p4.in_hist_width"][0])
+        self.assertEqual(count.sum(), 80 * 16 * 12 * 12)
+        middle = (np.arange(2048) - 1024 + 0.5) * width
+
+        def error(f):
+            s = np.float64(np.float32(f * whole[1] / 255))
+            return (count * (np.clip(np.rint(middle / s), 0, 255) * s - middle) ** 2).sum()
+        tried = [np.float32(1)] + [np.float32(0.3) + np.float32(0.7) * np.float32(k) / np.float32(40) for k in range(40)]
+        best = min(tried, key=error)
+        from_above = np.cumsum(count[::-1])[::-1]
+        high = (np.flatnonzero(from_above <= 0.001 * count.sum())[0] - 1024) * width
+        want = {"min-max": whole[1], "error": best * whole[1], "percentile:99.9": min(high, whole[1])}
+        for ranges, top in want.items():
+            out, _ = self.quantize(self.path("net.onnx"), "--ranges", ranges)
+            found = {i.name: numpy_helper.to_array(i) for i in onnx.load(out).graph.initializer}
+            self.assertAlmostEqual(float(found["v1.scale"]) * 255 / float(top), 1, 5)
+        self.assertIn("above 50", self.refuse(2, "quantize", "--int8", "--activations", "static", "--ranges", "percentile:50",
+                                              "--calibration", self.path("stats.npz"), self.path("net.onnx")))
+
     def test_digits(self):
         """Not below quantize_static with the same rows, whose file is evaluated as well."""
         with np.load(os.path.join(FOLDER, "digits.npz")) as z:

@@ -33,6 +33,19 @@ static bool take_granularity(void *group, const char *value)
     return true;
 }
 
+/* "min-max", "error" or "percentile:P" */
+static bool take_ranges(void *group, const char *value)
+{
+    struct vc_quantize_options *quantize = &((struct quantize_cli *)group)->quantize;
+    bool percentile = strncmp(value, "percentile:", 11) == 0;
+
+    quantize->ranges = percentile                    ? VC_RANGES_PERCENTILE
+                       : strcmp(value, "error") == 0 ? VC_RANGES_ERROR
+                                                     : VC_RANGES_WHOLE;
+    return percentile ? options_real(value + 11, &quantize->percentile)
+                      : quantize->ranges == VC_RANGES_ERROR || strcmp(value, "min-max") == 0;
+}
+
 /* "int5", "int3/group:64" */
 static bool take_scheme(void *group, const char *value)
 {
@@ -116,6 +129,9 @@ static const struct opt scheme_opts[] = {
     {.name = "activations", .value = "none|static", .kind = OPT_CHOICE, QUANTIZE(activations),
      .help = "ONNX, --int8: static also makes codes (u8) of what Conv, Gemm and MatMul read and make, by the ranges in --calibration, "
              "so that onnxruntime computes with codes; weights of all of these are quantized, of any size (default none)"},
+    {.name = "ranges", .value = "min-max|error|percentile:P", .kind = OPT_CALL, .call = take_ranges, .option = "ranges",
+     .help = "--activations static: the range of a value's codes: all that was seen, the part with the least squared error, or that of P "
+             "% of its elements, such as 99.99 (default min-max)"},
     {.name = "saturation", .value = "auto|off|all", .kind = OPT_CHOICE, QUANTIZE(saturation),
      .help = "--activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
              "those that do so for the calibration's rows, none, or all (default auto)"},
@@ -210,8 +226,10 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
             return app_usage(app, "--%s works with --gguf only", gguf_only[i]);
         }
     }
-    if (options->activations == VC_ACTIVATIONS_NONE && options_seen(&app->parsed, "saturation")) {
-        return app_usage(app, "--saturation works with --activations static only");
+    for (size_t i = 0; options->activations == VC_ACTIVATIONS_NONE && i < 2; i++) {
+        if (options_seen(&app->parsed, i == 0 ? "saturation" : "ranges")) {
+            return app_usage(app, "--%s works with --activations static only", i == 0 ? "saturation" : "ranges");
+        }
     }
     if (aim && options_seen(&app->parsed, "granularity")) {
         return app_usage(app, "an aim chooses the granularity of each tensor: leave out --granularity");

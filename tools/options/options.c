@@ -178,7 +178,7 @@ static bool parse_int(const char *text, int *out)
     return true;
 }
 
-static bool parse_real(const char *text, double *out)
+bool options_real(const char *text, double *out)
 {
     char *end;
 
@@ -255,9 +255,9 @@ static bool store(const struct opt *opt, char *group, const char *value)
     case OPT_INT:
         return parse_int(text, field);
     case OPT_REAL:
-        return parse_real(text, field);
+        return options_real(text, field);
     case OPT_ABOVE_0:
-        return parse_real(text, field) && *(const double *)field > 0;
+        return options_real(text, field) && *(const double *)field > 0;
     case OPT_SIZE:
         return options_size(text, field);
     case OPT_CALL:

@@ -119,6 +119,7 @@ bool options_seen(const struct parsed *parsed, const char *name);
 /* "12" -> 12, "1.5GiB" -> bytes; false when it is none, or does not fit. */
 bool options_count(const char *text, uint64_t *out);
 bool options_size(const char *text, uint64_t *out);
+bool options_real(const char *text, double *out); /* finite */
 
 /* `value` of the option with the words behind it: "auto|plain|...". Valid until the next call. */
 const char *options_value(const struct opt *opt);

@@ -1,0 +1,129 @@
+/* act_ranges.c - ranges that leave out what is rare, from the histogram of a value (docs/formats.md, section 16): of a
+ * layer that reads it. Values without one, and inputs of the graph, keep the smallest and the largest. */
+#include <math.h>
+
+#include "core/base/checked.h"
+#include "passes/statistics/calibration.h"
+#include "quantize/activations/activations.h"
+
+#define BINS  2048
+#define STEPS 40 /* ranges that are tried, from 0.3 of the whole on */
+
+struct histogram {
+    double count[BINS];
+    double width;
+};
+
+static double middle(const struct histogram *h, size_t bin)
+{
+    return ((double)bin - BINS / 2 + 0.5) * h->width;
+}
+
+/* *found false: no layer reads the value. */
+static enum vc_status load(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, struct histogram *h,
+                           bool *found)
+{
+    const struct vc_model *file = a->options->calibration;
+    enum vc_status status = VC_OK;
+
+    *found = false;
+    for (size_t k = 0; k < a->n_layers && !*found; k++) {
+        const char *name = a->plan->model->tensors[a->layers[k].weights].name;
+        size_t bins, width;
+        float w;
+
+        if (a->graph.values[a->layers[k].x].root != value) {
+            continue;
+        }
+        VC_TRY(vc_calibration_array(ctx, file, name, ".in_hist", &bins));
+        VC_TRY(vc_calibration_array(ctx, file, name, ".in_hist_width", &width));
+        if (bins == VC_NO_TENSOR || width == VC_NO_TENSOR || file->tensors[bins].dtype != VC_DTYPE_F64 ||
+            file->tensors[bins].n_elems != BINS || file->tensors[width].dtype != VC_DTYPE_F32 ||
+            file->tensors[width].n_elems != 1) {
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no histogram of the inputs of '%s' (%s)", file->path, name,
+                           vc_option(ctx, "ranges"));
+        }
+        VC_TRY(vc_source_read_any(ctx, file, bins, VC_FORM_VALUES, 0, h->count, sizeof h->count));
+        VC_TRY(vc_source_read_any(ctx, file, width, VC_FORM_VALUES, 0, &w, sizeof w));
+        h->width = (double)w;
+        *found = true;
+    }
+out:
+    return status;
+}
+
+/* What codes of that range do to the values: the sum of squared errors. */
+static double error_of(const struct histogram *h, float low, float high)
+{
+    struct act_value v;
+    double sum = 0.0;
+
+    vc_act_scale_of_range(&v, low, high);
+    for (size_t b = 0; b < BINS; b++) {
+        double x = middle(h, b);
+        double q = fmin(fmax(rint(x / (double)v.scale) + (double)v.zero, 0.0), 255.0);
+        double e = (q - (double)v.zero) * (double)v.scale - x;
+
+        sum += h->count[b] != 0.0 ? h->count[b] * e * e : 0.0;
+    }
+    return sum;
+}
+
+static void least_error(const struct histogram *h, float *range)
+{
+    const float whole[2] = {range[0], range[1]};
+    double best = error_of(h, whole[0], whole[1]);
+
+    for (int k = 0; k < STEPS; k++) {
+        float f = 0.3f + 0.7f * (float)k / (float)STEPS;
+        double error = error_of(h, f * whole[0], f * whole[1]);
+
+        if (error < best) {
+            best = error;
+            range[0] = f * whole[0];
+            range[1] = f * whole[1];
+        }
+    }
+}
+
+/* Leaves out a share of the elements: half of them at each end, or of values without negative ones all above. */
+static void cut(const struct histogram *h, double share, float *range)
+{
+    double all = 0.0;
+    double above = 0.0;
+    double below = 0.0;
+    size_t first = 0;
+    size_t end = BINS;
+
+    for (size_t b = 0; b < BINS; b++) {
+        all += h->count[b];
+    }
+    share *= range[0] < 0.0f ? 0.5 : 1.0;
+    while (end > 0 && above + h->count[end - 1] <= share * all) {
+        above += h->count[--end];
+    }
+    while (range[0] < 0.0f && first < end && below + h->count[first] <= share * all) {
+        below += h->count[first++];
+    }
+    range[0] = fmaxf(range[0], (float)(middle(h, first) - 0.5 * h->width));
+    range[1] = fminf(range[1], (float)(middle(h, end) - 0.5 * h->width));
+}
+
+enum vc_status vc_act_narrow(struct vc_ctx *ctx, const struct vc_activations *a, size_t value, float *range)
+{
+    struct histogram h;
+    bool found = false;
+    enum vc_status status = VC_OK;
+
+    if (a->options->ranges == VC_RANGES_WHOLE || a->graph.values[value].is_input) {
+        return VC_OK;
+    }
+    VC_TRY(load(ctx, a, value, &h, &found));
+    if (found && a->options->ranges == VC_RANGES_ERROR) {
+        least_error(&h, range);
+    } else if (found) {
+        cut(&h, 1.0 - a->options->percentile / 100.0, range);
+    }
+out:
+    return status;
+}
