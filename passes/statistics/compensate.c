@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-
-#define LANES 8 /* partial sums of a product of two rows */
+#include "passes/statistics/cholesky.h"
 
 struct vc_compensation {
     size_t k;
@@ -68,43 +67,6 @@ out:
 
 /* ---- the factor ---- */
 
-static double dot(const double *a, const double *b, size_t n)
-{
-    double lanes[LANES] = {0.0};
-    size_t i = 0;
-
-    for (; i + LANES <= n; i += LANES) {
-        for (size_t l = 0; l < LANES; l++) {
-            lanes[l] += a[i + l] * b[i + l];
-        }
-    }
-    for (size_t l = 0; i < n; i++, l++) {
-        lanes[l] += a[i] * b[i];
-    }
-    for (size_t half = LANES / 2; half > 0; half /= 2) {
-        for (size_t l = 0; l < half; l++) {
-            lanes[l] += lanes[l + half];
-        }
-    }
-    return lanes[0];
-}
-
-/* m = M M^T with M lower, in its place. */
-static bool factorize(double *m, size_t k)
-{
-    for (size_t i = 0; i < k; i++) {
-        for (size_t j = 0; j < i; j++) {
-            m[i * k + j] = (m[i * k + j] - dot(m + i * k, m + j * k, j)) / m[j * k + j];
-        }
-        m[i * k + i] -= dot(m + i * k, m + i * k, i);
-        if (!(m[i * k + i] > 0.0)) {
-            return false;
-        }
-        m[i * k + i] = sqrt(m[i * k + i]);
-    }
-    return true;
-}
-
 /* The inverse of a lower triangle, in its place. row: k numbers. */
 static void invert(double *m, size_t k, double *row)
 {
@@ -161,7 +123,7 @@ enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, do
     c->factor = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *c->factor);
     VC_TRY_ALLOC(c->factor);
     VC_TRY(sort_columns(ctx, moments, c));
-    if (!prepare(c, moments, count, h) || !factorize(h, k)) {
+    if (!prepare(c, moments, count, h) || !vc_cholesky_factor(h, k)) {
         status = vc_fail(ctx, VC_E_FORMAT, "they are no sums of products of inputs");
         goto out;
     }

@@ -1,0 +1,12 @@
+/* cholesky.h - symmetric positive matrices and their lower factors, in f64, each sum in one order. */
+#ifndef VC_STATISTICS_CHOLESKY_H
+#define VC_STATISTICS_CHOLESKY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* m = M M^T with M lower, in the place of m [k, k], of which only the lower triangle is read. False if m is not
+ * positive. */
+bool vc_cholesky_factor(double *m, size_t k);
+
+#endif
