@@ -25,6 +25,10 @@ bool vc_decode_can(const struct vc_desc *desc);
 enum vc_status vc_decode_add_codes(struct vc_ctx *ctx, struct vc_item *item, enum vc_overflow overflow,
                                    bool finite_scales);
 
+/* vc_tensor_read_f32, within a call. */
+enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
+                                size_t n_elems);
+
 /* f32 to f64, exactly: for weights that were f64 before they were quantized. */
 enum vc_status vc_decode_add_f64(struct vc_ctx *ctx, struct vc_item *item);
 

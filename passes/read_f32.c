@@ -34,8 +34,8 @@ out:
     return status;
 }
 
-static enum vc_status read_f32(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
-                               size_t n_elems)
+enum vc_status vc_decode_tensor(struct vc_ctx *ctx, const struct vc_model *model, size_t index, float *dst,
+                                size_t n_elems)
 {
     const struct vc_tensor *t = vc_model_tensor(model, index);
     struct vc_arena arena = {0};
@@ -65,5 +65,5 @@ enum vc_status vc_tensor_read_f32(struct vc_ctx *ctx, const struct vc_model *mod
                                   size_t n_elems)
 {
     vc_call_begin(ctx);
-    return vc_call_end(ctx, read_f32(ctx, model, index, dst, n_elems));
+    return vc_call_end(ctx, vc_decode_tensor(ctx, model, index, dst, n_elems));
 }

@@ -96,10 +96,8 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p
     return VC_OK;
 }
 
-/* The tensor `name` with another end, "conv1.weight_mask" for "conv1.weight_orig"; VC_NO_TENSOR: `name` does not end in
- * `end`, or there is none. */
-static enum vc_status find_other_half(struct vc_ctx *ctx, const struct vc_model *model, const char *name,
-                                      const char *end, const char *other, size_t *found)
+enum vc_status vc_prune_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
+                                    const char *other, size_t *found)
 {
     size_t n = strlen(name);
     char *text;
@@ -138,7 +136,7 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
     enum vc_status status;
     size_t other;
 
-    VC_TRY(find_other_half(ctx, model, name, "_orig", "_mask", &other));
+    VC_TRY(vc_prune_find_beside(ctx, model, name, "_orig", "_mask", &other));
     if (other != VC_NO_TENSOR) {
         return vc_fail(
             ctx, VC_E_UNSUPPORTED,
@@ -146,7 +144,7 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
             "permanent with torch's function remove before the model is saved (%s keeps the tensor as it is)",
             model->tensors[other].name, why_not_joined(model, name), vc_option(ctx, "include=false"));
     }
-    VC_TRY(find_other_half(ctx, model, name, "_mask", "_orig", &other));
+    VC_TRY(vc_prune_find_beside(ctx, model, name, "_mask", "_orig", &other));
     if (other != VC_NO_TENSOR) {
         *kept = true;
         return vc_item_keep_as(ctx, item, "the mask of another tensor");

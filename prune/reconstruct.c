@@ -76,8 +76,7 @@ void vc_reconstruct_end(struct vc_ctx *ctx, struct vc_step *step)
     s->moments = NULL;
 }
 
-/* As it is stored; a value beyond f16 stays what it was. */
-static float store(enum vc_dtype dtype, float x, float before, char *data, size_t i)
+float vc_reconstruct_store(enum vc_dtype dtype, float x, float before, char *data, size_t i)
 {
     uint16_t h;
 
@@ -114,7 +113,7 @@ enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, co
         float before;
 
         memcpy(&before, (const char *)values + i * sizeof before, sizeof before);
-        y[i] = store(step->in.dtype, y[i], before, out->data, i);
+        y[i] = vc_reconstruct_store(step->in.dtype, y[i], before, out->data, i);
         zeros += y[i] == 0.0f;
     }
     out->stats->zeros_after = zeros;

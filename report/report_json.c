@@ -41,6 +41,8 @@ static const char *action_name(enum vc_action action)
         return "cut";
     case VC_ACTION_TRAINED:
         return "trained";
+    case VC_ACTION_REFITTED:
+        return "refitted";
     }
     return "kept";
 }

@@ -22,7 +22,8 @@ enum vc_action {
     VC_ACTION_TIED = 5,        /* a second name of another tensor, whose row counts the bytes */
     VC_ACTION_PRUNED = 6,      /* some of its values are zero now */
     VC_ACTION_CUT = 7,         /* rows, columns or indices of other axes were removed */
-    VC_ACTION_TRAINED = 8      /* distillation changed the values; same type */
+    VC_ACTION_TRAINED = 8,     /* distillation changed the values; same type */
+    VC_ACTION_REFITTED = 9     /* least squares changed the values, for what other tensors lost; same type */
 };
 
 /* What one pass did to a tensor. */

@@ -53,6 +53,13 @@ struct vc_structured_options {
     const struct vc_structured_units *remove; /* instead of shares: all units to remove */
     size_t n_remove;
     bool dequantize; /* decode quantized weights to floats first; false: refuse them */
+    /* Weights that lose columns change what stays of them by least squares on `calibration`, so that they answer to
+     * their inputs as before as far as they can; biases take the means. Weights without second moments there are only
+     * cut. */
+    bool reconstruct;
+    /* For `reconstruct`: what the layers get to see, a file of vc_calibrate; must outlive the job. */
+    const struct vc_model *calibration;
+    bool calibration_anyway; /* also statistics that were measured with weights of another training */
 };
 
 VC_API void vc_structured_defaults_sized(struct vc_structured_options *options, size_t struct_size);

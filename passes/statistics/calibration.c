@@ -12,6 +12,7 @@
 static const char sums_tail[] = ".in_sum2";
 static const char counts_tail[] = ".counts";
 static const char moments_tail[] = ".in_xtx";
+static const char means_tail[] = ".in_sum";
 static const char axis_tail[] = ".in_axis"; /* only where columns are axis 0 */
 
 enum vc_status vc_calibration_array(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
@@ -184,8 +185,12 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     size_t axis, index;
     unsigned d;
 
-    *out = (struct vc_calibration){
-        .file = file, .sums = VC_NO_TENSOR, .counts = VC_NO_TENSOR, .moments = VC_NO_TENSOR, .n_matrices = 1};
+    *out = (struct vc_calibration){.file = file,
+                                   .sums = VC_NO_TENSOR,
+                                   .counts = VC_NO_TENSOR,
+                                   .moments = VC_NO_TENSOR,
+                                   .means = VC_NO_TENSOR,
+                                   .n_matrices = 1};
     if (file == NULL || desc->n_dims < 2) {
         return VC_OK;
     }
@@ -202,8 +207,9 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     VC_TRY(find_of(ctx, file, model, index, sums_tail, &out->sums));
     VC_TRY(find_of(ctx, file, model, index, counts_tail, &out->counts));
     VC_TRY(find_of(ctx, file, model, index, moments_tail, &out->moments));
+    VC_TRY(find_of(ctx, file, model, index, means_tail, &out->means));
     if (out->sums == VC_NO_TENSOR) {
-        out->moments = VC_NO_TENSOR;
+        out->moments = out->means = VC_NO_TENSOR;
         return VC_OK;
     }
     if (axis_rows) {
@@ -217,6 +223,9 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     }
     if (out->moments != VC_NO_TENSOR) {
         VC_TRY(check_tensor(ctx, file, out->moments, out->row * out->row, own->name));
+    }
+    if (out->means != VC_NO_TENSOR) {
+        VC_TRY(check_tensor(ctx, file, out->means, out->row * out->n_matrices, own->name));
     }
 out:
     return status;
@@ -313,6 +322,24 @@ enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_c
     if (!good || !(counted > 0.0f) || !isfinite(counted)) {
         status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts no inputs", file->path,
                          file->tensors[calibration->moments].name);
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, double count,
+                                         float *means)
+{
+    const struct vc_tensor *t = &calibration->file->tensors[calibration->means];
+    size_t n = (size_t)t->n_elems;
+    enum vc_status status;
+
+    VC_TRY(read_numbers(ctx, calibration->file, calibration->means, means));
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(means[i])) {
+            return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers", calibration->file->path, t->name);
+        }
+        means[i] = (float)((double)means[i] / count);
     }
 out:
     return status;

@@ -29,6 +29,7 @@ struct vc_calibration {
     const struct vc_model *file;
     size_t sums, counts; /* tensors of the file; sums VC_NO_TENSOR: it says nothing; counts may be missing, too */
     size_t moments;      /* sums of x_i x_j; VC_NO_TENSOR: there are none */
+    size_t means;        /* sums of x_i; VC_NO_TENSOR: there are none */
     uint64_t
         n_matrices; /* each with statistics of its own, for as many rows: experts, groups of a convolution; else 1 */
     uint64_t row;   /* columns */
@@ -64,5 +65,8 @@ enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibrati
  * and infinite numbers. */
 enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *moments,
                                            double *count);
+/* The means of the columns, over `count` inputs; where calibration->means is there. */
+enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, double count,
+                                         float *means);
 
 #endif

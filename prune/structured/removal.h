@@ -10,7 +10,8 @@
  *     structured_stated.c   ... and whether that is what the shapes will be
  *     structured_follow.c   ... and, of families that nobody knows, whether it is so of all that it is about
  *     structured_report.c   what the report says of each group
- *     removal_step.c        the step: sums up what is scored, copies what stays */
+ *     removal_step.c        the step: sums up what is scored, copies what stays
+ *     removal_refit.c       a step before it: what stays makes up for what goes */
 #ifndef VC_PRUNE_REMOVAL_H
 #define VC_PRUNE_REMOVAL_H
 
@@ -81,7 +82,7 @@ struct vc_stated_role {
     const struct vc_graph_param **params; /* by tensor; NULL: it has none */
 };
 
-#define VC_STRUCTURED_RECIPE 8
+#define VC_STRUCTURED_RECIPE 9
 
 struct vc_structured_set {
     const char *glob;
@@ -105,6 +106,8 @@ struct vc_structured {
     bool plain;                                  /* shapes are written whatever that says */
     struct vc_stated_role role;                  /* while groups are listed */
     const struct vc_structured_units **removals; /* options.remove by tensor and axis */
+    bool changed;                                /* the weights are not those that statistics were measured with */
+    size_t n_refitted;                           /* weights, if options.reconstruct is set */
     size_t n_groups;
     struct vc_removal_group *groups;
     size_t n_members;
@@ -194,7 +197,17 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
 enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item, bool final);
 /* The cut of that axis; NULL: the step has none. */
 struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis);
+/* Marks the indices of the item's axis that go. */
+void vc_removal_mark(const struct vc_structured *s, const struct vc_item *item, unsigned axis, bool *gone);
 /* The item's step; NULL: it has none of this pass. */
 struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_item *item);
+
+/* removal_refit.c, before vc_removal_add: *added: the item is a weight that loses columns, or the bias of such a
+ * weight, and has a step that changes it; else *why, for the report, or NULL. Then, once it is known what goes:
+ * *refits: that is columns of the weight. */
+enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s, struct vc_item *item, bool *added,
+                                    const char **why);
+enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                       struct vc_item *item, bool *refits);
 
 #endif

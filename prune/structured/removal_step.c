@@ -350,8 +350,7 @@ out:
 
 /* ---- settling ---- */
 
-/* Marks the indices of the cut that its groups take. */
-static void mark(const struct vc_structured *s, const struct vc_item *item, const struct vc_axis_cut *cut, bool *gone)
+void vc_removal_mark(const struct vc_structured *s, const struct vc_item *item, unsigned axis, bool *gone)
 {
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
@@ -363,7 +362,7 @@ static void mark(const struct vc_structured *s, const struct vc_item *item, cons
         uint64_t u;
         uint64_t r;
 
-        for (u = 0; !m->whole && m->axis == cut->axis && u < group->coupling->n_units; u++) {
+        for (u = 0; !m->whole && m->axis == axis && u < group->coupling->n_units; u++) {
             for (r = 0; group->goes[u] && r < m->repeat; r++) {
                 memset(gone + vc_unit_place(group->coupling, m, r, u, 0), 1, (size_t)m->block);
             }
@@ -381,7 +380,7 @@ static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *
     uint64_t i;
 
     VC_TRY_ALLOC(gone);
-    mark(s, item, cut, gone);
+    vc_removal_mark(s, item, cut->axis, gone);
     for (i = 0; i < cut->len; i++) {
         n += !gone[i] && (i == 0 || gone[i - 1]);
     }

@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/select.h"
+#include "passes/statistics/calibration.h"
 #include "prune/structured/removal.h"
 
 static const struct vc_structured_options structured_defaults = {.units = 1u << VC_UNIT_NEURONS};
@@ -24,7 +25,8 @@ static void forget_plan(struct vc_ctx *ctx, struct vc_structured *s)
     vc_couplings_free(s->built);
     s->built = NULL;
     s->removal = NULL;
-    s->n_groups = s->n_members = 0;
+    s->changed = false;
+    s->n_groups = s->n_members = s->n_refitted = 0;
 }
 
 static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
@@ -35,6 +37,10 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
     if (plan->n_targets > 1) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "has several models, and couplings are those of one; give their folders one by one");
+    }
+    if (s->options.calibration != NULL && vc_calibration_check(ctx, s->options.calibration, plan->model,
+                                                               s->options.calibration_anyway, &s->changed) != VC_OK) {
+        return ctx->status;
     }
     return vc_structured_list(ctx, s, plan);
 }
@@ -81,12 +87,15 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
     struct vc_structured *s = pass->self;
     const struct vc_desc *desc = item->desc;
     bool quantized = desc->quant != NULL || vc_dtype_is_quantized(desc->dtype);
+    const char *why;
     enum vc_status status = VC_OK;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
+    bool refitted;
 
     if (n == 0) {
-        return keep(ctx, s, item);
+        VC_TRY(vc_removal_refit_add(ctx, s, item, &refitted, &why));
+        return refitted ? VC_OK : keep(ctx, s, item);
     }
     if (!same_shape(desc, item->first)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
@@ -110,7 +119,11 @@ static enum vc_status structured_plan(struct vc_ctx *ctx, struct vc_pass *pass, 
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s, whose elements cannot be taken apart",
                        vc_dtype_name(item->desc->dtype));
     }
-    return vc_removal_add(ctx, s, item);
+    VC_TRY(vc_removal_refit_add(ctx, s, item, &refitted, &why));
+    VC_TRY(vc_removal_add(ctx, s, item));
+    if (vc_removal_step(s, item) != NULL) {
+        vc_removal_step(s, item)->why = why;
+    }
 out:
     return status;
 }
@@ -139,16 +152,36 @@ static enum vc_status check_planned(struct vc_ctx *ctx, const struct vc_structur
     return VC_OK;
 }
 
+/* What least squares change, now that it is known what goes: an item that is not cut and does not change stays. */
+static enum vc_status settle_refit(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                   struct vc_item *item)
+{
+    bool refits = false;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(s->options.reconstruct ? vc_removal_refit_settle(ctx, s, plan, item, &refits) : VC_OK);
+    if (!refits && vc_removal_step(s, item) == NULL && item->chain->n_steps > item->chain->pass_first) {
+        size_t first;
+
+        vc_item_undo(ctx, item);
+        VC_TRY(vc_structured_find(s, item, &first) == 0 ? keep(ctx, s, item) : VC_OK);
+    }
+out:
+    return status;
+}
+
 /* The shapes of all steps: by counts, or for good. */
 static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan, bool final)
 {
     enum vc_status status = VC_OK;
+    const char *why;
     size_t i;
 
     for (i = 0; i < plan->n_items; i++) {
         struct vc_step *step = vc_removal_step(s, &plan->items[i]);
 
         if (step == NULL) {
+            VC_TRY(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
             continue;
         }
         step->calibrate = step->calibrate && !final;
@@ -156,9 +189,14 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
             return vc_context(ctx, "%s", plan->model->tensors[i].name);
         }
         if (final && step->out.n_elems == step->in.n_elems) {
+            bool refitted;
+
             vc_item_undo(ctx, &plan->items[i]);
             VC_TRY(vc_item_keep(ctx, &plan->items[i], "nothing of its group goes"));
+            VC_TRY(
+                vc_removal_refit_add(ctx, s, &plan->items[i], &refitted, &why)); /* a bias of one that loses columns */
         }
+        VC_TRY(final ? settle_refit(ctx, s, plan, &plan->items[i]) : VC_OK);
     }
 out:
     return status;
@@ -200,9 +238,18 @@ static enum vc_status structured_plan_end(struct vc_ctx *ctx, struct vc_pass *pa
     enum vc_status status;
 
     VC_TRY(check_planned(ctx, s, plan));
+    if (s->options.reconstruct && s->n_refitted == 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has second moments of no weight that loses columns",
+                       s->options.calibration->path);
+    }
     VC_TRY(settle(ctx, s, plan, false));
     VC_TRY(vc_structured_edit(ctx, s, plan));
     VC_TRY(vc_rules_unmatched(ctx, &s->arena, s->options.rules, s->options.n_rules, plan->model, &pass->note));
+    if (s->changed) {
+        pass->note = pass->note == NULL ? VC_STATISTICS_NOTE
+                                        : vc_arena_printf(ctx, plan->arena, "%s; %s", pass->note, VC_STATISTICS_NOTE);
+        VC_TRY(pass->note == NULL ? VC_E_NOMEM : VC_OK);
+    }
     VC_TRY(vc_structured_note_experts(ctx, s, plan));
     if (!calibrates(s, plan)) {
         VC_TRY(finish(ctx, s, plan));

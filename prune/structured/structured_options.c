@@ -33,6 +33,14 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
     if (o->n_remove == 0 && !shares) {
         return vc_fail(ctx, VC_E_ARGUMENT, "nothing says how much to remove: %s", vc_option(ctx, "share"));
     }
+    if (o->calibration == NULL && o->calibration_anyway) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
+                       vc_option(ctx, "calibration"));
+    }
+    if (o->reconstruct != (o->calibration != NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s go together", vc_option(ctx, "reconstruct"),
+                       vc_option(ctx, "calibration"));
+    }
     s->share = (struct vc_fraction){0, 1};
     return o->share != NULL ? parse_share(ctx, "share", o->share, &s->share) : VC_OK;
 }
@@ -143,6 +151,9 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_structured *s)
     if (text != NULL && o->round_to > 1) {
         text = vc_arena_printf(ctx, &s->arena, "%s --round-to %llu", text, (unsigned long long)o->round_to);
     }
+    if (text != NULL && o->reconstruct) {
+        text = vc_arena_printf(ctx, &s->arena, "%s%s", text, " --reconstruct");
+    }
     return text;
 }
 
@@ -159,10 +170,12 @@ enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *
         {"sets", sets_text(ctx, s)},
         {"rules", vc_rules_text(ctx, &s->arena, o->rules, o->n_rules)},
         {"couplings", o->couplings != NULL ? "given" : "graph"},
+        {"reconstruct", "true"}, /* the last entry: left out where it says nothing */
     };
+    size_t n = sizeof entries / sizeof entries[0] - (o->reconstruct ? 0 : 1);
     size_t i;
 
-    for (i = 0; i < VC_STRUCTURED_RECIPE; i++) {
+    for (i = 0; i < n; i++) {
         if (entries[i].value == NULL) {
             return VC_E_NOMEM;
         }

@@ -323,6 +323,126 @@ class Pruning(Statistical):
         self.assertFalse(os.path.exists(self.path("n.npz")))
 
 
+class Removal(Statistical):
+    """Whole units go, and the columns that stay make up for those that went."""
+
+    def remove(self, model, *more):
+        args = ("prune", *more, "--graph", os.path.join(FOLDER, "digits.layers.txt"), "--json", model, "-f", "-o", self.path("p.npz"))
+        report = self.vc(*args).json()
+        return report, self.load(self.path("p.npz"))
+
+    def refit(self):
+        return "--reconstruct", "--calibration", self.path("s.npz")
+
+    def gone(self, report):
+        """By weight: the rows that go, and the columns."""
+        out = {n: [np.zeros(k, bool) for k in a.shape] for n, a in self.weights.items()}
+        for group in report["removal"]["groups"]:
+            for name, axis in (m.rsplit(":", 1) for m in group["members"]):
+                lost = out[name][int(axis)]
+                lost.reshape(group["before"], -1)[group["removed"] or []] = True
+        return out
+
+    def exact(self, name, rows, columns):
+        """NumPy's answer for the rows and columns that stay: weights, and what is added to the bias."""
+        w = self.weights[name].reshape(len(self.weights[name]), -1).astype("f8")
+        count = float(self.stats[name + ".counts"][0])
+        mean = self.stats[name + ".in_sum"].astype("f8") / count
+        bias = name.replace("weight", "bias") in self.weights
+        c = self.stats[name + ".in_xtx"].astype("f8") / count - (np.outer(mean, mean) if bias else 0)
+        c += np.eye(len(c)) * np.diag(c).mean() * 0.01 * min(10, max(1, 4 * len(c) / count))
+        lost = np.repeat(columns, w.shape[1] // len(columns))
+        k, d = ~lost, lost
+        whole = np.zeros_like(w)
+        whole[:, k] = w[:, k] + np.linalg.solve(c[np.ix_(k, k)], c[np.ix_(k, d)] @ w[:, d].T).T
+        return c, w, whole[~rows], ((w - whole) @ mean)[~rows], k
+
+    def test_weights_and_biases(self):
+        report, found = self.remove(MODEL, "--structured", "0.4", *self.refit())
+        gone = self.gone(report)
+        _, plain = self.remove(MODEL, "--structured", "0.4")
+        for name in ("conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"):
+            rows, columns = gone[name][:2]
+            c, w, want, gain, k = self.exact(name, rows, columns)
+            got = np.zeros_like(want)
+            got[:, k] = found[name].reshape(len(want), -1)
+            exact, reached = objective(c, w[~rows], want), objective(c, w[~rows], got)
+            self.assertTrue((reached <= exact * 1.001 + 1e-9).all(), name)
+            cut = np.zeros_like(want)
+            cut[:, k] = plain[name].reshape(len(want), -1)
+            self.assertLess(reached.sum(), objective(c, w[~rows], cut).sum(), name)
+            bias = name.replace("weight", "bias")
+            if bias in self.weights:
+                self.assertLess(np.abs(found[bias] - self.weights[bias][~rows] - gain).max(), 1e-4 * max(1, np.abs(gain).max()), bias)
+        for name in ("conv1.weight", "bn2.running_mean"):
+            self.same_bits(found[name], plain[name], name)
+        actions = {t["name"]: t["action"] for t in report["tensors"]}
+        self.assertEqual((actions["fc2.bias"], actions["fc1.bias"]), ("refitted", "cut"))
+        self.assertIn("prune --structured 0.4 --reconstruct", report["command"])
+
+    def test_answers(self):
+        """Half of all units, without training: the network is as right as before within 2 of 100."""
+        labels = self.path("labels.npy")
+        with np.load(os.path.join(FOLDER, "images.npz")) as z:
+            np.save(labels, z["test_labels"][ROWS:].astype("i8"))
+            np.savez(self.path("x.npz"), x=z["test_images"][ROWS:])
+        right = []
+        for how in ((), self.refit()):
+            self.remove(MODEL, "--structured", "0.5", "--score", "norm", *how)
+            r = self.vc("evaluate", "--graph", os.path.join(FOLDER, "digits.layers.txt"), "--data", self.path("x.npz"), "--array",
+                        "test_images=x", "--labels", labels, "--json", self.path("p.npz")).json()
+            right.append(r["quality"]["accuracy"])
+        self.assertLess(right[0], 0.7)
+        self.assertGreater(right[1], 0.96)
+
+    def test_types_and_zeros(self):
+        """f16 and bf16 are rounded, weights that were 0 stay 0, threads change no bit."""
+        half = {n: a.astype("f2") if a.dtype == "f4" else a for n, a in self.weights.items()}
+        half["fc1.weight"][:, 5::9] = 0
+        np.savez(self.path("half.npz"), **half)
+        _, found = self.remove(self.path("half.npz"), "--structured", "0.3", *self.refit(), "--threads", "1")
+        _, again = self.remove(self.path("half.npz"), "--structured", "0.3", *self.refit(), "--threads", "3")
+        for name, a in found.items():
+            self.same_bits(a, again[name], name)
+        report, plain = self.remove(self.path("half.npz"), "--structured", "0.3")
+        self.assertEqual(found["conv2.weight"].dtype, np.dtype("f2"))
+        self.assertTrue((found["fc1.weight"][plain["fc1.weight"] == 0] == 0).all())
+        self.assertFalse((found["fc1.weight"] == plain["fc1.weight"]).all())
+
+    def test_given_units_and_chains(self):
+        """--remove; a pass behind it, and through a file; a pass before it is refused where a bias would take the mean."""
+        with open(self.path("r.txt"), "w") as f:
+            f.write("fc1.weight:0 1,5-20\n")
+        _, found = self.remove(MODEL, "--remove", self.path("r.txt"), *self.refit())
+        rows, columns = np.zeros(len(self.weights["fc2.weight"]), bool), np.isin(np.arange(self.weights["fc2.weight"].shape[1]), [1, *range(5, 21)])
+        _, _, want, _, k = self.exact("fc2.weight", rows, columns)
+        self.assertLess(np.abs(found["fc2.weight"] - want[:, k]).max(), 1e-4)
+        self.same_bits(found["fc1.weight"], self.weights["fc1.weight"][~columns], "fc1")
+        passes = ["prune --structured 0.3 --reconstruct --calibration %s --graph %s" %
+                  (self.path("s.npz"), os.path.join(FOLDER, "digits.layers.txt")), "quantize --fp16"]
+        self.vc("run", "--pass", passes[0], "--pass", passes[1], MODEL, "-o", self.path("both.npz"))
+        self.remove(MODEL, "--structured", "0.3", *self.refit())
+        self.vc("quantize", "--fp16", self.path("p.npz"), "-o", self.path("two.npz"))
+        both, two = self.load(self.path("both.npz")), self.load(self.path("two.npz"))
+        for name, a in both.items():
+            self.same_bits(a, two[name], name)
+        said = self.refuse(3, "run", "--pass", "prune --sparsity 0.5", "--pass", passes[0], MODEL, "-o", self.path("n.npz"))
+        self.assertIn("an earlier pass changes it", said)
+
+    def test_what_is_refused(self):
+        args = ("--structured", "0.3", "--graph", os.path.join(FOLDER, "digits.layers.txt"), MODEL, "-o", self.path("n.npz"))
+        self.refuse(2, "prune", "--reconstruct", *args)
+        self.refuse(2, "prune", "--calibration", self.path("s.npz"), *args)
+        np.savez(self.path("few.npz"), **{n: a for n, a in self.stats.items() if not n.endswith("xtx")})
+        self.assertIn("second moments", self.refuse(3, "prune", "--reconstruct", "--calibration", self.path("few.npz"), *args))
+        for tail, bad in (("in_sum", np.inf), ("in_xtx", np.nan), ("counts", 0), ("in_xtx", -1)):
+            stats = dict(self.stats)
+            stats["fc1.weight." + tail] = stats["fc1.weight." + tail] * np.float32(bad)
+            np.savez(self.path("bad.npz"), **stats)
+            self.refuse(3, "prune", "--reconstruct", "--calibration", self.path("bad.npz"), *args)
+        self.assertFalse(os.path.exists(self.path("n.npz")))
+
+
 def gptq(w, h, scale):
     """Frantar et al., in f64: columns in descending order of the diagonal, codes -8 to 7."""
     order = np.argsort(-np.diag(h), kind="stable")

@@ -81,7 +81,8 @@ static const struct opt prune_opts[] = {
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, PRUNE(calibration_anyway),
      .help = "also statistics that were measured with weights of another training"},
     {.name = "reconstruct", .kind = OPT_BOOL, .set = 1, PRUNE(reconstruct),
-     .help = "the weights that stay make up for those that go: least squares, by the second moments of --calibration"},
+     .help = "the weights that stay make up for those that go: least squares, by the second moments of --calibration; with "
+             "--structured for whole columns, and biases take the means"},
     {.name = "pattern", .value = "N:M|block:RxC", .kind = OPT_CALL, .call = take_pattern, .option = "pattern",
      .help = "N:M keeps the N largest of every M weights along the input channels (2:4 for sparse tensor cores); "
              "block:RxC removes whole blocks of R rows and C columns"},
@@ -190,7 +191,6 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
 {
     static const char *const others[] = {"sparsity", "pattern",      "mask",      "mask-out",       "make-permanent",
                                          "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
-    static const char *const by_rows[] = {"calibration", "calibration-anyway", "reconstruct"};
     static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
     struct vc_structured_options *o = &own->structured.options;
     int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);
@@ -198,9 +198,6 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
         refuse_other(app, others, sizeof(others) / sizeof(others[0]),
                      "sets single weights to zero, and --structured and --remove make tensors smaller: choose one");
 
-    rc = rc == GO_ON ? refuse_other(app, by_rows, sizeof(by_rows) / sizeof(by_rows[0]),
-                                    "is about single weights that go, not about the units of --structured and --remove")
-                     : rc;
     rc = rc == GO_ON ? refuse_min_sqnr(app) : rc;
     if (rc == GO_ON && own->structured.remove != NULL) {
         rc = refuse_other(app, of_share, sizeof(of_share) / sizeof(of_share[0]),
@@ -215,6 +212,8 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
     o->score = (enum vc_structured_score)score;
     o->scope = own->prune.scope;
     o->dequantize = own->prune.dequantize;
+    o->reconstruct = own->prune.reconstruct;
+    o->calibration_anyway = own->prune.calibration_anyway;
     o->rules = own->convert.rules;
     o->n_rules = own->convert.n_rules;
     o->sets = own->sets;
@@ -316,9 +315,6 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
             return status;
         }
     }
-    if (structured_asked(&own->structured)) {
-        return structured_add(ctx, job, model, &own->structured);
-    }
     if (own->mask != NULL && own->masks == NULL) {
         status = vc_model_open(ctx, own->mask, NULL, &own->masks);
     }
@@ -326,7 +322,10 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     if (status == VC_OK && own->calibration != NULL && own->statistics == NULL) {
         status = vc_model_open(ctx, own->calibration, NULL, &own->statistics);
     }
-    own->prune.calibration = own->statistics;
+    own->prune.calibration = own->structured.options.calibration = own->statistics;
+    if (status == VC_OK && structured_asked(&own->structured)) {
+        return structured_add(ctx, job, model, &own->structured);
+    }
     return status == VC_OK ? vc_job_add_prune(ctx, job, &own->prune) : status;
 }
 

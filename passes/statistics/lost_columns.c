@@ -1,0 +1,201 @@
+/* lost_columns.c - see lost_columns.h. Vectors of all rows lie side by side, element j of row r at j * R + r. */
+#include "passes/statistics/lost_columns.h"
+
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "passes/statistics/cholesky.h"
+
+#define R VC_LOST_ROWS
+
+struct vc_lost_columns {
+    size_t k, n_kept;
+    size_t *columns; /* those that stay, then those that go */
+    float *h;        /* C, damped */
+    float *means;    /* of the inputs; 0 without a bias */
+    double *factor;  /* of its part that stays: lower */
+    uint8_t *mask;   /* of VC_LOST_ROWS rows, for refit.h */
+};
+
+uint64_t vc_lost_columns_bytes(uint64_t k)
+{
+    return k * k * (sizeof(float) + sizeof(double)) + k * (sizeof(size_t) + 3 * sizeof(float));
+}
+
+void vc_lost_columns_free(struct vc_ctx *ctx, struct vc_lost_columns *c)
+{
+    if (c != NULL) {
+        vc_free(ctx, c->columns);
+        vc_free(ctx, c->h);
+        vc_free(ctx, c->means);
+        vc_free(ctx, c->factor);
+        vc_free(ctx, c->mask);
+        vc_free(ctx, c);
+    }
+}
+
+static void list_columns(struct vc_lost_columns *c, const bool *gone)
+{
+    size_t n = 0;
+
+    for (size_t go = 0; go < 2; go++) {
+        for (size_t j = 0; j < c->k; j++) {
+            if (gone[j] == (go == 1)) {
+                c->columns[n++] = j;
+            }
+        }
+        c->n_kept = go == 0 ? n : c->n_kept;
+    }
+    for (size_t i = 0; i < R * c->k; i++) {
+        c->mask[i / 8] |= (uint8_t)(!gone[i % c->k] << i % 8);
+    }
+}
+
+static enum vc_status load(struct vc_ctx *ctx, const struct vc_calibration *calibration, bool centred,
+                           struct vc_lost_columns *c)
+{
+    size_t k = c->k;
+    double count;
+    enum vc_status status;
+
+    VC_TRY(vc_calibration_load_moments(ctx, calibration, c->h, &count));
+    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, count, c->means) : VC_OK);
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = 0; j < k; j++) {
+            c->h[i * k + j] = (float)((double)c->h[i * k + j] - count * (double)c->means[i] * (double)c->means[j]);
+        }
+    }
+    vc_refit_prepare(c->h, count, k);
+out:
+    return status;
+}
+
+enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibration *calibration, const bool *gone,
+                                    bool centred, struct vc_lost_columns **out)
+{
+    size_t k = (size_t)calibration->row;
+    struct vc_lost_columns *c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
+    enum vc_status status = VC_OK;
+
+    *out = NULL;
+    VC_TRY_ALLOC(c);
+    c->k = k;
+    c->columns = vc_alloc_array(ctx, VC_TAG_MISC, k, sizeof *c->columns);
+    VC_TRY_ALLOC(c->columns);
+    c->h = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *c->h);
+    VC_TRY_ALLOC(c->h);
+    c->means = vc_calloc_array(ctx, VC_TAG_MISC, k, sizeof *c->means);
+    VC_TRY_ALLOC(c->means);
+    c->mask = vc_calloc_array(ctx, VC_TAG_MISC, R * k / 8 + 1, 1);
+    VC_TRY_ALLOC(c->mask);
+    list_columns(c, gone);
+    VC_TRY(load(ctx, calibration, centred, c));
+    c->factor = vc_alloc_array(ctx, VC_TAG_TILES, c->n_kept * c->n_kept + 1, sizeof *c->factor);
+    VC_TRY_ALLOC(c->factor);
+    for (size_t i = 0; i < c->n_kept; i++) {
+        for (size_t j = 0; j <= i; j++) {
+            c->factor[i * c->n_kept + j] = (double)c->h[c->columns[i] * k + c->columns[j]];
+        }
+    }
+    if (!vc_cholesky_factor(c->factor, c->n_kept)) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s': they are no sums of products of inputs", calibration->file->path,
+                         calibration->file->tensors[calibration->moments].name);
+        goto out;
+    }
+    *out = c;
+    c = NULL;
+out:
+    vc_lost_columns_free(ctx, c);
+    return status;
+}
+
+size_t vc_lost_columns_work(size_t k)
+{
+    size_t refit = vc_refit_floats(k) * sizeof(float);
+
+    return k * R * sizeof(float) + (refit > k * R * sizeof(double) ? refit : k * R * sizeof(double));
+}
+
+static bool has_zeros(const struct vc_lost_columns *c, const float *rows, size_t n)
+{
+    for (size_t r = 0; r < n; r++) {
+        for (size_t i = 0; i < c->n_kept; i++) {
+            if (rows[r * c->k + c->columns[i]] == 0.0f) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* y = C_kd w_d */
+static void multiply(const struct vc_lost_columns *c, const float *rows, size_t n, double *y)
+{
+    for (size_t i = 0; i < c->n_kept; i++) {
+        const float *h = c->h + c->columns[i] * c->k;
+        double sum[R] = {0.0};
+
+        for (size_t j = c->n_kept; j < c->k; j++) {
+            for (size_t r = 0; r < n; r++) {
+                sum[r] += (double)h[c->columns[j]] * (double)rows[r * c->k + c->columns[j]];
+            }
+        }
+        memcpy(y + i * R, sum, sizeof sum);
+    }
+}
+
+/* L L^T x = y, in the place of y. */
+static void solve(const double *factor, size_t k, double *y)
+{
+    for (size_t i = 0; i < k; i++) {
+        double *to = y + i * R;
+
+        for (size_t j = 0; j < i; j++) {
+            for (size_t r = 0; r < R; r++) {
+                to[r] -= factor[i * k + j] * y[j * R + r];
+            }
+        }
+        for (size_t r = 0; r < R; r++) {
+            to[r] /= factor[i * k + i];
+        }
+    }
+    for (size_t i = k; i-- > 0;) {
+        const double *from = y + i * R;
+
+        for (size_t r = 0; r < R; r++) {
+            y[i * R + r] /= factor[i * k + i];
+        }
+        for (size_t j = 0; j < i; j++) {
+            for (size_t r = 0; r < R; r++) {
+                y[j * R + r] -= factor[i * k + j] * from[r];
+            }
+        }
+    }
+}
+
+void vc_lost_columns_rows(const struct vc_lost_columns *c, float *rows, size_t n, void *work, double *gains)
+{
+    float *before = work;
+    double *y = (double *)(void *)(before + c->k * R);
+
+    memcpy(before, rows, n * c->k * sizeof *rows);
+    if (has_zeros(c, rows, n)) {
+        vc_refit(c->h, c->k, c->mask, 0, rows, n, (float *)(void *)y);
+    } else {
+        multiply(c, rows, n, y);
+        solve(c->factor, c->n_kept, y);
+        for (size_t r = 0; r < n; r++) {
+            for (size_t i = 0; i < c->k; i++) {
+                float *w = &rows[r * c->k + c->columns[i]];
+
+                *w = i < c->n_kept ? (float)((double)*w + y[i * R + r]) : 0.0f;
+            }
+        }
+    }
+    for (size_t r = 0; gains != NULL && r < n; r++) {
+        gains[r] = 0.0;
+        for (size_t j = 0; j < c->k; j++) {
+            gains[r] += (double)c->means[j] * ((double)before[r * c->k + j] - (double)rows[r * c->k + j]);
+        }
+    }
+}

@@ -1,0 +1,298 @@
+/* removal_refit.c - options.reconstruct: what a weight that loses columns becomes, and its bias. A step before the one
+ * that removes:
+ *
+ *     fc2.weight [10, 128] --[ refit: columns that go are 0 ]--[ removal: 10x64 ] passes/statistics/lost_columns.h
+ *     fc2.bias   [10]      --[ refit: adds the mean of what fc2.weight does not say any more ]
+ *
+ * The steps are planned before it is known what goes, and pass tiles on until then. */
+#include <math.h>
+#include <string.h>
+
+#include "core/base/checked.h"
+#include "kernels/kernels.h"
+#include "passes/decode.h"
+#include "passes/measure_tile.h"
+#include "passes/statistics/lost_columns.h"
+#include "prune/prune_steps.h"
+#include "prune/structured/removal.h"
+
+struct refit {
+    struct vc_calibration calibration;
+    size_t weight;                /* in the model */
+    size_t bias;                  /* VC_NO_TENSOR: it has none that could take the mean */
+    bool is_bias;                 /* the step is that of the bias */
+    bool centred;                 /* the bias takes the mean */
+    bool *gone;                   /* by column, in the job's arena; NULL: none goes, or it is not known yet */
+    struct vc_lost_columns *lost; /* between begin and end, ... */
+    double *gains;                /* ... and of a bias, for each element */
+};
+
+/* ---- which weights ---- */
+
+static bool is_plain(const struct vc_tensor *t)
+{
+    return t->quant == NULL && (t->dtype == VC_DTYPE_F32 || t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16);
+}
+
+/* Whether columns of the item may go; *why: these are not made up for. */
+static bool loses_columns(const struct vc_structured *s, const struct vc_item *item, const char **why)
+{
+    bool loses = false;
+    size_t first;
+    size_t n = vc_structured_find(s, item, &first);
+
+    for (size_t i = first; i < first + n; i++) {
+        const struct vc_coupling_member *m = s->members[i].member;
+
+        if (!m->whole && m->axis >= 1 && !m->makes) {
+            loses = true;
+            *why = s->groups[s->members[i].group].coupling->unit == VC_UNIT_HIDDEN
+                       ? "what norms divide by changes with the hidden size"
+                       : *why;
+        }
+    }
+    return loses;
+}
+
+/* *is: the item is a weight that is refitted; else *why says what it lacks, if it loses columns. */
+static enum vc_status look(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
+                           struct refit *r, bool *is, const char **why)
+{
+    const struct vc_model *model = item->set->model;
+    const struct vc_desc *desc = item->desc;
+    enum vc_status status = VC_OK;
+
+    *is = false;
+    if (!loses_columns(s, item, why) || *why != NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_calibration_find(ctx, s->options.calibration, item, true, &r->calibration));
+    *why = r->calibration.moments == VC_NO_TENSOR ? "no second moments, so what stays is as it was"
+           : desc->dtype == VC_DTYPE_F64          ? "f64 is not reconstructed"
+           : r->calibration.n_matrices != 1 || r->calibration.row * desc->shape[0] != desc->n_elems ||
+                   r->calibration.row > VC_TILE_ELEMS
+               ? "statistics of parts of its rows"
+               : NULL;
+    *is = *why == NULL;
+    r->weight = item->source;
+    VC_TRY(vc_prune_find_beside(ctx, model, model->tensors[item->source].name, ".weight", ".bias", &r->bias));
+    if (r->bias != VC_NO_TENSOR) {
+        const struct vc_tensor *bias = &model->tensors[r->bias];
+
+        r->bias = r->calibration.means != VC_NO_TENSOR && is_plain(bias) && bias->n_dims == 1 &&
+                          bias->n_elems == desc->shape[0]
+                      ? r->bias
+                      : VC_NO_TENSOR;
+    }
+out:
+    return status;
+}
+
+/* ---- the step ---- */
+
+static enum vc_status fit_bias(struct vc_ctx *ctx, const struct vc_item *item, struct refit *r)
+{
+    size_t n_rows = (size_t)item->set->model->tensors[r->weight].shape[0];
+    size_t row = (size_t)r->calibration.row;
+    float *weights = vc_alloc_array(ctx, VC_TAG_TILES, n_rows * row, sizeof *weights);
+    void *work = vc_alloc(ctx, VC_TAG_SCRATCH, vc_lost_columns_work(row));
+    enum vc_status status = VC_OK;
+
+    VC_TRY(weights == NULL || work == NULL ? VC_E_NOMEM : VC_OK);
+    r->gains = vc_alloc_array(ctx, VC_TAG_MISC, n_rows, sizeof *r->gains);
+    VC_TRY_ALLOC(r->gains);
+    VC_TRY(vc_decode_tensor(ctx, item->set->model, r->weight, weights, n_rows * row));
+    for (size_t at = 0; at < n_rows; at += VC_LOST_ROWS) {
+        vc_lost_columns_rows(r->lost, weights + at * row, (size_t)vc_min_u64(VC_LOST_ROWS, n_rows - at), work,
+                             r->gains + at);
+    }
+out:
+    vc_free(ctx, weights);
+    vc_free(ctx, work);
+    return status;
+}
+
+static enum vc_status refit_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
+{
+    struct refit *r = step->state;
+    enum vc_status status = VC_OK;
+
+    if (r->gone != NULL) {
+        VC_TRY(vc_lost_columns_make(ctx, &r->calibration, r->gone, r->centred, &r->lost));
+        VC_TRY(r->is_bias ? fit_bias(ctx, item, r) : VC_OK);
+    }
+out:
+    return status; /* end frees what is there */
+}
+
+static void refit_end(struct vc_ctx *ctx, struct vc_step *step)
+{
+    struct refit *r = step->state;
+
+    vc_lost_columns_free(ctx, r->lost);
+    vc_free(ctx, r->gains);
+    r->lost = NULL;
+    r->gains = NULL;
+}
+
+static size_t tile_floats(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                  struct vc_tile_out *out)
+{
+    const struct vc_kernels *k = vc_kernels_get(ctx);
+    const struct refit *r = step->state;
+    float *before = scratch;
+    float *y = before + tile_floats(step);
+    size_t row = (size_t)r->calibration.row;
+    size_t n_bytes = (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems);
+    enum vc_status status = VC_OK;
+
+    (void)item;
+    if (r->gone == NULL) {
+        memcpy(out->data, in->data, n_bytes);
+        return VC_OK;
+    }
+    if (step->in.dtype == VC_DTYPE_F32) {
+        memcpy(before, in->data, n_bytes);
+    } else {
+        VC_KERNEL_TRY(step->in.dtype == VC_DTYPE_F16 ? k->f16_to_f32(in->data, tile->n_elems, before)
+                                                     : k->bf16_to_f32(in->data, tile->n_elems, before));
+    }
+    memcpy(y, before, tile->n_elems * sizeof *y);
+    for (size_t at = 0; at < tile->n_elems && !r->is_bias; at += VC_LOST_ROWS * row) {
+        vc_lost_columns_rows(r->lost, y + at, (size_t)vc_min_u64(VC_LOST_ROWS, (tile->n_elems - at) / row),
+                             y + tile_floats(step), NULL);
+    }
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        y[i] += r->is_bias ? (float)r->gains[tile->first + i] : 0.0f;
+        y[i] = vc_reconstruct_store(step->in.dtype, y[i], before[i], out->data, i);
+        out->stats->zeros_after += y[i] == 0.0f;
+    }
+    status = vc_measure_tile(ctx, tile, before, y, out->stats);
+out:
+    return status;
+}
+
+static const struct vc_step_ops refit_ops = {.begin = refit_begin, .apply = refit_apply, .end = refit_end};
+
+/* ---- planning ---- */
+
+enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s, struct vc_item *item, bool *added,
+                                    const char **why)
+{
+    struct vc_item weight = *item;
+    struct refit r = {.bias = VC_NO_TENSOR};
+    struct vc_step *step;
+    enum vc_status status = VC_OK;
+    size_t of = VC_NO_TENSOR;
+    bool is_weight = false;
+
+    *added = false;
+    *why = NULL;
+    if (!s->options.reconstruct) {
+        return VC_OK;
+    }
+    VC_TRY(look(ctx, s, item, &r, &is_weight, why));
+    if (!is_weight && *why == NULL) {
+        VC_TRY(vc_prune_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias",
+                                    ".weight", &of));
+        VC_TRY(of != VC_NO_TENSOR ? vc_item_make(ctx, item->set, of, &weight) : VC_OK);
+        VC_TRY(of != VC_NO_TENSOR ? look(ctx, s, &weight, &r, &r.is_bias, why) : VC_OK);
+        r.is_bias = r.is_bias && r.bias == item->source;
+        *why = NULL;
+    }
+    if (!is_weight && !r.is_bias) {
+        return VC_OK;
+    }
+    step = vc_item_add_step(ctx, item, &refit_ops);
+    VC_TRY_ALLOC(step);
+    step->state = vc_arena_alloc(ctx, item->set->arena, sizeof r);
+    VC_TRY_ALLOC(step->state);
+    memcpy(step->state, &r, sizeof r);
+    step->action = VC_ACTION_REFITTED;
+    step->scheme = "least squares";
+    step->scratch_bytes =
+        2 * tile_floats(step) * sizeof(float) + (is_weight ? vc_lost_columns_work((size_t)r.calibration.row) : 0);
+    *added = true;
+    s->n_refitted += is_weight;
+out:
+    return status;
+}
+
+static struct vc_step *find_step(const struct vc_structured *s, const struct vc_item *item)
+{
+    for (size_t i = item->chain->pass_first; i < item->chain->n_steps; i++) {
+        if (item->chain->steps[i]->ops == &refit_ops && item->chain->steps[i]->pass == &s->pass) {
+            return item->chain->steps[i];
+        }
+    }
+    return NULL;
+}
+
+/* The columns of the weight that go; NULL: none. */
+static enum vc_status list_gone(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
+                                uint64_t row, bool **out)
+{
+    const struct vc_desc *desc = item->first;
+    bool *gone = vc_arena_alloc(ctx, item->set->arena, (size_t)row);
+    bool any = false;
+    uint64_t inner = row;
+
+    *out = NULL;
+    if (gone == NULL) {
+        return VC_E_NOMEM;
+    }
+    memset(gone, 0, (size_t)row);
+    for (unsigned axis = 1; axis < desc->n_dims; axis++) {
+        uint64_t len = desc->shape[axis];
+        bool *of_axis = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)len + 1, sizeof *of_axis);
+
+        if (of_axis == NULL) {
+            return VC_E_NOMEM;
+        }
+        inner /= len;
+        vc_removal_mark(s, item, axis, of_axis);
+        for (uint64_t j = 0; j < row; j++) {
+            gone[j] = gone[j] || of_axis[j / inner % len];
+            any = any || gone[j];
+        }
+        vc_free(ctx, of_axis);
+    }
+    *out = any ? gone : NULL;
+    return VC_OK;
+}
+
+enum vc_status vc_removal_refit_settle(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                       struct vc_item *item, bool *refits)
+{
+    struct vc_step *step = find_step(s, item);
+    struct refit *r = step == NULL ? NULL : step->state;
+    const struct vc_item *weight = r == NULL ? NULL : &plan->items[r->weight];
+    enum vc_status status = VC_OK;
+
+    *refits = false;
+    if (step == NULL) {
+        return VC_OK;
+    }
+    r->centred = r->is_bias || (r->bias != VC_NO_TENSOR && !vc_item_is_idle(&plan->items[r->bias]) &&
+                                find_step(s, &plan->items[r->bias]) != NULL);
+    VC_TRY(list_gone(ctx, s, weight, r->calibration.row, &r->gone));
+    *refits = step->lossy = r->gone != NULL;
+    if (*refits && r->centred && weight->chain->pass_first != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: an earlier pass changes it, and its bias is fitted to the source; write a file in between",
+                       plan->model->tensors[r->weight].name);
+    }
+    step->scheme = *refits ? "least squares" : "as it was";
+    step->state_bytes = !*refits ? 0
+                                 : (size_t)(vc_lost_columns_bytes(r->calibration.row) +
+                                            (r->is_bias ? weight->first->n_elems * sizeof(float) : 0) +
+                                            step->in.n_elems * sizeof(double));
+out:
+    return status;
+}
