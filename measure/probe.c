@@ -152,7 +152,8 @@ static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, st
     }
     for (i = 0; i < p->candidates->n; i++) {
         if (p->candidates->candidates[i].reason(&p->candidates->candidates[i], item) == NULL) {
-            r->results[r->n++] = (struct vc_candidate_result){.candidate = (unsigned)i};
+            r->results[r->n++] =
+                (struct vc_candidate_result){.candidate = (unsigned)i, .sampled = p->candidates->candidates[i].slow};
         }
     }
     VC_TRY(vc_candidate_runs_init(ctx, r));

@@ -3,12 +3,14 @@
 
 #include <string.h>
 
+#include "core/base/checked.h"
 #include "core/chain/steps.h"
 #include "core/values/exact_sum.h"
 
 struct vc_candidate_run {
     struct vc_item item;
     struct vc_exact_sum x2, e2;
+    uint64_t n_seen;
 };
 
 static struct vc_step *only_step(const struct vc_candidate_runs *r, size_t i)
@@ -57,6 +59,12 @@ void vc_candidate_runs_release(struct vc_ctx *ctx, struct vc_candidate_runs *r)
     }
 }
 
+/* What the sum over the elements that were seen says of all. */
+static double of_all(const struct vc_candidate_runs *r, const struct vc_candidate_run *run, double sum)
+{
+    return run->n_seen == 0 || run->n_seen == r->n_elems ? sum : sum * ((double)r->n_elems / (double)run->n_seen);
+}
+
 void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r)
 {
     size_t i;
@@ -64,8 +72,8 @@ void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r)
     for (i = 0; r->runs != NULL && i < r->n; i++) {
         struct vc_candidate_run *run = &r->runs[i];
 
-        r->results[i].sum_x2 = vc_exact_value(&run->x2);
-        r->results[i].sum_e2 = vc_exact_value(&run->e2);
+        r->results[i].sum_x2 = of_all(r, run, vc_exact_value(&run->x2));
+        r->results[i].sum_e2 = of_all(r, run, vc_exact_value(&run->e2));
         if (run->item.set != NULL) {
             vc_steps_end(ctx, &run->item);
             vc_item_release(ctx, &run->item);
@@ -81,10 +89,15 @@ enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_ru
                                       const struct vc_item *item)
 {
     enum vc_status status = VC_OK;
+    uint64_t n_rows;
+    uint64_t row_len;
     size_t i;
 
     r->runs = vc_calloc_array(ctx, VC_TAG_MISC, r->n, sizeof *r->runs);
     VC_TRY_ALLOC(r->runs);
+    r->n_elems = step->in.n_elems;
+    vc_desc_grid(&step->in, &n_rows, &row_len);
+    r->stride = vc_ceil_div_u64(vc_tile_count(n_rows, row_len), VC_CANDIDATE_TILES);
     r->set = (struct vc_item_set){.model = item->set->model, .arena = &r->arena, .dialect = item->set->dialect};
     for (i = 0; i < r->n; i++) {
         struct vc_candidate_run *run = &r->runs[i];
@@ -226,6 +239,7 @@ static enum vc_status try_tile(struct vc_ctx *ctx, struct vc_candidate_runs *r, 
     (void)pthread_mutex_lock(&r->mutex);
     vc_exact_merge(&run->x2, &x2);
     vc_exact_merge(&run->e2, &e2);
+    run->n_seen += tile->n_elems;
     (void)pthread_mutex_unlock(&r->mutex);
     return VC_OK;
 }
@@ -242,10 +256,20 @@ enum vc_status vc_candidate_runs_apply(struct vc_ctx *ctx, struct vc_candidate_r
         (void)pthread_mutex_lock(&r->mutex);
         refused = r->results[i].refused;
         (void)pthread_mutex_unlock(&r->mutex);
-        if (!refused) {
+        if (!refused && (!r->results[i].sampled || tile->index % r->stride == 0)) {
             VC_TRY(try_tile(ctx, r, i, tile, in, scratch));
         }
     }
 out:
     return status;
+}
+
+bool vc_candidate_runs_sampled(const struct vc_candidate_runs *r)
+{
+    size_t i = 0;
+
+    while (i < r->n && !r->results[i].sampled) {
+        i++;
+    }
+    return i < r->n && r->stride > 1;
 }

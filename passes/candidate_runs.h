@@ -22,10 +22,14 @@
 #include "core/base/arena.h"
 #include "core/chain/pass.h"
 
+#define VC_CANDIDATE_TILES 16
+
 /* What one candidate makes of one tensor. */
 struct vc_candidate_result {
     unsigned candidate; /* its number, for vc_candidate_add_fn */
     bool refused;       /* it has no place for a value of the tensor */
+    bool sampled;       /* its step is slow: of a large tensor it gets some VC_CANDIDATE_TILES tiles, and the sums are
+                           what these say of all. Set by the caller */
     uint64_t bytes;     /* that the result takes with its parts; from vc_candidate_runs_count */
     double sum_x2, sum_e2;
 };
@@ -47,6 +51,7 @@ struct vc_candidate_runs {
     bool scans; /* one of those that were counted needs vc_candidate_runs_scan */
     size_t out_bytes, sums_bytes, views_bytes, own_bytes; /* of the scratch */
     size_t state_bytes;
+    uint64_t n_elems, stride; /* of the tensor; slow candidates get every stride-th tile */
     pthread_mutex_t mutex;
     bool has_mutex;
     struct vc_arena arena; /* from open to close, as the runs are */
@@ -66,6 +71,8 @@ enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_ru
  * must be taken out of the results before they begin. */
 void vc_candidate_runs_count(struct vc_candidate_runs *r, const struct vc_step *step, size_t i);
 uint64_t vc_candidate_runs_bytes(const struct vc_candidate_runs *r, size_t i);
+/* Once it was open: a candidate did not get all tiles. */
+bool vc_candidate_runs_sampled(const struct vc_candidate_runs *r);
 /* Scratch of one tile, of all that were counted. */
 size_t vc_candidate_runs_scratch(const struct vc_candidate_runs *r);
 

@@ -39,13 +39,11 @@ static enum vc_status add_alone(struct vc_ctx *ctx, struct vc_item *item, const 
     return status;
 }
 
-/* "int8/group:128", or the type where there is nothing to choose. */
 static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_scheme_row *row,
                                     const struct vc_scheme_granularity *shared, struct vc_candidate_list *list)
 {
     struct scheme_candidate *own = vc_arena_alloc(ctx, arena, sizeof *own);
-    struct vc_candidate candidate = {.name = vc_dtype_name(row->result), .reason = reason, .add = add_alone};
-    const char *how = "";
+    struct vc_candidate candidate = {.slow = row->statistics, .self = own, .reason = reason, .add = add_alone};
 
     if (own == NULL) {
         return VC_E_NOMEM;
@@ -57,15 +55,11 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_arena *arena, 
         own->options.granularity = shared->granularity;
         own->options.group_size = shared->group_size;
         own->options.granularity_given = true;
-        how = shared->granularity == VC_GRANULARITY_GROUP
-                  ? vc_arena_printf(ctx, arena, "group:%llu", (unsigned long long)shared->group_size)
-                  : vc_granularity_name(shared->granularity);
-        candidate.name = how == NULL ? NULL : vc_arena_printf(ctx, arena, "%s/%s", row->name, how);
     }
+    candidate.name = vc_scheme_candidate_name(ctx, arena, row, &own->options);
     if (candidate.name == NULL) {
         return VC_E_NOMEM;
     }
-    candidate.self = own;
     if (list->n == VC_MAX_CANDIDATES) {
         return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates", VC_MAX_CANDIDATES);
     }

@@ -12,6 +12,7 @@
 struct vc_candidate {
     const char *name; /* what reports call it: "int8/group:128", "f16", "2:4" */
     bool makes_zeros; /* and no codes */
+    bool slow;        /* its scales are searched */
     const void *self; /* the pass's own */
 
     /* Why the candidate cannot be tried on the item, static; NULL if it can. */

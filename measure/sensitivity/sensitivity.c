@@ -223,6 +223,7 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_sensitivity_owned *owned = m->owned;
     enum vc_status status = VC_OK;
+    bool sampled = false;
     size_t n = 0;
     size_t i;
 
@@ -236,6 +237,7 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
         }
         n++;
         VC_TRY(vc_probe_settle(ctx, item));
+        sampled = sampled || (vc_probe_of(item) != NULL && vc_candidate_runs_sampled(&vc_probe_of(item)->runs));
         if (vc_probe_of(item) != NULL) {
             VC_TRY(fill_row(ctx, m, item, row));
         } else {
@@ -243,6 +245,13 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
             row->reason = vc_arena_printf(ctx, &owned->arena, "%s", item->reason);
             VC_TRY_ALLOC(row->reason);
         }
+    }
+    if (sampled) {
+        owned->result.note = vc_arena_printf(
+            ctx, &owned->arena, "%s%s%s%d parts of each large tensor",
+            owned->result.note != NULL ? owned->result.note : "", owned->result.note != NULL ? "; " : "",
+            "errors of schemes whose scales are searched are those of about ", VC_CANDIDATE_TILES);
+        VC_TRY_ALLOC(owned->result.note);
     }
 out:
     return status;

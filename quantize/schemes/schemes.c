@@ -194,3 +194,14 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
     }
     return NULL;
 }
+
+const char *vc_scheme_candidate_name(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_scheme_row *row,
+                                     const struct vc_quantize_options *options)
+{
+    if (!row->codes || row->own_granularity) {
+        return vc_dtype_name(row->result);
+    }
+    return options->granularity == VC_GRANULARITY_GROUP
+               ? vc_arena_printf(ctx, arena, "%s/group:%llu", row->name, (unsigned long long)options->group_size)
+               : vc_arena_printf(ctx, arena, "%s/%s", row->name, vc_granularity_name(options->granularity));
+}

@@ -59,6 +59,10 @@ const struct vc_scheme_row *vc_scheme_of_target(enum vc_target target);
 /* The row with that flag, without its dashes: "fp16". NULL: there is none. */
 const struct vc_scheme_row *vc_scheme_of_flag(const char *word);
 
+/* What a candidate is called, in the arena: "int8/group:128", or the type where there is nothing to choose. */
+const char *vc_scheme_candidate_name(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_scheme_row *row,
+                                     const struct vc_quantize_options *options);
+
 /* The row whose codes the descriptor has. NULL: no row makes such. */
 const struct vc_scheme_row *vc_scheme_of_codes(const struct vc_desc *desc);
 
