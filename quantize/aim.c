@@ -5,27 +5,57 @@
 
 #include "quantize/schemes/encode_blocks.h"
 
+/* The fields of aims, of which one is set. */
+static const char *one_aim(const struct vc_quantize_options *o, unsigned *n)
+{
+    const char *fields[] = {o->aim_sqnr_db != 0.0 ? "aim_sqnr_db" : NULL, o->aim_bytes != 0 ? "aim_bytes" : NULL,
+                            o->aim_bpw != 0.0 ? "aim_bpw" : NULL, o->aim_loss != 0.0 ? "aim_loss" : NULL};
+    const char *field = NULL;
+
+    *n = 0;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        *n += fields[i] != NULL;
+        field = fields[i] != NULL ? fields[i] : field;
+    }
+    return field;
+}
+
 enum vc_status vc_aim_read(struct vc_ctx *ctx, struct vc_quantize_options *options, struct vc_aim *aim)
 {
-    bool by_error = options->aim_sqnr_db != 0.0;
-    bool by_size = options->aim_bytes != 0;
-    const char *field = by_error ? "aim_sqnr_db" : "aim_bytes";
+    unsigned n;
+    const char *field = one_aim(options, &n);
 
-    *aim = (struct vc_aim){
-        .set = options->target == VC_TARGET_CHOSEN, .sqnr_db = options->aim_sqnr_db, .file_bytes = options->aim_bytes};
-    if (!aim->set && !by_error && !by_size) {
+    *aim = (struct vc_aim){.set = options->target == VC_TARGET_CHOSEN,
+                           .sqnr_db = options->aim_sqnr_db,
+                           .file_bytes = options->aim_bytes,
+                           .bpw = options->aim_bpw,
+                           .loss = options->aim_loss,
+                           .costs = options->costs,
+                           .n_costs = options->n_costs};
+    if ((!aim->set || aim->sqnr_db != 0.0) && aim->n_costs != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is about aims at a size or a loss", vc_option(ctx, "costs"));
+    }
+    if (!aim->set && field == NULL) {
         return VC_OK;
     }
     if (!aim->set) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s chooses what each tensor becomes; a target cannot be given beside it",
                        vc_option(ctx, field));
     }
-    if (by_error == by_size) {
+    if (n != 1) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s are two aims; one of them is needed",
                        vc_option(ctx, "aim_sqnr_db"), vc_option(ctx, "aim_bytes"));
     }
-    if (by_error && !(options->aim_sqnr_db > 0.0 && isfinite(options->aim_sqnr_db))) {
+    if (aim->sqnr_db != 0.0 && !(aim->sqnr_db > 0.0 && isfinite(aim->sqnr_db))) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is a number of dB above 0", vc_option(ctx, field));
+    }
+    if (!(aim->bpw >= 0.0 && aim->bpw <= 64.0) || !(aim->loss >= 0.0 && aim->loss < 1.0)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is a number of bits above 0, %s a share of the outputs below 1",
+                       vc_option(ctx, "aim_bpw"), vc_option(ctx, "aim_loss"));
+    }
+    if (aim->loss != 0.0 && aim->n_costs == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s needs what schemes cost: %s", vc_option(ctx, field),
+                       vc_option(ctx, "costs"));
     }
     if (options->granularity_given) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s chooses the granularity of each tensor; %s cannot be given beside it",
@@ -71,9 +101,39 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, cons
         return vc_fail(ctx, VC_E_INTERNAL, "more than %d candidates to quantize", VC_AIM_CANDIDATES);
     }
     if (status == VC_OK) {
-        aim->candidates[aim->n_candidates++] = (struct vc_aim_candidate){row, *options, blocks};
+        const char *name =
+            blocks != VC_DTYPE_NONE ? vc_dtype_name(blocks) : vc_scheme_candidate_name(ctx, plan->arena, row, options);
+
+        aim->candidates[aim->n_candidates++] = (struct vc_aim_candidate){row, *options, blocks, name};
+        status = name != NULL ? VC_OK : VC_E_NOMEM;
     }
     return status;
+}
+
+/* The size in bytes that bits per weight mean, and whether the costs are those of this model. */
+static enum vc_status settle(struct vc_ctx *ctx, struct vc_aim *aim, const struct vc_plan *plan)
+{
+    uint64_t n_weights = 0;
+    bool known = aim->n_costs == 0;
+
+    for (size_t i = 0; i < plan->n_items; i++) {
+        const struct vc_tensor *t = &plan->model->tensors[i];
+
+        n_weights += t->role == VC_ROLE_WEIGHT && t->part_of == VC_NO_TENSOR && t->alias_of == VC_NO_TENSOR &&
+                             t->dtype != VC_DTYPE_RAW
+                         ? t->n_elems
+                         : 0;
+    }
+    for (size_t i = 0; i < aim->n_costs && !known; i++) {
+        known = vc_model_find(plan->model, aim->costs[i].tensor) != VC_NO_TENSOR;
+    }
+    aim->file_bytes = aim->bpw > 0.0 ? (uint64_t)(aim->bpw * (double)n_weights / 8.0) : aim->file_bytes;
+    if (aim->bpw > 0.0 && aim->file_bytes == 0) {
+        aim->file_bytes = 1;
+    }
+    return known ? VC_OK
+                 : vc_fail(ctx, VC_E_UNSUPPORTED, "%s: of no tensor of this model: '%s' is of another one",
+                           vc_option(ctx, "costs"), aim->costs[0].tensor);
 }
 
 /* The block types, where the output is GGUF. */
@@ -124,6 +184,7 @@ enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, co
         }
     }
     VC_TRY(add_blocks(ctx, aim, options, plan));
+    VC_TRY(settle(ctx, aim, plan));
 out:
     return status;
 }

@@ -19,13 +19,18 @@ struct vc_aim_candidate {
     const struct vc_scheme_row *row;
     struct vc_quantize_options options; /* the user's, with the row's target and one of its granularities */
     enum vc_dtype blocks;               /* of the row of GGUF's block types: which; else VC_DTYPE_NONE */
+    const char *name;                   /* as sensitivity calls it, "int8/group:128"; in the plan's arena */
 };
 
 /* What a pass with an aim knows; zeros without one. */
 struct vc_aim {
     bool set;
-    double sqnr_db;      /* every tensor reaches this; 0: the other aim */
-    uint64_t file_bytes; /* the output has at most so many */
+    double sqnr_db;      /* every tensor reaches this; 0: another aim */
+    uint64_t file_bytes; /* the output has at most so many; 0: another aim */
+    double bpw;          /* ... bits per weight; file_bytes follows when it is planned */
+    double loss;         /* the costs together stay below this share of the outputs; 0: another aim */
+    const struct vc_measured_cost *costs;
+    size_t n_costs;      /* 0: the errors of weights count */
     size_t n_candidates; /* of this plan, for this output's dialect */
     struct vc_aim_candidate candidates[VC_AIM_CANDIDATES];
 };
@@ -52,9 +57,10 @@ enum vc_status vc_aim_probe_add(struct vc_ctx *ctx, struct vc_item *item, const 
 /* The probe among the steps of the pass that is planned, or NULL. */
 struct vc_step *vc_aim_probe_of(const struct vc_item *item);
 
-/* What a probe found, after calibration; *bytes_kept: what the tensor takes as it is. The results live until the probe
- * is taken back. */
-const struct vc_candidate_result *vc_aim_probe_results(const struct vc_step *probe, size_t *n, uint64_t *bytes_kept);
+/* What a probe found, after calibration; *bytes_kept: what the tensor takes as it is; *sampled becomes true where that
+ * is not from all of it. The results live until the probe is taken back. */
+const struct vc_candidate_result *vc_aim_probe_results(const struct vc_step *probe, size_t *n, uint64_t *bytes_kept,
+                                                       bool *sampled);
 
 /* ---- aim_choose.c ---- */
 

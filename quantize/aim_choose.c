@@ -14,6 +14,10 @@
  *           +---------------- * as it is
  *                        bytes
  *
+ * A loss: the smallest size whose choice stays below it.
+ *
+ * With costs that were measured on the outputs of the model, their squares take the place of squared errors.
+ *
  * The file's own overhead (headers, names of scales) is measured by laying the output out, and taken off the size;
  * where there are few tensors, what each candidate takes of it counts as its bytes. All comparisons have an order for
  * equal values, so the same input gives the same choice. */
@@ -60,6 +64,7 @@ struct choosing {
     struct vc_aim_points *lists; /* by tensor: its points */
     double bound;                /* no choice of this size has less error */
     const char *why;
+    bool sampled; /* errors of large tensors are those of parts of them */
 };
 
 /* ---- what the probes found ---- */
@@ -96,19 +101,54 @@ static void sort_points(struct choosing *c, struct tensor *t, size_t n)
     t->applied = SIZE_MAX;
 }
 
+/* What the candidate costs by the figures of its tensor, n of them: its own, or that of the nearest error. */
+static double cost_of(const struct choosing *c, const struct vc_measured_cost *costs, size_t n,
+                      const struct vc_candidate_result *r)
+{
+    const char *name = c->aim->candidates[r->candidate].name;
+    double error = sqrt(r->sum_e2 / r->sum_x2);
+    double cost = r->sum_e2 == 0.0 ? 0.0 : (double)INFINITY;
+    double nearest = (double)INFINITY;
+
+    for (size_t i = 0; i < n; i++) {
+        double apart = fabs(log(costs[i].weights / error));
+
+        if (strcmp(costs[i].scheme, name) == 0) {
+            return costs[i].outputs * costs[i].outputs;
+        }
+        if (costs[i].weights > 0.0 && error > 0.0 && apart < nearest) {
+            nearest = apart;
+            cost = costs[i].outputs * error / costs[i].weights * costs[i].outputs * error / costs[i].weights;
+        }
+    }
+    return cost;
+}
+
 /* The points of a tensor: sorted, without those that are no smaller and no more exact than another. */
 static void list_points(struct choosing *c, struct tensor *t, const struct vc_step *probe)
 {
+    const char *name = c->plan->model->tensors[c->plan->items[t->item].source].name;
     struct vc_aim_point *points = c->points + c->n_points;
     uint64_t bytes_kept;
     size_t n_results;
-    const struct vc_candidate_result *results = vc_aim_probe_results(probe, &n_results, &bytes_kept);
+    const struct vc_candidate_result *results = vc_aim_probe_results(probe, &n_results, &bytes_kept, &c->sampled);
+    size_t first = 0;
+    size_t last;
     size_t n = 0;
     size_t i;
 
+    while (first < c->aim->n_costs && strcmp(c->aim->costs[first].tensor, name) != 0) {
+        first++;
+    }
+    for (last = first; last < c->aim->n_costs && strcmp(c->aim->costs[last].tensor, name) == 0;) {
+        last++;
+    }
     for (i = 0; i < n_results; i++) {
-        if (!results[i].refused) {
-            points[n++] = (struct vc_aim_point){results[i].candidate, results[i].bytes, results[i].sum_e2,
+        double error =
+            c->aim->n_costs == 0 ? results[i].sum_e2 : cost_of(c, c->aim->costs + first, last - first, &results[i]);
+
+        if (!results[i].refused && error < (double)INFINITY) {
+            points[n++] = (struct vc_aim_point){results[i].candidate, results[i].bytes, error,
                                                 vc_sqnr_db(results[i].sum_x2, results[i].sum_e2)};
             t->sum_x2 = fmax(t->sum_x2, results[i].sum_x2); /* but for f64 they are the same */
         }
@@ -493,16 +533,85 @@ out:
     return status;
 }
 
+/* ---- a loss ---- */
+
+/* The smallest size that is enough, by halves. */
+static enum vc_status choose_for_loss(struct choosing *c)
+{
+    double limit = c->aim->loss * c->aim->loss;
+    uint64_t low = 0;
+    uint64_t high;
+    double price;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(add_overheads(c));
+    VC_TRY(list_edges(c));
+    for (size_t i = 0; i < c->n; i++) {
+        c->tensors[i].chosen = c->tensors[i].n - 1;
+        low += c->points[c->tensors[i].first].bytes;
+    }
+    high = total_bytes(c);
+    remember(c);
+    while (low < high) {
+        uint64_t room = low + (high - low) / 2;
+
+        VC_TRY(vc_check_cancelled(c->ctx));
+        choose_by_size(c, room);
+        VC_TRY(c->n <= LAID_OUT ? improve(c, room) : VC_OK);
+        if (total_bytes(c) <= room && total_error(c) <= limit) {
+            high = total_bytes(c);
+            remember(c);
+        } else {
+            low = room + 1;
+        }
+    }
+    for (size_t i = 0; i < c->n; i++) {
+        c->tensors[i].chosen = c->best[i];
+        c->lists[i] = (struct vc_aim_points){c->tensors[i].n, c->points + c->tensors[i].first};
+    }
+    price = price_of(c, high);
+    c->bound = price > 0.0 ? (vc_aim_bound(c->lists, c->n, 0, price) - limit) / price : 0.0;
+    VC_TRY(apply(c));
+out:
+    return status;
+}
+
 /* ---- all of it ---- */
 
+/* ", no choice of that size has more than 42.2": in bytes for a loss, else as the sum of errors is told. */
+static const char *tell_errors(struct choosing *c, struct vc_arena *arena, const char *text, double x2)
+{
+    bool costs = c->aim->n_costs != 0;
+
+    if (total_error(c) > 0.0) {
+        text =
+            costs ? vc_arena_printf(c->ctx, arena, "%s; %.3g %% of the outputs, if what each does alone adds up", text,
+                                    100.0 * sqrt(total_error(c)))
+                  : vc_arena_printf(c->ctx, arena, "%s; SQNR over these %.1f dB", text, vc_sqnr_db(x2, total_error(c)));
+    }
+    if (text == NULL || !(c->bound > 0.0)) {
+        return text;
+    }
+    if (c->aim->loss > 0.0) {
+        return vc_arena_printf(c->ctx, arena, "%s, in %llu bytes, no choice below that loss has fewer than %.0f", text,
+                               (unsigned long long)total_bytes(c), ceil(c->bound));
+    }
+    return costs ? vc_arena_printf(c->ctx, arena, "%s, no choice of that size has less than %.3g %%", text,
+                                   100.0 * sqrt(c->bound))
+                 : vc_arena_printf(c->ctx, arena, "%s, no choice of that size has more than %.1f", text,
+                                   vc_sqnr_db(x2, c->bound));
+}
+
 /* "the smallest that has 40 dB: int8/channel 30, f16 2, as they are 1; SQNR over these 42.1 dB" */
-static enum vc_status describe(const struct choosing *c, struct vc_arena *arena, const char **note)
+static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const char **note)
 {
     size_t counts[VC_AIM_CANDIDATES] = {0};
     const char *labels[VC_AIM_CANDIDATES] = {NULL};
     const char *text = "";
+    const char *mixed = "";
     double x2 = 0.0;
     size_t kept = 0;
+    size_t n = 0;
     size_t i;
 
     for (i = 0; i < c->n; i++) {
@@ -519,6 +628,9 @@ static enum vc_status describe(const struct choosing *c, struct vc_arena *arena,
     }
     for (i = 0; i < c->aim->n_candidates && text != NULL; i++) {
         if (counts[i] != 0) {
+            mixed = n++ != 0 && c->aim->file_bytes != 0 && c->aim->n_costs == 0
+                        ? ", by errors of weights alone, so that a mix may lose more than one scheme for all"
+                        : "";
             text =
                 vc_arena_printf(c->ctx, arena, "%s%s%s %zu", text, text[0] == '\0' ? "" : ", ", labels[i], counts[i]);
         }
@@ -532,13 +644,10 @@ static enum vc_status describe(const struct choosing *c, struct vc_arena *arena,
     if (c->n == 0) {
         text = "no tensor that it could be chosen for";
     }
-    *note = total_error(c) > 0.0 ? vc_arena_printf(c->ctx, arena, "%s: %s; SQNR over these %.1f dB", c->why, text,
-                                                   vc_sqnr_db(x2, total_error(c)))
-                                 : vc_arena_printf(c->ctx, arena, "%s: %s", c->why, text);
-    if (*note != NULL && c->bound > 0.0) {
-        *note = vc_arena_printf(c->ctx, arena, "%s, no choice of that size has more than %.1f", *note,
-                                vc_sqnr_db(x2, c->bound));
-    }
+    text = tell_errors(c, arena, text, x2);
+    *note = text != NULL ? vc_arena_printf(c->ctx, arena, "%s%s%s: %s", c->why, mixed,
+                                           c->sampled ? ", by parts of each large tensor" : "", text)
+                         : NULL;
     return *note == NULL ? VC_E_NOMEM : VC_OK;
 }
 
@@ -548,13 +657,17 @@ enum vc_status vc_aim_decide(struct vc_ctx *ctx, const struct vc_aim *aim, struc
     struct choosing c = {.ctx = ctx, .aim = aim, .plan = plan};
     enum vc_status status = VC_OK;
 
-    c.why = aim->file_bytes != 0
+    c.why = aim->loss > 0.0
+                ? vc_arena_printf(ctx, plan->arena, "the smallest below %g %% of the outputs", 100.0 * aim->loss)
+            : aim->file_bytes != 0
                 ? vc_arena_printf(ctx, plan->arena, "for a file of %llu bytes", (unsigned long long)aim->file_bytes)
                 : vc_arena_printf(ctx, plan->arena, "the smallest that has %g dB", aim->sqnr_db);
     VC_TRY_ALLOC(c.why);
     VC_TRY(list_tensors(&c));
     if (aim->file_bytes != 0) {
         VC_TRY(choose_for_file(&c));
+    } else if (aim->loss > 0.0) {
+        VC_TRY(choose_for_loss(&c));
     } else {
         choose_by_error(&c);
         VC_TRY(apply(&c));

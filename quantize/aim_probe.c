@@ -140,7 +140,8 @@ static void choose_candidates(struct probe *p, const struct vc_item *item, bool 
                         : !vc_dialect_keeps_type(item->set->dialect, &tensor);
 
         if (fits) {
-            r->results[r->n++] = (struct vc_candidate_result){.candidate = (unsigned)i};
+            r->results[r->n++] =
+                (struct vc_candidate_result){.candidate = (unsigned)i, .sampled = candidate->row->statistics};
         }
     }
 }
@@ -256,11 +257,13 @@ struct vc_step *vc_aim_probe_of(const struct vc_item *item)
     return last != NULL && last->ops == &probe_ops ? last : NULL;
 }
 
-const struct vc_candidate_result *vc_aim_probe_results(const struct vc_step *probe, size_t *n, uint64_t *bytes_kept)
+const struct vc_candidate_result *vc_aim_probe_results(const struct vc_step *probe, size_t *n, uint64_t *bytes_kept,
+                                                       bool *sampled)
 {
     const struct probe *p = probe->state;
 
     *n = p->runs.n;
     *bytes_kept = p->bytes_kept;
+    *sampled = *sampled || vc_candidate_runs_sampled(&p->runs);
     return p->runs.results;
 }

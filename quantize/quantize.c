@@ -434,10 +434,13 @@ static enum vc_status check_all_here(struct vc_ctx *ctx, const struct quantize *
     while (i < plan->n_items && !plan->items[i].in_other_shard) {
         i++;
     }
-    return i == plan->n_items
-               ? VC_OK
-               : vc_fail(ctx, VC_E_UNSUPPORTED, "%s needs all weights; it cannot be combined with %s",
-                         vc_option(ctx, q->aim.file_bytes != 0 ? "aim_bytes" : "aim_sqnr_db"), vc_option(ctx, "shard"));
+    return i == plan->n_items ? VC_OK
+                              : vc_fail(ctx, VC_E_UNSUPPORTED, "%s needs all weights; it cannot be combined with %s",
+                                        vc_option(ctx, q->aim.bpw > 0.0         ? "aim_bpw"
+                                                       : q->aim.loss > 0.0      ? "aim_loss"
+                                                       : q->aim.file_bytes != 0 ? "aim_bytes"
+                                                                                : "aim_sqnr_db"),
+                                        vc_option(ctx, "shard"));
 }
 
 static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan)
@@ -568,7 +571,8 @@ static enum vc_status check_options(struct vc_ctx *ctx, const struct vc_quantize
     if (o->calibration != NULL && !row->statistics && o->activations == VC_ACTIVATIONS_NONE) {
         return vc_fail(ctx, VC_E_ARGUMENT,
                        "%s goes with GGUF's blocks and with codes whose scales are searched, not with %s",
-                       vc_option(ctx, "calibration"), o->aim_sqnr_db > 0.0 || o->aim_bytes != 0 ? "aims" : row->name);
+                       vc_option(ctx, "calibration"),
+                       o->aim_sqnr_db + o->aim_bpw + o->aim_loss > 0.0 || o->aim_bytes != 0 ? "aims" : row->name);
     }
     if (o->calibration == NULL && o->calibration_anyway) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
@@ -654,7 +658,9 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     const struct vc_quantize_options *o = &q->options;
     const struct vc_scheme_row *row = vc_scheme_of_target(o->target);
     const char *granularity = granularity_text(ctx, q);
-    const char *aim = !q->aim.set ? ""
+    const char *aim = !q->aim.set         ? ""
+                      : q->aim.bpw > 0.0  ? vc_arena_printf(ctx, &q->arena, " --aim-bpw %g", q->aim.bpw)
+                      : q->aim.loss > 0.0 ? vc_arena_printf(ctx, &q->arena, " --aim-loss %g", q->aim.loss)
                       : q->aim.file_bytes == 0
                           ? vc_arena_printf(ctx, &q->arena, " --aim-sqnr %g", q->aim.sqnr_db)
                           : vc_arena_printf(ctx, &q->arena, " --aim-bytes %llu", (unsigned long long)q->aim.file_bytes);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/text/text.h"
+#include "report/document_parts.h"
 
 #define MOST_DEPTH 16 /* deeper values are compared as wholes */
 #define MOST_PATH  256
@@ -203,8 +204,7 @@ static void compare(struct comparison *c, const struct place *at, json_t *a, jso
     }
 }
 
-/* NULL: the context has the reason. */
-static json_t *read_document(struct vc_ctx *ctx, const char *path)
+json_t *vc_document_read(struct vc_ctx *ctx, const char *path)
 {
     json_error_t error;
     json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
@@ -248,8 +248,8 @@ enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const cha
     vc_clear_error(ctx);
     vc_text_init(&c.members, ctx);
     vc_text_init(&c.items, ctx);
-    a = read_document(ctx, path_a);
-    b = a == NULL ? NULL : read_document(ctx, path_b);
+    a = vc_document_read(ctx, path_a);
+    b = a == NULL ? NULL : vc_document_read(ctx, path_b);
     if (b == NULL) {
         status = ctx->status;
         goto out;

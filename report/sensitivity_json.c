@@ -1,9 +1,13 @@
 /* sensitivity_json.c - what each tensor would lose as one JSON document, schema vcompress.sensitivity/1
- * (sensitivity-1.schema.json). */
+ * (sensitivity-1.schema.json), and what schemes cost, read from such a document. */
+#include <jansson.h>
 #include <math.h>
+#include <string.h>
 
 #include <vcompress/sensitivity.h>
 
+#include "core/base/checked.h"
+#include "core/base/ctx.h"
 #include "report/document_parts.h"
 
 static void write_candidates(struct vc_json *json, const struct vc_sensitivity *s)
@@ -206,4 +210,107 @@ enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivi
     vc_json_end(&json, ']');
     vc_json_end(&json, '}');
     return vc_json_finish(&json, out);
+}
+
+/* ---- reading ---- */
+
+/* What the caller gets is the first member; texts are the document's. */
+struct costs {
+    struct vc_sensitivity_costs result;
+    struct vc_ctx *ctx;
+    json_t *root;
+    struct vc_measured_cost *list;
+};
+
+static bool is_scheme(const json_t *root, const char *name)
+{
+    const json_t *ways = json_object_get(root, "ways");
+
+    for (size_t i = 0; i < json_array_size(ways); i++) {
+        const json_t *way = json_array_get(ways, i);
+        const char *kind = json_string_value(json_object_get(way, "kind"));
+        const char *its = json_string_value(json_object_get(way, "name"));
+
+        if (kind != NULL && its != NULL && strcmp(its, name) == 0) {
+            return strcmp(kind, "scheme") == 0;
+        }
+    }
+    return false;
+}
+
+/* The figures of a tensor that has both: counted, and listed where there is room. */
+static void take_costs(struct costs *c, json_t *tensor)
+{
+    json_t *outputs = json_object_get(tensor, "outputs");
+    const json_t *errors = json_object_get(tensor, "errors");
+    const char *name = json_string_value(json_object_get(tensor, "name"));
+    const char *scheme;
+    json_t *change;
+
+    if (name == NULL) {
+        return;
+    }
+    json_object_foreach(outputs, scheme, change)
+    {
+        const json_t *loss = json_object_get(change, "relative");
+        const json_t *error = json_object_get(json_object_get(errors, scheme), "relative");
+
+        if (json_is_number(loss) && json_is_number(error) && is_scheme(c->root, scheme)) {
+            if (c->list != NULL) {
+                c->list[c->result.n] =
+                    (struct vc_measured_cost){name, scheme, json_number_value(error), json_number_value(loss)};
+            }
+            c->result.n++;
+        }
+    }
+}
+
+enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path, struct vc_sensitivity_costs **out)
+{
+    struct costs *c = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *c);
+    enum vc_status status = VC_OK;
+    const json_t *tensors;
+
+    *out = NULL;
+    VC_TRY_ALLOC(c);
+    c->ctx = ctx;
+    c->root = vc_document_read(ctx, path);
+    VC_TRY(c->root != NULL ? VC_OK : ctx->status);
+    tensors = json_object_get(c->root, "tensors");
+    for (unsigned pass = 0; pass < 2; pass++) {
+        size_t n = c->result.n;
+
+        if (pass == 1) {
+            if (n == 0) {
+                status = vc_fail(
+                    ctx, VC_E_FORMAT,
+                    "%s: has no tensor with what a scheme does to the outputs: sensitivity with data writes such",
+                    path);
+                goto out;
+            }
+            c->list = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *c->list);
+            VC_TRY_ALLOC(c->list);
+        }
+        c->result.n = 0;
+        for (size_t i = 0; i < json_array_size(tensors); i++) {
+            take_costs(c, json_array_get(tensors, i));
+        }
+    }
+    c->result.costs = c->list;
+    *out = &c->result;
+    return VC_OK;
+out:
+    vc_sensitivity_costs_free(c != NULL ? &c->result : NULL);
+    return status;
+}
+
+void vc_sensitivity_costs_free(struct vc_sensitivity_costs *costs)
+{
+    struct costs *c = (struct costs *)(void *)costs;
+
+    if (c != NULL) {
+        json_decref(c->root);
+        vc_free(c->ctx, c->list);
+        vc_free(c->ctx, c);
+    }
 }

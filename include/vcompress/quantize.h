@@ -98,6 +98,12 @@ struct vc_rule {
 #define VC_DEFAULT_MIN_ROW   32
 #define VC_AXIS_OUTPUT       (-1000) /* vc_tensor.channel_axis: output channels if known, else axis 0 */
 
+/* What it does to the outputs of a model if one tensor alone gets a scheme. */
+struct vc_measured_cost {
+    const char *tensor, *scheme; /* "fc1.weight", "int4/group:128" */
+    double weights, outputs;     /* norm of the change / norm, of the tensor and of the outputs */
+};
+
 struct vc_quantize_options {
     size_t struct_size; /* set by vc_quantize_defaults */
     enum vc_target target;
@@ -143,6 +149,16 @@ struct vc_quantize_options {
     enum vc_saturation saturation; /* VC_ACTIVATIONS_STATIC, as the next two */
     enum vc_ranges ranges;
     double percentile; /* above 50, at most 100 */
+    /* More aims, in place of aim_bytes: at most so many bits of the output for each weight of the model, or the
+     * smallest output whose costs together stay below this share of the outputs, 0 to 1 (needs `costs`). 0: off. */
+    double aim_bpw;
+    double aim_loss;
+    /* Aims, other than aim_sqnr_db: what schemes cost as measured on the outputs of the model
+     * (vc_sensitivity_costs_read), in place of the errors of weights. A scheme without a figure costs what the scheme
+     * of the nearest error costs, times the ratio of squared errors; a tensor without figures stays as it is. They must
+     * outlive the job. */
+    const struct vc_measured_cost *costs;
+    size_t n_costs;
 };
 
 VC_API void vc_quantize_defaults_sized(struct vc_quantize_options *options, size_t struct_size);

@@ -184,6 +184,18 @@ VC_API enum vc_status vc_sensitivity_measure(struct vc_ctx *ctx, struct vc_sensi
 VC_API enum vc_status vc_sensitivity_json(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
 VC_API enum vc_status vc_sensitivity_svg(struct vc_ctx *ctx, const struct vc_sensitivity *sensitivity, char **text);
 
+/* For vc_quantize_options.costs. */
+struct vc_sensitivity_costs {
+    size_t n;
+    const struct vc_measured_cost *costs; /* those of a tensor one after the other */
+};
+
+/* Reads a document of vc_sensitivity_json with data. VC_E_FORMAT if the file is no such document. Free *out with
+ * vc_sensitivity_costs_free. */
+VC_API enum vc_status vc_sensitivity_costs_read(struct vc_ctx *ctx, const char *path,
+                                                struct vc_sensitivity_costs **out);
+VC_API void vc_sensitivity_costs_free(struct vc_sensitivity_costs *costs); /* accepts NULL */
+
 #ifdef __cplusplus
 }
 #endif

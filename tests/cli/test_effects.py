@@ -40,7 +40,8 @@ MODES = {
                  "gguf": ["--gguf", "Q3_K_M", "blk.npz", "-o", "out.gguf"],
                  "folder": ["--gguf", "Q4_0", "hf", "-o", "out.gguf"],
                  "aim-sqnr": ["--aim-sqnr", "30", "w.npz", "-o", "out.npz"],
-                 "aim-bytes": ["--aim-bytes", "12000", "w.npz", "-o", "out.npz"]},
+                 "aim-bytes": ["--aim-bytes", "12000", "w.npz", "-o", "out.npz"], "aim-bpw": ["--aim-bpw", "14", "w.npz", "-o", "out.npz"],
+                 "aim-loss": ["--aim-loss", "5%", "--sensitivity", "s.json", "w.npz", "-o", "out.npz"]},
     "prune": {"sparsity": ["--sparsity", "0.5", "w.npz", "-o", "out.npz"],
               "global": ["--sparsity", "0.5", "--scope", "global", "w.npz", "-o", "out.npz"],
               "pattern": ["--pattern", "2:4", "w.npz", "-o", "out.npz"],
@@ -79,7 +80,7 @@ VALUES = {
     "dtype": "f16", "svg": "s.svg", "size": "batch=5", "weights": "t.npz", "outputs": "o2.npz", "value": "y",
     "tolerance": "100", "against": "w.npz", "pattern": "2:4", "granularity": "tensor", "axis": "1", "layout": "plain",
     "rest": "fp16", "min-elements": "1000", "min-row": "80", "nonfinite": "keep", "overflow": "sat", "aim-sqnr": "30",
-    "aim-bytes": "3000", "gguf": "Q4_0", "encoder": "llama", "calibration": "im.npz", "saturation": "all", "ranges": "error", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
+    "aim-bytes": "3000", "aim-bpw": "14", "aim-loss": "5%", "sensitivity": "s.json", "gguf": "Q4_0", "encoder": "llama", "calibration": "im.npz", "saturation": "all", "ranges": "error", "scope": "global", "score": "lamp", "structured": "0.25", "remove": "r.txt", "dims": "neurons",
     "round-to": "4", "couplings": "c.txt", "mask": "m.npz", "mask-out": "mo.npz", "set": "*=0.9", "min-keep": "0.9",
     "sparsity": "0.5", "drop-layers": "0", "keep-layers": "0", "layers": "h", "pass": "quantize --fp16",
     "student": "t.npz", "width": "0.5", "eval": "d.npz", "eval-array": "x=z", "eval-teacher": "a.npz",
@@ -240,6 +241,7 @@ def make_files():
     os.unlink("n.npz")
     must("logits", *EVAL[:-1], "t.npz", "-o", "a.npz")
     must("calibrate", *EVAL, "--second-moments", "-o", "st.npz")
+    must("sensitivity", "--graph", "g.txt", "--data", "d.npz", "--json=s.json", "w.npz")
 
 
 def may_do_nothing(command, mode, name):

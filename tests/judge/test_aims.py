@@ -257,6 +257,100 @@ class SmallModels(Judge):
                 bound = float(report["note"].rsplit(" ", 1)[1]) if "has more than" in report["note"] else np.inf
                 self.assertLessEqual(10 * np.log10(sum(found[n]["kept"][1] for n in x) / got) if got else 0, bound + 0.1)
 
+    # ---- measured costs ----
+
+    def measured(self, seed, leave_out=()):
+        """Three tensors, their candidates, and the document of a sensitivity that measured made-up costs."""
+        rng = np.random.default_rng(seed)
+        x = {"t%d.weight" % i: rng.standard_normal(s).astype("f4") for i, s in enumerate([(96, 64), (64, 128), (32, 256)])}
+        np.savez(self.path("in.npz"), **x)
+        found = {n: candidates(a) for n, a in x.items()}
+        weights = {n: {s: np.sqrt(c[2] / c[1]) for s, c in all_.items() if s != "kept"} for n, all_ in found.items()}
+        cost = {n: {s: e * rng.uniform(0.02, 2) * rng.uniform(0.8, 1.2) for s, e in of.items()} for n, of in weights.items()}
+        self.document(cost, weights, leave_out)
+        return x, found, weights, cost
+
+    def document(self, cost, weights, leave_out=(), name="s.json"):
+        ways = [{"name": "50%", "kind": "magnitude"}] + [{"name": s, "kind": "scheme"} for s in next(iter(weights.values()))]
+        tensors = [{"name": n, "errors": {"50%": {"relative": 1e-3}, **{s: {"relative": e} for s, e in weights[n].items()}},
+                    "outputs": {"50%": {"relative": 0.0}, **{s: {"relative": c if s not in leave_out else None} for s, c in of.items()}}}
+                   for n, of in cost.items()]
+        with open(self.path(name), "w") as f:
+            json.dump({"schema": "vcompress.sensitivity/1", "ways": ways, "tensors": tensors}, f)
+
+    def every_choice(self, x, found, saved, whole, cost):
+        """(size of the file, squared cost) of every choice."""
+        for choice in itertools.product(*[[s for s in found[n] if (n, s) in saved] for n in x]):
+            yield (whole - sum(saved[n, s] for n, s in zip(x, choice)),
+                   sum(cost[n][s] ** 2 if s != "kept" else 0 for n, s in zip(x, choice)))
+
+    def test_measured_costs(self):
+        for seed in range(3):
+            x, found, _, cost = self.measured(seed)
+            saved, whole = self.sizes(x)
+            all_ = list(self.every_choice(x, found, saved, whole, cost))
+            least = min(size for size, _ in all_)
+            aim = (*ALL, "--sensitivity", self.path("s.json"), "--json", self.path("in.npz"), "-o", self.path("a.npz"), "--force")
+            for share in (0.15, 0.5):
+                limit = int(least + 300 + share * (whole - least))
+                report = self.vc("quantize", "--aim-bytes", limit, *aim).json()
+                got = sum(cost[n][s] ** 2 for n, s in chosen(report).items() if s != "kept")
+                best = min(c for size, c in all_ if size + 64 * len(x) <= limit)
+                self.assertLessEqual(os.path.getsize(self.path("a.npz")), limit)
+                self.assertLessEqual(got, best * 1.001, (seed, limit))
+                self.assertIn("no choice of that size has less than", report["note"])
+            for loss in (0.004, 0.05, 0.3):
+                report = self.vc("quantize", "--aim-loss", "%g%%" % (100 * loss), *aim).json()
+                got = sum(cost[n][s] ** 2 for n, s in chosen(report).items() if s != "kept")
+                best = min(size for size, c in all_ if c <= loss ** 2)
+                self.assertLessEqual(got, loss ** 2)
+                self.assertLessEqual(os.path.getsize(self.path("a.npz")), best + 64 * len(x), (seed, loss, chosen(report)))
+                if "in " in report["note"].split("adds up")[-1]:
+                    takes, bound = (float(report["note"].split(w)[-1].split()[0]) for w in (" in ", "fewer than "))
+                    self.assertLessEqual(bound, takes)
+                again = self.vc("quantize", "--aim-loss", str(loss), *aim).json()
+                self.assertEqual(again["note"], report["note"])
+
+    def test_costs_of_other_schemes(self):
+        """A scheme without a figure costs by the scheme of the nearest error; a tensor without figures stays; bits per weight."""
+        x, found, weights, cost = self.measured(7, leave_out=("int4/group:128", "int8/channel", "f16"))
+        for n, of in weights.items():
+            known = [s for s in of if s not in ("int4/group:128", "int8/channel", "f16")]
+            for s in ("int4/group:128", "int8/channel", "f16"):
+                near = min(known, key=lambda k: abs(np.log(of[k] / of[s])))
+                cost[n][s] = cost[n][near] * of[s] / of[near]
+        saved, whole = self.sizes(x)
+        aim = (*ALL, "--sensitivity", self.path("s.json"), "--json", self.path("in.npz"), "-o", self.path("a.npz"), "--force")
+        report = self.vc("quantize", "--aim-bpw", "7.5", *aim).json()
+        limit = int(7.5 * sum(a.size for a in x.values()) / 8)
+        self.assertLessEqual(os.path.getsize(self.path("a.npz")), limit)
+        got = sum(cost[n][s] ** 2 for n, s in chosen(report).items() if s != "kept")
+        self.assertLessEqual(got, 1.001 * min(c for size, c in self.every_choice(x, found, saved, whole, cost) if size + 64 * 3 <= limit))
+        del cost["t1.weight"]
+        self.document(cost, weights)
+        report = self.vc("quantize", "--aim-loss", "90%", *aim).json()
+        self.assertEqual([n for n, s in chosen(report).items() if s == "kept"], ["t1.weight"])
+        report = self.vc("quantize", "--aim-bpw", "7.5", *ALL, "--json", self.path("in.npz"), "-o", self.path("b.npz")).json()
+        self.assertEqual("a mix may lose more" in report["note"], len(set(chosen(report).values()) - {"kept"}) > 1)
+
+    def test_costs_that_are_refused(self):
+        self.measured(1)
+        for name, text in (("none.json", "{}"), ("bad.json", "{"), ("empty.json", '{"schema": "vcompress.sensitivity/1"}'),
+                           ("odd.json", '{"schema": "vcompress.sensitivity/1", "ways": 3, "tensors": [1, {"name": 2, "outputs": []}, {}]}'),
+                           ("other.json", '{"schema": "vcompress.report/1", "tensors": []}')):
+            with open(self.path(name), "w") as f:
+                f.write(text)
+            self.refuse(3, "quantize", "--aim-bytes", "9000", "--sensitivity", self.path(name), self.path("in.npz"), "-o", self.path("n.npz"))
+        self.refuse(4, "quantize", "--aim-bytes", "9000", "--sensitivity", self.path("gone.json"), self.path("in.npz"), "-o", self.path("n.npz"))
+        np.savez(self.path("other.npz"), w=np.ones((64, 64), "f4"))
+        self.assertIn("another", self.refuse(3, "quantize", "--aim-bytes", "9000", "--sensitivity", self.path("s.json"), self.path("other.npz"),
+                                             "-o", self.path("n.npz")))
+        for words in (("--aim-loss", "1%"), ("--aim-loss", "0%"), ("--aim-loss", "100%"), ("--aim-loss", "1x"), ("--aim-bpw", "0"),
+                      ("--aim-bpw", "70"), ("--aim-sqnr", "30", "--sensitivity", self.path("s.json")), ("--int8", "--sensitivity", self.path("s.json")),
+                      ("--aim-bytes", "9000", "--aim-bpw", "4")):
+            self.refuse(2, "quantize", *words, self.path("in.npz"), "-o", self.path("n.npz"))
+        self.assertFalse(os.path.exists(self.path("n.npz")))
+
 
 if __name__ == "__main__":
     main()

@@ -1,4 +1,5 @@
 /* cmd_quantize.c - vcompress quantize: options in, a job out. The library does the work, convert.c the rest. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/commands/commands.h"
@@ -11,6 +12,8 @@ struct quantize_cli {
     const char *calibration;     /* --calibration */
     const char *scheme;          /* --scheme: its name without the granularity */
     struct vc_model *statistics; /* ... opened */
+    const char *sensitivity;     /* --sensitivity */
+    struct vc_sensitivity_costs *costs;
 };
 
 /* "tensor", "channel", "group:N" or "block:N" */
@@ -55,6 +58,17 @@ static bool take_scheme(void *group, const char *value)
     return own->scheme != NULL;
 }
 
+/* "1%" or "0.01" */
+static bool take_loss(void *group, const char *value)
+{
+    double *loss = &((struct quantize_cli *)group)->quantize.aim_loss;
+    char *end;
+
+    *loss = strtod(value, &end);
+    *loss = end[0] == '%' ? *loss / 100.0 : *loss;
+    return end != value && strcmp(end, end[0] == '%' ? "%" : "") == 0 && *loss > 0.0 && *loss < 1.0;
+}
+
 #define QUANTIZE(member) OPT_FIELD(struct quantize_cli, quantize.member)
 #define TARGET           .kind = OPT_ENUM, .one_of = true, .field = offsetof(struct quantize_cli, quantize.target)
 
@@ -97,6 +111,12 @@ static const struct opt target_opts[] = {
     {.name = "aim-bytes", .value = "SIZE", .kind = OPT_SIZE, .one_of = true, QUANTIZE(aim_bytes),
      .help = "the same types for every tensor, chosen for the least sum of squared errors in a file of at most SIZE; "
              "exit 1 if no choice is small enough"},
+    {.name = "aim-bpw", .value = "BITS", .kind = OPT_ABOVE_0, .one_of = true, QUANTIZE(aim_bpw),
+     .help = "the same for a file of at most BITS bits for each weight, whatever it has beside them: 4.5"},
+    {.name = "aim-loss", .value = "X%", .kind = OPT_CALL, .one_of = true, .call = take_loss, .option = "aim_loss",
+     .wanted = "a share of the outputs, such as 1%",
+     .help = "the smallest file whose tensors, each by itself, change the outputs by less than X% together (root of the sum of "
+             "squares), by the figures of --sensitivity; measure the file with vcompress evaluate"},
 };
 
 static const struct opt scheme_opts[] = {
@@ -135,6 +155,9 @@ static const struct opt scheme_opts[] = {
     {.name = "saturation", .value = "auto|off|all", .kind = OPT_CHOICE, QUANTIZE(saturation),
      .help = "--activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
              "those that do so for the calibration's rows, none, or all (default auto)"},
+    {.name = "sensitivity", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, sensitivity),
+     .help = "--aim-bytes, --aim-bpw, --aim-loss: choose by what each scheme does to the outputs, from the --json of "
+             "vcompress sensitivity --data"},
     {.name = "rest", .value = "keep|fp16|bf16", .kind = OPT_WORD, QUANTIZE(rest),
      .help = "also cast the other f32 and f64 tensors, such as embeddings, norms and biases, except tensors that "
              "--exclude names and tensors that GGUF's loaders need in f32 (default keep)"},
@@ -240,6 +263,12 @@ static int check_target(struct app *app, const struct vc_quantize_options *optio
     if (options_seen(&app->parsed, "aim-bytes") && options->aim_bytes == 0) {
         return app_usage(app, "--aim-bytes: a file has more than 0 bytes");
     }
+    if (options_seen(&app->parsed, "aim-loss") && !options_seen(&app->parsed, "sensitivity")) {
+        return app_usage(app, "--aim-loss needs what schemes cost: --sensitivity FILE");
+    }
+    if (options_seen(&app->parsed, "sensitivity") && (!aim || options->aim_sqnr_db > 0.0)) {
+        return app_usage(app, "--sensitivity goes with --aim-bytes, --aim-bpw or --aim-loss");
+    }
     if (options_seen(&app->parsed, "axis") && options->axis == VC_AXIS_OUTPUT) {
         return app_usage(app, "--axis: no tensor has an axis %d", options->axis);
     }
@@ -258,7 +287,8 @@ static void begin(void *cli)
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
     struct quantize_cli *own = cli;
-    bool aim = options_seen(&app->parsed, "aim-sqnr") || options_seen(&app->parsed, "aim-bytes");
+    const struct opt *target = target_given(app);
+    bool aim = target != NULL && strncmp(target->name, "aim-", 4) == 0;
     int rc;
 
     own->quantize.target = aim ? VC_TARGET_CHOSEN : own->quantize.gguf != NULL ? VC_TARGET_GGUF : own->quantize.target;
@@ -287,12 +317,20 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
         status = vc_model_open(ctx, own->calibration, NULL, &own->statistics);
     }
     own->quantize.calibration = own->statistics;
+    if (status == VC_OK && own->sensitivity != NULL && own->costs == NULL) {
+        status = vc_sensitivity_costs_read(ctx, own->sensitivity, &own->costs);
+    }
+    if (own->costs != NULL) {
+        own->quantize.costs = own->costs->costs;
+        own->quantize.n_costs = own->costs->n;
+    }
     return status == VC_OK ? vc_job_add_quantize(ctx, job, &own->quantize) : status;
 }
 
 static void end(void *cli)
 {
     vc_model_close(((struct quantize_cli *)cli)->statistics);
+    vc_sensitivity_costs_free(((struct quantize_cli *)cli)->costs);
 }
 
 const struct pass_row pass_quantize = {.command = &command_quantize,
@@ -310,7 +348,7 @@ static int run_quantize(struct app *app, int n_args, char **args)
 const struct command command_quantize = {
     .name = "quantize",
     .usage = "(--int8 | --int4 | --fp8 | --nvfp4 | --nf4 | ... | --fp16 | --bf16 | --gguf TYPE | --aim-sqnr DB | "
-             "--aim-bytes SIZE) "
+             "--aim-bytes SIZE | ...) "
              "[options] INPUT... [-o OUTPUT | -d DIR]",
     .summary = "store weights in fewer bits",
     .text = "Writes a checkpoint of the same kind with smaller weights and reports, per tensor, sizes and error. "
