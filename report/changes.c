@@ -1,4 +1,4 @@
-/* changes.c - what differs between two documents: changes.h. Members are paired by their paths, items of lists by their
+/* changes.c - what differs between two documents: page.h. Members are paired by their paths, items of lists by their
  * names:
  *
  *     {"totals": {"bits_per_weight": 8.2}, "tensors": [{"name": "fc1.weight", "bytes_after": 66048}]}
@@ -6,7 +6,7 @@
  *
  *     totals.bits_per_weight            8.2    4.5
  *     tensors  fc1.weight  bytes_after  66048  35840 */
-#include <vcompress/changes.h>
+#include <vcompress/page.h>
 
 #include <jansson.h>
 #include <stdio.h>

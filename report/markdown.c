@@ -1,11 +1,11 @@
-/* markdown.c - documents as short tables for a comment on a pull request: vc_document_markdown of changes.h.
+/* markdown.c - documents as short tables for a comment on a pull request: vc_document_markdown of page.h.
  *
  *     **vcompress quantize** `in.npz` -> `in.int8.npz`
  *
  *     |  | before | after |  |
  *     |---|---:|---:|---|
  *     | file | 1.15 MiB | 303 KiB | 3.88x smaller | */
-#include <vcompress/changes.h>
+#include <vcompress/page.h>
 
 #include <jansson.h>
 #include <math.h>

@@ -7,7 +7,6 @@
 #define VCOMPRESS_EXPERIMENTAL_H
 
 #include <vcompress/calibrate.h>
-#include <vcompress/changes.h>
 #include <vcompress/couplings.h>
 #include <vcompress/depth.h>
 #include <vcompress/distill.h>

@@ -1,5 +1,6 @@
-/* page.h - documents as HTML pages. A page is one file: the JSON document, and style and scripts that show the
- * document. A page loads nothing. Without scripts a page shows plain tables. The same document gives the same bytes.
+/* page.h - what is done with documents: HTML pages, comparisons, tables in Markdown. A page is one file: the JSON
+ * document, and style and scripts that show the document. A page loads nothing. Without scripts a page shows plain
+ * tables. The same document gives the same bytes.
  *
  * Experimental: see experimental.h. */
 #ifndef VCOMPRESS_PAGE_H
@@ -86,6 +87,20 @@ VC_API enum vc_status vc_distill_steps_json(struct vc_ctx *ctx, const struct vc_
  * without the members above. drawing: SVG of vc_graph_svg or vc_sensitivity_svg, which becomes a part of the page, or
  * NULL. Free *text with vc_text_free. VC_E_FORMAT if the document is no JSON. */
 VC_API enum vc_status vc_page_html(struct vc_ctx *ctx, const char *document, const char *drawing, char **text);
+
+/* ---- documents compared, and as tables ---- */
+
+/* Compares two documents with the same schema, and renders the members that differ as a JSON document, schema
+ * vcompress.changes/1; *n: how many. Items of lists are paired by their names, else by their place. Not compared: the
+ * command, time, memory and threads of the run, the version of the program, and the members that pages add. Free *text
+ * with vc_text_free. VC_E_FORMAT if a file is no document of vcompress, or the schemas differ. */
+VC_API enum vc_status vc_changes_json(struct vc_ctx *ctx, const char *path_a, const char *path_b, size_t *n,
+                                      char **text);
+
+/* Makes a short table in Markdown, for a comment on a pull request. document: JSON of vc_report_json, vc_distill_json,
+ * vc_diff_json or vc_changes_json. most: lines of tensors or changes. Free *text with vc_text_free. VC_E_FORMAT if the
+ * document is another one. */
+VC_API enum vc_status vc_document_markdown(struct vc_ctx *ctx, const char *document, size_t most, char **text);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <vcompress/changes.h>
+#include <vcompress/page.h>
 
 #include "scratch.h"
 #include "support.h"
