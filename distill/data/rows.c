@@ -11,6 +11,9 @@
 #include "distill/math/step_math.h"
 #include "kernels/arith.h"
 #include "passes/graph_params.h"
+#include "passes/random.h"
+
+#define PART_STREAM ((uint64_t)1 << 33) /* of random numbers, apart from the streams of epochs */
 
 static const struct vc_data_options data_defaults = {.scale = 1};
 static const struct vc_options_kind data_kind = {"vc_data_options", "vc_data_defaults", &data_defaults,
@@ -236,6 +239,10 @@ static enum vc_status read_labels(struct vc_rows *rows)
     }
     VC_TRY(expect_rows(rows, model, tensor));
     VC_TRY(read_numbers(rows, model, tensor, &rows->labels, &rows->label_width));
+    for (uint64_t i = 0; rows->part != NULL && i < rows->n; i++) {
+        memmove(&rows->labels[i * rows->label_width], &rows->labels[rows->part[i] * rows->label_width],
+                rows->label_width * sizeof *rows->labels);
+    }
     for (uint64_t i = 0; i < rows->n * rows->label_width; i++) {
         rows->labels[i] = rows->labels[i] < 0 ? VC_NO_LABEL : rows->labels[i];
         rows->max_label = rows->labels[i] > rows->max_label ? rows->labels[i] : rows->max_label;
@@ -265,8 +272,10 @@ static enum vc_status read_mask(struct vc_rows *rows)
     rows->mask = vc_alloc(rows->ctx, VC_TAG_TILES, (size_t)rows->n * rows->mask_width + 1);
     VC_TRY_ALLOC(rows->mask);
     for (uint64_t i = 0; i < rows->n * rows->mask_width; i++) {
-        rows->mask[i] = numbers[i] != 0;
-        some = some || numbers[i] != 0;
+        uint64_t at = vc_rows_in_file(rows, i / rows->mask_width) * rows->mask_width + i % rows->mask_width;
+
+        rows->mask[i] = numbers[at] != 0;
+        some = some || numbers[at] != 0;
     }
     if (!some) {
         status = vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: the mask leaves no row", rows->model->path);
@@ -305,6 +314,50 @@ static enum vc_status read_list(struct vc_rows *rows, const char *option, const 
 }
 
 /* ---- opening ---- */
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Keeps the rows of options.part_from to part_to. */
+static enum vc_status take_part(struct vc_rows *rows)
+{
+    const struct vc_data_options *o = &rows->options;
+    uint64_t first;
+    uint64_t end;
+    enum vc_status status = VC_OK;
+
+    if (o->part_to == 0) {
+        return o->part_from == 0 && o->part_seed == 0
+                   ? VC_OK
+                   : vc_fail(rows->ctx, VC_E_ARGUMENT, "%s changes nothing without %s",
+                             vc_option(rows->ctx, "part_seed"), vc_option(rows->ctx, "part_to"));
+    }
+    if (o->part_from >= o->part_to || o->part_to > 100) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: there is no part from %llu %% to %llu %%",
+                       vc_option(rows->ctx, "part_to"), (unsigned long long)o->part_from,
+                       (unsigned long long)o->part_to);
+    }
+    first = rows->n * o->part_from / 100;
+    end = rows->n * o->part_to / 100;
+    if (first == end) {
+        return vc_fail(rows->ctx, VC_E_ARGUMENT, "%s: of %llu rows the part from %llu %% to %llu %% has none",
+                       rows->model->path, (unsigned long long)rows->n, (unsigned long long)o->part_from,
+                       (unsigned long long)o->part_to);
+    }
+    rows->part = vc_alloc_array(rows->ctx, VC_TAG_MISC, (size_t)rows->n, sizeof *rows->part);
+    VC_TRY_ALLOC(rows->part);
+    vc_random_order(o->part_seed, PART_STREAM, rows->part, (size_t)rows->n);
+    rows->n = end - first;
+    memmove(rows->part, rows->part + first, (size_t)rows->n * sizeof *rows->part);
+    qsort(rows->part, (size_t)rows->n, sizeof *rows->part, by_number);
+out:
+    return status;
+}
 
 /* The number of rows: that of the array of the graph's first input. */
 static enum vc_status count_rows(struct vc_rows *rows, const struct vc_graph *graph)
@@ -354,6 +407,7 @@ enum vc_status vc_rows_open(struct vc_ctx *ctx, const struct vc_data_options *op
     rows->arrays = vc_calloc_array(ctx, VC_TAG_MISC, rows->model->n_tensors + 1, sizeof *rows->arrays);
     VC_TRY_ALLOC(rows->arrays);
     VC_TRY(count_rows(rows, graphs[0]));
+    VC_TRY(take_part(rows));
     VC_TRY(rows->options.mean != NULL ? read_list(rows, "mean", rows->options.mean, false, &rows->mean, &rows->n_mean)
                                       : VC_OK);
     VC_TRY(rows->options.deviation != NULL
@@ -371,6 +425,7 @@ void vc_rows_close(struct vc_rows *rows)
         vc_row_array_close(rows->ctx, &rows->arrays[i]);
     }
     vc_free(rows->ctx, rows->arrays);
+    vc_free(rows->ctx, rows->part);
     vc_free(rows->ctx, rows->labels);
     vc_free(rows->ctx, rows->mask);
     vc_model_close(rows->labels_model);

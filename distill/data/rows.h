@@ -15,6 +15,7 @@ struct vc_rows {
     struct vc_model *model, *labels_model;
     struct vc_arena arena;
     uint64_t n, n_all; /* rows: those that are taken, those of the file */
+    uint64_t *part;    /* options.part_to: the rows of the file that are taken, rising; NULL: the first n */
     size_t positions;  /* of a row, each of which has a label and counts or not: 1, or those of a sequence */
     int64_t *labels;   /* VC_NO_LABEL: none; NULL: no row has one */
     bool tokens;       /* labels are the tokens of the input, not an array of their own */
@@ -64,6 +65,12 @@ const char *vc_rows_symbol(const struct vc_graph *graph, const struct vc_graph_v
 enum vc_status vc_rows_view_make(const struct vc_rows *rows, struct vc_graph *graph, struct vc_rows_view *view,
                                  const char **batch, int64_t *fixed);
 void vc_rows_view_release(struct vc_rows_view *view);
+
+/* The number in the file of row number `row` of those that are taken. */
+static inline uint64_t vc_rows_in_file(const struct vc_rows *rows, uint64_t row)
+{
+    return rows->part != NULL ? rows->part[row] : row;
+}
 
 /* Input k of n rows by their numbers, as float, double (f64) or int64_t. */
 enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uint64_t *numbers, size_t n, bool f64,

@@ -291,15 +291,16 @@ enum vc_status vc_rows_read(const struct vc_rows_view *view, size_t k, const uin
     }
     dtype = rows->model->tensors[input->tensor].dtype;
     for (size_t r = 0; r < n; r++) {
+        uint64_t row = vc_rows_in_file(rows, numbers[r]);
         const void *raw;
 
-        VC_TRY(vc_row_array_read(rows->ctx, &rows->arrays[input->tensor], numbers[r], &raw));
+        VC_TRY(vc_row_array_read(rows->ctx, &rows->arrays[input->tensor], row, &raw));
         for (size_t i = 0; input->integers && i < input->n_elems; i++) {
             int64_t x = vc_integer_at(dtype, raw, i);
 
             ((int64_t *)to)[r * input->n_elems + i] = x;
             VC_TRY(vc_graph_check_id(rows->ctx, &input->ids, rows->model->path,
-                                     rows->model->tensors[input->tensor].name, x, numbers[r], i));
+                                     rows->model->tensors[input->tensor].name, x, row, i));
         }
         if (!input->integers) {
             put_row(rows, input, dtype, raw, f64, to, r * input->n_elems);
@@ -313,7 +314,7 @@ void vc_rows_ahead(const struct vc_rows *rows, const uint64_t *numbers, size_t n
 {
     for (size_t k = 0; k < rows->model->n_tensors; k++) {
         for (size_t r = 0; r < n; r++) {
-            vc_row_array_ahead(&rows->arrays[k], numbers[r]);
+            vc_row_array_ahead(&rows->arrays[k], vc_rows_in_file(rows, numbers[r]));
         }
     }
 }

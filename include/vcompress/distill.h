@@ -47,6 +47,9 @@ struct vc_data_options {
     const char *labels;    /* another file, whose single array is y, as in idx files; NULL: none */
     /* Not 0: the file has tokens and nothing else, `length` of them in a row (vc_open_options.row_tokens). */
     uint64_t length, token_bits;
+    /* A part of the rows that are left: in an order drawn from part_seed, the rows from part_from % to part_to %. Parts
+     * that do not overlap have no row in common: 0 to 60, 60 to 100. part_to 0: all rows. */
+    uint64_t part_from, part_to, part_seed;
 };
 
 VC_API void vc_data_defaults_sized(struct vc_data_options *options, size_t struct_size);

@@ -75,7 +75,7 @@ VALUES = {
     "output": "out2.npz", "output-dir": "dir", "format": "safetensors", "emit": "e.safetensors", "deflate": None,
     "max-bytes": "1", "target-gpu": "RTX 4090", "must-fit": "RTX 4090", "gpus-file": "gpus.csv", "max-shard-size": "1KiB",
     "shard": "0/2", "drop": "optimizer", "key": "model", "void-as": "bf16", "min-sqnr": "200", "expect-sparsity": "0.9",
-    "include": "*", "exclude": "*", "graph": "g2.txt", "data": "d2.npz", "array": "x=z", "labels": "y.npz", "rows": "5",
+    "include": "*", "exclude": "*", "graph": "g2.txt", "data": "d2.npz", "array": "x=z", "labels": "y.npz", "rows": "5", "part": "0-50", "part-seed": "5",
     "length": "4", "token-bits": "32", "scale": "0.5", "mean": "0.25", "std": "2", "batch": "3", "temperature": "3",
     "loss": "cosine", "precision": "f64", "min-accuracy": "1", "teacher": "t2.npz", "teacher-graph": "g2.txt", "topk": "1",
     "dtype": "f16", "svg": "s.svg", "size": "batch=5", "weights": "t.npz", "outputs": "o2.npz", "value": "y",

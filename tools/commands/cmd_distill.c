@@ -454,6 +454,7 @@ static void set_eval(struct distill_cli *cli)
     cli->eval_data = cli->nets.data;
     cli->eval_data.path = path;
     cli->eval_data.n_rows = 0;
+    cli->eval_data.part_from = cli->eval_data.part_to = cli->eval_data.part_seed = 0;
     cli->eval_data.labels = own.labels;
     if (own.n_arrays != 0) {
         cli->eval_data.arrays = cli->eval_arrays;

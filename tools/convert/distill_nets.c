@@ -30,6 +30,18 @@ static bool take_length(void *group, const char *value)
     return options_count(value, &cli->data.length) && cli->data.length != 0;
 }
 
+/* "60-80" */
+static bool take_part(void *group, const char *value)
+{
+    struct vc_data_options *data = &((struct nets_cli *)group)->data;
+    char from[24];
+    size_t n = strcspn(value, "-");
+
+    snprintf(from, sizeof(from), "%.*s", (int)n, value);
+    return value[n] == '-' && options_count(from, &data->part_from) && options_count(value + n + 1, &data->part_to) &&
+           data->part_from < data->part_to && data->part_to <= 100;
+}
+
 #define NETS(member) .field = offsetof(struct nets_cli, member)
 
 /* clang-format off */
@@ -55,6 +67,12 @@ static const struct opt rows_opts[] = {
      .help = "another file, whose single array is y"},
     {.name = "rows", .value = "N", .kind = OPT_CALL, .call = take_rows, .option = "n_rows",
      .wanted = "a number from 1 on", .help = "the first N rows only"},
+    {.name = "part", .value = "FROM-TO", .kind = OPT_CALL, .call = take_part, .option = "part_to",
+     .wanted = "two percentages, such as 60-80",
+     .help = "of these rows, in an order drawn from --part-seed, those from FROM % to TO %: parts that do not overlap "
+             "have no row in common"},
+    {.name = "part-seed", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct nets_cli, data.part_seed),
+     .help = "seed of the order of --part (default 0)"},
     {.name = "length", .value = "N", .kind = OPT_CALL, .call = take_length, .option = "length",
      .wanted = "a number from 1 on",
      .help = "the file of --data holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
