@@ -20,6 +20,7 @@
 #include <vcompress/plan.h>
 #include <vcompress/ranks.h>
 #include <vcompress/sensitivity.h>
+#include <vcompress/shrink.h>
 #include <vcompress/structured.h>
 #include <vcompress/vcompress.h>
 

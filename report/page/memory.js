@@ -1,5 +1,5 @@
 'use strict';
-// memory.js - estimate, fit, plan: what a run needs, when, and where it fits; graph: what is computed, and its costs.
+// memory.js - estimate, fit, plan, shrink: what a run needs, when, and where it fits; graph: what is computed, and its costs.
 
 // States lie below what comes and goes.
 const moving = ['activations', 'transient', 'inputs'];
@@ -162,6 +162,25 @@ function viewPlan(document) {
   if (document.recipes.some(row => row.commands.length > 0)) {
     section('Command lines', null, document.recipes.filter(row => row.commands.length > 0).map((row, k) => el('details', {open: k === 0}, el('summary', {}, clean(row.what)), row.commands.map(command))));
   }
+}
+
+function viewShrink(document) {
+  const best = document.chosen === null ? null : document.candidates[document.chosen], proof = document.proof;
+  const cost = row => document.weights_only ? row.error : row.divergence;
+  section(null, null, hero(document.missed ? 'no' : proof ? times(document.input_bytes / proof.output_bytes) : 'planned', document.missed ? clean(document.missed) : `with: ${clean(best.name)}`,
+    tiles([['before', bytes(document.input_bytes)], ['after', proof && bytes(proof.output_bytes), proof && times(document.input_bytes / proof.output_bytes) + ' smaller'],
+      ['need', proof && proof.need_bytes && bytes(proof.need_bytes), proof && proof.verdict],
+      ['loss', proof && isNumber(proof.loss) && percent(proof.loss), proof && proof.rows && `on ${count(proof.rows)} rows that steered nothing`]])), document.note && el('p', {}, clean(document.note)));
+  section('Candidates', 'In the order in which they were tried.', explorer({
+    label: 'candidates', head: 'candidate', unit: 'candidate', grouped: false, rows: document.candidates, name: row => row.name, sub: row => row.reason && el('span', {class: 'sub'}, ' ' + clean(row.reason)), columns: [
+      {title: 'within', value: row => row.within ? 'yes' : 'no'}, {title: 'front', value: row => row.front ? 'yes' : 'no'},
+      {title: 'size', figure: true, value: row => row.file_bytes, show: bytes}, {title: 'memory', figure: true, value: row => row.need_bytes, show: bytes},
+      {title: 'error', figure: true, value: row => row.error, show: value => percent(value)}, {title: 'loss', figure: true, value: row => row.loss, show: value => percent(value)},
+      {title: 'divergence', figure: true, value: row => row.divergence, show: real}, {title: 'seconds', figure: true, value: row => row.seconds, show: real}]}).node);
+  const cloud = scatter('size against loss', document.candidates.filter(row => row.file_bytes).map(row => ({name: row.name, x: row.file_bytes, y: cost(row), look: row.front ? 'yes' : 'no'})),
+    {xTitle: 'size', yTitle: document.weights_only ? 'error' : 'divergence', yText: document.weights_only ? value => percent(value) : real});
+  if (cloud) section('The front', 'No other candidate is both smaller and better than one of the front.', cloud);
+  if (document.recipe) section('Recipe', null, document.recipe.split('\n').filter(line => line && !line.startsWith('#')).map(command));
 }
 
 function viewGraph(document) {

@@ -3,7 +3,7 @@
 
 const views = {
   report: viewReport, inspect: viewInspect, sensitivity: viewSensitivity, diff: viewDiff, verify: viewVerify, distill: viewDistill,
-  estimate: viewEstimate, fit: viewFit, plan: viewPlan, graph: viewGraph, changes: viewChanges,
+  estimate: viewEstimate, fit: viewFit, plan: viewPlan, graph: viewGraph, changes: viewChanges, shrink: viewShrink,
 };
 
 function start() {

@@ -16,10 +16,11 @@ import tempfile
 
 PROGRAM = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
-WRITTEN = {"output", "emit", "json", "html", "markdown", "svg", "log", "dump-gradients", "checkpoint", "mask-out", "outputs"}
+WRITTEN = {"output", "emit", "json", "html", "markdown", "svg", "log", "dump-gradients", "checkpoint", "mask-out", "outputs", "recipe"}
 MADE = {}
 # What a command needs beside the pair, so that nothing is refused for another reason; the last words are its operands.
 BASE = {
+    "shrink": ["--bytes", "1KiB", "--data", "d.npz", "--graph", "g.txt", "-o", "n.npz", "w.npz"],
     "quantize": ["--int8", "w.npz"],
     "prune": ["--sparsity", "0.5", "w.npz"],
     "distill": ["--teacher", "t.npz", "--student", "w.npz", "--graph", "g.txt", "--data", "d.npz", "-o", "n.npz"],
@@ -41,7 +42,8 @@ BASE = {
 WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--structured", "0.5"],
         ("prune", "graph"): ["--structured", "0.5"], ("distill", "eval-teacher"): ["--eval", "d.npz"],
         ("distill", "eval-labels"): ["--eval", "d.npz"], ("graph", "data"): ["--outputs", "n.npz"],
-        ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"]}
+        ("graph", "outputs"): ["--data", "d.npz"], ("evaluate", "teacher-graph"): ["--teacher", "t.npz"],
+        ("shrink", "gpus-file"): ["--fit", "T4"], ("shrink", "eval-labels"): ["--eval", "d.npz"]}
 WITH.update({(c, "gpus-file"): ["--target-gpu", "T4"] for c in ("quantize", "prune", "run", "dequantize", "convert")})
 INSTEAD = {("prune", "remove"): ["w.npz"], ("prune", "couplings"): ["w.npz"], ("prune", "graph"): ["w.npz"],
            ("prune", "mask"): ["w.npz"], ("prune", "calibration"): ["--sparsity", "0.5", "--reconstruct", "w.npz"], ("quantize", "calibration"): ["--gguf", "Q8_0", "-o", "n.gguf", "w.npz"]}

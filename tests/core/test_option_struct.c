@@ -256,6 +256,16 @@ static enum vc_status use_sensitivity_data(void *options)
     return strstr(vc_ctx_message(ctx), "graph has to be set") != NULL ? VC_OK : status;
 }
 
+/* Without a model, which is told after the options. */
+static enum vc_status use_shrink(void *options)
+{
+    struct vc_shrinkage *result = NULL;
+    enum vc_status status = vc_shrink(ctx, options, &result);
+
+    assert_null(result);
+    return strstr(vc_ctx_message(ctx), "a model and a path for the output are needed") != NULL ? VC_OK : status;
+}
+
 static enum vc_status use_limits(void *options)
 {
     const struct vc_diff_row other = {.name = "x", .kind = VC_DIFF_VALUES, .numeric = true, .max_abs_error = 1};
@@ -405,6 +415,7 @@ MAKER(data)
 MAKER(distill)
 MAKER(evaluate)
 MAKER(logits)
+MAKER(shrink)
 
 static const struct public_options {
     const char *name, *maker;
@@ -455,6 +466,8 @@ static const struct public_options {
      offsetof(struct vc_evaluate_options, batch), make_evaluate, use_evaluate},
     {"vc_logits_options", "vc_logits_defaults", sizeof(struct vc_logits_options),
      offsetof(struct vc_logits_options, topk), make_logits, use_logits},
+    {"vc_shrink_options", "vc_shrink_defaults", sizeof(struct vc_shrink_options),
+     offsetof(struct vc_shrink_options, native), make_shrink, use_shrink},
 };
 #define N_ALL (sizeof all / sizeof all[0])
 

@@ -163,6 +163,9 @@ def make_pages(program, root, folder):
     run("distill", "--teacher", digits / "digits.npz", "--student", digits / "digits.npz", "--graph", digits / "digits.layers.txt", "--sparsity", "0.9",
         "--steps", "20", "--match", "conv1=conv1:mse", "--match", "conv2=conv2:attention:0.5", "--data", digits / "images.npz", "--array",
         "test_images=train_images", "--eval", digits / "images.npz", "--eval-array", "y=test_labels", "-q", "-o", "recovered.npz", "--html", "distill.html")
+    run("shrink", "--ratio", "3", "decoder.npz", "-o", "small.npz", "-q", "--html", "shrink.html")
+    run("shrink", "--ratio", "40", "--steps", "12", "--graph", digits / "digits.layers.txt", "--data", digits / "images.npz", "--array",
+        "test_images=train_images", "-q", "-o", "tiny.npz", digits / "digits.npz", "--html", "shrink-data.html")
     for group in (32, 64):
         run("quantize", "--int8", "--granularity", f"group:{group}", "decoder.npz", "-f", "-q", f"--json={group}.json")
     run("diff", "32.json", "64.json", "-q", "--html", "changes.html", statuses=(1,))

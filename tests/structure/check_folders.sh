@@ -5,7 +5,7 @@
 set -eu
 cd "$1"
 limit=30
-tops="core formats kernels graph passes quantize prune engine distill facade measure memory report tools include cmake examples"
+tops="core formats kernels graph passes quantize prune engine distill facade measure memory report shrink tools include cmake examples"
 # shellcheck disable=SC2086
 folders=$(find $tops -type d ! -name __pycache__ | sort)
 failed=0

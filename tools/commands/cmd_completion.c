@@ -32,7 +32,8 @@ static struct vc_ctx *gpu_ctx;
 
 static bool wants_gpu(const struct opt *opt)
 {
-    return strcmp(opt->name, "gpu") == 0 || strcmp(opt->name, "target-gpu") == 0 || strcmp(opt->name, "must-fit") == 0;
+    return strcmp(opt->name, "gpu") == 0 || strcmp(opt->name, "fit") == 0 || strcmp(opt->name, "target-gpu") == 0 ||
+           strcmp(opt->name, "must-fit") == 0;
 }
 
 /* "RTX-4090" for GeForce RTX 4090: words without spaces, which the catalogue knows as well. False: it does not. */

@@ -126,7 +126,7 @@ static void print_next(const struct app *app, const struct memory_cli *cli)
 
     fputs("next:\n", app->out.to);
     if (weights) {
-        print_command(app, source, "quantize --int8", false);
+        print_command(app, source, "shrink --ratio 4", true);
     }
     print_command(app, source, source->graph != NULL ? "fit --all-gpus" : "fit --all-gpus --weights-only", true);
     print_command(app, source, weights ? "inspect" : "graph", false);

@@ -4,6 +4,7 @@
 
 #include "tools/options/options.h"
 
+extern const struct command command_shrink;
 extern const struct command command_quantize;
 extern const struct command command_prune;
 extern const struct command command_distill;

@@ -307,6 +307,14 @@ int document_plan(struct app *app, const struct vc_recipes *recipes, const char 
     return finish_plain(&t);
 }
 
+int document_shrink(struct app *app, const struct vc_shrinkage *shrinkage)
+{
+    struct telling t = {.app = app};
+
+    t.status = is_asked(app) ? vc_shrink_json(app->ctx, shrinkage, &t.text) : VC_OK;
+    return finish_plain(&t);
+}
+
 /* The timeline and the matrix of a run. */
 static void add_run(struct telling *t, const struct memory_cli *cli, const struct vc_fit_options *fit,
                     const struct vc_gpus *catalogue, const struct vc_fit_row *rows, size_t n_rows)

@@ -20,6 +20,7 @@ int document_graph(struct app *app, const struct vc_graph *graph, const struct v
 int document_verify(struct app *app, const struct vc_verification *v, bool strict);
 int document_plan(struct app *app, const struct vc_recipes *recipes, const char *gpu,
                   const struct vc_recipe_lines *lines);
+int document_shrink(struct app *app, const struct vc_shrinkage *shrinkage);
 /* steps: of the run, or some of them. */
 int document_distill(struct app *app, const struct vc_distillation *d, const struct vc_distill_step *steps,
                      size_t n_steps);

@@ -1,0 +1,376 @@
+/* chain.c - a candidate as words, as lines of a recipe, and as passes of a job: all from one struct vc_chain, so that
+ * "vcompress run" with the lines does what the search did. */
+#include <stdio.h>
+#include <string.h>
+
+#include "shrink/shrink_inside.h"
+
+static const struct vc_shrink_scheme schemes[] = {
+    {.name = "fp16", .flags = "--fp16", .target = VC_TARGET_F16},
+    {.name = "int8", .flags = "--int8", .target = VC_TARGET_INT8},
+    {.name = "int6", .flags = "--scheme int6", .target = VC_TARGET_INT6},
+    {.name = "int5", .flags = "--scheme int5", .target = VC_TARGET_INT5},
+    {.name = "int4/group:32", .flags = "--scheme int4/group:32", .target = VC_TARGET_INT4, .group = 32},
+    {.name = "int4", .flags = "--int4", .target = VC_TARGET_INT4},
+    {.name = "int3", .flags = "--int3", .target = VC_TARGET_INT3},
+    {.name = "int2", .flags = "--int2", .target = VC_TARGET_INT2},
+};
+static const struct vc_shrink_scheme of_bf16[] = {
+    {.name = "bf16", .flags = "--bf16", .target = VC_TARGET_BF16},
+};
+#define GGUF(type)                                                                    \
+    {                                                                                 \
+        .name = type, .flags = "--gguf " type, .target = VC_TARGET_GGUF, .gguf = type \
+    }
+static const struct vc_shrink_scheme of_gguf[] = {
+    GGUF("Q8_0"),   GGUF("Q6_K"),   GGUF("Q5_K_M"), GGUF("Q4_K_M"),
+    GGUF("Q4_K_S"), GGUF("Q3_K_M"), GGUF("Q3_K_S"), GGUF("Q2_K"),
+};
+
+const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n)
+{
+    const char *format = s->write.format != NULL ? s->write.format : vc_format_of_name(s->write.path);
+
+    format = format != NULL ? format : vc_model_format(s->given);
+    if (strncmp(format, "GGUF", 4) == 0 || strcmp(format, "gguf") == 0) {
+        *n = sizeof of_gguf / sizeof of_gguf[0];
+        return of_gguf;
+    }
+    *n = sizeof schemes / sizeof schemes[0];
+    return schemes;
+}
+
+static bool prunes(const struct vc_chain *chain)
+{
+    return chain->share != NULL || chain->sparsity != NULL || chain->two_four;
+}
+
+/* fp16 of a model whose weights are bf16 is bf16. */
+static const struct vc_shrink_scheme *scheme_of(const struct vc_shrinking *s, const struct vc_chain *chain)
+{
+    return chain->scheme == &schemes[0] && strcmp(s->rest, "bf16") == 0 ? &of_bf16[0] : chain->scheme;
+}
+
+/* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model. */
+static bool takes_statistics(const struct vc_chain *chain)
+{
+    return chain->scheme != NULL && chain->share == NULL && chain->steps == 0 &&
+           chain->scheme->target >= VC_TARGET_INT4 && chain->scheme->target != VC_TARGET_GGUF;
+}
+
+/* Training computes with the codes that are written; floats need none. */
+static bool trains_codes(const struct vc_shrinking *s, const struct vc_chain *chain)
+{
+    if (s->onnx && chain->share != NULL && chain->scheme != NULL && chain->scheme->target != VC_TARGET_INT8) {
+        return false; /* codes of a smaller network have no place in the nodes of the larger one */
+    }
+    return chain->scheme != NULL && chain->scheme->target != VC_TARGET_F16 && chain->scheme->target != VC_TARGET_GGUF;
+}
+
+/* Codes of fewer than 8 bits are written by the training itself. */
+static bool quantizes(const struct vc_shrinking *s, const struct vc_chain *chain)
+{
+    return chain->aim_bytes != 0 || (chain->scheme != NULL && (chain->steps == 0 || !trains_codes(s, chain) ||
+                                                               chain->scheme->target == VC_TARGET_INT8));
+}
+
+/* Such training leaves the other tensors as they are, so these become 16 bits before; not in ONNX, where types belong
+ * to the graph. */
+static bool casts_first(const struct vc_shrinking *s, const struct vc_chain *chain)
+{
+    return chain->steps != 0 && trains_codes(s, chain) && !quantizes(s, chain) && !s->onnx;
+}
+
+static bool reconstructs(const struct vc_shrinking *s, const struct vc_chain *chain)
+{
+    return s->stats != NULL && (chain->sparsity != NULL || chain->two_four);
+}
+
+/* ---- words ---- */
+
+/* A word that a shell and a recipe read as one. */
+static void add_word(struct vc_text *text, const char *word)
+{
+    vc_text_add(text, " ");
+    if (word[0] != '\0' &&
+        strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%") == strlen(word)) {
+        vc_text_add(text, "%s", word);
+        return;
+    }
+    vc_text_add(text, "'");
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') {
+            vc_text_add(text, "'\\''");
+        } else {
+            vc_text_add_bytes(text, word, 1);
+        }
+    }
+    vc_text_add(text, "'");
+}
+
+static void add_option(struct vc_text *text, const char *option, const char *value)
+{
+    if (value != NULL) {
+        vc_text_add(text, " --%s", option);
+        add_word(text, value);
+    }
+}
+
+static void add_number(struct vc_text *text, const char *option, uint64_t value)
+{
+    if (value != 0) {
+        vc_text_add(text, " --%s %llu", option, (unsigned long long)value);
+    }
+}
+
+void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d)
+{
+    add_option(text, "data", d->path);
+    for (size_t k = 0; k < d->n_arrays; k++) {
+        add_option(text, "array", d->arrays[k]);
+    }
+    add_option(text, "labels", d->labels);
+    if (d->scale != 1) {
+        vc_text_add(text, " --scale %.17g", d->scale);
+    }
+    add_option(text, "mean", d->mean);
+    add_option(text, "std", d->deviation);
+    add_number(text, "rows", d->n_rows);
+    add_number(text, "length", d->length);
+    add_number(text, "token-bits", d->token_bits);
+    if (d->part_to != 0) {
+        vc_text_add(text, " --part %llu-%llu", (unsigned long long)d->part_from, (unsigned long long)d->part_to);
+        add_number(text, "part-seed", d->part_seed);
+    }
+}
+
+static void put_prune(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
+{
+    if (chain->share != NULL) {
+        vc_text_add(text, "prune --structured %s", chain->share);
+        add_option(text, "graph", s->options.graph_path);
+    } else if (chain->two_four) {
+        vc_text_add(text, "prune --pattern 2:4");
+    } else {
+        vc_text_add(text, "prune --sparsity %s", chain->sparsity);
+    }
+    if (reconstructs(s, chain)) {
+        vc_text_add(text, " --reconstruct");
+        add_option(text, "calibration", s->final_stats);
+    }
+}
+
+/* Pruned networks have more to learn than codes. */
+static double rate_of(const struct vc_chain *chain)
+{
+    return chain->sparsity != NULL || chain->share != NULL || chain->two_four ? 0.002 : 0.0003;
+}
+
+static void put_distill(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
+{
+    vc_text_add(text, "distill");
+    add_option(text, "graph", s->options.graph_path);
+    vc_chain_add_rows(text, &s->train);
+    vc_text_add(text, " --steps %llu --lr %g --schedule cosine", (unsigned long long)chain->steps, rate_of(chain));
+    add_number(text, "seed", s->options.seed);
+    if (chain->sparsity != NULL || chain->two_four) {
+        vc_text_add(text, " --keep-sparsity");
+    }
+    if (trains_codes(s, chain)) {
+        vc_text_add(text, " --fake-quant %s", chain->scheme->name);
+    }
+}
+
+static void put_quantize(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
+{
+    if (chain->aim_bytes != 0) {
+        vc_text_add(text, "quantize --aim-bytes %llu --rest %s", (unsigned long long)chain->aim_bytes, s->rest);
+        return;
+    }
+    vc_text_add(text, "quantize %s", scheme_of(s, chain)->flags);
+    if (chain->scheme->target != VC_TARGET_GGUF) {
+        vc_text_add(text, " --rest %s", s->rest);
+    }
+    if (takes_statistics(chain) && s->stats != NULL) {
+        add_option(text, "calibration", s->final_stats);
+    }
+}
+
+static enum vc_status take(struct vc_shrinking *s, struct vc_text *text, const char **out)
+{
+    enum vc_status status = text->status;
+
+    *out = status == VC_OK ? vc_arena_copy(s->ctx, &s->arena, text->n == 0 ? "" : text->data, text->n) : NULL;
+    vc_text_release(text);
+    return status == VC_OK && *out == NULL ? VC_E_NOMEM : status;
+}
+
+enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_shrink_candidate *out)
+{
+    const char **lines = vc_arena_alloc(s->ctx, &s->arena, 4 * sizeof *lines);
+    struct vc_text text;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(lines);
+    out->lines = lines;
+    out->n_lines = 0;
+    out->deflate = chain->sparsity != NULL;
+    out->steps = chain->steps;
+    if (prunes(chain)) {
+        vc_text_init(&text, s->ctx);
+        put_prune(s, chain, &text);
+        VC_TRY(take(s, &text, &lines[out->n_lines++]));
+    }
+    if (casts_first(s, chain)) {
+        lines[out->n_lines] = vc_arena_printf(s->ctx, &s->arena, "quantize --%s --rest %s", s->rest, s->rest);
+        VC_TRY_ALLOC(lines[out->n_lines++]);
+    }
+    if (chain->steps != 0) {
+        vc_text_init(&text, s->ctx);
+        put_distill(s, chain, &text);
+        VC_TRY(take(s, &text, &lines[out->n_lines++]));
+    }
+    if (quantizes(s, chain)) {
+        vc_text_init(&text, s->ctx);
+        put_quantize(s, chain, &text);
+        VC_TRY(take(s, &text, &lines[out->n_lines++]));
+    }
+    vc_text_init(&text, s->ctx);
+    if (chain->share != NULL) {
+        vc_text_add(&text, "%s of the units removed, ", chain->share);
+    } else if (prunes(chain)) {
+        vc_text_add(&text, "sparsity %s, ", chain->two_four ? "2:4" : chain->sparsity);
+    }
+    vc_text_add(&text, "%s",
+                chain->aim_bytes != 0   ? "mixed types"
+                : chain->scheme != NULL ? scheme_of(s, chain)->name
+                                        : "as stored");
+    if (chain->steps != 0) {
+        vc_text_add(&text, ", %llu steps", (unsigned long long)chain->steps);
+    }
+    VC_TRY(take(s, &text, &out->name));
+out:
+    return status;
+}
+
+/* ---- passes ---- */
+
+static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+{
+    struct vc_prune_options options;
+
+    if (chain->share != NULL) {
+        struct vc_structured_options units;
+
+        vc_structured_defaults(&units);
+        units.share = chain->share;
+        units.couplings = s->couplings;
+        return vc_job_add_structured(s->ctx, job, &units);
+    }
+    vc_prune_defaults(&options);
+    if (chain->two_four) {
+        options.pattern = VC_PATTERN_N_OF_M;
+        options.keep = 2;
+        options.group = 4;
+    } else {
+        options.sparsity = chain->sparsity;
+        options.scope = VC_PRUNE_GLOBAL;
+        options.score = VC_SCORE_LAMP;
+    }
+    options.reconstruct = reconstructs(s, chain);
+    options.calibration = options.reconstruct ? s->stats : NULL;
+    return vc_job_add_prune(s->ctx, job, &options);
+}
+
+static void set_scheme(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_quantize_options *options)
+{
+    vc_quantize_defaults(options);
+    if (chain->aim_bytes != 0) {
+        options->target = VC_TARGET_CHOSEN;
+        options->aim_bytes = chain->aim_bytes;
+        return;
+    }
+    options->target = scheme_of(s, chain)->target;
+    options->gguf = chain->scheme->gguf;
+    if (chain->scheme->group != 0) {
+        options->granularity_given = true;
+        options->granularity = VC_GRANULARITY_GROUP;
+        options->group_size = chain->scheme->group;
+    }
+}
+
+static enum vc_status add_quantize(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+{
+    struct vc_quantize_options options;
+
+    set_scheme(s, chain, &options);
+    if (options.target != VC_TARGET_GGUF) {
+        options.rest = s->rest;
+    }
+    if (takes_statistics(chain)) {
+        options.calibration = s->stats;
+    }
+    return vc_job_add_quantize(s->ctx, job, &options);
+}
+
+/* A step was done: training that would end too late is cancelled, and begins again with fewer steps. */
+static void watch(void *user, const struct vc_distill_step *step)
+{
+    struct vc_shrinking *s = user;
+
+    if (step->eval != NULL || step->step < 4) {
+        return;
+    }
+    s->step_seconds = step->seconds / (double)step->step;
+    if (s->deadline_cut > 0 && s->step_seconds * (double)step->n_steps > s->deadline_cut) {
+        s->too_slow = true;
+        vc_ctx_cancel(s->ctx);
+    }
+}
+
+static enum vc_status add_distill(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+{
+    struct vc_distill_options *options = vc_arena_alloc(s->ctx, &s->arena, sizeof *options);
+    struct vc_quantize_options *codes = vc_arena_alloc(s->ctx, &s->arena, sizeof *codes);
+
+    if (options == NULL || codes == NULL) {
+        return VC_E_NOMEM;
+    }
+    vc_distill_defaults(options);
+    options->teacher = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
+    options->graph_path = s->options.graph_path;
+    options->data = &s->train;
+    options->training.steps = chain->steps;
+    options->training.seed = s->options.seed;
+    options->optimizer.lr = rate_of(chain);
+    options->schedule.kind = VC_SCHEDULE_COSINE;
+    options->sparsity.keep = chain->sparsity != NULL || chain->two_four;
+    if (trains_codes(s, chain)) {
+        set_scheme(s, chain, codes);
+        options->precision.fake_quant = codes;
+    }
+    options->tell = watch;
+    options->user = s;
+    return vc_job_add_distill(s->ctx, job, options);
+}
+
+enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job)
+{
+    enum vc_status status = VC_OK;
+
+    if (prunes(chain)) {
+        VC_TRY(add_prune(s, chain, job));
+    }
+    if (casts_first(s, chain)) {
+        struct vc_quantize_options cast;
+
+        vc_quantize_defaults(&cast);
+        cast.target = strcmp(s->rest, "bf16") == 0 ? VC_TARGET_BF16 : VC_TARGET_F16;
+        cast.rest = s->rest;
+        VC_TRY(vc_job_add_quantize(s->ctx, job, &cast));
+    }
+    VC_TRY(chain->steps != 0 ? add_distill(s, chain, job) : VC_OK);
+    VC_TRY(quantizes(s, chain) ? add_quantize(s, chain, job) : VC_OK);
+out:
+    return status;
+}

@@ -1,0 +1,288 @@
+/* measure.c - what a candidate takes and loses: size and memory from headers, the error of the weights from a job, the
+ * loss from the answers of the file that the job wrote. */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/clock.h"
+#include "shrink/shrink_inside.h"
+
+#define LEAST_STEPS 20 /* fewer bring nothing back */
+
+/* ---- networks ---- */
+
+static enum vc_status read_graph(struct vc_ctx *ctx, const char *path, struct vc_model *model, struct vc_model **beside,
+                                 struct vc_graph **graph)
+{
+    struct vc_graph_options options;
+    enum vc_status status;
+
+    vc_graph_defaults(&options);
+    if (path == NULL) {
+        return vc_graph_build(ctx, model, NULL, graph);
+    }
+    options.weights = model;
+    if (vc_graph_is_text(path)) {
+        return vc_graph_read_text(ctx, path, &options, graph);
+    }
+    status = *beside == NULL ? vc_model_open(ctx, path, NULL, beside) : VC_OK;
+    return status == VC_OK ? vc_graph_build(ctx, *beside, &options, graph) : status;
+}
+
+enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net)
+{
+    enum vc_status status = net->model == NULL ? vc_model_open(ctx, path, NULL, &net->model) : VC_OK;
+
+    return status == VC_OK ? read_graph(ctx, graph_path, net->model, &net->beside, &net->graph) : status;
+}
+
+void vc_shrink_close(struct vc_shrink_net *net)
+{
+    vc_graph_close(net->graph);
+    vc_model_close(net->beside);
+    vc_model_close(net->model);
+    *net = (struct vc_shrink_net){NULL, NULL, NULL};
+}
+
+enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const struct vc_data_options *rows,
+                                 struct vc_quality *out)
+{
+    struct vc_shrink_net net = {NULL, NULL, NULL};
+    struct vc_evaluate_options options;
+    enum vc_status status;
+
+    vc_evaluate_defaults(&options);
+    options.data = rows;
+    options.network = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
+    options.teacher = options.network;
+    if (path != NULL) {
+        VC_TRY(vc_shrink_open(s->ctx, path, s->options.graph_path, &net));
+        options.network = (struct vc_network){net.graph, net.model, net.beside};
+    }
+    VC_TRY(vc_evaluate(s->ctx, &options, out));
+out:
+    vc_shrink_close(&net);
+    return status;
+}
+
+double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now)
+{
+    double loss = now->n_labels != 0 ? whole->accuracy - now->accuracy : 1 - now->agreement;
+
+    return loss < 0 ? 0 : loss;
+}
+
+/* ---- time ---- */
+
+double vc_shrink_seconds(const struct vc_shrinking *s)
+{
+    return s->used + vc_seconds() - s->started;
+}
+
+bool vc_shrink_is_late(const struct vc_shrinking *s)
+{
+    return s->options.seconds > 0 && vc_shrink_seconds(s) >= s->until;
+}
+
+/* ---- candidates ---- */
+
+bool vc_shrink_is_refusal(enum vc_status status)
+{
+    return status == VC_E_ARGUMENT || status == VC_E_UNSUPPORTED || status == VC_E_FORMAT || status == VC_E_GATE;
+}
+
+size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_chain *chain, enum vc_status *status)
+{
+    size_t k = s->result.n_candidates;
+
+    if (k == VC_SHRINK_MOST) {
+        return VC_NO_CANDIDATE;
+    }
+    s->chains[k] = *chain;
+    s->candidates[k] = (struct vc_shrink_candidate){
+        .error = NAN, .loss = NAN, .agreement = NAN, .kd = NAN, .accuracy = NAN, .seconds = 0};
+    *status = vc_chain_describe(s, &s->chains[k], &s->candidates[k]);
+    s->result.n_candidates += *status == VC_OK;
+    return *status == VC_OK ? k : VC_NO_CANDIDATE;
+}
+
+/* Takes the sentence of a refusal as the reason why the candidate is left out; other failures stay. */
+static enum vc_status take_refusal(struct vc_shrinking *s, size_t k, enum vc_status status)
+{
+    const char *sentence = vc_ctx_message(s->ctx);
+
+    if (!vc_shrink_is_refusal(status)) {
+        return status;
+    }
+    s->candidates[k].reason = vc_arena_copy(s->ctx, &s->arena, sentence, strlen(sentence));
+    s->candidates[k].within = false;
+    vc_clear_error(s->ctx);
+    return s->candidates[k].reason != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* Size and memory by the report of a job. */
+static enum vc_status take_sizes(struct vc_shrinking *s, size_t k, const struct vc_report *report)
+{
+    struct vc_shrink_candidate *c = &s->candidates[k];
+    uint64_t limit = s->result.limit_bytes;
+    struct vc_fit_change change = {.gpu = s->gpu, .count = 1};
+    const struct vc_fit *fit;
+    enum vc_status status = VC_OK;
+
+    c->file_bytes = report->totals.file_after;
+    c->need_bytes = report->totals.host_after;
+    c->within = limit == 0 || (c->file_bytes != 0 && c->file_bytes <= limit) ||
+                (c->file_bytes == 0 && c->deflate && !s->write.dry_run);
+    if (s->gpu != NULL) {
+        VC_TRY(vc_fit_of_report(s->ctx, report, s->given, s->sized, NULL, &change));
+        fit = s->options.native ? &change.native : &change.after;
+        c->need_bytes = fit->need_bytes;
+        c->within = c->within && fit->verdict == VC_FITS;
+    }
+out:
+    return status;
+}
+
+enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k)
+{
+    struct vc_write_options write = s->write;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    write.dry_run = true;
+    write.deflate = s->candidates[k].deflate ? VC_DEFLATE_AUTO : s->write.deflate;
+    VC_TRY(vc_job_create(s->ctx, s->given, &job));
+    VC_TRY(vc_chain_add(s, &s->chains[k], job));
+    VC_TRY(vc_job_plan(s->ctx, job, &write));
+    VC_TRY(take_sizes(s, k, vc_job_report(job)));
+out:
+    vc_job_free(job);
+    return status == VC_OK ? VC_OK : take_refusal(s, k, status);
+}
+
+const char *vc_shrink_file(struct vc_shrinking *s, size_t k)
+{
+    return vc_arena_printf(s->ctx, &s->arena, "%s/%zu/%s", s->work, k, s->name);
+}
+
+/* Runs the chain once; path NULL: measures the error of the weights only. */
+static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
+{
+    struct vc_shrink_candidate *c = &s->candidates[k];
+    struct vc_write_options write = s->write;
+    const struct vc_report *report;
+    struct vc_job *job = NULL;
+    enum vc_status status;
+
+    write.path = path;
+    write.force = true;
+    write.deflate = c->deflate ? VC_DEFLATE_AUTO : s->write.deflate;
+    VC_TRY(vc_job_create(s->ctx, s->given, &job));
+    VC_TRY(vc_chain_add(s, &s->chains[k], job));
+    VC_TRY(vc_job_plan(s->ctx, job, &write));
+    VC_TRY(vc_job_run(s->ctx, job));
+    report = vc_job_report(job);
+    if (path != NULL) {
+        VC_TRY(take_sizes(s, k, report));
+    }
+    c->error = report->totals.measured ? pow(10, -report->totals.sqnr_db / 20) : NAN;
+out:
+    vc_job_free(job);
+    return status;
+}
+
+/* Makes a candidate that is trained. When the steps would not end in time, begins again with as many as do. */
+static enum vc_status train(struct vc_shrinking *s, size_t k, const char *path)
+{
+    double left = s->options.seconds > 0 ? s->until - vc_shrink_seconds(s) : 0;
+    double began = vc_seconds();
+    struct vc_chain *chain = &s->chains[k];
+    enum vc_status status = VC_E_CANCELLED;
+
+    s->too_slow = s->options.seconds > 0 && s->step_seconds * (double)chain->steps > left;
+    s->deadline_cut = left;
+    if (!s->too_slow) {
+        status = make(s, k, path);
+    }
+    s->deadline_cut = 0;
+    if (status != VC_E_CANCELLED || !s->too_slow) {
+        return status;
+    }
+    atomic_store(&s->ctx->shared->cancelled, 0); /* our own wish */
+    vc_clear_error(s->ctx);
+    left = (s->until - vc_shrink_seconds(s) - (vc_seconds() - began)) * 0.9; /* pruning takes as long again */
+    chain->steps = left > 0 ? (uint64_t)(left / s->step_seconds) : 0;
+    if (chain->steps < LEAST_STEPS) {
+        return vc_fail(s->ctx, VC_E_GATE, "there is no time to train it");
+    }
+    VC_TRY(vc_chain_describe(s, chain, &s->candidates[k]));
+    VC_TRY(make(s, k, path));
+out:
+    return status;
+}
+
+static enum vc_status judge(struct vc_shrinking *s, size_t k, const char *path)
+{
+    struct vc_shrink_candidate *c = &s->candidates[k];
+    struct vc_quality quality;
+    enum vc_status status;
+
+    VC_TRY(vc_shrink_quality(s, path, &s->choose, &quality));
+    c->kd = quality.kd;
+    c->agreement = quality.agreement;
+    c->accuracy = quality.accuracy;
+    c->loss = vc_shrink_loss(&s->whole, &quality);
+out:
+    return status;
+}
+
+static const char *make_folder(struct vc_shrinking *s, size_t k)
+{
+    const char *folder = vc_arena_printf(s->ctx, &s->arena, "%s/%zu", s->work, k);
+
+    if (folder != NULL) {
+        vc_remove_folder(folder);
+        (void)mkdir(folder, 0777);
+    }
+    return folder;
+}
+
+enum vc_status vc_shrink_make(struct vc_shrinking *s, size_t k)
+{
+    const char *path = vc_shrink_file(s, k);
+
+    return path != NULL && make_folder(s, k) != NULL ? make(s, k, path) : VC_E_NOMEM;
+}
+
+enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k)
+{
+    struct vc_shrink_candidate *c = &s->candidates[k];
+    bool data = s->options.data != NULL;
+    double began = vc_seconds();
+    const char *path = vc_shrink_file(s, k);
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(path);
+    if (!vc_journal_has(s, k)) {
+        const char *folder = make_folder(s, k);
+
+        VC_TRY_ALLOC(folder);
+        status = s->chains[k].steps != 0 ? train(s, k, path) : make(s, k, data ? path : NULL);
+        if (status == VC_OK && data) {
+            status = judge(s, k, path);
+        }
+        if (status != VC_OK || c->steps == 0) { /* what was trained may be the output */
+            vc_remove_folder(folder);
+        }
+        VC_TRY(status == VC_OK ? VC_OK : take_refusal(s, k, status));
+        c->seconds = vc_seconds() - began;
+        VC_TRY(vc_journal_add(s, k));
+    }
+    if (s->options.tell != NULL) {
+        s->options.tell(s->options.user, c, s->options.seconds > 0 ? s->options.seconds - vc_shrink_seconds(s) : NAN);
+    }
+out:
+    return status;
+}

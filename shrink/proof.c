@@ -1,0 +1,202 @@
+/* proof.c - the output is read back, verified and judged on rows that steered nothing; then output and recipe get their
+ * names. */
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/kept_files.h"
+#include "shrink/shrink_inside.h"
+
+/* ---- judging ---- */
+
+static void miss(struct vc_shrinking *s, const char *sentence)
+{
+    if (s->result.missed == NULL) {
+        s->result.missed = sentence;
+    }
+}
+
+enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net *net, struct vc_fit *out)
+{
+    struct vc_memory_options memory;
+    struct vc_memory_report report;
+    struct vc_fit_options options;
+    enum vc_status status;
+
+    vc_memory_defaults(&memory);
+    memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit and plan */
+    memory.runtime = s->options.native ? VC_RUNTIME_NATIVE : vc_memory_runtime(vc_model_layout(net->model));
+    vc_fit_defaults(&options);
+    VC_TRY(net->graph != NULL ? vc_graph_bind_usual(s->ctx, net->graph) : VC_OK);
+    VC_TRY(vc_memory_estimate(s->ctx, net->graph, net->model, &memory, &report));
+    options.weights_only = report.unknown != NULL;
+    VC_TRY(vc_fit_decide(s->ctx, &report, &memory, vc_gpu_visible_bytes(s->gpu, NULL), &options, out));
+out:
+    return status;
+}
+
+static enum vc_status judge(struct vc_shrinking *s, const char *path)
+{
+    struct vc_shrinkage *r = &s->result;
+    enum vc_status status;
+
+    if (s->options.data == NULL) {
+        return VC_OK;
+    }
+    VC_TRY(vc_shrink_quality(s, NULL, &s->prove, &r->teacher));
+    VC_TRY(vc_shrink_quality(s, path, &s->prove, &r->quality));
+    r->loss = vc_shrink_loss(&r->teacher, &r->quality);
+    if (s->options.max_loss >= 0 && !(r->loss <= s->options.max_loss)) {
+        miss(s, vc_arena_printf(s->ctx, &s->arena, "on the rows to prove the loss is %.4f, %s allows %g", r->loss,
+                                vc_option(s->ctx, "max_loss"), s->options.max_loss));
+    }
+out:
+    return status;
+}
+
+static enum vc_status verify(struct vc_shrinking *s, const char *path)
+{
+    struct vc_verify_options options;
+    struct vc_verification *found = NULL;
+    enum vc_status status;
+
+    vc_verify_defaults(&options);
+    options.data = true;
+    VC_TRY(vc_verify(s->ctx, path, &options, &found));
+    s->result.n_errors = found->n_errors;
+    s->result.n_warnings = found->n_warnings;
+    if (found->n_errors != 0) {
+        miss(s, vc_arena_printf(s->ctx, &s->arena, "the output has errors: %s: %s", found->findings[0].tensor,
+                                found->findings[0].sentence));
+    }
+out:
+    vc_verification_free(found);
+    return status;
+}
+
+/* ---- names ---- */
+
+static enum vc_status make_recipe(struct vc_shrinking *s, const struct vc_shrink_candidate *c)
+{
+    struct vc_text text;
+
+    vc_text_init(&text, s->ctx);
+    vc_text_add(&text, "# %s. The same bytes:\n# vcompress run", c->name);
+    vc_text_add(&text, c->deflate ? " --deflate" : "");
+    if (s->write.layout != NULL) {
+        vc_text_add(&text, " --layout %s", s->write.layout);
+    }
+    vc_text_add(&text, " %s %s -o %s\n", s->recipe, vc_model_path(s->given), s->write.path);
+    for (size_t k = 0; k < c->n_lines; k++) {
+        vc_text_add(&text, "%s\n", c->lines[k]);
+    }
+    s->result.recipe = text.status == VC_OK ? vc_arena_copy(s->ctx, &s->arena, text.data, text.n) : NULL;
+    vc_text_release(&text);
+    return s->result.recipe != NULL ? VC_OK : VC_E_NOMEM;
+}
+
+/* The file gets its name, unless the name belongs to an input. */
+static enum vc_status move(struct vc_shrinking *s, const char *from, const char *to)
+{
+    struct stat info;
+
+    if (stat(to, &info) == 0 && vc_is_kept(s->ctx, &info)) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", to);
+    }
+    return rename(from, to) == 0 ? VC_OK : vc_fail_errno(s->ctx, errno, "%s: cannot get its name", to);
+}
+
+/* The output may be several files: all that lie in its folder. */
+static enum vc_status move_all(struct vc_shrinking *s, size_t k)
+{
+    const char *folder = vc_arena_printf(s->ctx, &s->arena, "%s/%zu", s->work, k);
+    int n = (int)(strlen(s->work) - strlen(s->name) - strlen(".shrink")); /* "out/" of out/small.npz.shrink */
+    DIR *dir = folder != NULL ? opendir(folder) : NULL;
+    struct dirent *entry;
+    enum vc_status status = dir != NULL ? VC_OK : vc_fail_errno(s->ctx, errno, "%s: cannot be read", s->work);
+
+    while (status == VC_OK && (entry = readdir(dir)) != NULL) {
+        const char *from = vc_arena_printf(s->ctx, &s->arena, "%s/%s", folder, entry->d_name);
+        const char *to = vc_arena_printf(s->ctx, &s->arena, "%.*s%s", n, s->work, entry->d_name);
+
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            status = from != NULL && to != NULL ? move(s, from, to) : VC_E_NOMEM;
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    return status;
+}
+
+static enum vc_status write_recipe(struct vc_shrinking *s)
+{
+    const char *made = vc_arena_printf(s->ctx, &s->arena, "%s/recipe", s->work);
+    FILE *to = made != NULL ? fopen(made, "w") : NULL;
+    bool fine = to != NULL && fputs(s->result.recipe, to) >= 0;
+
+    if (to != NULL) {
+        fine = fclose(to) == 0 && fine;
+    }
+    return fine ? move(s, made, s->recipe) : vc_fail_errno(s->ctx, errno, "%s: cannot be written", s->recipe);
+}
+
+static enum vc_status give_names(struct vc_shrinking *s, size_t k)
+{
+    bool statistics = false;
+    enum vc_status status;
+
+    for (size_t i = 0; i < s->candidates[k].n_lines; i++) {
+        statistics = statistics || strstr(s->candidates[k].lines[i], " --calibration ") != NULL;
+    }
+    VC_TRY(statistics ? move(s, s->stats_path, s->final_stats) : VC_OK);
+    VC_TRY(move_all(s, k));
+    VC_TRY(write_recipe(s));
+    s->result.written = true;
+out:
+    return status;
+}
+
+enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k)
+{
+    const char *path = vc_shrink_file(s, k);
+    struct vc_shrink_net net = {NULL, NULL, NULL};
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(path);
+    VC_TRY(make_recipe(s, &s->candidates[k]));
+    VC_TRY(verify(s, path));
+    VC_TRY(vc_model_open(s->ctx, path, NULL, &net.model));
+    status = s->teacher.graph != NULL ? vc_shrink_open(s->ctx, path, s->options.graph_path, &net) : VC_OK;
+    if (vc_shrink_is_refusal(status) && s->options.data == NULL) { /* weights alone count */
+        vc_graph_close(net.graph);
+        net.graph = NULL;
+        vc_clear_error(s->ctx);
+        status = VC_OK;
+    }
+    VC_TRY(status);
+    s->result.output_bytes = vc_model_file_bytes(net.model);
+    if (s->result.limit_bytes != 0 && s->result.output_bytes > s->result.limit_bytes) {
+        miss(s, vc_arena_printf(s->ctx, &s->arena, "the output has %llu bytes, the limit is %llu",
+                                (unsigned long long)s->result.output_bytes, (unsigned long long)s->result.limit_bytes));
+    }
+    if (s->gpu != NULL) {
+        VC_TRY(vc_shrink_fit(s, &net, &s->result.fit));
+        if (s->result.fit.verdict != VC_FITS) {
+            miss(s, vc_arena_printf(s->ctx, &s->arena, "the output needs %llu bytes on %s, which has %llu",
+                                    (unsigned long long)s->result.fit.need_bytes, s->gpu->name,
+                                    (unsigned long long)s->result.fit.usable_bytes));
+        }
+    }
+    VC_TRY(judge(s, path));
+    s->result.proved = true;
+    vc_shrink_close(&net);
+    VC_TRY(s->result.missed == NULL || s->options.keep_going ? give_names(s, k) : VC_OK);
+out:
+    vc_shrink_close(&net);
+    return status;
+}

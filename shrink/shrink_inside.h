@@ -1,0 +1,114 @@
+/* shrink_inside.h - the inside of vc_shrink: a candidate as a chain of passes, and the state of a search. */
+#ifndef VC_SHRINK_INSIDE_H
+#define VC_SHRINK_INSIDE_H
+
+#include <vcompress/calibrate.h>
+#include <vcompress/plan.h>
+#include <vcompress/shrink.h>
+#include <vcompress/structured.h>
+
+#include "core/base/arena.h"
+#include "core/base/ctx.h"
+#include "core/text/text.h"
+
+/* A type of weights, as "quantize" takes it. */
+struct vc_shrink_scheme {
+    const char *name, *flags; /* "int4/group:32", "--scheme int4/group:32" */
+    enum vc_target target;
+    uint64_t group;   /* 0: the usual one */
+    const char *gguf; /* of VC_TARGET_GGUF */
+};
+
+/* A candidate. The passes, in this order: prune or remove units, cast, distill, quantize. */
+struct vc_chain {
+    const struct vc_shrink_scheme *scheme; /* NULL: floats as they are */
+    const char *sparsity;                  /* "0.9": single weights become zero; NULL: no */
+    const char *share;                     /* "0.5": units are removed; NULL: no */
+    bool two_four;                         /* 2 of 4 weights become zero */
+    uint64_t aim_bytes;                    /* the types are chosen for a file of this size; scheme is NULL */
+    uint64_t steps;                        /* of distillation; 0: none */
+};
+
+/* A checkpoint with what it computes. */
+struct vc_shrink_net {
+    struct vc_model *model, *beside;
+    struct vc_graph *graph;
+};
+
+#define VC_SHRINK_MOST 96
+
+struct vc_shrinking {
+    struct vc_shrinkage result; /* first: what the caller sees */
+    struct vc_ctx *ctx;
+    struct vc_shrink_options options;
+    struct vc_write_options write;
+    struct vc_arena arena;
+    struct vc_chain chains[VC_SHRINK_MOST];
+    struct vc_shrink_candidate candidates[VC_SHRINK_MOST];
+    struct vc_model *given;         /* options.model */
+    struct vc_shrink_net teacher;   /* its model is `given`; graph NULL: not known */
+    struct vc_graph *sized;         /* the same graph with usual sizes, for memory; NULL: not known */
+    struct vc_couplings *couplings; /* NULL: no units can be removed */
+    struct vc_model *stats;         /* statistics of the rows to train; NULL: none */
+    struct vc_data_options train, choose, prove;
+    struct vc_gpu device; /* of options.visible_bytes */
+    const struct vc_gpu *gpu;
+    const char *rest; /* "bf16" */
+    bool zeros;       /* the output can be deflated, so that zeros save room */
+    bool onnx;
+    const char *work, *name; /* the folder beside the output; the output's name in its folder */
+    const char *stats_path, *final_stats, *recipe;
+    struct vc_quality whole; /* of the model on the rows to choose */
+    double started, used;    /* seconds: when this call began; that interrupted calls took before */
+    double until;            /* with options.seconds: when the work under way has to end */
+    double step_seconds;     /* of a training step; 0: not known yet */
+    double deadline_cut;     /* while training: when the steps will not end in time; 0: no limit */
+    bool too_slow;
+    FILE *journal;
+    bool worth; /* the journal has a candidate, so that an interrupted search can go on */
+};
+
+/* chain.c: a chain as words, as lines of a recipe, as passes of a job. */
+enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_shrink_candidate *out);
+enum vc_status vc_chain_add(struct vc_shrinking *s, const struct vc_chain *chain, struct vc_job *job);
+/* " --data rows.npz --rows 1000": the options that read the rows. */
+void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d);
+/* The types to try, the least harmful first, for the format of the output. */
+const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n);
+
+/* measure.c */
+enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net);
+void vc_shrink_close(struct vc_shrink_net *net);
+/* Adds a candidate. Returns its number; VC_NO_CANDIDATE if there is no more room. */
+size_t vc_shrink_add(struct vc_shrinking *s, const struct vc_chain *chain, enum vc_status *status);
+/* From headers: size, memory, whether it is within the limits; `reason` if the passes refuse it. */
+enum vc_status vc_shrink_count(struct vc_shrinking *s, size_t k);
+/* Makes the candidate as a file in the work folder, and measures it: with data on the rows to choose. */
+enum vc_status vc_shrink_try(struct vc_shrinking *s, size_t k);
+/* Makes the file of an untrained candidate again. */
+enum vc_status vc_shrink_make(struct vc_shrinking *s, size_t k);
+/* The file of a candidate in the work folder. */
+const char *vc_shrink_file(struct vc_shrinking *s, size_t k);
+enum vc_status vc_shrink_quality(struct vc_shrinking *s, const char *path, const struct vc_data_options *rows,
+                                 struct vc_quality *out);
+/* What max_loss is compared with. */
+double vc_shrink_loss(const struct vc_quality *whole, const struct vc_quality *now);
+double vc_shrink_seconds(const struct vc_shrinking *s); /* since the search began, interrupted calls included */
+bool vc_shrink_is_late(const struct vc_shrinking *s);   /* s->until has passed */
+bool vc_shrink_is_refusal(enum vc_status status);
+
+/* journal.c: what was measured, a line for each candidate. */
+enum vc_status vc_journal_open(struct vc_shrinking *s);
+/* Whether the journal has candidate k, whose figures are then set. */
+bool vc_journal_has(struct vc_shrinking *s, size_t k);
+enum vc_status vc_journal_add(struct vc_shrinking *s, size_t k);
+/* Removes the work folder with all files of the search. */
+void vc_journal_remove(struct vc_shrinking *s);
+void vc_remove_folder(const char *path);
+
+/* proof.c: whether a checkpoint fits the device, by its own headers and graph. */
+enum vc_status vc_shrink_fit(struct vc_shrinking *s, const struct vc_shrink_net *net, struct vc_fit *out);
+/* Reads the output back, verifies and judges it, gives it its name, writes the recipe. */
+enum vc_status vc_shrink_prove(struct vc_shrinking *s, size_t k);
+
+#endif

@@ -1,0 +1,725 @@
+/* shrink_search.c - the order of the work: what is there, candidates in a fixed order, training of the best, the proof.
+ */
+#include "core/base/clock.h"
+#include "core/base/kept_files.h"
+#include "core/base/option_struct.h"
+#include "shrink/shrink_inside.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define USUAL_STEPS  2400
+#define FIRST_SHARE  12 /* candidates for the winner are trained a twelfth of the steps */
+#define N_FINALISTS  3
+#define SEARCH_SHARE 0.4 /* of options.seconds: for all candidates; until FIRST_UNTIL for training the first ones */
+#define FIRST_UNTIL  0.65
+#define MIXED_BETTER 0.7071 /* 3 dB less error than a uniform choice: docs/decisions.md */
+
+static const struct vc_shrink_options shrink_defaults = {.max_loss = -1};
+static const struct vc_options_kind shrink_kind = {"vc_shrink_options", "vc_shrink_defaults", &shrink_defaults,
+                                                   sizeof shrink_defaults};
+
+void vc_shrink_defaults_sized(struct vc_shrink_options *options, size_t struct_size)
+{
+    vc_options_fill(&shrink_kind, options, struct_size);
+}
+
+/* ---- what is there ---- */
+
+static enum vc_status check_options(struct vc_shrinking *s)
+{
+    const struct vc_shrink_options *o = &s->options;
+    struct vc_ctx *ctx = s->ctx;
+
+    if (o->model == NULL || o->write == NULL || o->write->path == NULL || strcmp(o->write->path, "-") == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "a model and a path for the output are needed");
+    }
+    if (o->write->n_emit != 0 || o->write->writer != NULL || o->write->n_shards != 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "the output is one file or folder of this computer");
+    }
+    if (o->max_bytes == 0 && o->ratio == 0 && !(o->max_loss >= 0) && o->gpu == NULL && o->visible_bytes == 0) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "there is no limit: %s, %s, %s or a device", vc_option(ctx, "max_bytes"),
+                       vc_option(ctx, "ratio"), vc_option(ctx, "max_loss"));
+    }
+    if (!isfinite(o->ratio) || (o->ratio != 0 && o->ratio < 1)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: %g is below 1", vc_option(ctx, "ratio"), o->ratio);
+    }
+    if (o->max_loss >= 0 && o->data == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s is measured on rows: it needs %s", vc_option(ctx, "max_loss"),
+                       vc_option(ctx, "data"));
+    }
+    if (o->eval != NULL && o->data == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "rows to prove need %s, too", vc_option(ctx, "data"));
+    }
+    return VC_OK;
+}
+
+/* Refuses a name that is taken, before the work. */
+static enum vc_status check_name(struct vc_shrinking *s, const char *path)
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0) {
+        return VC_OK;
+    }
+    if (vc_is_kept(s->ctx, &info)) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: is an input, which is never overwritten", path);
+    }
+    if (!s->write.force || S_ISDIR(info.st_mode)) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "%s: exists already%s%s", path,
+                       S_ISDIR(info.st_mode) ? "" : " and is replaced only with ",
+                       S_ISDIR(info.st_mode) ? ", and a folder is not replaced" : vc_option(s->ctx, "force"));
+    }
+    return VC_OK;
+}
+
+/* "out/small.npz": the work folder out/small.npz.shrink, the name small.npz. */
+static enum vc_status name_files(struct vc_shrinking *s)
+{
+    size_t n = strlen(s->write.path);
+    char *path;
+    const char *slash;
+    enum vc_status status = VC_OK;
+
+    while (n > 1 && s->write.path[n - 1] == '/') {
+        n--;
+    }
+    path = vc_arena_copy(s->ctx, &s->arena, s->write.path, n);
+    VC_TRY_ALLOC(path);
+    slash = strrchr(path, '/');
+    s->name = slash != NULL ? slash + 1 : path;
+    s->work = vc_arena_printf(s->ctx, &s->arena, "%s.shrink", path);
+    s->final_stats = vc_arena_printf(s->ctx, &s->arena, "%s.stats.npz", path);
+    s->stats_path = vc_arena_printf(s->ctx, &s->arena, "%s.shrink/stats.npz", path);
+    VC_TRY_ALLOC(s->work);
+    VC_TRY_ALLOC(s->final_stats);
+    VC_TRY_ALLOC(s->stats_path);
+    s->recipe = s->options.recipe != NULL ? s->options.recipe : vc_arena_printf(s->ctx, &s->arena, "%s.recipe", path);
+    VC_TRY_ALLOC(s->recipe);
+    VC_TRY(check_name(s, path));
+    VC_TRY(check_name(s, s->recipe));
+    VC_TRY(s->options.data != NULL ? check_name(s, s->final_stats) : VC_OK);
+out:
+    return status;
+}
+
+static void set_limits(struct vc_shrinking *s)
+{
+    struct vc_shrinkage *r = &s->result;
+    uint64_t by_ratio;
+
+    r->input_bytes = vc_model_file_bytes(s->given);
+    r->limit_bytes = s->options.max_bytes;
+    if (s->options.ratio > 0) {
+        by_ratio = (uint64_t)((double)r->input_bytes / s->options.ratio);
+        r->limit_bytes = r->limit_bytes == 0 || by_ratio < r->limit_bytes ? by_ratio : r->limit_bytes;
+    }
+    s->gpu = s->options.gpu;
+    if (s->options.visible_bytes != 0) {
+        s->device = (struct vc_gpu){.name = "the device",
+                                    .count = 1,
+                                    .driver_bytes = s->options.visible_bytes,
+                                    .cuda_bytes = s->options.visible_bytes};
+        s->gpu = &s->device;
+    }
+}
+
+/* The graph, where the model or a file says it. Without data a model may go without. */
+static enum vc_status open_graph(struct vc_shrinking *s)
+{
+    struct vc_shrink_net sized = {s->given, NULL, NULL};
+    enum vc_status status;
+
+    s->teacher.model = s->given;
+    status = vc_shrink_open(s->ctx, NULL, s->options.graph_path, &s->teacher);
+    if (vc_shrink_is_refusal(status) && s->options.data == NULL && s->options.graph_path == NULL) {
+        bool says_none = status == VC_E_UNSUPPORTED && s->teacher.graph == NULL;
+
+        s->result.note = vc_arena_printf(s->ctx, &s->arena, "no graph is known: weights alone count%s%s",
+                                         says_none ? "" : ": ", says_none ? "" : vc_ctx_message(s->ctx));
+        vc_graph_close(s->teacher.graph);
+        s->teacher.graph = NULL;
+        vc_clear_error(s->ctx);
+        return s->result.note != NULL ? VC_OK : VC_E_NOMEM;
+    }
+    VC_TRY(status);
+    VC_TRY(vc_shrink_open(s->ctx, NULL, s->options.graph_path, &sized));
+    s->sized = sized.graph;
+    VC_TRY(vc_graph_bind_usual(s->ctx, s->sized));
+    VC_TRY(vc_couplings_of_graph(s->ctx, s->sized, &s->couplings));
+out:
+    vc_model_close(sized.beside);
+    return status;
+}
+
+static void divide_rows(struct vc_shrinking *s)
+{
+    bool own = s->options.eval == NULL;
+
+    s->train = s->choose = s->prove = *s->options.data;
+    s->train.part_seed = s->choose.part_seed = s->prove.part_seed = s->options.seed;
+    s->train.part_from = 0;
+    s->train.part_to = s->choose.part_from = own ? 60 : 80;
+    s->choose.part_to = s->prove.part_from = own ? 80 : 100;
+    s->prove.part_to = 100;
+    if (!own) {
+        s->prove = *s->options.eval;
+    }
+}
+
+/* Statistics of the rows to train: with products of all pairs of columns, where memory allows these. */
+static enum vc_status take_statistics(struct vc_shrinking *s)
+{
+    struct vc_calibrate_options options;
+    struct vc_calibration_report *report = NULL;
+    struct vc_write_options write;
+    enum vc_status status;
+
+    vc_calibrate_defaults(&options);
+    vc_write_defaults(&write);
+    write.path = s->stats_path;
+    write.force = true;
+    options.network = (struct vc_network){s->teacher.graph, s->given, s->teacher.beside};
+    options.data = &s->train;
+    options.write = &write;
+    options.second_moments = true;
+    status = vc_calibrate(s->ctx, &options, &report);
+    vc_calibration_report_free(report);
+    if (status == VC_E_UNSUPPORTED || status == VC_E_NOMEM) { /* no product of the graph, or too many columns */
+        vc_clear_error(s->ctx);
+        return VC_OK;
+    }
+    return status == VC_OK ? vc_model_open(s->ctx, s->stats_path, NULL, &s->stats) : status;
+}
+
+/* ---- the list ---- */
+
+static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
+{
+    enum vc_status status = VC_OK;
+    size_t k = vc_shrink_add(s, chain, &status);
+
+    return status == VC_OK && k != VC_NO_CANDIDATE ? vc_shrink_count(s, k) : status;
+}
+
+/* int8 and int4 of what pruning leaves. */
+static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
+{
+    size_t n;
+    const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < n; k++) {
+        if (schemes[k].target == VC_TARGET_INT8 || (schemes[k].target == VC_TARGET_INT4 && schemes[k].group == 0)) {
+            chain.scheme = &schemes[k];
+            VC_TRY(add(s, &chain));
+        }
+    }
+out:
+    return status;
+}
+
+/* Without data: what plan offers with removed units, in its order. Counted there, from headers. */
+static enum vc_status add_recipes(struct vc_shrinking *s)
+{
+    struct vc_recipe_options options;
+    struct vc_memory_options memory;
+    struct vc_recipes *recipes = NULL;
+    const struct vc_recipe *recipe;
+    enum vc_status status;
+
+    vc_recipe_defaults(&options);
+    vc_memory_defaults(&memory);
+    memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit */
+    options.visible_bytes = vc_gpu_visible_bytes(s->gpu, NULL);
+    options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);
+    options.runtime_given = s->options.native;
+    VC_TRY(vc_recipes_make(s->ctx, s->sized, s->given, &memory, NULL, &options, &recipes));
+    for (size_t i = 0; (recipe = vc_recipe(recipes, i)) != NULL; i++) {
+        struct vc_chain chain = {.scheme = NULL};
+        size_t n;
+        size_t k;
+
+        if (recipe->pruned == 0 || recipe->n_passes == 0) {
+            continue;
+        }
+        chain.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned);
+        VC_TRY_ALLOC(chain.share);
+        if (recipe->n_passes == 2) {
+            chain.scheme = &vc_shrink_schemes(s, &n)[recipe->more_tensors ? 1 : 0];
+        }
+        k = vc_shrink_add(s, &chain, &status);
+        VC_TRY(status);
+        if (k != VC_NO_CANDIDATE) {
+            s->candidates[k].need_bytes = recipe->fit.need_bytes;
+            s->candidates[k].within = recipe->fit.verdict == VC_FITS;
+            VC_TRY(s->result.limit_bytes != 0 ? vc_shrink_count(s, k) : VC_OK);
+        }
+    }
+out:
+    vc_recipes_free(recipes);
+    return status;
+}
+
+/* All candidates of a search with data, in their order. Without data: the uniform types alone. */
+static enum vc_status list(struct vc_shrinking *s)
+{
+    static const char *const shares[] = {"0.25", "0.5", "0.75"};
+    static const char *const sparsities[] = {"0.95", "0.9", "0.8", "0.7", "0.5"};
+    size_t n;
+    const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < n; k++) {
+        VC_TRY(add(s, &(struct vc_chain){.scheme = &schemes[k]}));
+    }
+    if (s->options.data == NULL) {
+        return s->gpu != NULL && s->sized != NULL && schemes->gguf == NULL ? add_recipes(s) : VC_OK;
+    }
+    if (s->gpu != NULL && (s->gpu->types & VC_GPU_2_4) != 0) {
+        VC_TRY(add_pruned(s, (struct vc_chain){.two_four = true}));
+    }
+    for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
+        VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k]}));
+    }
+    for (size_t k = 0; s->zeros && k < sizeof sparsities / sizeof sparsities[0]; k++) {
+        VC_TRY(add_pruned(s, (struct vc_chain){.sparsity = sparsities[k]}));
+    }
+out:
+    return status;
+}
+
+/* ---- choosing ---- */
+
+/* Nothing limits size and memory: the smallest within max_loss is wanted. Else the best within the limits. */
+static bool wants_smallest(const struct vc_shrinking *s)
+{
+    return s->result.limit_bytes == 0 && s->gpu == NULL;
+}
+
+/* How much the candidate loses: divergence with data, else the error of the weights. */
+static double cost(const struct vc_shrinking *s, size_t k)
+{
+    return s->options.data != NULL ? s->candidates[k].kd : s->candidates[k].error;
+}
+
+static bool is_measured(const struct vc_shrinking *s, size_t k)
+{
+    return s->candidates[k].reason == NULL && !isnan(cost(s, k));
+}
+
+/* Candidate a is to be preferred to b, both measured and within. */
+static bool is_better(const struct vc_shrinking *s, size_t a, size_t b)
+{
+    const struct vc_shrink_candidate *x = &s->candidates[a];
+    const struct vc_shrink_candidate *y = &s->candidates[b];
+
+    if (wants_smallest(s)) {
+        bool x_holds = x->loss <= s->options.max_loss;
+        bool y_holds = y->loss <= s->options.max_loss;
+
+        if (x_holds != y_holds) {
+            return x_holds;
+        }
+        if (x_holds && x->file_bytes != y->file_bytes) {
+            return x->file_bytes < y->file_bytes;
+        }
+    }
+    return cost(s, a) < cost(s, b) || (cost(s, a) == cost(s, b) && x->file_bytes < y->file_bytes);
+}
+
+static size_t best(const struct vc_shrinking *s)
+{
+    size_t found = VC_NO_CANDIDATE;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        if (is_measured(s, k) && s->candidates[k].within && (found == VC_NO_CANDIDATE || is_better(s, k, found))) {
+            found = k;
+        }
+    }
+    return found;
+}
+
+/* The smallest of all, in the file or on the device, where none is within the limits. */
+static size_t nearest(const struct vc_shrinking *s)
+{
+    bool file = s->result.limit_bytes != 0 || s->gpu == NULL;
+    uint64_t least = 0;
+    size_t found = VC_NO_CANDIDATE;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        const struct vc_shrink_candidate *c = &s->candidates[k];
+
+        uint64_t bytes = file ? c->file_bytes : c->need_bytes;
+
+        if (c->reason == NULL && bytes != 0 && (found == VC_NO_CANDIDATE || bytes < least)) {
+            found = k;
+            least = bytes;
+        }
+    }
+    return found;
+}
+
+static void mark_front(struct vc_shrinking *s)
+{
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        s->candidates[k].front = is_measured(s, k);
+        for (size_t i = 0; s->candidates[k].front && i < s->result.n_candidates; i++) {
+            bool no_worse = is_measured(s, i) && s->candidates[i].file_bytes <= s->candidates[k].file_bytes &&
+                            cost(s, i) <= cost(s, k);
+
+            if (no_worse &&
+                (i < k || s->candidates[i].file_bytes < s->candidates[k].file_bytes || cost(s, i) < cost(s, k))) {
+                s->candidates[k].front = i == k;
+            }
+        }
+    }
+}
+
+/* ---- searching ---- */
+
+/* Whether the candidate may be within the limits. Sizes of deflated outputs are known when they are written: where one
+ * with more zeros is too large, those with fewer are. */
+static bool may_be_within(const struct vc_shrinking *s, size_t k)
+{
+    for (size_t i = 0; s->candidates[k].deflate && i < k; i++) {
+        if (s->candidates[i].deflate && s->chains[i].scheme == s->chains[k].scheme && !s->candidates[i].within) {
+            return false;
+        }
+    }
+    return s->candidates[k].reason == NULL && s->candidates[k].within;
+}
+
+static enum vc_status try_all(struct vc_shrinking *s)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        if (vc_shrink_is_late(s)) {
+            s->result.out_of_time = true;
+            break;
+        }
+        VC_TRY(may_be_within(s, k) ? vc_shrink_try(s, k) : VC_OK);
+    }
+out:
+    return status;
+}
+
+/* The same candidate, trained. *made: its number, or VC_NO_CANDIDATE if there was no time. */
+static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t steps, size_t *made)
+{
+    struct vc_chain chain = s->chains[k];
+    enum vc_status status = VC_OK;
+
+    *made = VC_NO_CANDIDATE;
+    if (vc_shrink_is_late(s)) {
+        s->result.out_of_time = true;
+        return VC_OK;
+    }
+    chain.steps = steps;
+    *made = vc_shrink_add(s, &chain, &status);
+    return *made != VC_NO_CANDIDATE ? vc_shrink_try(s, *made) : status;
+}
+
+/* For the smallest within max_loss: measured candidates of the front, the largest first. Returns their number. */
+static size_t list_front(struct vc_shrinking *s, size_t *order)
+{
+    size_t n = 0;
+
+    mark_front(s);
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        size_t at = n;
+
+        if (!s->candidates[k].front) {
+            continue;
+        }
+        for (; at > 0 && s->candidates[order[at - 1]].file_bytes < s->candidates[k].file_bytes; at--) {
+            order[at] = order[at - 1];
+        }
+        order[at] = k;
+        n++;
+    }
+    return n;
+}
+
+/* Halves the front until the smallest candidate that training brings within max_loss is found. */
+static enum vc_status train_smallest(struct vc_shrinking *s, uint64_t steps)
+{
+    size_t order[VC_SHRINK_MOST];
+    size_t high = list_front(s, order); /* from here on training does not help */
+    size_t low = 0;                     /* what is before holds */
+    enum vc_status status = VC_OK;
+
+    while (low < high && s->candidates[order[low]].loss <= s->options.max_loss) {
+        low++;
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        size_t made;
+
+        VC_TRY(try_trained(s, order[middle], steps, &made));
+        if (made == VC_NO_CANDIDATE) {
+            break;
+        }
+        if (is_measured(s, made) && s->candidates[made].loss <= s->options.max_loss) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+out:
+    return status;
+}
+
+/* Trains the candidates that lose least before training. */
+static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
+{
+    bool done[VC_SHRINK_MOST] = {false};
+    size_t n = s->result.n_candidates;
+    enum vc_status status = VC_OK;
+
+    for (int round = 0; round < N_FINALISTS; round++) {
+        size_t found = VC_NO_CANDIDATE;
+        size_t made;
+
+        for (size_t k = 0; k < n; k++) {
+            if (!done[k] && is_measured(s, k) && s->candidates[k].within &&
+                (found == VC_NO_CANDIDATE || is_better(s, k, found))) {
+                found = k;
+            }
+        }
+        if (found == VC_NO_CANDIDATE) {
+            break;
+        }
+        done[found] = true;
+        VC_TRY(try_trained(s, found, steps, &made));
+    }
+out:
+    return status;
+}
+
+static bool has_trained(const struct vc_shrinking *s)
+{
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        if (s->chains[k].steps != 0 && is_measured(s, k)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* With data: the loss of every candidate, then training. */
+static enum vc_status search_by_data(struct vc_shrinking *s)
+{
+    uint64_t steps = s->options.steps != 0 ? s->options.steps : USUAL_STEPS;
+    uint64_t first = steps / FIRST_SHARE != 0 ? steps / FIRST_SHARE : 1;
+    size_t k;
+    enum vc_status status;
+
+    VC_TRY(vc_shrink_quality(s, NULL, &s->choose, &s->whole));
+    s->until = SEARCH_SHARE * s->options.seconds;
+    VC_TRY(try_all(s));
+    s->until = FIRST_UNTIL * s->options.seconds;
+    VC_TRY(wants_smallest(s) ? train_smallest(s, first) : train_best(s, first));
+    s->until = s->options.seconds;
+    k = best(s);
+    if (k != VC_NO_CANDIDATE && (s->chains[k].steps != 0 || !has_trained(s))) {
+        VC_TRY(try_trained(s, k, steps, &k));
+    }
+out:
+    return status;
+}
+
+/* Without data: the first type within the limits, which is the least harmful; and for a limit of bytes a mixture of
+ * types, where its error is so much less that it cannot be an accident of weights that matter little. */
+static enum vc_status search_by_weights(struct vc_shrinking *s)
+{
+    const struct vc_shrink_scheme *first;
+    struct vc_chain mixed = {.aim_bytes = s->result.limit_bytes};
+    size_t k = 0;
+    size_t n;
+    enum vc_status status = VC_OK;
+
+    while (k < s->result.n_candidates && !s->candidates[k].within) {
+        k++;
+    }
+    s->result.chosen = k < s->result.n_candidates ? k : VC_NO_CANDIDATE;
+    first = vc_shrink_schemes(s, &n);
+    if (k == 0 || s->result.chosen == VC_NO_CANDIDATE || mixed.aim_bytes == 0 || first->gguf != NULL ||
+        s->write.dry_run) {
+        return VC_OK;
+    }
+    s->until = s->options.seconds;
+    VC_TRY(vc_shrink_try(s, k));
+    n = vc_shrink_is_late(s) ? VC_NO_CANDIDATE : vc_shrink_add(s, &mixed, &status);
+    VC_TRY(status);
+    s->result.out_of_time = n == VC_NO_CANDIDATE;
+    if (n != VC_NO_CANDIDATE) {
+        VC_TRY(vc_shrink_count(s, n));
+        VC_TRY(s->candidates[n].within ? vc_shrink_try(s, n) : VC_OK);
+        if (s->candidates[n].within && s->candidates[n].error < MIXED_BETTER * s->candidates[k].error) {
+            s->result.chosen = n;
+        }
+    }
+out:
+    return status;
+}
+
+/* The chosen candidate as a file in the work folder: trained ones are there, others are made now. */
+static enum vc_status make_chosen(struct vc_shrinking *s, size_t k)
+{
+    return s->chains[k].steps != 0 ? VC_OK : vc_shrink_make(s, k);
+}
+
+static enum vc_status choose(struct vc_shrinking *s)
+{
+    struct vc_shrinkage *r = &s->result;
+    enum vc_status status = VC_OK;
+
+    if (s->options.data == NULL || s->write.dry_run) {
+        VC_TRY(search_by_weights(s));
+    } else {
+        VC_TRY(search_by_data(s));
+        r->chosen = best(s);
+    }
+    mark_front(s);
+    if (r->chosen == VC_NO_CANDIDATE) {
+        bool by_file = r->limit_bytes != 0 || s->gpu == NULL;
+        size_t k = nearest(s);
+
+        if (k == VC_NO_CANDIDATE) {
+            return vc_fail(s->ctx, VC_E_UNSUPPORTED, "no candidate can be made: %s",
+                           r->n_candidates != 0 && s->candidates[0].reason != NULL ? s->candidates[0].reason
+                                                                                   : "there is none");
+        }
+        r->nearest = s->candidates[k].name;
+        r->missed = vc_arena_printf(
+            s->ctx, &s->arena, "no candidate is within the limits; the nearest is '%s' with %llu bytes%s", r->nearest,
+            (unsigned long long)(by_file ? s->candidates[k].file_bytes : s->candidates[k].need_bytes),
+            by_file ? "" : " on the device");
+        VC_TRY_ALLOC(r->missed);
+        r->chosen = s->options.keep_going ? k : VC_NO_CANDIDATE;
+    }
+out:
+    return status;
+}
+
+/* ---- the call ---- */
+
+/* Refuses a model that needs no change. */
+static enum vc_status check_need(struct vc_shrinking *s)
+{
+    const struct vc_shrink_net net = {s->given, NULL, s->sized};
+    struct vc_fit fit = {.verdict = VC_FITS};
+    enum vc_status status = VC_OK;
+
+    VC_TRY(s->gpu != NULL ? vc_shrink_fit(s, &net, &fit) : VC_OK);
+    if (fit.verdict == VC_FITS && s->options.max_loss < 0 &&
+        (s->result.limit_bytes == 0 || s->result.input_bytes <= s->result.limit_bytes)) {
+        return vc_fail(s->ctx, VC_E_ARGUMENT, "is within the limits as it is: there is nothing to do");
+    }
+out:
+    return status;
+}
+
+static enum vc_status begin(struct vc_shrinking *s, const struct vc_shrink_options *options)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_options_read(s->ctx, &shrink_kind, options, &s->options));
+    VC_TRY(check_options(s));
+    s->started = vc_seconds();
+    s->write = *s->options.write;
+    s->write.rows_on_request = true;
+    s->given = (struct vc_model *)(uintptr_t)s->options.model;
+    s->rest = vc_memory_float_type(NULL, s->given) == VC_DTYPE_BF16 ? "bf16" : "fp16";
+    s->result = (struct vc_shrinkage){.options = &s->options,
+                                      .candidates = s->candidates,
+                                      .chosen = VC_NO_CANDIDATE,
+                                      .weights_only = s->options.data == NULL,
+                                      .loss = NAN};
+    set_limits(s);
+    VC_TRY(name_files(s));
+    s->zeros = vc_format_of_name(s->write.path) != NULL && strcmp(vc_format_of_name(s->write.path), "npz") == 0;
+    s->onnx = strcmp(vc_model_format(s->given), "onnx") == 0;
+    VC_TRY(open_graph(s));
+    VC_TRY(check_need(s));
+out:
+    return status;
+}
+
+static enum vc_status search(struct vc_shrinking *s)
+{
+    enum vc_status status;
+
+    if (!s->write.dry_run) {
+        VC_TRY(vc_journal_open(s));
+    }
+    if (s->options.data != NULL) {
+        divide_rows(s);
+        VC_TRY(s->write.dry_run ? VC_OK : take_statistics(s));
+    }
+    VC_TRY(list(s));
+    VC_TRY(choose(s));
+    if (s->result.chosen != VC_NO_CANDIDATE && !s->write.dry_run) {
+        VC_TRY(make_chosen(s, s->result.chosen));
+        VC_TRY(vc_shrink_prove(s, s->result.chosen));
+    }
+    s->result.seconds = vc_shrink_seconds(s);
+    if (s->result.missed != NULL) {
+        status = vc_fail(s->ctx, VC_E_GATE, "%s", s->result.missed);
+    }
+out:
+    if (status == VC_OK || status == VC_E_GATE || !s->worth) {
+        vc_model_close(s->stats);
+        s->stats = NULL;
+        vc_journal_remove(s);
+    }
+    return status;
+}
+
+enum vc_status vc_shrink(struct vc_ctx *ctx, const struct vc_shrink_options *options, struct vc_shrinkage **out)
+{
+    struct vc_shrinking *s;
+    enum vc_status status;
+
+    *out = NULL;
+    vc_call_begin(ctx);
+    s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
+    if (s == NULL) {
+        return vc_call_end(ctx, VC_E_NOMEM);
+    }
+    s->ctx = ctx;
+    status = begin(s, options);
+    if (status == VC_OK) {
+        status = search(s);
+    }
+    if (status == VC_OK || status == VC_E_GATE) {
+        *out = &s->result;
+    } else {
+        vc_shrinkage_free(&s->result);
+    }
+    return vc_call_end(ctx, status);
+}
+
+void vc_shrinkage_free(struct vc_shrinkage *shrinkage)
+{
+    struct vc_shrinking *s = (struct vc_shrinking *)shrinkage;
+
+    if (s == NULL) {
+        return;
+    }
+    if (s->journal != NULL) {
+        (void)fclose(s->journal);
+    }
+    vc_couplings_free(s->couplings);
+    vc_graph_close(s->sized);
+    vc_model_close(s->stats);
+    s->teacher.model = NULL; /* the caller's */
+    vc_shrink_close(&s->teacher);
+    vc_arena_release(s->ctx, &s->arena);
+    vc_free(s->ctx, s);
+}

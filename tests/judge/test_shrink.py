@@ -1,0 +1,182 @@
+"""test_shrink.py - from a limit to a proven file: NumPy decodes the output, computes its answers and those of the model on the
+rows to prove, and compares sizes, losses and the recipe's bytes with what shrink says."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from judge_support import PROGRAM, Judge, main, np, run
+
+NET = "input x [batch, 96]\nlinear fc1 64\nrelu\nlinear fc2 64\nrelu\nlinear fc3 5\n"
+N_ROWS = 400
+
+
+def answers(w, x):
+    for layer in ("fc1", "fc2"):
+        x = np.maximum(x @ w[layer + ".weight"].T + w[layer + ".bias"], 0)
+    return x @ w["fc3.weight"].T + w["fc3.bias"]
+
+
+class Shrink(Judge):
+    def setUp(self):
+        super().setUp()
+        r = np.random.default_rng(7)
+        self.w = {}
+        for name, n, k in (("fc1", 64, 96), ("fc2", 64, 64), ("fc3", 5, 64)):
+            self.w[name + ".weight"] = (r.standard_normal((n, k)) / np.sqrt(k) * r.lognormal(0, 1, (n, k))).astype("f4")
+            self.w[name + ".bias"] = (r.standard_normal(n) * 0.1).astype("f4")
+        np.savez(self.path("m.npz"), **self.w)
+        self.x = r.standard_normal((N_ROWS, 96)).astype("f4")
+        self.y = answers(self.w, self.x.astype("f8")).argmax(1)
+        np.savez(self.path("rows.npz"), x=self.x)
+        np.savez(self.path("labelled.npz"), x=self.x, y=self.y)
+        with open(self.path("net.txt"), "w", encoding="utf-8") as f:
+            f.write(NET)
+        self.data = ("--graph", "net.txt", "--data", "rows.npz", "--steps", 60)
+
+    def shrink(self, *args, code=0):
+        r = run("shrink", *args, "--json=r.json", "-q", "m.npz", cwd=self.dir)
+        self.assertEqual(r.code, code, r.err)
+        with open(self.path("r.json"), encoding="utf-8") as f:
+            return json.load(f)
+
+    def part(self, begin, end, seed=0):
+        """The rows of --part, by the answers of vcompress logits to them."""
+        self.vc("logits", "--graph", "net.txt", "--data", "rows.npz", "--part", "%d-%d" % (begin, end), "--part-seed", seed, "m.npz",
+                "-o", "l.npz", "-f", "-q", cwd=self.dir)
+        with np.load(self.path("l.npz")) as z:
+            logits = next(z[n] for n in z.files if z[n].ndim == 2 and z[n].shape[1] == 5)
+        whole = answers(self.w, self.x.astype("f8"))
+        rows = [int(np.abs(whole - one).sum(1).argmin()) for one in logits]
+        self.assertLess(np.abs(whole[rows] - logits).max(), 1e-4)
+        return rows
+
+    def decoded(self, name):
+        self.vc("dequantize", name, "-o", "floats.npz", "-f", "-q", cwd=self.dir)
+        with np.load(self.path("floats.npz")) as z:
+            return {n: z[n].astype("f8") for n in z.files}
+
+    def repeat(self, document, name):
+        """The recipe beside the output makes the same bytes."""
+        deflate = ["--deflate"] if document["candidates"][document["chosen"]]["deflate"] else []
+        self.vc("run", *deflate, name + ".recipe", "m.npz", "-o", "again.npz", "-f", "-q", cwd=self.dir)
+        with open(self.path(name), "rb") as a, open(self.path("again.npz"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+    def check_proof(self, document, name, rows):
+        """Answers of the output on the rows to prove, by NumPy."""
+        x = self.x[rows].astype("f8")
+        equal = (answers(self.decoded(name), x).argmax(1) == answers(self.w, x).argmax(1)).mean()
+        self.assertEqual(document["proof"]["rows"], len(rows))
+        self.assertAlmostEqual(document["proof"]["output"]["agreement"], equal, delta=1.01 / len(rows))
+        self.assertAlmostEqual(document["proof"]["loss"], 1 - document["proof"]["output"]["agreement"])
+        self.assertEqual(document["proof"]["output_bytes"], os.path.getsize(self.path(name)))
+        self.assertEqual(document["proof"]["errors"], 0)
+
+    def test_parts(self):
+        train, choose, prove = self.part(0, 60), self.part(60, 80), self.part(80, 100)
+        self.assertEqual((len(train), len(choose), len(prove)), (240, 80, 80))
+        self.assertEqual(sorted(train + choose + prove), list(range(N_ROWS)))
+        self.assertEqual(train, sorted(train))
+        self.assertNotEqual(prove, self.part(80, 100, 1))
+
+    def test_without_data(self):
+        before = os.path.getsize(self.path("m.npz"))
+        errors = {}
+        for bits in (2, 3, 4, 5, 6, 8):
+            self.vc("quantize", "--scheme", "int%d" % bits, "--rest", "fp16", "m.npz", "-o", "u.npz", "-f", "-q", cwd=self.dir)
+            got = self.decoded("u.npz")
+            errors[bits] = (os.path.getsize(self.path("u.npz")), np.sqrt(sum(((got[n] - v) ** 2).sum() for n, v in self.w.items())
+                                                                         / sum((v.astype("f8") ** 2).sum() for v in self.w.values())))
+        for limit in (("--ratio", 2), ("--ratio", 3.5), ("--bytes", 9000)):
+            d = self.shrink(*limit, "-o", "s.npz", "-f")
+            most = before / limit[1] if limit[0] == "--ratio" else limit[1]
+            self.assertLessEqual(os.path.getsize(self.path("s.npz")), most)
+            self.assertEqual(d["proof"]["output_bytes"], os.path.getsize(self.path("s.npz")))
+            self.repeat(d, "s.npz")
+            chosen = d["candidates"][d["chosen"]]
+            got = self.decoded("s.npz")
+            error = np.sqrt(sum(((got[n] - v) ** 2).sum() for n, v in self.w.items()) / sum((v.astype("f8") ** 2).sum() for v in self.w.values()))
+            if chosen["error"] is not None:
+                self.assertAlmostEqual(chosen["error"] / error, 1, delta=0.02)
+            # no uniform type within the limit has less error by more than the 3 dB that a mixture has to gain
+            self.assertLessEqual(error, 1.01 * min([e for size, e in errors.values() if size <= most]))
+
+    def test_bytes_with_data(self):
+        d = self.shrink("--ratio", 9, *self.data, "-o", "s.npz")
+        self.assertLessEqual(9 * os.path.getsize(self.path("s.npz")), os.path.getsize(self.path("m.npz")))
+        self.repeat(d, "s.npz")
+        self.check_proof(d, "s.npz", self.part(80, 100))
+        within = [c for c in d["candidates"] if c["within"] and c["divergence"] is not None]
+        self.assertEqual(d["candidates"][d["chosen"]]["divergence"], min(c["divergence"] for c in within))
+        self.assertTrue(any(c["steps"] for c in within))
+        front = [c for c in d["candidates"] if c["front"]]
+        for c in front:
+            self.assertFalse(any(o["divergence"] is not None and o["file_bytes"] < c["file_bytes"] and o["divergence"] < c["divergence"]
+                                 for o in d["candidates"]))
+
+    def test_loss(self):
+        np.savez(self.path("eval.npz"), x=self.x[:100], y=self.y[:100])
+        d = self.shrink("--max-loss", "10%", "--graph", "net.txt", "--data", "labelled.npz", "--steps", 60, "--eval", "eval.npz", "-o", "s.npz")
+        self.repeat(d, "s.npz")
+        accuracy = (answers(self.decoded("s.npz"), self.x[:100].astype("f8")).argmax(1) == self.y[:100]).mean()
+        self.assertAlmostEqual(d["proof"]["output"]["accuracy"], accuracy, delta=0.011)
+        self.assertLessEqual(1 - accuracy, 0.11)
+        self.assertEqual((d["proof"]["rows"], d["proof"]["output"]["labels"], d["proof"]["teacher"]["accuracy"]), (100, 100, 1))
+        smaller = [c for c in d["candidates"] if c["file_bytes"] and c["loss"] is not None and c["loss"] <= 0.1]
+        self.assertEqual(d["candidates"][d["chosen"]]["file_bytes"], min(c["file_bytes"] for c in smaller))
+
+    def test_device(self):
+        d = self.shrink("--memory", "600MiB", "--ratio", 5, *self.data, "-o", "s.npz")
+        self.assertEqual(d["proof"]["verdict"], "fits")
+        self.check_proof(d, "s.npz", self.part(80, 100))
+        self.repeat(d, "s.npz")
+
+    def test_missed(self):
+        """No file is left where the proof fails; with --keep-going there is one, and the status stays 1."""
+        limit = ("--ratio", 9, "--max-loss", "0", *self.data)
+        d = self.shrink(*limit, "-o", "s.npz", code=1)
+        self.assertIn("loss", d["missed"])
+        self.assertEqual(d["written"], False)
+        self.assertFalse([n for n in os.listdir(self.dir) if n.startswith("s.npz")])
+        d = self.shrink(*limit, "-o", "s.npz", "--keep-going", code=1)
+        self.assertEqual(d["written"], True)
+        self.repeat(d, "s.npz")
+
+    @staticmethod
+    def lines(path):
+        if not os.path.exists(path):
+            return 0
+        with open(path, "rb") as f:
+            return f.read().count(b"\n")
+
+    def test_resume(self):
+        """A search that is killed goes on, and ends with the bytes of one that was not."""
+        d = self.shrink("--ratio", 9, *self.data, "-o", "whole.npz")
+        for wait in (2, 4, 6):
+            child = subprocess.Popen([PROGRAM, "shrink", "--ratio", "9", *map(str, self.data), "-o", "s.npz", "m.npz"]
+                                     + (["--resume"] if wait != 2 else []), cwd=self.dir, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            journal = self.path("s.npz.shrink/journal")
+            while child.poll() is None and self.lines(journal) <= wait:
+                time.sleep(0.005)
+            child.send_signal(signal.SIGKILL if wait == 4 else signal.SIGINT)
+            child.wait()
+            self.assertFalse(os.path.exists(self.path("s.npz")))
+        self.refuse(2, "shrink", "--ratio", 9, *self.data, "-o", "s.npz", "m.npz", cwd=self.dir)
+        self.refuse(2, "shrink", "--ratio", 8, *self.data, "-o", "s.npz", "--resume", "m.npz", cwd=self.dir)
+        e = self.shrink("--ratio", 9, *self.data, "-o", "s.npz", "--resume")
+        with open(self.path("whole.npz"), "rb") as a, open(self.path("s.npz"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.assertEqual([(c["name"], c["divergence"], c["file_bytes"]) for c in d["candidates"]],
+                         [(c["name"], c["divergence"], c["file_bytes"]) for c in e["candidates"]])
+        self.assertFalse(os.path.exists(self.path("s.npz.shrink")))
+
+    def test_time(self):
+        d = self.shrink("--ratio", 4, "--time", "0.01", *self.data, "-o", "s.npz", "--keep-going", code=1)
+        self.assertTrue(d["out_of_time"])
+
+
+if __name__ == "__main__":
+    main()
