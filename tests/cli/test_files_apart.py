@@ -46,7 +46,8 @@ WITH = {("prune", "remove"): ["--graph", "g.txt"], ("prune", "couplings"): ["--s
         ("shrink", "gpus-file"): ["--fit", "T4"], ("shrink", "eval-labels"): ["--eval", "d.npz"]}
 WITH.update({(c, "gpus-file"): ["--target-gpu", "T4"] for c in ("quantize", "prune", "run", "dequantize", "convert")})
 INSTEAD = {("prune", "remove"): ["w.npz"], ("prune", "couplings"): ["w.npz"], ("prune", "graph"): ["w.npz"],
-           ("prune", "mask"): ["w.npz"], ("prune", "calibration"): ["--sparsity", "0.5", "--reconstruct", "w.npz"], ("quantize", "calibration"): ["--gguf", "Q8_0", "-o", "n.gguf", "w.npz"]}
+           ("prune", "mask"): ["w.npz"], ("prune", "calibration"): ["--sparsity", "0.5", "--reconstruct", "w.npz"], ("quantize", "calibration"): ["--gguf", "Q8_0", "-o", "n.gguf", "w.npz"],
+           ("quantize", "sensitivity"): ["--aim-bytes", "1KiB", "w.npz"]}
 # --resume may be the file of --checkpoint; the others exclude each other.
 LEFT_OUT = {("resume", "checkpoint"), ("remove", "mask-out"), ("couplings", "mask-out"), ("graph", "mask-out")}
 
