@@ -111,7 +111,8 @@ static double cost_of(const struct choosing *c, const struct vc_measured_cost *c
     double nearest = (double)INFINITY;
 
     for (size_t i = 0; i < n; i++) {
-        double apart = fabs(log(costs[i].weights / error));
+        double ratio = costs[i].weights / error;
+        double apart = ratio < 1.0 ? 1.0 / ratio : ratio;
 
         if (strcmp(costs[i].scheme, name) == 0) {
             return costs[i].outputs * costs[i].outputs;

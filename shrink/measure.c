@@ -167,6 +167,23 @@ const char *vc_shrink_file(struct vc_shrinking *s, size_t k)
     return vc_arena_printf(s->ctx, &s->arena, "%s/%zu/%s", s->work, k, s->name);
 }
 
+/* The norm of the change of all weights, over the norm of the weights. */
+static double error_of(const struct vc_report *report)
+{
+    double x2 = 0.0;
+    double e2 = 0.0;
+
+    for (size_t i = 0; i < report->n_rows; i++) {
+        struct vc_report_row row;
+
+        if (vc_report_get_row(report, i, &row) && row.measured) {
+            x2 += row.sum_x2;
+            e2 += row.sum_e2;
+        }
+    }
+    return e2 == 0.0 ? 0.0 : sqrt(e2 / x2);
+}
+
 /* Runs the chain once; path NULL: measures the error of the weights only. */
 static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
 {
@@ -187,7 +204,7 @@ static enum vc_status make(struct vc_shrinking *s, size_t k, const char *path)
     if (path != NULL) {
         VC_TRY(take_sizes(s, k, report));
     }
-    c->error = report->totals.measured ? pow(10, -report->totals.sqnr_db / 20) : NAN;
+    c->error = report->totals.measured ? error_of(report) : NAN;
 out:
     vc_job_free(job);
     return status;
