@@ -107,6 +107,8 @@ static void test_loss(void **unused)
         assert_int_equal(report.components[VC_MEMORY_ACTIVATIONS].bytes, 100 * 1000 * 4);
         assert_int_equal(report.moments[VC_MOMENT_PEAK].bytes, 2 * 8000 * width + 100 * 8 * width + 3 * 100 * 1000 * 4);
     }
+    vc_graph_close(graph);
+    test_ctx_done(ctx);
 }
 
 static void test_none(void **unused)
