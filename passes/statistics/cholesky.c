@@ -2,7 +2,6 @@
 #include "passes/statistics/cholesky.h"
 
 #include <math.h>
-#include <string.h>
 
 #define LANES 8 /* partial sums of a product of two rows */
 
@@ -40,24 +39,4 @@ bool vc_cholesky_factor(double *m, size_t k)
         m[i * k + i] = sqrt(m[i * k + i]);
     }
     return true;
-}
-
-void vc_cholesky_invert(double *m, size_t k, double *row)
-{
-    for (size_t i = 0; i < k; i++) {
-        memset(row, 0, (i + 1) * sizeof *row);
-        for (size_t j = 0; j < i; j++) {
-            double by = m[i * k + j];
-            const double *from = m + j * k;
-
-            for (size_t l = 0; l <= j; l++) {
-                row[l] -= by * from[l];
-            }
-        }
-        row[i] = 1.0;
-        for (size_t l = 0; l <= i; l++) {
-            row[l] /= m[i * k + i];
-        }
-        memcpy(m + i * k, row, (i + 1) * sizeof *row);
-    }
 }

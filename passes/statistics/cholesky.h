@@ -9,7 +9,4 @@
  * positive. */
 bool vc_cholesky_factor(double *m, size_t k);
 
-/* The inverse of a lower triangle, in its place. row: k numbers. */
-void vc_cholesky_invert(double *m, size_t k, double *row);
-
 #endif

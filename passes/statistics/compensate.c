@@ -67,6 +67,27 @@ out:
 
 /* ---- the factor ---- */
 
+/* The inverse of a lower triangle, in its place. row: k numbers. */
+static void invert(double *m, size_t k, double *row)
+{
+    for (size_t i = 0; i < k; i++) {
+        memset(row, 0, (i + 1) * sizeof *row);
+        for (size_t j = 0; j < i; j++) {
+            double by = m[i * k + j];
+            const double *from = m + j * k;
+
+            for (size_t l = 0; l <= j; l++) {
+                row[l] -= by * from[l];
+            }
+        }
+        row[i] = 1.0;
+        for (size_t l = 0; l <= i; l++) {
+            row[l] /= m[i * k + i];
+        }
+        memcpy(m + i * k, row, (i + 1) * sizeof *row);
+    }
+}
+
 /* H of the moments, with rows and columns in the reverse of the order: its lower factor is then what U is made of, for
  * the inverse of a reversed lower triangle is upper. Returns false if nothing was seen. */
 static bool prepare(const struct vc_compensation *c, const float *moments, double count, double *h)
@@ -106,7 +127,7 @@ enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, do
         status = vc_fail(ctx, VC_E_FORMAT, "they are no sums of products of inputs");
         goto out;
     }
-    vc_cholesky_invert(h, k, h + k * k);
+    invert(h, k, h + k * k);
     for (size_t i = 0; i < k; i++) {
         for (size_t j = i; j < k; j++) {
             c->factor[i * k + j] = (float)h[(k - 1 - i) * k + (k - 1 - j)];

@@ -51,19 +51,21 @@ static void list_columns(struct vc_lost_columns *c, const bool *gone)
     }
 }
 
-enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, bool centred,
-                                    float *h, float *means)
+static enum vc_status load(struct vc_ctx *ctx, const struct vc_calibration *calibration, bool centred,
+                           struct vc_lost_columns *c)
 {
-    size_t k = (size_t)calibration->row;
+    size_t k = c->k;
     double count;
     enum vc_status status;
 
-    VC_TRY(vc_calibration_load_moments(ctx, calibration, h, &count));
-    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, count, means) : VC_OK);
-    for (size_t i = 0; i < k * k && centred; i++) {
-        h[i] = (float)((double)h[i] - count * (double)means[i / k] * (double)means[i % k]);
+    VC_TRY(vc_calibration_load_moments(ctx, calibration, c->h, &count));
+    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, count, c->means) : VC_OK);
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = 0; j < k; j++) {
+            c->h[i * k + j] = (float)((double)c->h[i * k + j] - count * (double)c->means[i] * (double)c->means[j]);
+        }
     }
-    vc_refit_prepare(h, count, k);
+    vc_refit_prepare(c->h, count, k);
 out:
     return status;
 }
@@ -87,7 +89,7 @@ enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibrat
     c->mask = vc_calloc_array(ctx, VC_TAG_MISC, R * k / 8 + 1, 1);
     VC_TRY_ALLOC(c->mask);
     list_columns(c, gone);
-    VC_TRY(vc_lost_columns_load(ctx, calibration, centred, c->h, c->means));
+    VC_TRY(load(ctx, calibration, centred, c));
     c->factor = vc_alloc_array(ctx, VC_TAG_TILES, c->n_kept * c->n_kept + 1, sizeof *c->factor);
     VC_TRY_ALLOC(c->factor);
     for (size_t i = 0; i < c->n_kept; i++) {
