@@ -1,10 +1,11 @@
-/* gpus.c - the catalogue of GPUs: its rows are CSV, those that are built in (gpu_rows.inc) and those of a file alike.
+/* gpus.c - the catalogue of GPUs: its rows are CSV, those that are built in (gpus.csv) and those of a file alike.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/base/array.h"
+#include "core/base/compiler.h"
 #include "memory/gpus/gpu_rows.h"
 
 #define MAX_LINE ((size_t)4096)
@@ -17,9 +18,10 @@ const char *const vc_gpu_columns[GPU_COLUMNS] = {
     "nvml_mib", "cuda_mib", "bandwidth_gb_s", "types",        "of",         "note"};
 const char *const vc_gpu_type_names[VC_GPU_TYPES] = {"fp16", "bf16", "tf32", "int8", "int4", "fp8", "fp4", "2:4"};
 
-static const char *const built_in[] = {
-#include "memory/gpus/gpu_rows.inc"
-};
+#ifndef VC_GPUS_FOLDER
+#define VC_GPUS_FOLDER "memory/gpus/" /* a build by hand starts at the root of the tree */
+#endif
+VC_EMBED(vc_gpus_built_in, VC_GPUS_FOLDER "gpus.csv");
 
 /* The columns of a file: those it has, in its order. */
 struct titles {
@@ -292,20 +294,6 @@ out:
 
 /* ---- all lines ---- */
 
-static enum vc_status add_built_in(struct vc_gpus *gpus)
-{
-    struct titles titles;
-    char line[MAX_LINE];
-    enum vc_status status = VC_OK;
-
-    for (size_t k = 0; k < sizeof built_in / sizeof built_in[0]; k++) {
-        snprintf(line, sizeof line, "%s", built_in[k]);
-        VC_TRY(k == 0 ? read_titles(gpus->ctx, line, &titles) : add_row(gpus, &titles, line));
-    }
-out:
-    return status;
-}
-
 /* Lines that are empty or begin with '#' say nothing. */
 static enum vc_status add_lines(struct vc_gpus *gpus, FILE *file)
 {
@@ -337,19 +325,22 @@ static enum vc_status add_lines(struct vc_gpus *gpus, FILE *file)
     return status == VC_OK ? VC_OK : vc_context(gpus->ctx, "line %zu", number);
 }
 
+/* path NULL: the rows that are built in. */
 static enum vc_status add_file(struct vc_gpus *gpus, const char *path)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = path != NULL ? fopen(path, "rb")
+                              : fmemopen((void *)(uintptr_t)vc_gpus_built_in, strlen(vc_gpus_built_in), "rb");
+    const char *name = path != NULL ? path : "the catalogue of GPUs";
     enum vc_status status;
 
     if (file == NULL) {
-        return vc_fail_errno(gpus->ctx, errno, "%s", path);
+        return vc_fail_errno(gpus->ctx, errno, "%s", name);
     }
     status = add_lines(gpus, file);
     if (status == VC_OK && ferror(file) != 0) {
-        status = vc_fail_errno(gpus->ctx, errno, "%s", path);
+        status = vc_fail_errno(gpus->ctx, errno, "%s", name);
     } else if (status != VC_OK) {
-        status = vc_context(gpus->ctx, "%s", path);
+        status = vc_context(gpus->ctx, "%s", name);
     }
     (void)fclose(file);
     return status;
@@ -365,7 +356,7 @@ enum vc_status vc_gpus_open(struct vc_ctx *ctx, const char *path, struct vc_gpus
     gpus = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *gpus);
     VC_TRY_ALLOC(gpus);
     gpus->ctx = ctx;
-    VC_TRY(add_built_in(gpus));
+    VC_TRY(add_file(gpus, NULL));
     if (path != NULL) {
         VC_TRY(add_file(gpus, path));
     }
