@@ -1,7 +1,13 @@
-/* device_cli.c - which device --gpu means, and how much of its memory is meant. */
+/* device_cli.c - which device --gpu (of shrink --fit) means, and how much of its memory is meant. */
 #include "tools/model/memory_cli.h"
 
 #include <string.h>
+
+/* The option that names the device: shrink has it as a limit. */
+static const char *option_of(const struct app *app)
+{
+    return options_seen(&app->parsed, "fit") ? "--fit" : "--gpu";
+}
 
 /* The first device that can be used, as a card of a catalogue. */
 static int find_at_hand(struct app *app, struct device_cli *device)
@@ -18,7 +24,7 @@ static int find_at_hand(struct app *app, struct device_cli *device)
         found = list->devices[k].total_bytes != 0 ? &list->devices[k] : NULL;
     }
     if (found == NULL) {
-        rc = app_refuse(app, VC_E_DEVICE, "--gpu auto: there is no device here%s%s",
+        rc = app_refuse(app, VC_E_DEVICE, "%s auto: there is no device here%s%s", option_of(app),
                         list->n_devices == 0 ? ": " : " whose memory could be asked",
                         list->n_devices == 0 ? list->reason : "");
     } else {
@@ -59,7 +65,7 @@ int device_find(struct app *app, struct device_cli *device, const struct vc_gpus
         return GO_ON;
     }
     if (vc_gpus_find(app->ctx, catalogue, text, gpu, count) != VC_OK) {
-        return app_usage(app, "--gpu: %s", vc_ctx_message(app->ctx));
+        return app_usage(app, "%s: %s", option_of(app), vc_ctx_message(app->ctx));
     }
     *visible = vc_gpu_part_bytes(*gpu, (enum vc_gpu_ecc)device->ecc, part, of);
     return GO_ON;
