@@ -76,6 +76,10 @@ void vc_chain_add_rows(struct vc_text *text, const struct vc_data_options *d);
 /* The types to try, the least harmful first, for the format of the output. */
 const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n);
 
+/* candidates.c: all candidates of a search with data, in their order. Without data: uniform types, and for a device
+ * the recipes of plan. */
+enum vc_status vc_shrink_list(struct vc_shrinking *s);
+
 /* measure.c */
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net);
 void vc_shrink_close(struct vc_shrink_net *net);

@@ -195,103 +195,6 @@ static enum vc_status take_statistics(struct vc_shrinking *s)
     return status == VC_OK ? vc_model_open(s->ctx, s->stats_path, NULL, &s->stats) : status;
 }
 
-/* ---- the list ---- */
-
-static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
-{
-    enum vc_status status = VC_OK;
-    size_t k = vc_shrink_add(s, chain, &status);
-
-    return status == VC_OK && k != VC_NO_CANDIDATE ? vc_shrink_count(s, k) : status;
-}
-
-/* int8 and int4 of what pruning leaves. */
-static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
-{
-    size_t n;
-    const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
-    enum vc_status status = VC_OK;
-
-    for (size_t k = 0; k < n; k++) {
-        if (schemes[k].target == VC_TARGET_INT8 || (schemes[k].target == VC_TARGET_INT4 && schemes[k].group == 0)) {
-            chain.scheme = &schemes[k];
-            VC_TRY(add(s, &chain));
-        }
-    }
-out:
-    return status;
-}
-
-/* Without data: what plan offers with removed units, in its order. Counted there, from headers. */
-static enum vc_status add_recipes(struct vc_shrinking *s)
-{
-    struct vc_recipe_options options;
-    struct vc_memory_options memory;
-    struct vc_recipes *recipes = NULL;
-    const struct vc_recipe *recipe;
-    enum vc_status status;
-
-    vc_recipe_defaults(&options);
-    vc_memory_defaults(&memory);
-    memory.allocator = VC_ALLOCATOR_PYTORCH; /* as fit */
-    options.visible_bytes = vc_gpu_visible_bytes(s->gpu, NULL);
-    options.without = ~(unsigned)(VC_LEVER_WEIGHTS | VC_LEVER_PRUNE) & ((1U << VC_LEVERS) - 1);
-    options.runtime_given = s->options.native;
-    VC_TRY(vc_recipes_make(s->ctx, s->sized, s->given, &memory, NULL, &options, &recipes));
-    for (size_t i = 0; (recipe = vc_recipe(recipes, i)) != NULL; i++) {
-        struct vc_chain chain = {.scheme = NULL};
-        size_t n;
-        size_t k;
-
-        if (recipe->pruned == 0 || recipe->n_passes == 0) {
-            continue;
-        }
-        chain.share = vc_arena_printf(s->ctx, &s->arena, "%.9g", recipe->pruned);
-        VC_TRY_ALLOC(chain.share);
-        if (recipe->n_passes == 2) {
-            chain.scheme = &vc_shrink_schemes(s, &n)[recipe->more_tensors ? 1 : 0];
-        }
-        k = vc_shrink_add(s, &chain, &status);
-        VC_TRY(status);
-        if (k != VC_NO_CANDIDATE) {
-            s->candidates[k].need_bytes = recipe->fit.need_bytes;
-            s->candidates[k].within = recipe->fit.verdict == VC_FITS;
-            VC_TRY(s->result.limit_bytes != 0 ? vc_shrink_count(s, k) : VC_OK);
-        }
-    }
-out:
-    vc_recipes_free(recipes);
-    return status;
-}
-
-/* All candidates of a search with data, in their order. Without data: the uniform types alone. */
-static enum vc_status list(struct vc_shrinking *s)
-{
-    static const char *const shares[] = {"0.25", "0.5", "0.75"};
-    static const char *const sparsities[] = {"0.95", "0.9", "0.8", "0.7", "0.5"};
-    size_t n;
-    const struct vc_shrink_scheme *schemes = vc_shrink_schemes(s, &n);
-    enum vc_status status = VC_OK;
-
-    for (size_t k = 0; k < n; k++) {
-        VC_TRY(add(s, &(struct vc_chain){.scheme = &schemes[k]}));
-    }
-    if (s->options.data == NULL) {
-        return s->gpu != NULL && s->sized != NULL && schemes->gguf == NULL ? add_recipes(s) : VC_OK;
-    }
-    if (s->gpu != NULL && (s->gpu->types & VC_GPU_2_4) != 0) {
-        VC_TRY(add_pruned(s, (struct vc_chain){.two_four = true}));
-    }
-    for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
-        VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k]}));
-    }
-    for (size_t k = 0; s->zeros && k < sizeof sparsities / sizeof sparsities[0]; k++) {
-        VC_TRY(add_pruned(s, (struct vc_chain){.sparsity = sparsities[k]}));
-    }
-out:
-    return status;
-}
-
 /* ---- choosing ---- */
 
 /* Nothing limits size and memory: the smallest within max_loss is wanted. Else the best within the limits. */
@@ -662,7 +565,7 @@ static enum vc_status search(struct vc_shrinking *s)
         divide_rows(s);
         VC_TRY(s->write.dry_run ? VC_OK : take_statistics(s));
     }
-    VC_TRY(list(s));
+    VC_TRY(vc_shrink_list(s));
     VC_TRY(choose(s));
     if (s->result.chosen != VC_NO_CANDIDATE && !s->write.dry_run) {
         VC_TRY(make_chosen(s, s->result.chosen));
