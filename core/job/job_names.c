@@ -36,6 +36,21 @@ static enum vc_status untie(struct vc_ctx *ctx, struct vc_job *job)
     return VC_OK;
 }
 
+/* Tensors that are left out stay in the list of the model, under names that no other tensor can have. */
+static enum vc_status name_gone(struct vc_ctx *ctx, struct vc_job *job)
+{
+    enum vc_status status = VC_OK;
+
+    for (size_t i = 0; i < job->plan.n_items; i++) {
+        if (job->plan.gone[i] && job->plan.names[i] == NULL) {
+            job->plan.names[i] = vc_arena_printf(ctx, job->plan.arena, "%s (left out)", job->model->tensors[i].name);
+            VC_TRY_ALLOC(job->plan.names[i]);
+        }
+    }
+out:
+    return status;
+}
+
 static void settle(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t i;
@@ -69,6 +84,7 @@ enum vc_status vc_job_take_names(struct vc_ctx *ctx, struct vc_job *job)
     }
     drop_parts(job);
     VC_TRY(untie(ctx, job));
+    VC_TRY(name_gone(ctx, job));
     VC_TRY(vc_renamed_model_make(ctx, job->model, job->plan.names, job->plan.gone, &job->renamed));
     settle(ctx, job);
     job->plan.model = job->renamed;
