@@ -19,6 +19,7 @@ struct distilling {
     struct vc_pass pass;
     struct vc_distill_options options; /* as they were given and checked */
     struct vc_distill_options taken;   /* of the plan: with its student */
+    struct vc_write_options write;     /* of the job, with the format of the output */
     struct vc_student student;
     struct vc_weights *weights; /* trained; NULL: there is no plan */
     struct vc_distillation report;
@@ -58,6 +59,17 @@ static enum vc_status tell_lineage(struct vc_ctx *ctx, struct distilling *d, con
     return d->lineage.value != NULL ? VC_OK : VC_E_NOMEM;
 }
 
+/* The student of a chain is a model in memory, from which a folder's name does not tell the format and the layout. */
+static void take_write(struct distilling *d, const struct vc_job *job)
+{
+    d->write = job->options;
+    if (d->write.format == NULL && d->write.path != NULL && job->report.n_outputs == 1 &&
+        strcmp(job->sink->format, "safetensors") == 0) {
+        d->write.format = job->sink->format;
+        d->write.layout = job->sink->dialect->name;
+    }
+}
+
 static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass, const struct vc_plan *plan)
 {
     struct distilling *d = pass->self;
@@ -75,7 +87,8 @@ static enum vc_status distill_plan_begin(struct vc_ctx *ctx, struct vc_pass *pas
     d->taken.student = d->student.network;
     d->taken.dry_run = plan->dry_plan;
     t.options = d->taken;
-    t.student.write = &plan->job->options;
+    take_write(d, plan->job);
+    t.student.write = &d->write;
     t.progress.began = vc_seconds();
     VC_TRY(vc_trainer_work(&t, &d->arena));
     d->report.options = &d->taken;
