@@ -1,6 +1,10 @@
 /* candidates.c - the list of candidates, in the order in which they are tried. */
 #include "shrink/shrink_inside.h"
 
+#include <math.h>
+
+#define MOST_LAYERS 64 /* that are measured one by one */
+
 static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
 {
     enum vc_status status = VC_OK;
@@ -9,7 +13,7 @@ static enum vc_status add(struct vc_shrinking *s, const struct vc_chain *chain)
     return status == VC_OK && k != VC_NO_CANDIDATE ? vc_shrink_count(s, k) : status;
 }
 
-/* int8 and int4 of what pruning leaves. */
+/* A type of about 8 and one of about 4 bits for what pruning leaves. */
 static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
 {
     size_t n;
@@ -17,7 +21,7 @@ static enum vc_status add_pruned(struct vc_shrinking *s, struct vc_chain chain)
     enum vc_status status = VC_OK;
 
     for (size_t k = 0; k < n; k++) {
-        if (schemes[k].target == VC_TARGET_INT8 || (schemes[k].target == VC_TARGET_INT4 && schemes[k].group == 0)) {
+        if (schemes[k].after_pruning) {
             chain.scheme = &schemes[k];
             VC_TRY(add(s, &chain));
         }
@@ -68,6 +72,82 @@ out:
     return status;
 }
 
+/* Whether the graph has units of this kind that can be removed. */
+static bool has_unit(const struct vc_shrinking *s, enum vc_unit unit)
+{
+    for (size_t k = 0; s->couplings != NULL && k < vc_couplings_count(s->couplings); k++) {
+        const struct vc_coupling *c = vc_coupling(s->couplings, k);
+
+        if (c->unit == unit && c->fixed == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Each layer removed alone, from the first on, to measure what it is worth. A model without a list of layers, or one
+ * whose graph is another file, refuses layer 0. */
+static enum vc_status add_layers(struct vc_shrinking *s)
+{
+    enum vc_status status = VC_OK;
+
+    for (unsigned layer = 0; s->options.graph_path == NULL && layer < MOST_LAYERS; layer++) {
+        struct vc_chain chain = {.drop = vc_arena_printf(s->ctx, &s->arena, "%u", layer)};
+
+        VC_TRY_ALLOC(chain.drop);
+        VC_TRY(add(s, &chain));
+        if (s->candidates[s->result.n_candidates - 1].reason != NULL) {
+            s->result.n_candidates--;
+            break;
+        }
+    }
+out:
+    return status;
+}
+
+/* The candidate of one layer that lost least, among those that are not taken. VC_NO_CANDIDATE: none. */
+static size_t next_layer(const struct vc_shrinking *s, const bool *taken)
+{
+    size_t found = VC_NO_CANDIDATE;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        const struct vc_shrink_candidate *c = &s->candidates[k];
+
+        if (s->chains[k].drop != NULL && s->chains[k].scheme == NULL && c->reason == NULL && !isnan(c->kd) &&
+            !taken[k] && (found == VC_NO_CANDIDATE || c->kd < s->candidates[found].kd)) {
+            found = k;
+        }
+    }
+    return found;
+}
+
+enum vc_status vc_shrink_list_layers(struct vc_shrinking *s)
+{
+    bool taken[VC_SHRINK_MOST] = {false};
+    const char *drop = NULL;
+    size_t n_layers = 0;
+    enum vc_status status = VC_OK;
+
+    for (size_t k = 0; k < s->result.n_candidates; k++) {
+        n_layers += s->chains[k].drop != NULL;
+    }
+    for (size_t n = 1; n <= n_layers / 2; n++) { /* an eighth, a quarter and half of the layers */
+        size_t k = next_layer(s, taken);
+
+        if (k == VC_NO_CANDIDATE) {
+            break;
+        }
+        taken[k] = true;
+        drop = drop == NULL ? s->chains[k].drop : vc_arena_printf(s->ctx, &s->arena, "%s,%s", drop, s->chains[k].drop);
+        VC_TRY_ALLOC(drop);
+        if (n == (n_layers + 7) / 8 || n == (n_layers + 3) / 4 || n == n_layers / 2) {
+            VC_TRY(add_pruned(s, (struct vc_chain){.drop = drop}));
+        }
+    }
+out:
+    return status;
+}
+
 enum vc_status vc_shrink_list(struct vc_shrinking *s)
 {
     static const char *const shares[] = {"0.25", "0.5", "0.75"};
@@ -88,9 +168,21 @@ enum vc_status vc_shrink_list(struct vc_shrinking *s)
     for (size_t k = 0; k < sizeof shares / sizeof shares[0]; k++) {
         VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k]}));
     }
+    for (size_t k = 0; k < 2; k++) { /* a quarter and half of the heads, of the experts */
+        if (has_unit(s, VC_UNIT_HEADS)) {
+            VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_HEADS}));
+        }
+        if (has_unit(s, VC_UNIT_EXPERTS)) {
+            VC_TRY(add_pruned(s, (struct vc_chain){.share = shares[k], .unit = VC_UNIT_EXPERTS}));
+        }
+    }
     for (size_t k = 0; s->zeros && k < sizeof sparsities / sizeof sparsities[0]; k++) {
         VC_TRY(add_pruned(s, (struct vc_chain){.sparsity = sparsities[k]}));
     }
+    if (s->result.limit_bytes != 0 && schemes->gguf == NULL && !s->onnx) {
+        VC_TRY(add(s, &(struct vc_chain){.aim_bytes = s->result.limit_bytes}));
+    }
+    VC_TRY(add_layers(s));
 out:
     return status;
 }

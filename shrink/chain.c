@@ -7,24 +7,24 @@
 
 static const struct vc_shrink_scheme schemes[] = {
     {.name = "fp16", .flags = "--fp16", .target = VC_TARGET_F16},
-    {.name = "int8", .flags = "--int8", .target = VC_TARGET_INT8},
+    {.name = "int8", .flags = "--int8", .target = VC_TARGET_INT8, .after_pruning = true},
     {.name = "int6", .flags = "--scheme int6", .target = VC_TARGET_INT6},
     {.name = "int5", .flags = "--scheme int5", .target = VC_TARGET_INT5},
     {.name = "int4/group:32", .flags = "--scheme int4/group:32", .target = VC_TARGET_INT4, .group = 32},
-    {.name = "int4", .flags = "--int4", .target = VC_TARGET_INT4},
+    {.name = "int4", .flags = "--int4", .target = VC_TARGET_INT4, .after_pruning = true},
     {.name = "int3", .flags = "--int3", .target = VC_TARGET_INT3},
     {.name = "int2", .flags = "--int2", .target = VC_TARGET_INT2},
 };
 static const struct vc_shrink_scheme of_bf16[] = {
     {.name = "bf16", .flags = "--bf16", .target = VC_TARGET_BF16},
 };
-#define GGUF(type)                                                                    \
-    {                                                                                 \
-        .name = type, .flags = "--gguf " type, .target = VC_TARGET_GGUF, .gguf = type \
+#define GGUF(type, after)                                                                                     \
+    {                                                                                                         \
+        .name = type, .flags = "--gguf " type, .target = VC_TARGET_GGUF, .gguf = type, .after_pruning = after \
     }
 static const struct vc_shrink_scheme of_gguf[] = {
-    GGUF("Q8_0"),   GGUF("Q6_K"),   GGUF("Q5_K_M"), GGUF("Q4_K_M"),
-    GGUF("Q4_K_S"), GGUF("Q3_K_M"), GGUF("Q3_K_S"), GGUF("Q2_K"),
+    GGUF("Q8_0", true),    GGUF("Q6_K", false),   GGUF("Q5_K_M", false), GGUF("Q4_K_M", true),
+    GGUF("Q4_K_S", false), GGUF("Q3_K_M", false), GGUF("Q3_K_S", false), GGUF("Q2_K", false),
 };
 
 const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, size_t *n)
@@ -42,8 +42,10 @@ const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, s
 
 static bool prunes(const struct vc_chain *chain)
 {
-    return chain->share != NULL || chain->sparsity != NULL || chain->two_four;
+    return chain->share != NULL || chain->drop != NULL || chain->sparsity != NULL || chain->two_four;
 }
+
+static const char *const unit_names[] = {"neurons", "heads", "experts"};
 
 /* fp16 of a model whose weights are bf16 is bf16. */
 static const struct vc_shrink_scheme *scheme_of(const struct vc_shrinking *s, const struct vc_chain *chain)
@@ -54,7 +56,7 @@ static const struct vc_shrink_scheme *scheme_of(const struct vc_shrinking *s, co
 /* Codes whose scales and rounding are weighed by statistics, which are of the layers as they are in the model. */
 static bool takes_statistics(const struct vc_chain *chain)
 {
-    return chain->scheme != NULL && chain->share == NULL && chain->steps == 0 &&
+    return chain->scheme != NULL && chain->share == NULL && chain->drop == NULL && chain->steps == 0 &&
            chain->scheme->target >= VC_TARGET_INT4 && chain->scheme->target != VC_TARGET_GGUF;
 }
 
@@ -83,7 +85,7 @@ static bool casts_first(const struct vc_shrinking *s, const struct vc_chain *cha
 
 static bool reconstructs(const struct vc_shrinking *s, const struct vc_chain *chain)
 {
-    return s->stats != NULL && (chain->sparsity != NULL || chain->two_four);
+    return s->stats != NULL && prunes(chain) && chain->drop == NULL;
 }
 
 /* ---- words ---- */
@@ -148,7 +150,10 @@ static void put_prune(const struct vc_shrinking *s, const struct vc_chain *chain
 {
     if (chain->share != NULL) {
         vc_text_add(text, "prune --structured %s", chain->share);
+        add_option(text, "dims", chain->unit != VC_UNIT_NEURONS ? unit_names[chain->unit] : NULL);
         add_option(text, "graph", s->options.graph_path);
+    } else if (chain->drop != NULL) {
+        vc_text_add(text, "prune --drop-layers %s", chain->drop);
     } else if (chain->two_four) {
         vc_text_add(text, "prune --pattern 2:4");
     } else {
@@ -163,7 +168,7 @@ static void put_prune(const struct vc_shrinking *s, const struct vc_chain *chain
 /* Pruned networks have more to learn than codes. */
 static double rate_of(const struct vc_chain *chain)
 {
-    return chain->sparsity != NULL || chain->share != NULL || chain->two_four ? 0.002 : 0.0003;
+    return prunes(chain) ? 0.002 : 0.0003;
 }
 
 static void put_distill(const struct vc_shrinking *s, const struct vc_chain *chain, struct vc_text *text)
@@ -237,7 +242,9 @@ enum vc_status vc_chain_describe(struct vc_shrinking *s, const struct vc_chain *
     }
     vc_text_init(&text, s->ctx);
     if (chain->share != NULL) {
-        vc_text_add(&text, "%s of the units removed, ", chain->share);
+        vc_text_add(&text, "%s of the %s removed, ", chain->share, unit_names[chain->unit]);
+    } else if (chain->drop != NULL) {
+        vc_text_add(&text, "without layer%s %s, ", strchr(chain->drop, ',') != NULL ? "s" : "", chain->drop);
     } else if (prunes(chain)) {
         vc_text_add(&text, "sparsity %s, ", chain->two_four ? "2:4" : chain->sparsity);
     }
@@ -264,8 +271,18 @@ static enum vc_status add_prune(struct vc_shrinking *s, const struct vc_chain *c
 
         vc_structured_defaults(&units);
         units.share = chain->share;
+        units.units = 1U << chain->unit;
         units.couplings = s->couplings;
+        units.reconstruct = reconstructs(s, chain);
+        units.calibration = units.reconstruct ? s->stats : NULL;
         return vc_job_add_structured(s->ctx, job, &units);
+    }
+    if (chain->drop != NULL) {
+        struct vc_depth_options layers;
+
+        vc_depth_defaults(&layers);
+        layers.drop = chain->drop;
+        return vc_job_add_depth(s->ctx, job, &layers);
     }
     vc_prune_defaults(&options);
     if (chain->two_four) {

@@ -3,6 +3,7 @@
 #define VC_SHRINK_INSIDE_H
 
 #include <vcompress/calibrate.h>
+#include <vcompress/depth.h>
 #include <vcompress/plan.h>
 #include <vcompress/shrink.h>
 #include <vcompress/structured.h>
@@ -15,15 +16,18 @@
 struct vc_shrink_scheme {
     const char *name, *flags; /* "int4/group:32", "--scheme int4/group:32" */
     enum vc_target target;
-    uint64_t group;   /* 0: the usual one */
-    const char *gguf; /* of VC_TARGET_GGUF */
+    uint64_t group;     /* 0: the usual one */
+    const char *gguf;   /* of VC_TARGET_GGUF */
+    bool after_pruning; /* also tried on what pruning leaves */
 };
 
-/* A candidate. The passes, in this order: prune or remove units, cast, distill, quantize. */
+/* A candidate. The passes, in this order: prune or remove units or layers, cast, distill, quantize. */
 struct vc_chain {
     const struct vc_shrink_scheme *scheme; /* NULL: floats as they are */
     const char *sparsity;                  /* "0.9": single weights become zero; NULL: no */
     const char *share;                     /* "0.5": units are removed; NULL: no */
+    enum vc_unit unit;                     /* of `share` */
+    const char *drop;                      /* "3,7": layers are removed; NULL: no */
     bool two_four;                         /* 2 of 4 weights become zero */
     uint64_t aim_bytes;                    /* the types are chosen for a file of this size; scheme is NULL */
     uint64_t steps;                        /* of distillation; 0: none */
@@ -35,7 +39,7 @@ struct vc_shrink_net {
     struct vc_graph *graph;
 };
 
-#define VC_SHRINK_MOST 96
+#define VC_SHRINK_MOST 192
 
 struct vc_shrinking {
     struct vc_shrinkage result; /* first: what the caller sees */
@@ -79,6 +83,8 @@ const struct vc_shrink_scheme *vc_shrink_schemes(const struct vc_shrinking *s, s
 /* candidates.c: all candidates of a search with data, in their order. Without data: uniform types, and for a device
  * the recipes of plan. */
 enum vc_status vc_shrink_list(struct vc_shrinking *s);
+/* Adds candidates without the layers that, removed alone, lost least: when the candidates of one layer were tried. */
+enum vc_status vc_shrink_list_layers(struct vc_shrinking *s);
 
 /* measure.c */
 enum vc_status vc_shrink_open(struct vc_ctx *ctx, const char *path, const char *graph_path, struct vc_shrink_net *net);

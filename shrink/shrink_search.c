@@ -284,40 +284,46 @@ static void mark_front(struct vc_shrinking *s)
 
 /* ---- searching ---- */
 
-/* Whether the candidate may be within the limits. Sizes of deflated outputs are known when they are written: where one
- * with more zeros is too large, those with fewer are. */
-static bool may_be_within(const struct vc_shrinking *s, size_t k)
+/* Whether the candidate may be within the limits, or tells what a layer is worth. Sizes of deflated outputs are known
+ * when they are written: where one with more zeros is too large, those with fewer are. */
+static bool is_worth_trying(const struct vc_shrinking *s, size_t k)
 {
+    bool one_layer = s->chains[k].drop != NULL && s->chains[k].scheme == NULL;
+
     for (size_t i = 0; s->candidates[k].deflate && i < k; i++) {
         if (s->candidates[i].deflate && s->chains[i].scheme == s->chains[k].scheme && !s->candidates[i].within) {
             return false;
         }
     }
-    return s->candidates[k].reason == NULL && s->candidates[k].within;
+    return s->candidates[k].reason == NULL && (s->candidates[k].within || one_layer);
 }
 
-static enum vc_status try_all(struct vc_shrinking *s)
+/* Candidates from number k on. */
+static enum vc_status try_from(struct vc_shrinking *s, size_t k)
 {
     enum vc_status status = VC_OK;
 
-    for (size_t k = 0; k < s->result.n_candidates; k++) {
+    for (; k < s->result.n_candidates; k++) {
         if (vc_shrink_is_late(s)) {
             s->result.out_of_time = true;
             break;
         }
-        VC_TRY(may_be_within(s, k) ? vc_shrink_try(s, k) : VC_OK);
+        VC_TRY(is_worth_trying(s, k) ? vc_shrink_try(s, k) : VC_OK);
     }
 out:
     return status;
 }
 
-/* The same candidate, trained. *made: its number, or VC_NO_CANDIDATE if there was no time. */
+/* The same candidate, trained. *made: its number, or VC_NO_CANDIDATE if it was not trained. */
 static enum vc_status try_trained(struct vc_shrinking *s, size_t k, uint64_t steps, size_t *made)
 {
     struct vc_chain chain = s->chains[k];
     enum vc_status status = VC_OK;
 
     *made = VC_NO_CANDIDATE;
+    if (chain.aim_bytes != 0) { /* training knows one type of codes */
+        return VC_OK;
+    }
     if (vc_shrink_is_late(s)) {
         s->result.out_of_time = true;
         return VC_OK;
@@ -389,7 +395,7 @@ static enum vc_status train_best(struct vc_shrinking *s, uint64_t steps)
         size_t made;
 
         for (size_t k = 0; k < n; k++) {
-            if (!done[k] && is_measured(s, k) && s->candidates[k].within &&
+            if (!done[k] && s->chains[k].aim_bytes == 0 && is_measured(s, k) && s->candidates[k].within &&
                 (found == VC_NO_CANDIDATE || is_better(s, k, found))) {
                 found = k;
             }
@@ -424,7 +430,10 @@ static enum vc_status search_by_data(struct vc_shrinking *s)
 
     VC_TRY(vc_shrink_quality(s, NULL, &s->choose, &s->whole));
     s->until = SEARCH_SHARE * s->options.seconds;
-    VC_TRY(try_all(s));
+    VC_TRY(try_from(s, 0));
+    k = s->result.n_candidates;
+    VC_TRY(vc_shrink_list_layers(s));
+    VC_TRY(try_from(s, k));
     s->until = FIRST_UNTIL * s->options.seconds;
     VC_TRY(wants_smallest(s) ? train_smallest(s, first) : train_best(s, first));
     s->until = s->options.seconds;

@@ -173,6 +173,75 @@ class Shrink(Judge):
                          [(c["name"], c["divergence"], c["file_bytes"]) for c in e["candidates"]])
         self.assertFalse(os.path.exists(self.path("s.npz.shrink")))
 
+    def llama(self, layers=4, idle=2):
+        """A folder with a Llama of random weights, in which layer `idle` adds nothing to the hidden state."""
+        r = np.random.default_rng(3)
+        w = {"model.embed_tokens.weight": r.standard_normal((64, 128)), "model.norm.weight": np.ones(128)}
+        for k in range(layers):
+            p = "model.layers.%d." % k
+            for name, n, m in (("self_attn.q_proj", 128, 128), ("self_attn.k_proj", 64, 128), ("self_attn.v_proj", 64, 128),
+                               ("self_attn.o_proj", 128, 128), ("mlp.gate_proj", 256, 128), ("mlp.up_proj", 256, 128), ("mlp.down_proj", 128, 256)):
+                w[p + name + ".weight"] = r.standard_normal((n, m)) / np.sqrt(m) * (0 if k == idle and name[-6:] in ("o_proj", "n_proj") else 1)
+            w[p + "input_layernorm.weight"] = w[p + "post_attention_layernorm.weight"] = np.ones(128)
+        w["lm_head.weight"] = r.standard_normal((64, 128)) / np.sqrt(128)
+        os.mkdir(self.path("llama"))
+        with open(self.path("llama/config.json"), "w", encoding="utf-8") as f:
+            json.dump({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 64, "hidden_size": 128,
+                       "intermediate_size": 256, "num_hidden_layers": layers, "num_attention_heads": 4, "num_key_value_heads": 2,
+                       "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "tie_word_embeddings": False, "hidden_act": "silu"}, f)
+        head, data = {}, b""
+        for name, values in w.items():
+            part = values.astype("<f4").tobytes()
+            head[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [len(data), len(data) + len(part)]}
+            data += part
+        head = json.dumps(head).encode()
+        with open(self.path("llama/model.safetensors"), "wb") as f:
+            f.write(len(head).to_bytes(8, "little") + head + data)
+
+    def test_layers(self):
+        """A layer that adds nothing is the first to go; heads, layers and mixed types are candidates, too."""
+        self.llama()
+        np.savez(self.path("ids.npz"), input_ids=np.random.default_rng(4).integers(0, 64, (30, 12)))
+        self.vc("prune", "--drop-layers", 2, "llama", "-o", "three", cwd=self.dir)
+        self.vc("quantize", "--int8", "three", "-o", "three8", cwd=self.dir)
+        size = sum(os.path.getsize(self.path("three8/" + n)) for n in os.listdir(self.path("three8")))
+        r = run("shrink", "--bytes", size, "--data", "ids.npz", "--steps", 1, "--json=r.json", "-q", "llama", "-o", "s", cwd=self.dir)
+        self.assertEqual(r.code, 0, r.err)
+        with open(self.path("r.json"), encoding="utf-8") as f:
+            d = json.load(f)
+        names = [c["name"] for c in d["candidates"]]
+        self.assertTrue(names[d["chosen"]].startswith("without layer 2, int8"), names[d["chosen"]])
+        self.assertLess(d["proof"]["output"]["divergence"], 1e-3)
+        alone = {k: d["candidates"][names.index("without layer %d, as stored" % k)]["divergence"] for k in range(4)}
+        self.assertLess(alone[2], 1e-9)
+        self.assertGreater(min(alone[k] for k in (0, 1, 3)), 0.01)
+        self.assertTrue({"mixed types", "0.5 of the heads removed, int8", "0.5 of the neurons removed, int4"} <= set(names), names)
+        order = sorted(alone, key=alone.get)
+        self.assertIn("without layers %d,%d, int4" % tuple(order[:2]), names)
+        with open(self.path("s/config.json"), encoding="utf-8") as f:
+            self.assertEqual(json.load(f)["num_hidden_layers"], 3)
+        self.vc("run", "s.recipe", "llama", "-o", "again", "-q", cwd=self.dir)
+        for name in os.listdir(self.path("s")):
+            with open(self.path("s/" + name), "rb") as a, open(self.path("again/" + name), "rb") as b:
+                self.assertEqual(a.read(), b.read(), name)
+
+    def test_codes_behind_layers(self):
+        """Codes are trained in the layout of the folder, under the names of the layers that stay."""
+        self.llama(idle=None)
+        np.savez(self.path("ids.npz"), input_ids=np.random.default_rng(4).integers(0, 64, (30, 12)))
+        with open(self.path("r"), "w", encoding="utf-8") as f:
+            f.write("prune --drop-layers 1\nquantize --fp16 --rest fp16\ndistill --data ids.npz --steps 2 --lr 1e-6 --fake-quant int4\n")
+        self.vc("run", "r", "llama", "-o", "out", "-q", cwd=self.dir)
+        with open(self.path("out/model.safetensors"), "rb") as f:
+            names = json.loads(f.read(int.from_bytes(f.read(8), "little")))
+        linear = ["self_attn.%s_proj" % n for n in "qkvo"] + ["mlp.%s_proj" % n for n in ("gate", "up", "down")]
+        expected = {"model.layers.%d.%s.weight_packed" % (k, n) for k in range(3) for n in linear}
+        self.assertEqual({n for n in names if n.endswith("_packed")}, expected)
+        self.assertEqual(names["model.embed_tokens.weight"]["dtype"], "F16")
+        self.vc("prune", "--drop-layers", 1, "llama", "-o", "three", "-q", cwd=self.dir)
+        self.vc("dequantize", "out", "-o", "floats", "-q", cwd=self.dir)
+        self.vc("diff", "--min-sqnr", 18, "three", "floats", cwd=self.dir)
+
     def test_time(self):
         d = self.shrink("--ratio", 4, "--time", "0.01", *self.data, "-o", "s.npz", "--keep-going", code=1)
         self.assertTrue(d["out_of_time"])
