@@ -43,7 +43,8 @@ endfunction()
 function(vcompress_cold_sources)
   get_target_property(sources vcompress SOURCES)
   list(FILTER sources INCLUDE REGEX
-    "/(core/job|distill/run|formats/(dialects|gguf|huggingface|onnx|safetensors)|graph|prune/structured|report)/")
+    "/((core/job|distill/run|facade|formats/(dialects|gguf|gguf_folder|huggingface|onnx|safetensors|torch)|graph)/|engine/plan_\
+|(measure/(sensitivity|verify)|memory|prune/structured|quantize/activations|report|shrink)/)")
   list(FILTER sources EXCLUDE REGEX "/graph/ops/(loops_|window)|/packing_columns.c$") # convolutions; columns of bits
   foreach(source ${sources}) # in front: flags of vcompress_loops, which Debug builds do not have, win
     get_property(options SOURCE ${source} TARGET_DIRECTORY vcompress PROPERTY COMPILE_OPTIONS)
