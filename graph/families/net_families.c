@@ -171,6 +171,24 @@ static enum vc_dtype float_type(const json_t *config, const char *key)
     return VC_DTYPE_NONE;
 }
 
+/* The loaders of some layouts round what quantized layers read: "input_activations" of compressed-tensors,
+ * "activation_scheme" of the method fp8. */
+static bool rounds_inputs(const json_t *config)
+{
+    const json_t *quantized = json_object_get(config, "quantization_config");
+    json_t *groups = json_object_get(quantized, "config_groups");
+    const char *key;
+    json_t *group;
+
+    json_object_foreach(groups, key, group)
+    {
+        if (json_is_object(json_object_get(group, "input_activations"))) {
+            return true;
+        }
+    }
+    return json_is_string(json_object_get(quantized, "activation_scheme"));
+}
+
 enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph)
 {
     struct vc_net net = {
@@ -186,6 +204,10 @@ enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc
         graph->float_type = float_type(net.config, "dtype");
         if (graph->float_type == VC_DTYPE_NONE) {
             graph->float_type = float_type(net.config, "torch_dtype");
+        }
+        if (rounds_inputs(net.config)) {
+            graph->note = "loaders of this file round the inputs of quantized layers; here these stay floats, so that "
+                          "answers there are a little worse";
         }
         status = vc_net_build(&net);
     }

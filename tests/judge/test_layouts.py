@@ -403,6 +403,9 @@ class Transformers(Judge):
             group = json.load(f)["quantization_config"]["config_groups"]["group_0"]
         self.assertEqual((group["format"], group["weights"]["strategy"]), ("int-quantized", "channel"))
         self.assertEqual(group["input_activations"], {"num_bits": 8, "type": "int", "symmetric": True, "strategy": "token", "dynamic": True})
+        np.savez(self.path("ids.npz"), input_ids=self.tokens.numpy())
+        said = [self.vc("evaluate", "--data", self.path("ids.npz"), self.path(name)).out for name in ("q", "model")]
+        self.assertEqual([b"round the inputs" in text for text in said], [True, False])
         if int(transformers.__version__.split(".")[0]) < 5:
             self.skipTest("transformers 5 is needed to run it")
         net = transformers.AutoModelForCausalLM.from_pretrained(self.path("model"), dtype=torch.bfloat16)
