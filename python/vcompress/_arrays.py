@@ -10,7 +10,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 _OF_FORMAT = {"e2": "F16", "f4": "F32", "d8": "F64", "?1": "BOOL"}
 _OF_NAME = {"bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2"}  # ml_dtypes
-_OF_DLPACK = {(2, 16): "F16", (2, 32): "F32", (2, 64): "F64", (4, 16): "BF16", (6, 8): "BOOL", (10, 8): "F8_E4M3", (12, 8): "F8_E5M2"}
+_OF_DLPACK = {(2, 16): "F16", (2, 32): "F32", (2, 64): "F64", (4, 16): "BF16", (6, 8): "BOOL", (10, 8): "F8_E4M3", (12, 8): "F8_E5M2",
+              (14, 8): "F8_E8M0"}
 # What NumPy has no type for comes back as its bits.
 _TO_FORMAT = {"F16": "e", "F32": "f", "F64": "d", "BOOL": "?", "I8": "b", "U8": "B", "I16": "h", "U16": "H", "I32": "i", "U32": "I",
               "I64": "q", "U64": "Q", "BF16": "H", "F8_E4M3": "B", "F8_E5M2": "B", "F8_E8M0": "B", "C64": "Q"}
@@ -34,7 +35,10 @@ def _integer(kind: str, n_bytes: int) -> str:
 
 
 def _of_buffer(name: str, array: Any) -> _Array:
-    view = memoryview(array)
+    try:
+        view = memoryview(array)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: {error}") from error
     if not view.c_contiguous:
         if not hasattr(array, "copy"):
             raise TypeError(f"{name}: the buffer is not contiguous")
@@ -49,11 +53,12 @@ def _of_buffer(name: str, array: Any) -> _Array:
         dtype = _integer("U", view.itemsize)
     if dtype is None:
         raise TypeError(f"{name}: elements of the format '{view.format}' cannot be stored")
+    shape = tuple(view.shape or ())
     if view.nbytes == 0:
-        return _Array(dtype, view.shape, memoryview(b""), array)
+        return _Array(dtype, shape, memoryview(b""), array)
     if view.ndim == 0:
         return _Array(dtype, (), memoryview(view.tobytes()), array)
-    return _Array(dtype, view.shape, view.cast("B"), array)
+    return _Array(dtype, shape, view.cast("B"), array)
 
 
 def _of_dlpack(name: str, array: Any) -> _Array:
@@ -94,7 +99,10 @@ def _array(name: str, array: Any) -> _Array:
             return _of_buffer(name, array.astype(array.dtype.newbyteorder("<")))
         if not hasattr(array, "__dlpack__") or hasattr(array, "__array_interface__"):
             raise
-    return _of_dlpack(name, array)
+    try:
+        return _of_dlpack(name, array)
+    except (BufferError, RuntimeError, ValueError) as error:
+        raise TypeError(f"{name}: {error}") from error
 
 
 class Arrays:
@@ -173,7 +181,8 @@ def to_array(dtype: str, shape: Tuple[int, ...], view: memoryview) -> Any:
     if view.nbytes != n * struct.calcsize("<" + letter.replace("?", "B")):  # packed codes
         letter, shape = "B", (view.nbytes,)
     try:
-        import numpy
+        import numpy  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
-        return view.cast(letter, shape) if view.nbytes and shape else view.cast(letter)
+        cast: Any = view.cast
+        return cast(letter, shape) if view.nbytes and shape else cast(letter)
     return numpy.frombuffer(view, dtype=numpy.dtype(letter).newbyteorder("<")).reshape(shape)

@@ -103,7 +103,8 @@ def test_failures():
     gate = fails(vcompress.Gate, "min_sqnr asks for 90.00 dB", vcompress.quantize, MODEL, "g.npz", int8=True, min_sqnr=90)
     assert gate.report["schema"] == "vcompress.report/1" and not os.path.exists("g.npz")
     fails(vcompress.Gate, "max_bytes allows 10", vcompress.compress, {"w": weights()}, int8=True, max_bytes=10, min_elements=1)
-    fails(TypeError, "w: elements of the format", vcompress.compress, {"w": array.array("u", "abc")}, int8=True)
+    fails(TypeError, "w: elements of the format", vcompress.compress, {"w": memoryview(b"abc").cast("c")}, int8=True)
+    fails(TypeError, "w: memoryview: a bytes-like object is required", vcompress.compress, {"w": [1.0, 2.0]}, int8=True)
 
     def stop(progress):
         raise ZeroDivisionError(progress.what)
