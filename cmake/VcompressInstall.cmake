@@ -19,8 +19,12 @@ install(FILES LICENSE README.md CHANGELOG.md INSTALL.md SECURITY.md DESTINATION 
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT documents
   FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ REGEX "examples/CMakeLists.txt$|__pycache__" EXCLUDE)
-install(CODE "execute_process(COMMAND \${CMAKE_COMMAND} -DFOLDER=\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}
-  -P ${PROJECT_SOURCE_DIR}/cmake/VcompressDocuments.cmake)" COMPONENT documents)
+install(CODE "set(folder \"${CMAKE_INSTALL_DOCDIR}\")
+  if(NOT IS_ABSOLUTE \"\${folder}\")
+    set(folder \"\${CMAKE_INSTALL_PREFIX}/\${folder}\")
+  endif()
+  execute_process(COMMAND \"\${CMAKE_COMMAND}\" \"-DFOLDER=\$ENV{DESTDIR}\${folder}\"
+    -P \"${PROJECT_SOURCE_DIR}/cmake/VcompressDocuments.cmake\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT documents)
 add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -DBUILD=${PROJECT_BINARY_DIR}
   -P ${PROJECT_SOURCE_DIR}/cmake/VcompressUninstall.cmake COMMENT "Removes what was installed")
 
@@ -61,8 +65,18 @@ else()
   set(VCOMPRESS_PC_LIBS_PUBLIC "")
 endif()
 
-# Folders of the .pc file follow its own place, so that an installed tree can be moved.
-string(REGEX REPLACE "[^/]+" ".." VCOMPRESS_PC_UP ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+# Folders of the .pc file follow its own place, so that an installed tree can be moved; those that are absolute stay.
+string(REGEX REPLACE "[^/]+" ".." VCOMPRESS_PC_PREFIX "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+string(PREPEND VCOMPRESS_PC_PREFIX "\${pcfiledir}/")
+if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  set(VCOMPRESS_PC_PREFIX "${CMAKE_INSTALL_PREFIX}")
+endif()
+foreach(name LIBDIR INCLUDEDIR)
+  set(VCOMPRESS_PC_${name} "${CMAKE_INSTALL_${name}}")
+  if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_${name}}")
+    string(PREPEND VCOMPRESS_PC_${name} "\${prefix}/")
+  endif()
+endforeach()
 configure_file(cmake/vcompress.pc.in vcompress.pc @ONLY)
 configure_package_config_file(cmake/vcompressConfig.cmake.in vcompressConfig.cmake INSTALL_DESTINATION ${config_dir})
 write_basic_package_version_file(vcompressConfigVersion.cmake COMPATIBILITY SameMinorVersion)

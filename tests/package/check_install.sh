@@ -47,6 +47,15 @@ if grep -rlI "$dir/first\|$source" "$dir/root"; then
     exit 1
 fi
 
+# A document that was installed links to what is there.
+if ! (cd "$dir/root/share/doc/vcompress" && grep -roE --include='*.md' '\]\([^)# ]+' . | sed 's|:](|\t|' | grep -vE "$(printf '\t')(https?|mailto):" | sort -u |
+    while IFS="$(printf '\t')" read -r file link; do
+        [ -e "${file%/*}/$link" ] || { echo "$file links to $link, which is not installed"; exit 1; }
+    done); then
+    exit 1
+fi
+echo "links of documents: ok"
+
 flags=""
 if [ -n "$sanitizers" ]; then
     flags="-fsanitize=$sanitizers"
@@ -86,6 +95,15 @@ if printf damaged | "$dir/embed/in_memory" npz >"$dir/got" 2>"$dir/got.err" || !
     exit 1
 fi
 echo "embedding: ok"
+
+DESTDIR=$dir/stage "$cmake" --install "$build" --prefix /opt/all >"$dir/log" 2>&1
+[ -n "$(find "$dir/stage/opt/all/bin" -type f)" ]
+DESTDIR=$dir/stage "$cmake" -DBUILD="$build" -P "$source/cmake/VcompressUninstall.cmake"
+if find "$dir/stage" ! -type d | grep . || find "$dir/stage" -name vcompress | grep .; then
+    echo "uninstall left these"
+    exit 1
+fi
+echo "uninstall: ok"
 
 if command -v pkg-config >/dev/null 2>&1; then
     PKG_CONFIG_PATH=$lib/pkgconfig
