@@ -81,6 +81,25 @@ way() { # SUITE NAME INSTALL USE: a line with the seconds, or what went wrong
     failed=1
 }
 
+# What was built for arm64, under qemu-user with the libraries of build/arm64-sysroot: code for arm64 alone, which writes what amd64 writes.
+arm64='out=$1 root=$2 name=vcompress-$3-linux
+mkdir -p "$root/deb" "$root/wheel"
+tar -xzf "$out/$name-x86_64.tar.gz" -C "$root"
+tar -xzf "$out/$name-aarch64.tar.gz" -C "$root"
+python3 -m zipfile -e "$out"/vcompress_toolkit-*_aarch64.whl "$root/wheel"
+chmod +x "$root/wheel/vcompress_toolkit-$3.data/scripts/vcompress"
+for file in "$out"/*_arm64.deb; do dpkg-deb -x "$file" "$root/deb"; done
+machines=$(find "$root/deb" "$root/wheel" "$root/$name-aarch64" -type f -exec readelf -h {} + 2>/dev/null | sed -n "s/^ *Machine: *//p" | sort -u)
+test "$machines" = AArch64
+"$root/$name-x86_64/bin/vcompress" quantize --int8 -q examples/digits/digits.npz -o "$root/host.npz"
+for program in deb/usr/bin "$name-aarch64/bin" "wheel/vcompress_toolkit-$3.data/scripts"; do
+    run="qemu-aarch64-static -L build/arm64-sysroot -E LD_LIBRARY_PATH=$root/deb/usr/lib/aarch64-linux-gnu $root/$program/vcompress"
+    $run quantize --int8 -q -f examples/digits/digits.npz -o "$root/small.npz"
+    cmp "$root/host.npz" "$root/small.npz"
+    $run verify "$root/small.npz" --against examples/digits/digits.npz
+    $run fit --memory 1GiB --graph examples/digits/digits.layers.txt examples/digits/digits.npz
+done'
+
 library='mkdir /tmp/embed && cp /usr/share/doc/vcompress/examples/embed/* /tmp/embed && cd /tmp/embed
 cc in_memory.c $(pkg-config --cflags --libs vcompress) -o shared
 cc in_memory.c $(pkg-config --cflags --libs --static vcompress | sed "s/-lvcompress/-l:libvcompress.a/") -o static
@@ -133,4 +152,18 @@ $library"
     way "$suite" action "tar -xzf /release/vcompress-$version-linux-x86_64.tar.gz -C /opt && ln -s /opt/vcompress-$version-linux-x86_64/bin/vcompress /usr/bin/" "$action"
     [ -z "${CONTAINER:-}" ] || container "$suite"
 done
+if [ ! -s "$out/vcompress-$version-linux-aarch64.tar.gz" ]; then
+    echo "arm64: not made, not tried"
+else
+    root=$work/arm64
+    rm -rf "$root"
+    if sh -euc "$arm64" sh "$out" "$root" "$version" >"$root.log" 2>&1; then
+        echo "arm64     deb, tar, program of the wheel: ok, emulated"
+        rm -rf "$root"
+    else
+        echo "arm64     FAILED"
+        tail -n 15 "$root.log"
+        failed=1
+    fi
+fi
 exit "$failed"

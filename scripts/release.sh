@@ -91,7 +91,7 @@ tar --sort=name --format=gnu --owner=0 --group=0 --numeric-owner -C "$work" -cf 
 cmake --build "$work/static" -j "$jobs" --target vcompress_call >>"$work/static.log" 2>&1
 python3 python/build_wheel.py "$work/static" "$out" "$machine"
 
-python3 scripts/release/sbom.py "$version" "$arch" "$out"
+python3 scripts/release/sbom.py "$version" "$out"
 # shellcheck disable=SC2094
 (cd "$out" && find . -maxdepth 1 -type f ! -name SHA256SUMS | sed 's|^\./||' | sort | xargs sha256sum >SHA256SUMS)
 echo "oldest glibc: $(objdump -T "$work/static/root/usr/bin/vcompress" | sed -n 's/.*GLIBC_\([0-9.]*\)[) ].*/\1/p' | sort -uV | tail -n 1)"
