@@ -182,6 +182,9 @@ static void test_values(void **unused)
         struct vc_quantize_options options;
         struct vc_memory_tensor tensors[2];
 
+        if (!TEST_TURN(k, 4)) {
+            continue;
+        }
         for (unsigned t = 0; t < 2; t++) {
             make_values(sizes[t], (uint32_t)(10 * k + t), x[t]);
             tensors[t] = (struct vc_memory_tensor){names[t], VC_DTYPE_F32, 2, shapes[t], x[t]};
@@ -232,6 +235,9 @@ static void test_float_student(void **unused)
         struct vc_distillation *d = NULL;
         struct run run;
 
+        if (!TEST_TURN(k, 6)) {
+            continue;
+        }
         write_joined("student.npz", 200, files[k % 3]);
         open_joined(&run, scheme, &fake_quant);
         run.options.precision.kind = k % 6 < 3 ? VC_GRAPH_F32 : VC_GRAPH_F64;
@@ -259,6 +265,9 @@ static void test_coded_student(void **unused)
         struct vc_distillation *d = NULL;
         struct run run;
 
+        if (!TEST_TURN(k, 2)) {
+            continue;
+        }
         write_joined("plain.npz", 200, VC_DTYPE_F32);
         set_quantize(scheme, &codes);
         quantize("plain.npz", "student.npz", &codes);
@@ -288,6 +297,9 @@ static void test_jobs(void **unused)
         struct vc_job *job = NULL;
         struct run run;
 
+        if (!TEST_TURN(k, 2)) {
+            continue;
+        }
         write_joined("student.npz", 200, VC_DTYPE_F32);
         open_joined(&run, scheme, &codes);
         if (after) {
@@ -369,6 +381,9 @@ static void test_resumed(void **unused)
         struct vc_distillation *d = NULL;
         struct run run;
 
+        if (!TEST_TURN(k, 2)) {
+            continue;
+        }
         set_quantize(&schemes[k / 2], &fake_quant);
         write_joined(k % 2 == 0 ? "student.npz" : "plain.npz", 200, VC_DTYPE_F32);
         if (k % 2 == 1) {

@@ -55,7 +55,7 @@ static void check_gradients(const char *body, const struct vc_engine_options *op
         bool real = !in->integers && in->grad != NULL;
 
         for (size_t i = 0; i < in->n; i++, n++) {
-            if (real) {
+            if (real && i % TEST_STRIDE == 0) {
                 compare(body, vc_graph_value(net.graph, in->value)->name, i, grads[0][n],
                         difference(&net, pass, &net.inputs[n]));
             }
@@ -64,7 +64,7 @@ static void check_gradients(const char *body, const struct vc_engine_options *op
     for (size_t k = 0; k < net.weights->n; k++) {
         struct vc_weight *w = &net.weights->items[k];
 
-        for (size_t i = 0; w->grad != NULL && i < w->n; i++) {
+        for (size_t i = 0; w->grad != NULL && i < w->n; i += TEST_STRIDE) {
             compare(body, w->name, i, ((double *)w->grad)[i], difference(&net, pass, (double *)w->data + i));
         }
     }

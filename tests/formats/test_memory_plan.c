@@ -52,15 +52,22 @@ static void expect_plans_hold(const char *name, struct task task, unsigned threa
 static void test_plans_hold(void **state)
 {
     static const unsigned threads[] = {1, 2, 4, 8};
+    const struct {
+        const char *name;
+        struct task task;
+    } jobs[3] = {{"stored.npz", task_int8()}, {"deflated.npz", task_int8()}, {"deflated.npz", task_fp16()}};
     size_t i;
+    size_t k;
 
     (void)state;
     save_npz("stored.npz", false);
     save_npz("deflated.npz", true);
     for (i = 0; i < sizeof threads / sizeof threads[0]; i++) {
-        expect_plans_hold("stored.npz", task_int8(), threads[i]);
-        expect_plans_hold("deflated.npz", task_int8(), threads[i]);
-        expect_plans_hold("deflated.npz", task_fp16(), threads[i]);
+        for (k = 0; k < sizeof jobs / sizeof jobs[0]; k++) {
+            if (TEST_TURN(3 * i + k, 3)) {
+                expect_plans_hold(jobs[k].name, jobs[k].task, threads[i]);
+            }
+        }
     }
     remove_path("stored.npz");
     remove_path("deflated.npz");

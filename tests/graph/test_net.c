@@ -403,12 +403,12 @@ static void no_memory(void **state)
     for (size_t k = 0; k < sizeof configs / sizeof *configs; k++) {
         const char *path = save_text("config.json", configs[k]);
         enum vc_status status = VC_E_NOMEM;
-        uint64_t n = 0;
+        uint64_t n;
 
-        while (status != VC_OK) {
+        for (n = 1; status != VC_OK; n += TEST_STRIDE) {
             struct vc_graph *graph = NULL;
 
-            vc_pool_fail_at(ctx->shared->pool, ++n, 0);
+            vc_pool_fail_at(ctx->shared->pool, n, 0);
             status = vc_graph_build_config(ctx, path, &graph);
             vc_pool_fail_at(ctx->shared->pool, 0, 0);
             if (status != VC_OK && (status != VC_E_NOMEM || graph != NULL)) {

@@ -1,5 +1,7 @@
 /* stride.h - TEST_STRIDE: tests of many like cases, for example of every place that a file can be damaged at, take
- * every ninth of them under AddressSanitizer, which makes each some ten times as slow; without it they take all. */
+ * every ninth of them under AddressSanitizer, which makes each some ten times as slow; without it they take all.
+ * TEST_TURN(i, n): case i of like ones, n in a row, has its turn: with the sanitizer one in each row, another each
+ * time. */
 #ifndef VC_TESTS_STRIDE_H
 #define VC_TESTS_STRIDE_H
 
@@ -13,5 +15,7 @@
 #ifndef TEST_STRIDE
 #define TEST_STRIDE 1
 #endif
+
+#define TEST_TURN(i, n) (TEST_STRIDE == 1 || (i) % (n) == (i) / (n) % (n))
 
 #endif

@@ -289,6 +289,9 @@ static void change_each(struct vc_ctx *ctx, const char *from, const char *file, 
         for (change.way = 0; change.way < n_ways; change.way++) {
             enum vc_status status;
 
+            if (!TEST_TURN(change.at / step * n_ways + change.way, n_ways)) {
+                continue;
+            }
             remove_path(to);
             if (before) {
                 change_now();
