@@ -3,7 +3,7 @@
 
 Takes the options from --help of every command, and gives each of them to the command lines of MODES, one for each way in
 which the command works. What is written, printed and returned has to be other than without the option, or the command
-line has to be refused (exit 2). Options that may change nothing stand in MAY_DO_NOTHING, with the reason. Those under
+line has to be refused (exit 2). Options that may change nothing stand in MAY_DO_NOTHING, with the reason, and are left out. Those under
 "Running" and "Report" say how every command runs and prints, and are not walked. Standard library only."""
 import hashlib
 import os
@@ -272,10 +272,12 @@ def walk(command, mode, base, wrong):
         if takes and value == "?":
             wrong.append(f"{command} --{name}: no value is known")
             continue
+        if may_do_nothing(command, mode, name):
+            continue
         rc2, out2, made2, err2 = one(extra)
         n += 1
         given = extra[0] in base and (len(extra) == 1 or base[base.index(extra[0]) + 1] == extra[1])  # twice the same
-        if (rc2, out2, made2) == (rc, out, made) and not given and not may_do_nothing(command, mode, name):
+        if (rc2, out2, made2) == (rc, out, made) and not given:
             wrong.append(f"{command} {mode}: {' '.join(extra)} changes nothing")
     return n
 
