@@ -15,13 +15,14 @@ SCHEMES = {"int8/tensor": ("--int8", "--granularity", "tensor"), "int8/channel":
            "int8/group:32": ("--int8", "--granularity", "group:32"), "f16": ("--fp16",), "bf16": ("--bf16",),
            **{s + "/group:128": ("--scheme", s) for s in ("int2", "int3", "int4", "int5", "int6", "ternary")}, "fp8/channel": ("--fp8",),
            **{"%s/group:%d" % (s, g): ("--" + s,) for s, g in (("mxfp8", 32), ("mxfp4", 32), ("nvfp4", 16), ("nf4", 64), ("fp4", 64))}}
+FLOATS = {}
 
 
-def pruned_error(x, percent):
-    """sqrt of the sum of the k smallest squares / that of all, ties and all."""
+def pruned_errors(x):
+    """By percent: sqrt of the sum of the k smallest squares / that of all, ties and all."""
     s = np.sort(np.abs(np.asarray(x, "f8")).ravel()) ** 2
     total = s.sum()
-    return float(np.sqrt(s[:s.size * percent // 100].sum() / total)) if total > 0 else 0.0
+    return {percent: float(np.sqrt(s[:s.size * percent // 100].sum() / total)) if total > 0 else 0.0 for percent in PERCENTS}
 
 
 def bf16(x):
@@ -58,38 +59,41 @@ class Sensitivity(Judge):
         self.assertEqual(d["schema"], "vcompress.sensitivity/1")
         return d, {t["name"]: t for t in d["tensors"]}
 
+    def measure_floats(self):
+        """The arrays of floats(), and what the program says of them; the program measures them once for all tests."""
+        if not FLOATS:
+            x = floats()
+            np.savez(self.path("floats.npz"), **x)
+            FLOATS.update(x=x, document=self.measure("floats.npz")[0])
+        d = FLOATS["document"]
+        return FLOATS["x"], d, {t["name"]: t for t in d["tensors"]}
+
     def check_curve(self, x, tensor, rel=1e-6):
+        wanted = pruned_errors(x)
         for percent in PERCENTS:
             what = "%s at %d %%" % (tensor["name"], percent)
             found = tensor["errors"]["%d%%" % percent]
-            self.close(found["relative"], pruned_error(x, percent), what, rel)
+            self.close(found["relative"], wanted[percent], what, rel)
             self.assertEqual(found["exact"], found["relative"] == 0, what)
             if found["relative"]:
                 self.close(found["sqnr_db"], -20 * np.log10(found["relative"]), what, 1e-9)
 
     def test_curves(self):
-        x = floats()
-        np.savez(self.path("in.npz"), **x)
-        d, tensors = self.measure("in.npz")
+        """f32 and 16-bit floats are exact but for the rounding of sums, and not only within 1e-6."""
+        x, d, tensors = self.measure_floats()
         self.assertEqual([t["name"] for t in d["tensors"]], list(x))
         for name, a in x.items():
             t = tensors[name]
             if name == "bias":
                 self.assertEqual((t["reason"], t["errors"]), ("1-D", None))
                 continue
-            self.check_curve(a, t)
+            self.check_curve(a, t, 1e-6 if a.dtype == "f8" else 1e-11)
             self.assertEqual(t["zeros"], int((a == 0).sum()), name)
             self.close(t["rms"], float(np.sqrt((a.astype("f8") ** 2).mean())), name, 1e-6)
         self.assertEqual(d["measured"], len(x) - 1)
+        np.savez(self.path("in.npz"), **{n: x[n] for n in ("small", "same", "tiny")})
         _, tensors = self.measure("in.npz", "--min-elements", "4096")
-        self.assertEqual(tensors["small"]["reason"], "fewer than 4096 elements")
-
-    def test_exact_f32(self):
-        """f32 and 16-bit floats are exact but for the rounding of sums, and not only within 1e-6."""
-        x = {n: a for n, a in floats().items() if a.dtype != "f8" and a.ndim > 1}
-        np.savez(self.path("in.npz"), **x)
-        for name, t in self.measure("in.npz")[1].items():
-            self.check_curve(x[name], t, 1e-11)
+        self.assertEqual({n: t["reason"] for n, t in tensors.items()}, {"small": "fewer than 4096 elements", "same": None, "tiny": None})
 
     def test_bf16(self):
         h = bf16(np.random.default_rng(6).standard_normal((256, 512)))
@@ -99,10 +103,11 @@ class Sensitivity(Judge):
         self.assertTrue(t["w"]["errors"]["bf16"]["exact"])
 
     def test_two_of_four(self):
-        x = {n: a for n, a in floats().items() if a.ndim > 1}
-        np.savez(self.path("in.npz"), **x)
-        for name, t in self.measure("in.npz")[1].items():
-            a = x[name]
+        x, _, tensors = self.measure_floats()
+        for name, a in x.items():
+            if a.ndim == 1:
+                continue
+            t = tensors[name]
             e = (a - n_of_m(a, 2, 4, 1)).astype("f8")
             total = (a.astype("f8") ** 2).sum()
             want = float(np.sqrt((e ** 2).sum() / total)) if total else 0.0
@@ -110,9 +115,9 @@ class Sensitivity(Judge):
 
     def test_schemes(self):
         """The same figures as quantize reports, scheme by scheme, with the bytes."""
-        x = {n: a for n, a in floats().items() if a.ndim > 1 and a.size >= 4096 and n not in ("double wide", "spread")}
+        x, _, tensors = self.measure_floats()
+        x = {n: a for n, a in x.items() if a.ndim > 1 and a.size >= 4096 and n not in ("double wide", "spread")}
         np.savez(self.path("in.npz"), **x)
-        _, tensors = self.measure("in.npz")
         for scheme, options in SCHEMES.items():
             self.vc("quantize", *options, "--min-row", "1", self.path("in.npz"), "-o", self.path("q.npz"), "--force",
                     "--json=" + self.path("q.json"), "-q")
