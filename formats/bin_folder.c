@@ -63,10 +63,9 @@ static enum vc_status check_index(struct vc_ctx *ctx, struct vc_infolder *folder
 {
     bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *lost);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(lost);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         lost[i] = parts[i] == NULL;
     }
     VC_TRY(vc_infolder_check_index(ctx, folder, lost, model));
@@ -81,16 +80,15 @@ enum vc_status vc_bin_folder_open(struct vc_ctx *ctx, const struct vc_open_optio
     size_t n = vc_infolder_shard_count(folder);
     struct vc_model **parts;
     enum vc_status status = VC_OK;
-    size_t i;
 
     vc_model_set_format(model, &vc_format_bin_folder);
     parts = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *parts);
     VC_TRY_ALLOC(parts);
-    for (i = 0; i < n && status == VC_OK; i++) {
+    for (size_t i = 0; i < n && status == VC_OK; i++) {
         status = open_file(ctx, folder, vc_infolder_shard(folder, i), options, &parts[i]);
     }
     if (status != VC_OK) {
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             vc_model_close(parts[i]);
         }
         vc_free(ctx, parts);

@@ -18,9 +18,8 @@ static enum vc_status check_count(struct vc_ctx *ctx, const struct vc_infolder *
 {
     size_t n = vc_infolder_shard_count(folder);
     struct vc_numbered_name numbered;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const char *name = vc_infolder_shard(folder, i);
 
         if (vc_numbered_name_parse(name, EXTENSION, &numbered) &&
@@ -65,10 +64,9 @@ static enum vc_status make_text(struct vc_ctx *ctx, const struct vc_model *model
     const struct safetensors *self = model->self;
     struct weight_index_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *entries);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(entries);
-    for (i = 0; i < self->n_entries; i++) {
+    for (size_t i = 0; i < self->n_entries; i++) {
         const struct safetensors_entry entry = vc_safetensors_entry(self, i);
 
         entries[i] = (struct weight_index_entry){entry.name, self->shards[model->io[i].shard].name};

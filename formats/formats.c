@@ -153,9 +153,7 @@ static bool is_text(const unsigned char *head, size_t n)
 /* What the file is that begins so, and what to do about it; NULL: not known. *rival: as in struct known. */
 static const char *describe(const unsigned char *head, size_t n, bool *rival)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof knowns / sizeof knowns[0]; i++) {
+    for (size_t i = 0; i < sizeof knowns / sizeof knowns[0]; i++) {
         const struct known *k = &knowns[i];
 
         if (k->offset + k->n <= n && memcmp(head + k->offset, k->bytes, k->n) == 0) {
@@ -177,7 +175,6 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
     const char *what = describe(head, n, &rival);
     char list[READABLE_BYTES];
     char bytes[3 * 8 + 1] = "";
-    size_t i;
 
     if (what != NULL && rival) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "is %s; %s can be read", what, list_readable(list));
@@ -198,7 +195,7 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
     if (is_text(head, n)) {
         return vc_fail(ctx, VC_E_FORMAT, "is a text file, not a checkpoint; %s can be read", list_readable(list));
     }
-    for (i = 0; i < 8 && i < n; i++) {
+    for (size_t i = 0; i < 8 && i < n; i++) {
         snprintf(bytes + 3 * i, 4, " %02x", head[i]);
     }
     return vc_fail(ctx, VC_E_FORMAT, "is no checkpoint that can be read: starts with bytes%s, expected %s", bytes,
@@ -209,9 +206,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, const unsigned char *head, size
 static enum vc_status refuse_zip(struct vc_ctx *ctx, const struct vc_zip *zip)
 {
     char list[READABLE_BYTES];
-    size_t i;
 
-    for (i = 0; i < zip->n; i++) {
+    for (size_t i = 0; i < zip->n; i++) {
         if (strcmp(zip->entries[i].name, "model.weights.h5") == 0) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "is a Keras checkpoint; %s can be read", list_readable(list));
         }
@@ -232,9 +228,7 @@ static bool ends_in(const char *path, const char *suffix)
 
 const char *vc_format_extension_of(const struct vc_format *format, const char *path)
 {
-    size_t i;
-
-    for (i = 0; format->extensions[i] != NULL; i++) {
+    for (size_t i = 0; format->extensions[i] != NULL; i++) {
         if (ends_in(path, format->extensions[i])) {
             return format->extensions[i];
         }
@@ -244,9 +238,7 @@ const char *vc_format_extension_of(const struct vc_format *format, const char *p
 
 const struct vc_format *vc_format_find_by_name(const char *path)
 {
-    size_t i;
-
-    for (i = 0; i < n_formats; i++) {
+    for (size_t i = 0; i < n_formats; i++) {
         if (vc_format_extension_of(formats[i], path) != NULL) {
             return formats[i];
         }
@@ -264,9 +256,7 @@ const char *vc_format_of_name(const char *path)
 /* Format number `index` of those that can be written; NULL behind the last. */
 static const struct vc_format *writable(size_t index)
 {
-    size_t i;
-
-    for (i = 0; i < n_formats; i++) {
+    for (size_t i = 0; i < n_formats; i++) {
         if (formats[i]->create_sink != NULL && index-- == 0) {
             return formats[i];
         }
@@ -292,10 +282,9 @@ enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struc
 {
     char known[READABLE_BYTES];
     size_t n = 0;
-    size_t i;
 
     *out = NULL;
-    for (i = 0; name != NULL && (*out = writable(i)) != NULL; i++) {
+    for (size_t i = 0; name != NULL && (*out = writable(i)) != NULL; i++) {
         if (strcmp((*out)->name, name) == 0) {
             return VC_OK;
         }
@@ -314,9 +303,8 @@ static const struct vc_format *find_format(const unsigned char *head, size_t n, 
 {
     const struct vc_format *best = NULL;
     int confidence = 0;
-    size_t i;
 
-    for (i = 0; i < n_formats; i++) {
+    for (size_t i = 0; i < n_formats; i++) {
         int c = formats[i]->probe != NULL ? formats[i]->probe(head, n, file_bytes) : 0;
 
         if (c > confidence) {
@@ -332,9 +320,8 @@ static const struct vc_format *find_format_of_zip(const struct vc_zip *zip)
 {
     const struct vc_format *best = NULL;
     int confidence = 0;
-    size_t i;
 
-    for (i = 0; i < n_formats; i++) {
+    for (size_t i = 0; i < n_formats; i++) {
         int c = formats[i]->probe_zip != NULL ? formats[i]->probe_zip(zip) : 0;
 
         if (c > confidence) {
@@ -692,10 +679,9 @@ static const char *name_below(const struct vc_model *model, const char *path)
 static enum vc_status check_unchanged(struct vc_ctx *ctx, const struct vc_model *model)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(model->input != NULL ? vc_infile_check(ctx, model->input) : VC_OK);
-    for (i = 0; i < model->n_inputs; i++) {
+    for (size_t i = 0; i < model->n_inputs; i++) {
         const struct vc_infile *file = model->inputs[i];
 
         if (file != NULL && vc_infile_check(ctx, file) != VC_OK) {

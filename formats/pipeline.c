@@ -71,11 +71,10 @@ static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_open_options 
     const char **names = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *names);
     struct vc_model **parts = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *parts);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(names);
     VC_TRY_ALLOC(parts);
-    for (i = 0; i < n && status == VC_OK; i++) {
+    for (size_t i = 0; i < n && status == VC_OK; i++) {
         names[i] = vc_infolder_component(folder, i)->name;
         status = open_component(ctx, folder, names[i], options, &parts[i]);
     }
@@ -84,7 +83,7 @@ static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_open_options 
         parts = NULL;
     }
 out:
-    for (i = 0; parts != NULL && i < n; i++) {
+    for (size_t i = 0; parts != NULL && i < n; i++) {
         vc_model_close(parts[i]);
     }
     vc_free(ctx, parts);
@@ -107,9 +106,8 @@ static const struct vc_pipeline_part *part_called(const struct vc_infolder *fold
 static uint64_t own_bytes(const struct vc_model *model)
 {
     uint64_t total = 0;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         total += model->tensors[i].alias_of == VC_NO_TENSOR ? model->tensors[i].size_bytes : 0;
     }
     return total;
@@ -120,10 +118,9 @@ static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_model *model)
 {
     struct vc_part *parts = vc_arena_alloc(ctx, &model->arena, (model->n_components + 1) * sizeof *parts);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(parts);
-    for (i = 0; i < model->n_components; i++) {
+    for (size_t i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
         const struct vc_pipeline_part *part = part_called(model->folder, c->name);
 
@@ -168,10 +165,9 @@ static enum vc_status find_layout(struct vc_ctx *ctx, struct vc_model *model)
     struct vc_pipeline_codes *codes = vc_arena_alloc(ctx, &model->arena, (model->n_components + 1) * sizeof *codes);
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
     VC_TRY_ALLOC(codes);
-    for (i = 0; i < model->n_components; i++) {
+    for (size_t i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
 
         if (vc_model_layout(c->model) != NULL) {
@@ -234,17 +230,16 @@ enum vc_status vc_pipeline_layout(struct vc_ctx *ctx, struct vc_arena *arena, co
     bool loads = true;
     bool tried = true;
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(row);
     *loader = (struct vc_loader){.tried = VC_DIFFUSERS_TRIED};
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         loads = loads && codes[i].loader->program != NULL;
         tried = tried && codes[i].loader->tried != NULL;
         VC_TRY(add_once(ctx, arena, codes[i].dialect->name, &names));
         VC_TRY(add_needs(ctx, arena, &codes[i], &loader->needs));
     }
-    for (i = 0; loads && tried && i < n; i++) {
+    for (size_t i = 0; loads && tried && i < n; i++) {
         VC_TRY(add_once(ctx, arena, codes[i].loader->tried, &loader->tried));
     }
     loader->program = loads ? "diffusers" : NULL;

@@ -59,15 +59,14 @@ static const char *find_refusal(const struct vc_model *model, const struct vc_si
 static void keep_refused(struct pipeline_sink *self, bool asked)
 {
     size_t n_taking = 0;
-    size_t i;
 
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         const struct vc_model *model = self->model->components[i].model;
 
         self->parts[i].refusal = find_refusal(model, self->parts[i].sink, asked);
         n_taking += model->n_tensors != 0 && self->parts[i].refusal == NULL;
     }
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         struct part *part = &self->parts[i];
 
         if (n_taking == 0) {
@@ -90,19 +89,17 @@ static enum vc_status divide(struct vc_ctx *ctx, struct pipeline_sink *self, con
 {
     size_t *list_of = vc_arena_alloc(ctx, &self->arena, (outs->n + 1) * sizeof *list_of);
     enum vc_status status = VC_OK;
-    size_t i;
-    size_t k;
 
     VC_TRY_ALLOC(list_of);
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         list_of[i] = (size_t)(vc_model_component(self->model, vc_out_at(outs, i).source) - self->model->components);
     }
     VC_TRY(vc_out_divide(ctx, &self->arena, outs, self->n, list_of, &self->division));
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         const struct vc_component *c = &self->model->components[i];
         struct vc_out_list *list = &self->division.lists[i];
 
-        for (k = 0; k < list->n; k++) {
+        for (size_t k = 0; k < list->n; k++) {
             struct vc_out_tensor *out = &self->division.tensors[i][k];
 
             out->name += strlen(c->name) + 1;
@@ -135,10 +132,9 @@ static enum vc_status add_note(struct vc_ctx *ctx, struct pipeline_sink *self, c
 static enum vc_status note_refused(struct vc_ctx *ctx, struct pipeline_sink *self, const char **notes)
 {
     enum vc_status status = VC_OK;
-    size_t i;
     size_t k;
 
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         const char *why = self->parts[i].refusal;
         const char *names = self->model->components[i].name;
 
@@ -172,16 +168,14 @@ static enum vc_status sum_up(struct vc_ctx *ctx, struct vc_sink *sink)
     enum vc_status status = VC_OK;
     bool made = false;
     size_t n = 0;
-    size_t i;
-    size_t k;
 
     VC_TRY_ALLOC(codes);
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         const struct vc_out_list *list = &self->division.lists[i];
         const struct vc_sink *own = self->parts[i].sink;
         bool any = false;
 
-        for (k = 0; k < list->n; k++) {
+        for (size_t k = 0; k < list->n; k++) {
             any = any || vc_out_at(list, k).quant != NULL;
             made = made || is_new_codes(vc_out_at(list, k));
         }
@@ -203,7 +197,6 @@ static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, 
     struct pipeline_sink *self = sink->self;
     uint64_t own = 0;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *file_bytes = 0;
     if (outs->n_edits != 0) {
@@ -212,7 +205,7 @@ static enum vc_status pipeline_layout(struct vc_ctx *ctx, struct vc_sink *sink, 
                        "one by one");
     }
     VC_TRY(divide(ctx, self, outs));
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         struct vc_sink *part = self->parts[i].sink;
 
         status = part->ops->layout(ctx, part, &self->division.lists[i], &own);
@@ -239,10 +232,9 @@ static enum vc_status pipeline_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
     vc_outfolder_sweep(self->folder);
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         VC_TRY(self->parts[i].sink->ops->begin(ctx, self->parts[i].sink));
     }
 out:
@@ -253,9 +245,8 @@ static size_t pipeline_pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     const struct pipeline_sink *self = sink->self;
     size_t most = 0;
-    size_t i;
 
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         size_t own = vc_sink_pack_bound(self->parts[i].sink, n_bytes);
 
         most = own > most ? own : most;
@@ -294,10 +285,9 @@ static enum vc_status pipeline_finish(struct vc_ctx *ctx, struct vc_sink *sink, 
     struct pipeline_sink *self = sink->self;
     uint64_t own = 0;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *file_bytes = 0;
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         VC_TRY(self->parts[i].sink->ops->finish(ctx, self->parts[i].sink, &own));
         *file_bytes += own;
     }
@@ -322,9 +312,8 @@ static enum vc_status pipeline_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 static void pipeline_interrupt(struct vc_sink *sink)
 {
     const struct pipeline_sink *self = sink->self;
-    size_t i;
 
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         vc_sink_interrupt(self->parts[i].sink);
     }
 }
@@ -332,9 +321,8 @@ static void pipeline_interrupt(struct vc_sink *sink)
 static void pipeline_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct pipeline_sink *self = sink->self;
-    size_t i;
 
-    for (i = 0; self->parts != NULL && i < self->n; i++) {
+    for (size_t i = 0; self->parts != NULL && i < self->n; i++) {
         if (self->parts[i].sink != NULL) {
             self->parts[i].sink->ops->free(ctx, self->parts[i].sink);
         }
@@ -402,11 +390,10 @@ out:
 static void join(struct vc_sink *sink)
 {
     const struct pipeline_sink *self = sink->self;
-    size_t i;
 
     sink->accepts_raw = true;
     sink->aliases = true;
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         sink->accepts_raw = sink->accepts_raw && self->parts[i].sink->accepts_raw;
         sink->aliases = sink->aliases && self->parts[i].sink->aliases;
         sink->memory_bytes += self->parts[i].sink->memory_bytes;
@@ -422,7 +409,6 @@ enum vc_status vc_pipeline_sink_create(struct vc_ctx *ctx, const struct vc_model
     struct pipeline_sink *self = NULL;
     struct vc_sink *sink = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = NULL;
     if (options->n_shards != 0) {
@@ -445,7 +431,7 @@ enum vc_status vc_pipeline_sink_create(struct vc_ctx *ctx, const struct vc_model
     if (options->path != NULL && !options->dry_run) {
         VC_TRY(vc_outfolder_create(ctx, options->path, options->force, false, model, &self->folder));
     }
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         VC_TRY(create_part(ctx, self, options, i));
     }
     keep_refused(self, asked != NULL);

@@ -132,9 +132,7 @@ static enum vc_status bnb_lay(struct vc_laying *l)
 /* A configuration has one width, and of 4 bits one kind of values. */
 static enum vc_status bnb_check_weights(struct vc_ctx *ctx, const struct vc_config_weights *weights)
 {
-    size_t i;
-
-    for (i = 1; i < weights->n_groups; i++) {
+    for (size_t i = 1; i < weights->n_groups; i++) {
         if (weights->groups[i].scheme != weights->groups[0].scheme) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "the layout %s cannot say that some weights are %s and some are %s; %s plain can",

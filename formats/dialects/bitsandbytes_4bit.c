@@ -288,12 +288,11 @@ enum vc_status vc_bnb_4bit_find(struct vc_search *s, size_t codes, bool *found)
     struct vc_packed packed;
     bool ok = false;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (t->dtype != VC_DTYPE_U8 || !vc_name_is_module_weight(t->name, &n_path)) {
         return VC_OK;
     }
-    for (i = 0; i < 2 && state_at == VC_NO_TENSOR; i++) {
+    for (size_t i = 0; i < 2 && state_at == VC_NO_TENSOR; i++) {
         state_at = vc_search_find(s, t->name, n, kinds[i]);
         quant.scheme = i == 0 ? VC_SCHEME_NF4 : VC_SCHEME_FP4;
     }

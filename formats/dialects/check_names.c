@@ -108,10 +108,9 @@ static enum vc_status check_packed(const struct names *names, const struct vc_te
     size_t n_cut = strlen("_packed");
     size_t parts[2];
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(check_twice(names, name, "_packed", ""));
-    for (i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         parts[i] = find_beside(names, name, n_cut, tails[i]);
         if (parts[i] == VC_NO_TENSOR) {
             VC_TRY(vc_find(names->ctx, severity_of_missing(names), "companion", name, "has no '%s' beside it%s",
@@ -176,9 +175,8 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
                  {"weight_zero_point", {"weight", "weight_packed"}},
                  {"weight_scale", {"weight", "weight_packed"}},
                  {"weight_shape", {"weight_packed", NULL}}};
-    size_t i;
 
-    for (i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         size_t n_cut = strlen(parts[i].tail);
         size_t owner;
 
@@ -222,16 +220,15 @@ enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model, 
     struct names names = {.ctx = ctx, .model = model, .shard = is_shard};
     enum vc_status status = VC_OK;
     size_t longest = 0;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         size_t n = strlen(model->tensors[i].name);
 
         longest = n > longest ? n : longest;
     }
     names.buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + 32);
     VC_TRY_ALLOC(names.buffer);
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         VC_TRY(check_one(&names, &model->tensors[i]));
     }
 out:

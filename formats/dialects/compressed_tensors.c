@@ -275,9 +275,8 @@ static const char *ct_needs(const struct vc_out_list *outs)
 {
     bool makes_bf16 = false;
     bool has_other = false;
-    size_t i;
 
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
         const struct vc_code_scheme *row = out.quant != NULL ? vc_code_scheme(out.quant->scheme) : NULL;
 
@@ -329,9 +328,8 @@ static void add_group(const struct vc_config_weights *weights, size_t index, con
 static void write_config(const struct vc_config_weights *weights, const struct ct_scheme *row, struct vc_text *text)
 {
     const char *format = row != NULL ? row->format : weights->n_groups == 0 ? "pack-quantized" : NULL;
-    size_t i;
 
-    for (i = 0; i < weights->n_groups && row == NULL; i++) {
+    for (size_t i = 0; i < weights->n_groups && row == NULL; i++) {
         const char *own = find_scheme(weights->groups[i].scheme)->format;
 
         format = format == NULL || strcmp(format, own) == 0 ? own : "mixed-precision";
@@ -341,7 +339,7 @@ static void write_config(const struct vc_config_weights *weights, const struct c
                 "    \"format\": \"%s\",\n    \"quantization_status\": \"compressed\",\n"
                 "    \"config_groups\": {",
                 format);
-    for (i = 0; i < weights->n_groups; i++) {
+    for (size_t i = 0; i < weights->n_groups; i++) {
         add_group(weights, i, row != NULL ? row : find_scheme(weights->groups[i].scheme), text);
     }
     vc_text_add(text, "\n    },\n    \"ignore\": ");

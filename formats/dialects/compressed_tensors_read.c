@@ -57,11 +57,10 @@ static enum vc_status find_scheme(struct vc_search *s, uint64_t row, uint64_t n_
     bool fits[9] = {false};
     unsigned found = 0;
     unsigned n = 0;
-    unsigned bits;
     enum vc_status status = VC_OK;
 
     *scheme = VC_SCHEME_NONE;
-    for (bits = 8; bits != 0 && row != 0; bits--) {
+    for (unsigned bits = 8; bits != 0 && row != 0; bits--) {
         fits[bits] = vc_packing_words_fit(row, bits, n_words);
         n += fits[bits];
         found = fits[bits] && found == 0 ? bits : found;
@@ -267,9 +266,8 @@ out:
 void vc_ct_claim_inputs(const struct vc_search *s, size_t codes, size_t n_stem)
 {
     static const char *const tails[] = {"input_scale", "input_zero_point", "output_scale", "output_zero_point"};
-    size_t i;
 
-    for (i = 0; i < sizeof tails / sizeof tails[0]; i++) {
+    for (size_t i = 0; i < sizeof tails / sizeof tails[0]; i++) {
         size_t part = vc_search_find(s, s->model->tensors[codes].name, n_stem, tails[i]);
 
         if (part != VC_NO_TENSOR && vc_search_is_free(s, part)) {

@@ -30,10 +30,9 @@ static void add_layers(const struct vc_config_weights *weights, const struct vc_
     struct vc_module *modules = vc_alloc_array(text->ctx, VC_TAG_NAMES, weights->n, sizeof *modules);
     struct vc_module_list list = {.family = weights->family, .form = form, .modules = modules};
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(modules);
-    for (i = 0; i < weights->n; i++) {
+    for (size_t i = 0; i < weights->n; i++) {
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
@@ -64,9 +63,7 @@ void vc_config_add_modules(const struct vc_config_weights *weights, const struct
 /* Whether the layer of that path is among the outputs. */
 static bool has_layer(const struct vc_config_weights *weights, const char *path, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < weights->n; i++) {
+    for (size_t i = 0; i < weights->n; i++) {
         size_t n_path;
 
         if (vc_name_is_module_weight(weights->weights[i].name, &n_path) && n_path == n &&
@@ -100,11 +97,10 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
 {
     const struct vc_family *family = weights->family;
     bool first = true;
-    size_t i;
 
     vc_text_add(text, "[");
     add_layers(weights, NULL, form, text, &first);
-    for (i = 0; family != NULL && i < family->n; i++) {
+    for (size_t i = 0; family != NULL && i < family->n; i++) {
         const char *head;
         size_t at = 0;
         size_t n;
@@ -120,9 +116,7 @@ void vc_config_add_ignored(const struct vc_config_weights *weights, enum vc_name
 enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_config_weights *weights,
                                        const struct vc_dialect *dialect)
 {
-    size_t i;
-
-    for (i = 0; i < weights->n; i++) {
+    for (size_t i = 0; i < weights->n; i++) {
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 
@@ -141,12 +135,10 @@ enum vc_status vc_config_check_experts(struct vc_ctx *ctx, const struct vc_confi
 
 bool vc_config_ignores_heads_only(const struct vc_config_weights *weights)
 {
-    size_t i;
-
     if (weights->family == NULL || weights->family->nested || !weights->family->speaks) {
         return false; /* another layer would be taken for the output, or none */
     }
-    for (i = 0; i < weights->n; i++) {
+    for (size_t i = 0; i < weights->n; i++) {
         const struct vc_config_weight *weight = &weights->weights[i];
         size_t n_path;
 

@@ -17,9 +17,7 @@ const struct vc_dialect *vc_dialect_row(size_t index)
 
 const char *vc_layout_name(size_t index)
 {
-    size_t i;
-
-    for (i = 0; i < n_dialects; i++) {
+    for (size_t i = 0; i < n_dialects; i++) {
         if (dialects[i]->is_choice && index-- == 0) {
             return dialects[i]->name;
         }
@@ -30,13 +28,11 @@ const char *vc_layout_name(size_t index)
 enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_options *options,
                                 const struct vc_dialect **out)
 {
-    size_t i;
-
     *out = NULL;
     if (options->layout == NULL || strcmp(options->layout, "auto") == 0) {
         return VC_OK;
     }
-    for (i = 0; i < n_dialects && *out == NULL; i++) {
+    for (size_t i = 0; i < n_dialects && *out == NULL; i++) {
         *out = strcmp(dialects[i]->name, options->layout) == 0 ? dialects[i] : NULL;
     }
     return *out != NULL ? VC_OK : vc_fail(ctx, VC_E_ARGUMENT, "no layout is called '%.100s'", options->layout);
@@ -44,9 +40,7 @@ enum vc_status vc_dialect_asked(struct vc_ctx *ctx, const struct vc_write_option
 
 const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, const struct vc_dialect *but)
 {
-    size_t i;
-
-    for (i = 0; i < n_dialects; i++) {
+    for (size_t i = 0; i < n_dialects; i++) {
         const struct vc_dialect_file *file = dialects[i]->file;
 
         if (file != NULL && file->loads != VC_LOADS_NONE && dialects[i] != but &&
@@ -59,9 +53,7 @@ const struct vc_dialect *vc_dialect_that_loads(const struct vc_family *family, c
 
 const struct vc_dialect *vc_dialect_for_codes(const struct vc_dialect *usual, const char *scheme)
 {
-    size_t i;
-
-    for (i = 0; scheme != NULL && i < n_dialects && !vc_dialect_takes(usual, scheme); i++) {
+    for (size_t i = 0; scheme != NULL && i < n_dialects && !vc_dialect_takes(usual, scheme); i++) {
         if (dialects[i]->file != NULL && dialects[i]->file->loads != VC_LOADS_NONE &&
             vc_dialect_takes(dialects[i], scheme)) {
             return dialects[i];
@@ -74,9 +66,8 @@ const struct vc_dialect *vc_dialect_usual_in_folders(const struct vc_family *fam
 {
     const struct vc_dialect *usual = &vc_dialect_plain;
     const struct vc_dialect *other;
-    size_t i;
 
-    for (i = 0; i < n_dialects; i++) {
+    for (size_t i = 0; i < n_dialects; i++) {
         usual = dialects[i]->file != NULL && dialects[i]->file->usual_in_folders ? dialects[i] : usual;
     }
     if (usual->file == NULL || vc_family_refused(family, usual->file->loads) == NULL) {

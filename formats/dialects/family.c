@@ -46,9 +46,8 @@ static size_t row_count(const struct vc_family *family)
 const char *vc_family_refused(const struct vc_family *family, enum vc_loads loads)
 {
     const char *refused = NULL;
-    size_t i;
 
-    for (i = 0; i < row_count(family) && refused == NULL; i++) {
+    for (size_t i = 0; i < row_count(family) && refused == NULL; i++) {
         refused = family->rows[i]->loads[loads].refused;
     }
     return refused;
@@ -57,9 +56,8 @@ const char *vc_family_refused(const struct vc_family *family, enum vc_loads load
 const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads)
 {
     const char *needs = NULL;
-    size_t i;
 
-    for (i = 0; i < row_count(family) && needs == NULL; i++) {
+    for (size_t i = 0; i < row_count(family) && needs == NULL; i++) {
         needs = family->rows[i]->loads[loads].needs;
     }
     return needs;
@@ -67,9 +65,7 @@ const char *vc_family_needs(const struct vc_family *family, enum vc_loads loads)
 
 const char *vc_family_keeps(const struct vc_family *family, enum vc_loads loads, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < row_count(family); i++) {
+    for (size_t i = 0; i < row_count(family); i++) {
         const struct vc_loading *loading = &family->rows[i]->loads[loads];
 
         if (vc_family_lists(loading->keeps, name, true)) {
@@ -81,9 +77,7 @@ const char *vc_family_keeps(const struct vc_family *family, enum vc_loads loads,
 
 bool vc_family_has_table(const struct vc_family *family, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < row_count(family); i++) {
+    for (size_t i = 0; i < row_count(family); i++) {
         if (vc_family_lists(family->rows[i]->tables, name, true)) {
             return true;
         }
@@ -93,9 +87,7 @@ bool vc_family_has_table(const struct vc_family *family, const char *name)
 
 bool vc_family_has_head(const struct vc_family *family, const char *module, size_t n)
 {
-    size_t i;
-
-    for (i = 0; i < row_count(family); i++) {
+    for (size_t i = 0; i < row_count(family); i++) {
         const char *word;
         size_t at = 0;
         size_t n_word;
@@ -112,9 +104,8 @@ bool vc_family_has_head(const struct vc_family *family, const char *module, size
 bool vc_family_changes_names(const struct vc_family *family)
 {
     bool changes = family != NULL && family->nested;
-    size_t i;
 
-    for (i = 0; i < row_count(family); i++) {
+    for (size_t i = 0; i < row_count(family); i++) {
         changes = changes || family->rows[i]->renames != NULL;
     }
     return changes;
@@ -128,9 +119,8 @@ static size_t match_parts(const char *path, const char *pattern, size_t n_patter
                           size_t *n_number)
 {
     size_t at = 0;
-    size_t i;
 
-    for (i = 0; i < n_pattern; i++) {
+    for (size_t i = 0; i < n_pattern; i++) {
         if (pattern[i] == '#') {
             *number = path + at;
             *n_number = strspn(path + at, "0123456789");
@@ -178,9 +168,7 @@ static const char *apply_rule(struct vc_ctx *ctx, struct vc_arena *arena, const 
 const char *vc_family_rename(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_family *family,
                              const char *path)
 {
-    size_t i;
-
-    for (i = 0; i < row_count(family) && path != NULL; i++) {
+    for (size_t i = 0; i < row_count(family) && path != NULL; i++) {
         const char *rule;
         size_t at = 0;
         size_t n;

@@ -158,10 +158,9 @@ static enum vc_status check_order(const struct vc_search *s, const struct words 
     *ordered = w->g_idx == VC_NO_TENSOR || (is_i32(s, w->g_idx, 1) && s->model->tensors[w->g_idx].n_elems == w->row);
     while (w->g_idx != VC_NO_TENSOR && *ordered && at < w->row) {
         size_t n = (size_t)vc_min_u64(CHUNK, w->row - at);
-        size_t i;
 
         VC_TRY(vc_source_read_any(s->ctx, s->model, w->g_idx, VC_FORM_VALUES, 4 * at, bytes, 4 * n));
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             *ordered = *ordered && vc_le32(bytes + 4 * i) == (at + i) / w->group;
         }
         at += n;
@@ -185,17 +184,14 @@ static enum vc_status check_zeros(const struct vc_search *s, const struct words 
     unsigned mask = (1u << w->bits) - 1;
     unsigned char bytes[4 * CHUNK];
     enum vc_status status = VC_OK;
-    uint64_t at;
 
     *symmetric = true;
-    for (at = 0; at < t->size_bytes; at += sizeof bytes) {
+    for (uint64_t at = 0; at < t->size_bytes; at += sizeof bytes) {
         size_t n = (size_t)vc_min_u64(sizeof bytes, t->size_bytes - at);
-        size_t i;
-        unsigned bit;
 
         VC_TRY(vc_source_read_any(s->ctx, s->model, w->zeros, VC_FORM_VALUES, at, bytes, n));
-        for (i = 0; i < n; i++) {
-            for (bit = 0; bit < 8; bit += w->bits) {
+        for (size_t i = 0; i < n; i++) {
+            for (unsigned bit = 0; bit < 8; bit += w->bits) {
                 unsigned stored = bytes[i] >> bit & mask;
 
                 *symmetric = *symmetric && (int)stored == middle;

@@ -33,9 +33,8 @@ static int compare(const void *a, const void *b)
 static char *reversed(struct naming *s, const char *name, size_t n)
 {
     char *copy = vc_arena_copy(s->ctx, &s->arena, name, n);
-    size_t i;
 
-    for (i = 0; copy != NULL && i < n; i++) {
+    for (size_t i = 0; copy != NULL && i < n; i++) {
         copy[i] = name[n - 1 - i];
     }
     return copy;
@@ -78,14 +77,13 @@ static enum vc_status list_others(struct naming *s)
     const struct vc_module_list *list = s->list;
     enum vc_status status = VC_OK;
     size_t n_most;
-    size_t i;
 
     if (!vc_mul_size(list->n, 2, &n_most)) {
         return vc_fail(s->ctx, VC_E_NOMEM, "too many modules");
     }
     s->others = vc_alloc_array(s->ctx, VC_TAG_NAMES, n_most, sizeof *s->others);
     VC_TRY_ALLOC(s->others);
-    for (i = 0; i < list->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
         const char *name;
@@ -130,11 +128,10 @@ static enum vc_status find_end(struct naming *s, const char *name, const char **
 static void add_expression(struct naming *s, const char *before, const char *name, struct vc_text *text, bool *first)
 {
     struct vc_text all;
-    size_t i;
 
     vc_text_init(&all, s->ctx);
     vc_text_add(&all, "%s", before);
-    for (i = 0; name[i] != '\0'; i++) {
+    for (size_t i = 0; name[i] != '\0'; i++) {
         vc_text_add(&all, strchr(".^$*+?{}[]()|\\", name[i]) != NULL ? "\\%c" : "%c", name[i]);
     }
     vc_text_add(&all, "$");
@@ -167,11 +164,10 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
 {
     const struct vc_module_list *list = s->list;
     enum vc_status status = VC_OK;
-    size_t i;
 
     s->ends = vc_alloc_array(s->ctx, VC_TAG_NAMES, list->n, sizeof *s->ends);
     VC_TRY_ALLOC(s->ends);
-    for (i = 0; i < list->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         const struct vc_module *m = &list->modules[i];
         const char *path;
         const char *name;
@@ -203,9 +199,8 @@ out:
 static enum vc_status add_ends(struct naming *s, struct vc_text *text, bool *first)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < s->n_ends; i++) {
+    for (size_t i = 0; i < s->n_ends; i++) {
         if (i != 0 && strcmp(s->ends[i], s->ends[i - 1]) == 0) {
             continue;
         }

@@ -24,9 +24,8 @@
 static bool onnx_keeps_type(const struct vc_dialect_tensor *tensor)
 {
     uint64_t n = 1;
-    unsigned d;
 
-    for (d = 0; d < tensor->n_dims && n < MIN_CAST; d++) {
+    for (unsigned d = 0; d < tensor->n_dims && n < MIN_CAST; d++) {
         n *= tensor->shape[d];
     }
     return n < MIN_CAST;

@@ -94,9 +94,8 @@ static void across_unpack(const struct vc_packed *p, uint64_t at, size_t n, cons
     unsigned char *to = codes;
     uint64_t row = at / p->row;
     uint64_t column = at % p->row;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (p->pairs) {
             unsigned low = code_at(p, &s, &place, packed, row, 2 * column);
 

@@ -79,9 +79,8 @@ static void columns_unpack(const struct vc_packed *p, uint64_t at, size_t n, con
     uint64_t column = at % p->row;
     uint64_t first = one_row ? column / unit : 0; /* unit, of the first run */
     size_t row = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         to[i] = (unsigned char)(from[(size_t)(column / unit - first) * place.run_bytes + row * unit + column % unit] ^
                                 p->offset);
         column++;

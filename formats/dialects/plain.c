@@ -58,9 +58,8 @@ enum vc_dtype vc_plain_type(const struct vc_out_tensor *out)
 void vc_plain_note_outs(const struct vc_out_list *outs, struct vc_loader *loader)
 {
     uint64_t shape[2];
-    size_t i;
 
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
         loader->needs = vc_plain_is_bytes(&out, shape) ? BYTES_NEED : loader->needs;
@@ -69,9 +68,7 @@ void vc_plain_note_outs(const struct vc_out_list *outs, struct vc_loader *loader
 
 void vc_plain_note_model(const struct vc_model *model, struct vc_loader *loader)
 {
-    size_t i;
-
-    for (i = 0; i < model->n_tensors && model->dialect == &vc_dialect_plain; i++) {
+    for (size_t i = 0; i < model->n_tensors && model->dialect == &vc_dialect_plain; i++) {
         const struct vc_tensor *t = &model->tensors[i];
 
         loader->needs =
@@ -93,9 +90,8 @@ enum vc_status vc_plain_name_weights(struct vc_ctx *ctx, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
     bool any = false;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         struct vc_tensor *t = &model->tensors[i];
         size_t n = t->quant != NULL ? vc_plain_weight_bytes(t->name, t->quant->scheme) : 0;
         const char *weight;
@@ -133,9 +129,8 @@ enum vc_status vc_plain_name_outs(struct vc_ctx *ctx, struct vc_arena *arena, co
 {
     enum vc_status status = VC_OK;
     bool any = false;
-    size_t i;
 
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
         names[i] = vc_plain_codes_name(ctx, arena, out.name, vc_out_scheme(&out));

@@ -198,9 +198,8 @@ out:
 static enum vc_status make_buffer(struct vc_search *search)
 {
     size_t longest = 0;
-    size_t i;
 
-    for (i = 0; i < search->model->n_tensors; i++) {
+    for (size_t i = 0; i < search->model->n_tensors; i++) {
         size_t n = strlen(search->model->tensors[i].name);
 
         longest = n > longest ? n : longest;
@@ -214,16 +213,14 @@ static enum vc_status ask_rows(struct vc_search *search, bool packed)
 {
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
-    size_t k;
 
     while (vc_dialect_row(n) != NULL) {
         n++;
     }
-    for (i = 0; i < search->model->n_tensors; i++) {
+    for (size_t i = 0; i < search->model->n_tensors; i++) {
         bool found = false;
 
-        for (k = n; k-- > 0 && !found;) {
+        for (size_t k = n; k-- > 0 && !found;) {
             const struct vc_dialect_file *file = vc_dialect_row(k)->file;
             enum vc_status (*find)(struct vc_search * search, size_t tensor, bool *found) = file == NULL ? NULL
                                                                                             : packed ? file->find_packed
@@ -243,9 +240,8 @@ out:
 static enum vc_status rename_packed(struct vc_search *search)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < search->model->n_tensors; i++) {
+    for (size_t i = 0; i < search->model->n_tensors; i++) {
         struct vc_tensor *t = &search->model->tensors[i];
         const struct vc_found *found = &search->out->found[i];
 

@@ -140,9 +140,7 @@ static uint64_t number_of(const unsigned char *bytes, size_t size)
 
 static void put_number(unsigned char *bytes, size_t size, uint64_t v)
 {
-    size_t i;
-
-    for (i = 0; i < size; i++, v >>= 8) {
+    for (size_t i = 0; i < size; i++, v >>= 8) {
         bytes[i] = (unsigned char)v;
     }
 }
@@ -150,9 +148,7 @@ static void put_number(unsigned char *bytes, size_t size, uint64_t v)
 /* What the edit's number is called; NULL: there is no name number k. */
 static const char *name_of(const struct vc_edit *edit, size_t k)
 {
-    size_t i;
-
-    for (i = 0; edit->key == VC_EDIT_LAYERS && edit->list != NULL && i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = 0; edit->key == VC_EDIT_LAYERS && edit->list != NULL && i < sizeof counts / sizeof counts[0]; i++) {
         if (strcmp(counts[i].list, edit->list) == 0) {
             return k == 0 ? counts[i].key : NULL;
         }
@@ -164,14 +160,12 @@ static const char *name_of(const struct vc_edit *edit, size_t k)
 static bool edit_number(struct editing *e, const char *name, unsigned char *bytes, size_t size)
 {
     bool changed = false;
-    size_t i;
-    size_t k;
 
     e->named[VC_EDIT_HEAD_SIZE] |= strcmp(name, key_names[VC_EDIT_HEAD_SIZE][0]) == 0;
-    for (i = 0; i < e->n; i++) {
+    for (size_t i = 0; i < e->n; i++) {
         const struct vc_edit *edit = &e->edits[i];
 
-        for (k = 0; k < 2; k++) {
+        for (size_t k = 0; k < 2; k++) {
             if (name_of(edit, k) == NULL || strcmp(name_of(edit, k), name) != 0) {
                 continue;
             }
@@ -355,11 +349,10 @@ static enum vc_status find_architecture(struct editing *e)
     const struct gguf_metadata *metadata = &e->file->from->metadata;
     struct pair pair;
     uint64_t n = 0;
-    uint64_t i;
     enum vc_status status = VC_OK;
 
     e->cursor.at = metadata->begin;
-    for (i = 0; i < metadata->n_pairs; i++) {
+    for (uint64_t i = 0; i < metadata->n_pairs; i++) {
         VC_TRY(take_key(e, &pair));
         if (pair.kind == GGUF_STRING && strcmp(pair.key, VC_GGUF_KEY_ARCHITECTURE) == 0) {
             VC_TRY(vc_gguf_take_u64(&e->cursor, &n));
@@ -376,9 +369,8 @@ out:
 static enum vc_status check_kind(const struct editing *e)
 {
     const struct vc_edit *layers = vc_edit_find(e->edits, e->n, VC_EDIT_LAYERS);
-    size_t i;
 
-    for (i = 0; layers != NULL && !e->says_kinds && i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; layers != NULL && !e->says_kinds && i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].architecture, e->architecture) == 0 && !vc_edit_keeps_period(layers, kinds[i].period)) {
             return refuse_period(e, e->architecture, kinds[i].period);
         }
@@ -390,9 +382,8 @@ static enum vc_status check_made(const struct editing *e)
 {
     uint64_t before;
     uint64_t after;
-    size_t i;
 
-    for (i = 0; i < e->n; i++) {
+    for (size_t i = 0; i < e->n; i++) {
         const struct vc_edit *edit = &e->edits[i];
 
         if (!e->made[edit->key] && (e->named[edit->key] || !vc_edit_is_implied(e->edits, e->n, edit))) {
@@ -420,7 +411,6 @@ static enum vc_status check_made(const struct editing *e)
 enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, struct gguf_file *file, bool first)
 {
     struct editing e = {.ctx = ctx, .edits = outs->edits, .n = outs->n_edits, .file = file};
-    uint64_t i;
     enum vc_status status = VC_OK;
 
     if (e.n == 0 || file->from == NULL) {
@@ -429,7 +419,7 @@ enum vc_status vc_gguf_edit(struct vc_ctx *ctx, const struct vc_out_list *outs, 
     VC_TRY(vc_gguf_cursor_init(ctx, file->from->file, &e.cursor));
     VC_TRY(find_architecture(&e));
     e.cursor.at = file->from->metadata.begin;
-    for (i = 0; i < file->from->metadata.n_pairs && e.architecture[0] != '\0'; i++) {
+    for (uint64_t i = 0; i < file->from->metadata.n_pairs && e.architecture[0] != '\0'; i++) {
         VC_TRY(edit_pair(&e));
     }
     VC_TRY(first ? check_made(&e) : VC_OK);
@@ -440,22 +430,18 @@ out:
 
 bool vc_gguf_says(const struct vc_program *program, enum vc_edit_key key, uint64_t number)
 {
-    size_t i;
-    size_t k;
-    size_t e;
-
-    for (i = 0; i < program->n_keys; i++) {
+    for (size_t i = 0; i < program->n_keys; i++) {
         const struct vc_program_key *pair = &program->keys[i];
         const char *name = strchr(pair->key, '.');
 
-        for (k = 0; name != NULL && k < 2 && key_names[key][k] != NULL; k++) {
+        for (size_t k = 0; name != NULL && k < 2 && key_names[key][k] != NULL; k++) {
             if (strcmp(name + 1, key_names[key][k]) != 0) {
                 continue;
             }
             if (pair->is_integer && pair->integer >= 0 && (uint64_t)pair->integer == number) {
                 return true;
             }
-            for (e = 0; pair->integers != NULL && e < pair->n; e++) {
+            for (size_t e = 0; pair->integers != NULL && e < pair->n; e++) {
                 if (pair->integers[e] >= 0 && (uint64_t)pair->integers[e] == number) {
                     return true;
                 }
@@ -476,17 +462,14 @@ static enum vc_status edit_integers(struct vc_ctx *ctx, const struct vc_edit *ed
         layers != NULL && layers->n_dropped != 0 && pair->n == layers->before && strncmp(name, "rope.", 5) != 0;
     int64_t *numbers = vc_arena_alloc(ctx, arena, (pair->n + 1) * sizeof *numbers);
     size_t n_kept = 0;
-    size_t i;
-    size_t e;
-    size_t k;
 
     if (numbers == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < pair->n; i++) {
+    for (size_t i = 0; i < pair->n; i++) {
         numbers[n_kept] = pair->integers[i];
-        for (e = 0; e < n; e++) {
-            for (k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
+        for (size_t e = 0; e < n; e++) {
+            for (size_t k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
                 if (strcmp(name_of(&edits[e], k), name) == 0 && pair->integers[i] == (int64_t)edits[e].before) {
                     numbers[n_kept] = (int64_t)edits[e].after;
                 }
@@ -505,12 +488,9 @@ enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits
     struct vc_program_key *keys = vc_arena_alloc(ctx, arena, (program->n_keys + 1) * sizeof *keys);
     const struct vc_edit *layers = vc_edit_find(edits, n, VC_EDIT_LAYERS);
     enum vc_status status = VC_OK;
-    size_t i;
-    size_t e;
-    size_t k;
 
     VC_TRY_ALLOC(keys);
-    for (i = 0; i < program->n_keys; i++) {
+    for (size_t i = 0; i < program->n_keys; i++) {
         const char *name = strchr(program->keys[i].key, '.');
         struct vc_program_key *pair = &keys[i];
 
@@ -518,8 +498,8 @@ enum vc_status vc_gguf_edit_keys(struct vc_ctx *ctx, const struct vc_edit *edits
         if (name == NULL) {
             continue;
         }
-        for (e = 0; pair->is_integer && e < n; e++) {
-            for (k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
+        for (size_t e = 0; pair->is_integer && e < n; e++) {
+            for (size_t k = 0; k < 2 && name_of(&edits[e], k) != NULL; k++) {
                 if (strcmp(name_of(&edits[e], k), name + 1) == 0 &&
                     program->keys[i].integer == (int64_t)edits[e].before) {
                     pair->integer = (int64_t)edits[e].after;

@@ -73,9 +73,8 @@ static size_t divide(const struct gguf_plan *plan, struct gguf_files *to)
 {
     uint64_t in_file = 0;
     size_t n = 1;
-    size_t i;
 
-    for (i = 0; i < plan->outs->n; i++) {
+    for (size_t i = 0; i < plan->outs->n; i++) {
         uint64_t size = vc_out_at(plan->outs, i).size_bytes;
 
         if (in_file != 0 && size > plan->max_shard_bytes - vc_min_u64(in_file, plan->max_shard_bytes)) {
@@ -97,15 +96,14 @@ struct shard_count {
 static void count_tensors(const struct gguf_plan *plan, struct shard_count *counts)
 {
     const struct vc_tensor_io *io = plan->model->io;
-    size_t i;
 
-    for (i = 0; i < plan->model->n_tensors; i++) {
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
         counts[io[i].shard].before++;
     }
-    for (i = 0; i < plan->outs->n; i++) {
+    for (size_t i = 0; i < plan->outs->n; i++) {
         counts[io[vc_out_at(plan->outs, i).source].shard].now++;
     }
-    for (i = 0; i < plan->outs->n_other_shards; i++) {
+    for (size_t i = 0; i < plan->outs->n_other_shards; i++) {
         counts[io[plan->outs->other_shards[i].source].shard].now++;
     }
 }
@@ -117,20 +115,19 @@ static enum vc_status keep_division(struct vc_ctx *ctx, const struct gguf_plan *
     size_t n_shards = plan->source->n_shards;
     struct shard_count *counts = vc_calloc_array(ctx, VC_TAG_NAMES, n_shards, sizeof *counts);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(counts);
     to->shard_of = vc_arena_alloc(ctx, &to->arena, n_shards * sizeof *to->shard_of);
     VC_TRY_ALLOC(to->shard_of);
     count_tensors(plan, counts);
     *n = 0;
-    for (i = 0; i < n_shards; i++) {
+    for (size_t i = 0; i < n_shards; i++) {
         if (i == 0 || counts[i].now != 0 || counts[i].before == 0) {
             to->shard_of[*n] = i;
             counts[i].file = (uint32_t)(*n)++;
         }
     }
-    for (i = 0; i < plan->outs->n; i++) {
+    for (size_t i = 0; i < plan->outs->n; i++) {
         to->file_of[i] = counts[plan->model->io[vc_out_at(plan->outs, i).source].shard].file;
     }
 out:
@@ -171,7 +168,6 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
 {
     enum vc_status status;
     size_t n = 0;
-    size_t i;
 
     VC_TRY(assign(ctx, plan, to, &n));
     if (n > VC_GGUF_MAX_FILES) {
@@ -180,7 +176,7 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
     to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
     VC_TRY_ALLOC(to->files);
     to->n = n;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct gguf_file *file = &to->files[i];
         size_t shard = to->shard_of != NULL ? to->shard_of[i] : i;
 
@@ -192,10 +188,10 @@ static enum vc_status make_files(struct vc_ctx *ctx, const struct gguf_plan *pla
         file->alignment = file->from != NULL ? file->from->metadata.alignment : VC_GGUF_ALIGN;
         file->in_other_shard = plan->n_shards != 0 && shard % plan->n_shards != plan->shard - 1;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(name_file(ctx, plan, to, i));
     }
-    for (i = 0; i < plan->outs->n; i++) {
+    for (size_t i = 0; i < plan->outs->n; i++) {
         to->files[to->file_of[i]].n_tensors++;
     }
 out:
@@ -234,9 +230,8 @@ static void add_pair(struct gguf_file *file, enum gguf_known known, uint32_t v)
 static void count_type(struct vc_out_tensor out, uint64_t n_elems[VC_DTYPE_COUNT])
 {
     uint64_t n = 1;
-    unsigned d;
 
-    for (d = 0; d < out.n_dims; d++) {
+    for (unsigned d = 0; d < out.n_dims; d++) {
         n *= out.shape[d];
     }
     n_elems[out.dtype] += n;
@@ -254,12 +249,11 @@ static const struct {
 static uint32_t type_of_most(const uint64_t n_elems[VC_DTYPE_COUNT])
 {
     size_t most = 0;
-    size_t i;
 
-    for (i = 0; i < VC_DTYPE_COUNT; i++) {
+    for (size_t i = 0; i < VC_DTYPE_COUNT; i++) {
         most = n_elems[i] > n_elems[most] ? i : most;
     }
-    for (i = 0; i < sizeof file_types / sizeof file_types[0]; i++) {
+    for (size_t i = 0; i < sizeof file_types / sizeof file_types[0]; i++) {
         if (file_types[i].dtype == (enum vc_dtype)most) {
             return file_types[i].number;
         }
@@ -271,12 +265,11 @@ static uint32_t type_of_most(const uint64_t n_elems[VC_DTYPE_COUNT])
 static uint32_t file_type(const struct vc_out_list *outs)
 {
     uint64_t n_elems[VC_DTYPE_COUNT] = {0};
-    size_t i;
 
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         count_type(vc_out_at(outs, i), n_elems);
     }
-    for (i = 0; i < outs->n_other_shards; i++) {
+    for (size_t i = 0; i < outs->n_other_shards; i++) {
         count_type(outs->other_shards[i], n_elems);
     }
     return type_of_most(n_elems);
@@ -287,12 +280,11 @@ static uint32_t file_type(const struct vc_out_list *outs)
 static bool says_file_type(const struct gguf_plan *plan, const struct gguf_file *file)
 {
     uint64_t n_elems[VC_DTYPE_COUNT] = {0};
-    size_t i;
 
     if (file->from == NULL || file->from->metadata.known[GGUF_FILE_TYPE].end == 0) {
         return false;
     }
-    for (i = 0; i < plan->model->n_tensors; i++) {
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
         n_elems[plan->model->tensors[i].dtype] += plan->model->tensors[i].n_elems;
     }
     return file->from->metadata.values[GGUF_FILE_TYPE] == type_of_most(n_elems);
@@ -315,12 +307,11 @@ static void change_types(const struct gguf_plan *plan, const struct gguf_file *f
     const char *mixture = NULL; /* of the last pass that changed types */
     bool retyped = fresh;
     bool blocks = false;
-    size_t i;
 
-    for (i = 0; i < outs->n && fresh; i++) {
+    for (size_t i = 0; i < outs->n && fresh; i++) {
         blocks = blocks || vc_dtype_size(vc_out_at(outs, i).dtype) == 0;
     }
-    for (i = 0; i < outs->n_stages; i++) {
+    for (size_t i = 0; i < outs->n_stages; i++) {
         retyped = retyped || outs->stages[i].retyped;
         mixture = outs->stages[i].retyped ? outs->stages[i].mixture : mixture;
         blocks = blocks || (outs->stages[i].retyped && outs->stages[i].blocks);
@@ -355,9 +346,8 @@ static void change_split(const struct gguf_plan *plan, const struct gguf_files *
 static size_t next_change(const struct gguf_metadata *metadata, const struct change *changes, uint64_t at)
 {
     size_t next = GGUF_KNOWN_COUNT;
-    size_t i;
 
-    for (i = 0; i < GGUF_KNOWN_COUNT; i++) {
+    for (size_t i = 0; i < GGUF_KNOWN_COUNT; i++) {
         const struct gguf_place *place = &metadata->known[i];
 
         if (changes[i].what != KEEP && place->end != 0 && place->begin >= at &&
@@ -514,7 +504,6 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
     uint32_t type = 0;
     uint64_t end;
     enum vc_status status;
-    unsigned d;
 
     VC_TRY(check_out(ctx, &out, &type));
     if (!vc_add_u64(at, out.size_bytes, &end) || !vc_round_up_u64(end, file->alignment, &end) || end > INT64_MAX / 2) {
@@ -522,7 +511,7 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
     }
     add_string(text, out.name);
     add_u32(text, out.n_dims);
-    for (d = out.n_dims; d-- > 0;) {
+    for (unsigned d = out.n_dims; d-- > 0;) {
         add_u64(text, out.shape[d]);
     }
     add_u32(text, type);
@@ -554,14 +543,12 @@ static enum vc_status place_data(struct gguf_file *file, uint64_t *data_offset)
 static enum vc_status note_left_out(struct vc_ctx *ctx, const struct gguf_plan *plan, struct gguf_files *files)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 1; plan->source != NULL && !keeps_division(plan) && i < plan->source->n_shards; i++) {
+    for (size_t i = 1; plan->source != NULL && !keeps_division(plan) && i < plan->source->n_shards; i++) {
         const struct gguf_metadata *metadata = &plan->source->shards[i].metadata;
         uint64_t n = metadata->n_pairs;
-        size_t k;
 
-        for (k = GGUF_SPLIT_NO; k < GGUF_KNOWN_COUNT; k++) {
+        for (size_t k = GGUF_SPLIT_NO; k < GGUF_KNOWN_COUNT; k++) {
             n -= metadata->known[k].end != 0;
         }
         if (n != 0) {
@@ -580,7 +567,6 @@ enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *pl
     const struct vc_out_list *outs = plan->outs;
     uint64_t *data_offsets = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = (struct gguf_files){.n = 0};
     out->offsets = vc_calloc_array(ctx, VC_TAG_NAMES, outs->n, sizeof *out->offsets);
@@ -590,14 +576,14 @@ enum vc_status vc_gguf_files_make(struct vc_ctx *ctx, const struct gguf_plan *pl
     VC_TRY(make_files(ctx, plan, out));
     data_offsets = vc_calloc_array(ctx, VC_TAG_NAMES, out->n, sizeof *data_offsets);
     VC_TRY_ALLOC(data_offsets);
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         VC_TRY(add_entry(ctx, plan, out, i));
     }
-    for (i = 0; i < out->n; i++) {
+    for (size_t i = 0; i < out->n; i++) {
         VC_TRY(lay_out_metadata(ctx, plan, out, i));
         VC_TRY(place_data(&out->files[i], &data_offsets[i]));
     }
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         out->offsets[i] += data_offsets[out->file_of[i]];
     }
     VC_TRY(note_left_out(ctx, plan, out));
@@ -608,9 +594,7 @@ out:
 
 void vc_gguf_files_release(struct vc_ctx *ctx, struct gguf_files *files)
 {
-    size_t i;
-
-    for (i = 0; i < files->n; i++) {
+    for (size_t i = 0; i < files->n; i++) {
         vc_text_release(&files->files[i].fresh);
         vc_text_release(&files->files[i].entries);
     }

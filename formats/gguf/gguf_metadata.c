@@ -171,7 +171,6 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
     uint32_t kind = 0;
     uint64_t count = 0;
     uint64_t n_bytes = 0;
-    uint64_t i;
     enum vc_status status;
 
     VC_TRY(vc_gguf_take_u32(cursor, &kind));
@@ -182,7 +181,7 @@ static enum vc_status take_array(struct gguf_cursor *cursor)
     }
     if (kind == GGUF_STRING) {
         VC_TRY(need(cursor, count > UINT64_MAX / 8 ? UINT64_MAX : count * 8)); /* before walking them */
-        for (i = 0; i < count; i++) {
+        for (uint64_t i = 0; i < count; i++) {
             VC_TRY(take_string(cursor, NULL, 0));
         }
         return VC_OK;
@@ -328,12 +327,11 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
     static const struct {
         const char *key, *fact;
     } shown[] = {{VC_GGUF_KEY_ARCHITECTURE, "architecture"}, {"general.name", "name"}};
-    size_t i;
 
     if (strcmp(pair->key, VC_GGUF_KEY_ALIGNMENT) == 0) {
         return vc_collect(cursor->ctx, note_alignment(cursor, pair, metadata), "metadata", NULL);
     }
-    for (i = 0; i < GGUF_KNOWN_COUNT; i++) {
+    for (size_t i = 0; i < GGUF_KNOWN_COUNT; i++) {
         if (strcmp(pair->key, vc_gguf_known_keys[i]) == 0) {
             metadata->known[i] = pair->place;
             metadata->values[i] = is_whole(pair) ? pair->value : 0;
@@ -347,7 +345,7 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
 
         return name != NULL ? vc_model_add_fact(cursor->ctx, model, "file type", "mostly %s", name) : VC_OK;
     }
-    for (i = 0; pair->kind == GGUF_STRING && i < sizeof shown / sizeof shown[0]; i++) {
+    for (size_t i = 0; pair->kind == GGUF_STRING && i < sizeof shown / sizeof shown[0]; i++) {
         if (strcmp(pair->key, shown[i].key) == 0 && pair->text[0] != '\0') {
             return vc_model_add_fact(cursor->ctx, model, shown[i].fact, "%s", pair->text);
         }
@@ -368,16 +366,15 @@ static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
 {
     const char **sorted = vc_alloc_array(ctx, VC_TAG_IO, keys->n, sizeof(const char *));
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(sorted);
-    for (i = 0; i < keys->n; i++) {
+    for (size_t i = 0; i < keys->n; i++) {
         sorted[i] = keys->text.data + keys->starts[i];
     }
     if (keys->n > 1) {
         qsort(sorted, keys->n, sizeof *sorted, compare_keys);
     }
-    for (i = 1; i < keys->n; i++) {
+    for (size_t i = 1; i < keys->n; i++) {
         if (strcmp(sorted[i - 1], sorted[i]) == 0) {
             status = vc_fail(ctx, VC_E_FORMAT, "metadata key '%s' occurs twice", sorted[i]);
             VC_TRY(vc_collect(ctx, status, "metadata", NULL));
@@ -395,7 +392,6 @@ enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model
     struct keys keys = {.n = 0};
     struct pair pair;
     enum vc_status status = VC_OK;
-    uint64_t i;
 
     *metadata = (struct gguf_metadata){.begin = cursor->at, .n_pairs = n_pairs, .alignment = VC_GGUF_ALIGN};
     vc_text_init(&keys.text, cursor->ctx);
@@ -405,7 +401,7 @@ enum vc_status vc_gguf_read_metadata(struct gguf_cursor *cursor, struct vc_model
     }
     keys.starts = vc_alloc_array(cursor->ctx, VC_TAG_IO, (size_t)n_pairs, sizeof *keys.starts);
     VC_TRY_ALLOC(keys.starts);
-    for (i = 0; i < n_pairs; i++) {
+    for (uint64_t i = 0; i < n_pairs; i++) {
         pair = (struct pair){.place.begin = cursor->at};
         (void)snprintf(cursor->where, sizeof cursor->where, "metadata pair %" PRIu64 " of %" PRIu64, i + 1, n_pairs);
         VC_TRY(take_key(cursor, &keys, &pair));

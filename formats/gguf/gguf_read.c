@@ -95,7 +95,6 @@ out:
 static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry)
 {
     enum vc_status status;
-    uint32_t d;
 
     VC_TRY(vc_gguf_take_u32(cursor, &entry->n_dims));
     if (entry->n_dims > VC_GGUF_MAX_DIMS) {
@@ -103,7 +102,7 @@ static enum vc_status take_shape(struct gguf_cursor *cursor, struct entry *entry
                        entry->n_dims, VC_GGUF_MAX_DIMS);
     }
     entry->n_elems = 1;
-    for (d = entry->n_dims; d-- > 0;) { /* the fastest dimension comes first in the file */
+    for (uint32_t d = entry->n_dims; d-- > 0;) { /* the fastest dimension comes first in the file */
         VC_TRY(vc_gguf_take_u64(cursor, &entry->shape[d]));
         if (!vc_mul_u64(entry->n_elems, entry->shape[d], &entry->n_elems) || entry->shape[d] > INT64_MAX ||
             entry->n_elems > INT64_MAX) {
@@ -247,9 +246,8 @@ static enum vc_status walk_entries(struct gguf_cursor *cursor, uint32_t alignmen
 {
     struct entry entry = {.broken = false};
     enum vc_status status = VC_OK;
-    uint64_t i;
 
-    for (i = 0; i < sums->n_tensors; i++) {
+    for (uint64_t i = 0; i < sums->n_tensors; i++) {
         cursor->entry = i + 1;
         cursor->n_entries = sums->n_tensors;
         cursor->tensor = NULL;
@@ -429,9 +427,8 @@ static enum vc_status check_shards(struct vc_ctx *ctx, struct gguf *self, struct
 {
     bool lost = false;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         struct sums *sums = &walks[i].sums;
 
         status = self->shards[i].file != NULL ? check_shard(ctx, self, i, model, &walks[i]) : VC_OK;
@@ -511,9 +508,8 @@ static void gguf_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
     struct gguf *self = model->self;
-    size_t i;
 
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         vc_infile_close(ctx, self->shards[i].file);
     }
     vc_free(ctx, self->shards);

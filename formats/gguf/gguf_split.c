@@ -88,7 +88,6 @@ static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_numbered_name
     struct vc_infile *given = self->shards[0].file;
     struct gguf_shard *shards = vc_calloc_array(ctx, VC_TAG_NAMES, name->count, sizeof *shards);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(shards);
     vc_free(ctx, self->shards);
@@ -97,7 +96,7 @@ static enum vc_status open_all(struct vc_ctx *ctx, const struct vc_numbered_name
     shards[name->number - 1].file = given;
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, name->count - 1, sizeof *model->inputs);
     VC_TRY_ALLOC(model->inputs);
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         shards[i].path = vc_arena_printf(ctx, &self->arena, VC_NUMBERED_FORMAT, (int)name->n_prefix, model->path,
                                          (unsigned long)i + 1, name->count, VC_GGUF_EXTENSION);
         VC_TRY_ALLOC(shards[i].path);
@@ -185,12 +184,11 @@ enum vc_status vc_gguf_check_split(struct vc_ctx *ctx, const struct gguf *self, 
 {
     const struct gguf_metadata *metadata = &self->shards[0].metadata;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (self->n_shards == 1) {
         return check_whole(ctx, metadata);
     }
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         VC_TRY(vc_gguf_in_shard(ctx, &self->shards[i], check_one(ctx, self, i)));
     }
     if (metadata->known[GGUF_SPLIT_TENSORS].end != 0 && metadata->values[GGUF_SPLIT_TENSORS] != n_tensors) {

@@ -35,9 +35,8 @@ struct gguf_sink {
 static uint64_t file_bytes_of(const struct gguf_sink *self)
 {
     uint64_t total = 0;
-    size_t i;
 
-    for (i = 0; i < self->files.n; i++) {
+    for (size_t i = 0; i < self->files.n; i++) {
         total += self->files.files[i].in_other_shard ? 0 : self->files.files[i].file_bytes;
     }
     return total;
@@ -48,12 +47,11 @@ static uint64_t file_bytes_of(const struct gguf_sink *self)
 static enum vc_status add_files(struct vc_ctx *ctx, struct gguf_sink *self)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (self->file != NULL) {
         self->files.files[0].file = self->file;
     }
-    for (i = 0; self->folder != NULL && i < self->files.n; i++) {
+    for (size_t i = 0; self->folder != NULL && i < self->files.n; i++) {
         if (!self->files.files[i].in_other_shard) {
             VC_TRY(vc_outfolder_add(ctx, self->folder, self->files.files[i].name, &self->files.files[i].file));
         }
@@ -99,13 +97,12 @@ static enum vc_status gguf_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct gguf_sink *self = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (self->share) { /* makes the folder, so only once nothing else is wrong */
         VC_TRY(add_files(ctx, self));
     }
     vc_outfolder_sweep(self->folder);
-    for (i = 0; i < self->files.n; i++) {
+    for (size_t i = 0; i < self->files.n; i++) {
         VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
                                     : vc_outfile_begin(ctx, self->files.files[i].file));
     }
@@ -129,9 +126,8 @@ static enum vc_status copy_from_source(struct vc_ctx *ctx, const struct gguf_fil
                                        uint64_t to, char *buffer)
 {
     enum vc_status status = VC_OK;
-    uint64_t at;
 
-    for (at = part->begin; at < part->end; at += COPY_BYTES) {
+    for (uint64_t at = part->begin; at < part->end; at += COPY_BYTES) {
         size_t n = (size_t)vc_min_u64(COPY_BYTES, part->end - at);
 
         VC_TRY(vc_infile_read(ctx, file->from->file, at, buffer, n));
@@ -149,7 +145,6 @@ static enum vc_status write_head(struct vc_ctx *ctx, const struct gguf_file *fil
     char *buffer = vc_calloc_array(ctx, VC_TAG_IO, 1, COPY_BYTES);
     uint64_t at;
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(buffer);
     for (at = file->values_end; at < file->file_bytes; at += vc_min_u64(COPY_BYTES, file->file_bytes - at)) {
@@ -159,7 +154,7 @@ static enum vc_status write_head(struct vc_ctx *ctx, const struct gguf_file *fil
     vc_put_le64(head + 16, file->n_pairs);
     VC_TRY(vc_outfile_write(ctx, file->file, 0, head, sizeof head));
     at = sizeof head;
-    for (i = 0; i < file->n_parts; i++) {
+    for (size_t i = 0; i < file->n_parts; i++) {
         const struct gguf_part *part = &file->parts[i];
 
         if (part->from_source) {
@@ -183,9 +178,8 @@ static enum vc_status gguf_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint
 {
     struct gguf_sink *self = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < self->files.n; i++) {
+    for (size_t i = 0; i < self->files.n; i++) {
         struct gguf_file *file = &self->files.files[i];
         uint64_t got = atomic_load(&file->got);
 

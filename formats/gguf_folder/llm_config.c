@@ -18,7 +18,6 @@ enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *sou
     char *text = NULL;
     size_t n = 0;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = (struct llm_config){.root = NULL};
     VC_TRY(vc_hf_config_read_beside(ctx, vc_infolder_path(source->folder), &text, &n));
@@ -31,7 +30,7 @@ enum vc_status vc_llm_config_read(struct vc_ctx *ctx, const struct vc_model *sou
     }
     out->root = out->json.root;
     out->part = out->root;
-    for (i = 0; i < sizeof parts / sizeof parts[0] && out->part == out->root; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0] && out->part == out->root; i++) {
         json_t *part = json_object_get(out->root, parts[i]);
 
         out->part = json_is_object(part) ? part : out->root;

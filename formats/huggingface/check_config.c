@@ -115,7 +115,6 @@ static enum vc_status add_regex(struct check *c, struct names *names, const char
     bool two = strncmp(regex, maybe, sizeof maybe - 1) == 0;
     const char *globs[2] = {NULL, NULL};
     enum vc_status status;
-    size_t i;
 
     VC_TRY(glob_of(c, two ? regex + sizeof maybe - 1 : regex, &globs[0]));
     if (two && globs[0] != NULL) {
@@ -126,7 +125,7 @@ static enum vc_status add_regex(struct check *c, struct names *names, const char
         names->unsure = true;
         return VC_OK;
     }
-    for (i = 0; i < 2 && globs[i] != NULL; i++) {
+    for (size_t i = 0; i < 2 && globs[i] != NULL; i++) {
         names->globs[names->n_globs++] = globs[i];
     }
 out:
@@ -329,14 +328,13 @@ static enum vc_status check_compressed(const struct check *c, const struct modul
 {
     const struct group *by_class = NULL;
     bool unsure = c->ignored.unsure;
-    size_t i;
 
     if (has_name(&c->ignored, m->path)) {
         return m->quantized ? vc_find(c->ctx, VC_SEVERITY_ERROR, "config", m->t->name,
                                       "is quantized, but is to be ignored by " VC_HF_CONFIG_NAME)
                             : VC_OK;
     }
-    for (i = 0; i < c->n_groups; i++) {
+    for (size_t i = 0; i < c->n_groups; i++) {
         const struct group *group = &c->groups[i];
 
         if (has_name(&group->targets, m->path)) {
@@ -522,9 +520,8 @@ static enum vc_status each_module(struct check *c, check_fn *fn)
 {
     enum vc_status status = VC_OK;
     struct module m;
-    size_t i;
 
-    for (i = 0; i < c->model->n_tensors; i++) {
+    for (size_t i = 0; i < c->model->n_tensors; i++) {
         if (module_of(c, &c->model->tensors[i], &m)) {
             VC_TRY(m.row == 0 ? find_shape(c, &m) : VC_OK);
             VC_TRY(fn(c, &m));
@@ -562,12 +559,11 @@ static enum vc_status check_unsaid(const struct check *c, const struct module *m
 static enum vc_status check_lists(const struct check *c)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(c->ignored.classes
                ? VC_OK
                : vc_check_listed(c->ctx, c->model, "ignore", VC_NAMES_EXACT, c->ignored.n_exact, c->ignored.exact));
-    for (i = 0; i < c->n_groups; i++) {
+    for (size_t i = 0; i < c->n_groups; i++) {
         const struct names *targets = &c->groups[i].targets;
 
         VC_TRY(targets->classes
@@ -623,7 +619,6 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
     char *text = NULL;
     size_t longest = 0;
     size_t n = 0;
-    size_t i;
     enum vc_status status;
 
     VC_TRY(vc_hf_config_read_beside(ctx, model->path, &text, &n));
@@ -635,7 +630,7 @@ enum vc_status vc_check_config(struct vc_ctx *ctx, const struct vc_model *model)
         VC_TRY(vc_collect(ctx, status, "config", VC_HF_CONFIG_NAME));
         goto out;
     }
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         longest = (size_t)vc_max_u64(longest, strlen(model->tensors[i].name));
     }
     c.path = vc_alloc(ctx, VC_TAG_NAMES, longest + 32);

@@ -55,12 +55,11 @@ static bool stands_for(const struct listed *l, const char *name, const char *mod
 static void see_module(const struct listed *l, const char *module)
 {
     const char *const *same = bsearch(&module, l->names, l->n, sizeof *l->names, compare_names);
-    size_t i;
 
     if (same != NULL) {
         l->seen[same - l->names] = true;
     }
-    for (i = 0; (l->form == VC_NAMES_ENDS || (l->family != NULL && l->family->nested)) && i < l->n; i++) {
+    for (size_t i = 0; (l->form == VC_NAMES_ENDS || (l->family != NULL && l->family->nested)) && i < l->n; i++) {
         l->seen[i] = l->seen[i] || stands_for(l, l->names[i], module);
     }
 }
@@ -105,17 +104,16 @@ enum vc_status vc_check_listed(struct vc_ctx *ctx, const struct vc_model *model,
     struct listed l = {.family = model->family, .form = form, .n = n, .names = names};
     struct vc_arena arena = {0};
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (n == 0) {
         return VC_OK;
     }
     l.seen = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *l.seen);
     VC_TRY_ALLOC(l.seen);
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         VC_TRY(see_tensor(ctx, &arena, &l, model->tensors[i].name));
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const char *name = names[i] + (form == VC_NAMES_ENDS && names[i][0] == '.');
 
         if (!l.seen[i] && strcmp(name, "lm_head") != 0 && !vc_family_has_head(model->family, name, strlen(name))) {

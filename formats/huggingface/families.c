@@ -159,13 +159,11 @@ const struct vc_family_row *vc_family_row(size_t index)
 static void add_rows(struct vc_family *family, const char *type)
 {
     const struct vc_family_row *row;
-    size_t i;
 
-    for (i = 0; (row = vc_family_row(i)) != NULL; i++) {
+    for (size_t i = 0; (row = vc_family_row(i)) != NULL; i++) {
         bool there = false;
-        size_t k;
 
-        for (k = 0; k < family->n; k++) {
+        for (size_t k = 0; k < family->n; k++) {
             there = there || family->rows[k] == row;
         }
         if (!there && family->n < VC_FAMILY_MAX_ROWS && vc_family_lists(row->types, type, false)) {

@@ -14,9 +14,7 @@
 /* The config.json among the files that go along; NULL: there is none. */
 static const struct vc_carried *find_config(const struct vc_infolder *from)
 {
-    size_t i;
-
-    for (i = 0; i < vc_infolder_carried_count(from); i++) {
+    for (size_t i = 0; i < vc_infolder_carried_count(from); i++) {
         if (strcmp(vc_infolder_carried(from, i)->name, VC_HF_CONFIG_NAME) == 0) {
             return vc_infolder_carried(from, i);
         }
@@ -102,12 +100,11 @@ static enum vc_status name_skipped(struct vc_ctx *ctx, struct vc_hf_carry *to)
 {
     size_t n = vc_infolder_skipped_count(to->from);
     const char *text = "left behind: ";
-    size_t i;
 
     if (n == 0) {
         return VC_OK;
     }
-    for (i = 0; i < n && i < VC_NAMED_FILES && text != NULL; i++) {
+    for (size_t i = 0; i < n && i < VC_NAMED_FILES && text != NULL; i++) {
         text =
             vc_arena_printf(ctx, &to->arena, "%s%s%.100s", text, i == 0 ? "" : ", ", vc_infolder_skipped(to->from, i));
     }
@@ -127,9 +124,7 @@ static bool says_of_codes(const struct vc_hf_carry *carry, const struct vc_carri
 /* A tensor of codes is not copied. */
 static bool decodes(const struct vc_hf_change *change)
 {
-    size_t i;
-
-    for (i = 0; i < change->outs->n; i++) {
+    for (size_t i = 0; i < change->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(change->outs, i);
 
         if (!out.kept && change->model->tensors[out.source].quant != NULL) {
@@ -143,11 +138,10 @@ enum vc_status vc_hf_carry_plan(struct vc_ctx *ctx, struct vc_infolder *from, co
                                 struct vc_hf_carry *to)
 {
     enum vc_status status;
-    size_t i;
 
     to->from = from;
     to->decodes = change != NULL && decodes(change);
-    for (i = 0; i < vc_infolder_carried_count(from); i++) {
+    for (size_t i = 0; i < vc_infolder_carried_count(from); i++) {
         if (!says_of_codes(to, vc_infolder_carried(from, i)) &&
             !vc_add_u64(to->n_bytes, vc_infolder_carried(from, i)->size_bytes, &to->n_bytes)) {
             to->n_bytes = UINT64_MAX;
@@ -164,9 +158,8 @@ out:
 enum vc_status vc_hf_carry_expect(struct vc_ctx *ctx, const struct vc_hf_carry *carry, struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
+    for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
         VC_TRY(says_of_codes(carry, file) ? VC_OK : vc_outfolder_expect(ctx, folder, file->name));
@@ -178,9 +171,8 @@ out:
 enum vc_status vc_hf_carry_check(struct vc_ctx *ctx, const struct vc_hf_carry *carry, const struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
+    for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
         VC_TRY(says_of_codes(carry, file) ? VC_OK : vc_outfolder_check(ctx, folder, file->name));
@@ -206,9 +198,8 @@ out:
 static enum vc_status copy_bytes(struct vc_ctx *ctx, const struct vc_infile *from, struct vc_outfile *to, char *buffer)
 {
     enum vc_status status = VC_OK;
-    uint64_t at;
 
-    for (at = 0; at < from->size_bytes; at += VC_CARRY_BYTES) {
+    for (uint64_t at = 0; at < from->size_bytes; at += VC_CARRY_BYTES) {
         size_t n = (size_t)vc_min_u64(VC_CARRY_BYTES, from->size_bytes - at);
 
         VC_TRY(vc_check_cancelled(ctx));
@@ -244,10 +235,9 @@ enum vc_status vc_hf_carry_write(struct vc_ctx *ctx, const struct vc_hf_carry *c
 {
     char *buffer = vc_alloc(ctx, VC_TAG_IO, VC_CARRY_BYTES);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(buffer);
-    for (i = 0; i < vc_infolder_carried_count(carry->from); i++) {
+    for (size_t i = 0; i < vc_infolder_carried_count(carry->from); i++) {
         const struct vc_carried *file = vc_infolder_carried(carry->from, i);
 
         if (carry->config.n != 0 && strcmp(file->name, VC_HF_CONFIG_NAME) == 0) {

@@ -110,9 +110,8 @@ bool vc_infolder_is_other_weights(const char *name)
     static const char *const suffixes[] = {".bin",     ".pt",   ".pth",  ".ckpt",      ".gguf",   ".h5",
                                            ".msgpack", ".onnx", ".ot",   ".tflite",    ".npz",    ".npy",
                                            ".pb",      ".pkl",  ".data", ".onnx_data", ".mlmodel"};
-    size_t i;
 
-    for (i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
         if (vc_infolder_ends_in(name, suffixes[i])) {
             return true;
         }
@@ -126,9 +125,8 @@ bool vc_infolder_is_other_weights(const char *name)
 static bool is_bin(const char *name)
 {
     static const char *const stems[] = {"pytorch_model", "diffusion_pytorch_model", "adapter_model"};
-    size_t i;
 
-    for (i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+    for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
         size_t n = strlen(stems[i]);
 
         if (strncmp(name, stems[i], n) == 0 && (name[n] == '.' || name[n] == '-')) {
@@ -286,9 +284,8 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
     enum vc_status status = VC_OK;
     const char *name;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < folder->weights.n; i++) {
+    for (size_t i = 0; i < folder->weights.n; i++) {
         if (!vc_infolder_has_name(&folder->shards, folder->weights.names[i])) {
             VC_TRY(vc_infolder_add_name(ctx, folder, &folder->left, folder->weights.names[i]));
             VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "orphan", folder->weights.names[i], "%s",
@@ -296,22 +293,22 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
                                                  : "lies beside the model, and nothing says that it belongs to it"));
         }
     }
-    for (i = 0; i < folder->indices.n; i++) {
+    for (size_t i = 0; i < folder->indices.n; i++) {
         if (folder->index == NULL || strcmp(folder->index, folder->indices.names[i]) != 0) {
             VC_TRY(vc_infolder_add_name(ctx, folder, &folder->left, folder->indices.names[i]));
         }
     }
-    for (i = 0; i < folder->bins.n; i++) {
+    for (size_t i = 0; i < folder->bins.n; i++) {
         VC_TRY(vc_infolder_has_name(&folder->shards, folder->bins.names[i])
                    ? VC_OK
                    : vc_infolder_add_name(ctx, folder, &folder->left, folder->bins.names[i]));
     }
-    for (i = 0; i < folder->bin_indices.n; i++) {
+    for (size_t i = 0; i < folder->bin_indices.n; i++) {
         VC_TRY(folder->index != NULL && strcmp(folder->index, folder->bin_indices.names[i]) == 0
                    ? VC_OK
                    : vc_infolder_add_name(ctx, folder, &folder->left, folder->bin_indices.names[i]));
     }
-    for (i = 0; i < folder->n_carried; i++) { /* shards may have any name */
+    for (size_t i = 0; i < folder->n_carried; i++) { /* shards may have any name */
         if (!vc_infolder_has_name(&folder->shards, folder->carried[i].name)) {
             folder->carried[n++] = folder->carried[i];
         }
@@ -319,7 +316,7 @@ static enum vc_status sort_rest(struct vc_ctx *ctx, struct vc_infolder *folder)
     folder->n_carried = n;
     names_sort(&folder->left);
     names_sort(&folder->odd);
-    for (i = 0; i < folder->odd.n; i++) {
+    for (size_t i = 0; i < folder->odd.n; i++) {
         const char *sentence = folder->odd.names[i];
         const char *why = strrchr(sentence, ':'); /* none of them has another one */
 

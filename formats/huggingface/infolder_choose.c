@@ -19,12 +19,11 @@
 static enum vc_status read_index(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(vc_infolder_open(ctx, folder, folder->index, &folder->index_file));
     VC_TRY(vc_weight_index_read(ctx, folder->index_file, &folder->map));
     VC_TRY(vc_infile_check(ctx, folder->index_file));
-    for (i = 0; i < folder->map.n_files; i++) {
+    for (size_t i = 0; i < folder->map.n_files; i++) {
         VC_TRY(vc_infolder_add_name(ctx, folder, &folder->shards, folder->map.files[i]));
     }
 out:
@@ -63,15 +62,13 @@ bool vc_infolder_has_name(const struct infolder_names *names, const char *name)
 
 static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)
 {
-    size_t i;
-
     if (folder->weights.n > 1) {
         return vc_fail(
             ctx, VC_E_UNSUPPORTED,
             "is a folder with %zu safetensors files and no index; give one of them, or make an index with %s",
             folder->weights.n, vc_option(ctx, "vc_index_write"));
     }
-    for (i = 0; i < folder->left.n; i++) {
+    for (size_t i = 0; i < folder->left.n; i++) {
         if (vc_infolder_is_other_weights(folder->left.names[i])) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "is a folder without safetensors or GGUF files; give the file itself (%s?)",
@@ -97,9 +94,8 @@ static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folde
     const char *usual = strcmp(suffix, VC_BIN_INDEX_SUFFIX) == 0 ? VC_BIN_INDEX_NAME : VC_INDEX_NAME;
     const char *found = NULL;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < indices->n; i++) {
+    for (size_t i = 0; i < indices->n; i++) {
         if (is_whole_index(indices->names[i], suffix) != variants) {
             n++;
             found = indices->names[i];
@@ -120,9 +116,8 @@ static enum vc_status choose_index(struct vc_ctx *ctx, struct vc_infolder *folde
 static enum vc_status take_all(struct vc_ctx *ctx, struct vc_infolder *folder, const struct infolder_names *files)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < files->n; i++) {
+    for (size_t i = 0; i < files->n; i++) {
         VC_TRY(vc_infolder_add_name(ctx, folder, &folder->shards, files->names[i]));
     }
 out:
@@ -142,10 +137,9 @@ static enum vc_status choose_gguf(struct vc_ctx *ctx, struct vc_infolder *folder
 {
     struct vc_numbered_name name;
     size_t n = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
-    for (i = 0; folder->weights.n == 0 && i < folder->left.n; i++) {
+    for (size_t i = 0; folder->weights.n == 0 && i < folder->left.n; i++) {
         const char *file = folder->left.names[i];
 
         if (vc_infolder_ends_in(file, ".gguf") && strchr(file, '/') == NULL &&
@@ -285,11 +279,10 @@ static void split_name(const char *name, size_t *n, const char **variant, size_t
     size_t end = vc_numbered_name_parse(name, ".safetensors", &numbered) ? numbered.n_prefix
                  : vc_infolder_ends_in(name, ".safetensors")             ? strlen(name) - strlen(".safetensors")
                                                                          : 0;
-    size_t i;
 
     *n = 0;
     *n_variant = 0;
-    for (i = 0; i < sizeof stems / sizeof stems[0]; i++) {
+    for (size_t i = 0; i < sizeof stems / sizeof stems[0]; i++) {
         size_t k = strlen(stems[i]);
 
         if (k <= end && memcmp(name, stems[i], k) == 0 && (k == end || name[k] == '.')) {
@@ -349,9 +342,8 @@ out:
 enum vc_status vc_infolder_name_outputs(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < folder->shards.n; i++) {
+    for (size_t i = 0; i < folder->shards.n; i++) {
         const char *name = out_name(ctx, folder, folder->shards.names[i]);
 
         VC_TRY_ALLOC(name);

@@ -118,12 +118,11 @@ static enum vc_status look_at_part(struct vc_ctx *ctx, struct vc_infolder *folde
 {
     const char *config = vc_arena_printf(ctx, &folder->arena, "%s/" VC_HF_CONFIG_NAME, part->name);
     enum vc_status status;
-    size_t i;
 
     *is_model = false;
     VC_TRY_ALLOC(config);
     VC_TRY(check_part(ctx, folder, part));
-    for (i = 0; i < folder->left.n; i++) {
+    for (size_t i = 0; i < folder->left.n; i++) {
         const char *name = folder->left.names[i];
 
         *is_model = *is_model || (is_below(name, part->name) && is_weights(name));
@@ -148,9 +147,8 @@ static bool is_of_component(const struct vc_infolder *folder, const char *file)
 static void forget_names(const struct vc_infolder *folder, struct infolder_names *names)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < names->n; i++) {
+    for (size_t i = 0; i < names->n; i++) {
         if (!is_of_component(folder, names->names[i])) {
             names->names[n++] = names->names[i];
         }
@@ -162,9 +160,8 @@ static void forget_names(const struct vc_infolder *folder, struct infolder_names
 static void forget_files(struct vc_infolder *folder)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < folder->n_carried; i++) {
+    for (size_t i = 0; i < folder->n_carried; i++) {
         if (!is_of_component(folder, folder->carried[i].name)) {
             folder->carried[n++] = folder->carried[i];
         }
@@ -179,12 +176,11 @@ enum vc_status vc_infolder_find_components(struct vc_ctx *ctx, struct vc_infolde
     struct vc_pipeline_part *parts = NULL;
     size_t n = 0;
     enum vc_status status;
-    size_t i;
 
     folder->has_models = true;
     VC_TRY(vc_collect(ctx, read_parts(ctx, folder, &parts, &n), "index", NULL));
     folder->components = parts;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         bool is_model = false;
 
         status = look_at_part(ctx, folder, &parts[i], &is_model);

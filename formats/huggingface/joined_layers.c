@@ -47,12 +47,11 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
     struct joining j = {.model = model};
     enum vc_status status = VC_OK;
     size_t longest = 0;
-    size_t i;
 
     *note = NULL;
     j.states = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, 1);
     VC_TRY_ALLOC(j.states);
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         if (vc_out_at(outs, i).role == VC_PART_CODES) {
             j.states[vc_out_at(outs, i).source] = told[i] ? QUANTIZED : KEPT;
             longest = (size_t)vc_max_u64(longest, strlen(model->tensors[vc_out_at(outs, i).source].name));
@@ -60,7 +59,7 @@ enum vc_status vc_joined_note(struct vc_ctx *ctx, const struct vc_model *model, 
     }
     j.name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
     VC_TRY_ALLOC(j.name);
-    for (i = 0; i < outs->n && *note == NULL; i++) {
+    for (size_t i = 0; i < outs->n && *note == NULL; i++) {
         const char *name = vc_out_at(outs, i).name;
         const char *before = model->tensors[vc_out_at(outs, i).source].name; /* passes may have renamed it */
         const char *kept = told[i] && vc_out_at(outs, i).role == VC_PART_CODES ? kept_beside(&j, before) : NULL;

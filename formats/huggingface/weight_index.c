@@ -218,13 +218,12 @@ static int compare_names(const void *a, const void *b)
 static enum vc_status sort_files(struct vc_ctx *ctx, struct weight_index *index)
 {
     enum vc_status status;
-    size_t i;
 
     if (index->n_files > 1) {
         qsort(index->files, index->n_files, sizeof *index->files, compare_names);
     }
     VC_TRY(vc_name_table_make(ctx, index->n_files, &index->numbers));
-    for (i = 0; i < index->n_files; i++) {
+    for (size_t i = 0; i < index->n_files; i++) {
         (void)vc_name_table_add(&index->numbers, files_of(index), i);
     }
 out:
@@ -482,12 +481,11 @@ enum vc_status vc_weight_index_check(struct vc_ctx *ctx, const struct weight_ind
     struct checking c = {.index = index, .name = name, .lost = lost, .model = model};
     enum vc_status status = VC_OK;
     uint64_t bytes = 0;
-    size_t i;
 
     c.said = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *c.said);
     VC_TRY_ALLOC(c.said);
     VC_TRY(each_entry(ctx, index, NULL, check_entry, &c));
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         bytes += model->tensors[i].size_bytes;
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(check_tensor(ctx, &c, i));
@@ -522,13 +520,11 @@ static int compare_entries(const void *a, const void *b)
 enum vc_status vc_weight_index_text(uint64_t total_size, size_t n, struct weight_index_entry *entries,
                                     struct vc_text *text)
 {
-    size_t i;
-
     if (n > 1) {
         qsort(entries, n, sizeof *entries, compare_entries);
     }
     vc_text_add(text, "{\n  \"metadata\": {\n    \"total_size\": %" PRIu64 "\n  },\n  \"weight_map\": {", total_size);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         vc_text_add(text, "%s\n    ", i == 0 ? "" : ",");
         vc_text_add_json_string(text, entries[i].tensor);
         vc_text_add(text, ": ");

@@ -245,9 +245,7 @@ static bool begin_unnamed(struct vc_outfile *file)
 /* A file under a random name in the target's folder; the name is tried again if somebody has it. */
 static bool begin_named(struct vc_outfile *file)
 {
-    int tries;
-
-    for (tries = 0; tries < 100; tries++) {
+    for (int tries = 0; tries < 100; tries++) {
         file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE, file->output);
         if (file->temporary < 0) {
             return false;
@@ -442,10 +440,9 @@ static int link_as(struct vc_outfile *file, int folder, const char *name)
 static int link_temporary(struct vc_outfile *file)
 {
     int error = EEXIST;
-    int tries;
 
     (void)vc_temporary_hold(file->link_fd); /* before there is a name that others see */
-    for (tries = 0; error == EEXIST && tries < 100; tries++) {
+    for (int tries = 0; error == EEXIST && tries < 100; tries++) {
         file->temporary = vc_temporary_take(file->folder, VC_TEMPORARY_FILE, file->output);
         if (file->temporary < 0) {
             return errno;

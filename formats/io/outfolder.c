@@ -108,9 +108,8 @@ static enum vc_status hide(struct vc_ctx *ctx, const struct vc_outfolder *folder
                            struct vc_outfolder_hidden *hidden)
 {
     int error = EEXIST;
-    int tries;
 
-    for (tries = 0; hidden->slot < 0 && error == EEXIST && tries < 100; tries++) {
+    for (int tries = 0; hidden->slot < 0 && error == EEXIST && tries < 100; tries++) {
         error = make_hidden(folder, parent, hidden);
     }
     return hidden->slot >= 0 ? VC_OK
@@ -394,9 +393,8 @@ static enum vc_status sync_folder(struct vc_ctx *ctx, const struct vc_outfolder 
 static enum vc_status sync_folders(struct vc_ctx *ctx, const struct vc_outfolder *folder, int fd)
 {
     enum vc_status status = VC_OK;
-    struct vc_outfolder_member *member;
 
-    for (member = folder->members; member != NULL; member = member->next) {
+    for (struct vc_outfolder_member *member = folder->members; member != NULL; member = member->next) {
         char *slash = strrchr(member->name, '/');
 
         if (slash != NULL) {
@@ -415,9 +413,8 @@ out:
 static enum vc_status fill(struct vc_ctx *ctx, const struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
-    struct vc_outfolder_member *member;
 
-    for (member = folder->members; member != NULL; member = member->next) {
+    for (struct vc_outfolder_member *member = folder->members; member != NULL; member = member->next) {
         VC_TRY(member->file != NULL ? place(ctx, folder, member) : VC_OK);
     }
     VC_TRY(sync_folders(ctx, folder, folder->hidden.fd));
@@ -521,7 +518,6 @@ out:
 enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *folder)
 {
     enum vc_status status = VC_OK;
-    struct vc_outfolder_member *member;
     sigset_t all;
     sigset_t before;
 
@@ -529,7 +525,7 @@ enum vc_status vc_outfolder_commit(struct vc_ctx *ctx, struct vc_outfolder *fold
         return VC_OK;
     }
     if (folder->shared) {
-        for (member = folder->members; member != NULL; member = member->next) {
+        for (struct vc_outfolder_member *member = folder->members; member != NULL; member = member->next) {
             VC_TRY(vc_outfile_commit(ctx, member->file));
         }
         return VC_OK;

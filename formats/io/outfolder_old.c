@@ -61,12 +61,11 @@ static bool parse_weights(const char *name, struct weights_name *out)
     static const char *const extensions[] = {".safetensors", ".gguf"};
     struct vc_numbered_name numbered;
     size_t n = strlen(name);
-    size_t i;
 
     if (n > sizeof VC_INDEX_TAIL - 1 && strcmp(name + n - (sizeof VC_INDEX_TAIL - 1), VC_INDEX_TAIL) == 0) {
         n -= sizeof VC_INDEX_TAIL - 1;
     }
-    for (i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
+    for (size_t i = 0; i < sizeof extensions / sizeof extensions[0]; i++) {
         size_t k = strlen(extensions[i]);
 
         if (name[n] == '\0' && vc_numbered_name_parse(name, extensions[i], &numbered)) {
@@ -126,10 +125,9 @@ static bool is_own_pattern(const struct vc_outfolder *folder, const char *path, 
 {
     char begin[PATH_MAX];
     struct weights_name other;
-    size_t at;
 
     (void)snprintf(begin, sizeof begin, "%.*s", (int)(n + name->n_prefix), path);
-    for (at = lower_bound(folder, begin); at < folder->n_names; at++) {
+    for (size_t at = lower_bound(folder, begin); at < folder->n_names; at++) {
         const char *written = folder->names[at];
 
         if (strncmp(written, begin, n + name->n_prefix) != 0) {
@@ -163,9 +161,8 @@ static bool goes_along(const char *name)
                                         "params.json",
                                         "LICENSE*",
                                         "NOTICE*"};
-    size_t i;
 
-    for (i = 0; i < sizeof globs / sizeof globs[0]; i++) {
+    for (size_t i = 0; i < sizeof globs / sizeof globs[0]; i++) {
         if (vc_glob_match(globs[i], name)) {
             return true;
         }
@@ -195,10 +192,9 @@ static void find_pattern(const struct walk *walk, DIR *dir, char path[PATH_MAX],
 {
     struct weights_name weights;
     struct dirent *entry;
-    int round;
 
     *pattern = (struct pattern){.count = 0};
-    for (round = 0; round < 2; round++) {
+    for (int round = 0; round < 2; round++) {
         rewinddir(dir);
         while ((entry = readdir(dir)) != NULL) {
             bool own;
@@ -366,9 +362,8 @@ static enum vc_status refuse_foreign(struct vc_ctx *ctx, const struct walk *walk
     const char *names[VC_NAMED_FOREIGN] = {"", "", ""};
     char more[48] = "";
     size_t n = walk->n_foreign < VC_NAMED_FOREIGN ? walk->n_foreign : VC_NAMED_FOREIGN;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         names[i] = walk->foreign[i];
     }
     qsort(names, n, sizeof *names, compare_names);

@@ -15,9 +15,8 @@
 size_t vc_wire_decode(const unsigned char *p, size_t n, uint64_t *value)
 {
     uint64_t v = 0;
-    size_t i;
 
-    for (i = 0; i < n && i < VC_WIRE_VARINT_BYTES; i++) {
+    for (size_t i = 0; i < n && i < VC_WIRE_VARINT_BYTES; i++) {
         if (i == VC_WIRE_VARINT_BYTES - 1 && p[i] > 1) {
             return 0; /* more than 64 bits */
         }

@@ -52,25 +52,23 @@ out:
 /* n elements, `step` bytes apart in src and `to_step` apart in dst. Constant sizes let memcpy become one move. */
 static void scatter(unsigned char *dst, size_t to_step, const unsigned char *src, size_t step, size_t n, size_t item)
 {
-    size_t i;
-
     if (step == item && to_step == item) {
         memcpy(dst, src, n * item);
         return;
     }
     switch (item) {
     case 2:
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * to_step, src + i * step, 2);
         }
         break;
     case 4:
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * to_step, src + i * step, 4);
         }
         break;
     default:
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * to_step, src + i * step, item);
         }
         break;
@@ -102,9 +100,7 @@ out:
 /* Smallest step first; equal ones as they are in the array, from the last. */
 static void sort_dims(struct dim *dims, unsigned n)
 {
-    unsigned i;
-
-    for (i = 1; i < n; i++) {
+    for (unsigned i = 1; i < n; i++) {
         struct dim moved = dims[i];
         unsigned k = i;
 
@@ -167,12 +163,11 @@ static enum vc_status gather_range(struct gather *g, unsigned d, uint64_t pos, u
     const struct vc_strided *array = g->array;
     uint64_t inner = 1; /* elements per index of d */
     enum vc_status status = VC_OK;
-    unsigned i;
 
     if (d == array->n_dims) {
         return gather_box(g, d, 1, pos, dst);
     }
-    for (i = d + 1; i < array->n_dims; i++) {
+    for (unsigned i = d + 1; i < array->n_dims; i++) {
         inner *= array->shape[i];
     }
     while (n > 0) {

@@ -172,9 +172,8 @@ void vc_temporary_remove_tree(int parent, const char *name)
 void vc_outfile_remove_temporaries(void)
 {
     int saved = errno;
-    size_t i;
 
-    for (i = 0; i < VC_TEMPORARIES; i++) {
+    for (size_t i = 0; i < VC_TEMPORARIES; i++) {
         if (atomic_load(&temporaries[i].state) != VC_SLOT_USED) {
             continue;
         }

@@ -50,9 +50,8 @@ static size_t skip_value(const char *text, size_t n, size_t at)
 bool vc_json_member_find(const char *text, size_t n, size_t index, struct json_member *out)
 {
     size_t at = vc_json_skip_space(text, n, 0) + 1; /* the '{' */
-    size_t i;
 
-    for (i = 0;; i++) {
+    for (size_t i = 0;; i++) {
         out->before = at;
         at = vc_json_skip_space(text, n, at);
         at = at < n && text[at] == ',' ? vc_json_skip_space(text, n, at + 1) : at;
@@ -110,11 +109,10 @@ void vc_json_list_drop(const char *text, size_t n, const uint64_t *numbers, size
     size_t at = 1; /* behind the '[', or behind an element */
     size_t first = vc_json_skip_space(text, n, at);
     bool any = false;
-    uint64_t i;
     size_t k = 0;
 
     vc_text_add_bytes(out, text, first); /* what stands before the first element stays before what is first now */
-    for (i = 0; first < n && text[first] != ']'; i++) {
+    for (uint64_t i = 0; first < n && text[first] != ']'; i++) {
         size_t begin = i == 0 ? first : vc_json_skip_space(text, n, vc_json_skip_space(text, n, at) + 1);
         size_t end = skip_value(text, n, begin);
 

@@ -105,9 +105,8 @@ static size_t number_end(const char *text, size_t n, size_t at)
 static size_t scalar_end(const char *text, size_t n, size_t at)
 {
     static const char *const words[] = {"true", "false", "null"};
-    size_t i;
 
-    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         size_t n_word = strlen(words[i]);
 
         if (n - at >= n_word && memcmp(text + at, words[i], n_word) == 0) {

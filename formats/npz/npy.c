@@ -70,7 +70,6 @@ static enum vc_status parse_dict(struct vc_npy_text *text, struct vc_npy_header 
 {
     bool seen[N_KEYS] = {false, false, false};
     enum vc_status status = VC_OK;
-    int k;
 
     if (!vc_npy_take(text, '{')) {
         return vc_npy_unexpected(text, "'{'");
@@ -84,7 +83,7 @@ static enum vc_status parse_dict(struct vc_npy_text *text, struct vc_npy_header 
             break;
         }
     }
-    for (k = 0; k < N_KEYS; k++) {
+    for (int k = 0; k < N_KEYS; k++) {
         if (!seen[k]) {
             return vc_fail(text->ctx, VC_E_FORMAT, "npy header: key '%s' is missing", key_names[k]);
         }
@@ -122,9 +121,8 @@ static enum vc_status count_elems(struct vc_ctx *ctx, struct vc_npy_header *h)
     uint64_t end;
     bool fits = true;
     bool zero = false;
-    unsigned i;
 
-    for (i = 0; i < h->n_dims; i++) {
+    for (unsigned i = 0; i < h->n_dims; i++) {
         if (h->shape[i] == 0) {
             zero = true;
         } else {

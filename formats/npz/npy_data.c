@@ -29,9 +29,8 @@ enum vc_dtype vc_npy_meaning(const struct vc_npy_header *header, enum vc_dtype v
 enum vc_status vc_npy_data_init(struct vc_ctx *ctx, struct vc_npy_data *data, const struct vc_npy_header *header)
 {
     unsigned n_long = 0;
-    unsigned i;
 
-    for (i = 0; i < header->n_dims; i++) {
+    for (unsigned i = 0; i < header->n_dims; i++) {
         n_long += header->shape[i] > 1;
     }
     data->size_bytes = header->data_bytes;
@@ -91,26 +90,24 @@ out:
  * one move. */
 static void scatter(unsigned char *dst, size_t stride, const unsigned char *src, size_t n, size_t item)
 {
-    size_t i;
-
     switch (item) {
     case 2:
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * stride, src + i * 2, 2);
         }
         break;
     case 4:
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * stride, src + i * 4, 4);
         }
         break;
     case 8:
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * stride, src + i * 8, 8);
         }
         break;
     default:
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * stride, src + i * item, item);
         }
         break;
@@ -123,16 +120,14 @@ static enum vc_status gather_rows(struct gather *g, uint64_t ra, uint64_t n_rows
     const struct vc_npy_data *data = g->data;
     size_t item = data->item_bytes;
     size_t stride = (size_t)g->inner * item; /* of dst, which holds n_rows of them */
-    uint64_t column;
-    uint64_t j = 0; /* the column's place in a row of C order */
+    uint64_t j = 0;                          /* the column's place in a row of C order */
     enum vc_status status = VC_OK;
 
     memset(g->index, 0, sizeof g->index);
-    for (column = 0; column < g->inner; column++) {
+    for (uint64_t column = 0; column < g->inner; column++) {
         uint64_t pos = (ra + data->shape[0] * column) * item;
         uint64_t r = 0;
         uint64_t step;
-        unsigned i;
 
         while (r < n_rows) {
             size_t n = (size_t)vc_min_u64(n_rows - r, VC_NPY_WINDOW_BYTES / item);
@@ -144,7 +139,7 @@ static enum vc_status gather_rows(struct gather *g, uint64_t ra, uint64_t n_rows
         }
         /* Next column: dimension 1 runs fastest in the file, slowest in a row of C order. */
         step = g->inner;
-        for (i = 1; i < data->n_dims; i++) {
+        for (unsigned i = 1; i < data->n_dims; i++) {
             step /= data->shape[i];
             j += step;
             if (++g->index[i] < data->shape[i]) {
@@ -165,24 +160,22 @@ static enum vc_status gather_piece(struct gather *g, uint64_t row, uint64_t ja, 
     const struct vc_npy_data *data = g->data;
     size_t item = data->item_bytes;
     uint64_t left = ja;
-    uint64_t k;
     enum vc_status status = VC_OK;
-    unsigned i;
 
-    for (i = data->n_dims; i-- > 1;) {
+    for (unsigned i = data->n_dims; i-- > 1;) {
         g->index[i] = left % data->shape[i];
         left /= data->shape[i];
     }
-    for (k = 0; k < n; k++) {
+    for (uint64_t k = 0; k < n; k++) {
         const unsigned char *src = NULL;
         uint64_t at = 0;
 
-        for (i = data->n_dims; i-- > 1;) {
+        for (unsigned i = data->n_dims; i-- > 1;) {
             at = at * data->shape[i] + g->index[i];
         }
         VC_TRY(fetch(g, (row + data->shape[0] * at) * item, item, &src));
         memcpy(dst + (size_t)k * item, src, item);
-        for (i = data->n_dims; i-- > 1;) {
+        for (unsigned i = data->n_dims; i-- > 1;) {
             if (++g->index[i] < data->shape[i]) {
                 break;
             }
@@ -199,9 +192,8 @@ static enum vc_status gather_range(struct vc_ctx *ctx, const struct vc_npy_data 
 {
     struct gather g = {.ctx = ctx, .data = data, .inner = 1};
     enum vc_status status = VC_OK;
-    unsigned i;
 
-    for (i = 1; i < data->n_dims; i++) {
+    for (unsigned i = 1; i < data->n_dims; i++) {
         g.inner *= data->shape[i];
     }
     g.wide = data->shape[0] * data->item_bytes <= VC_WINDOW_STRIDE;

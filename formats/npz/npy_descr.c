@@ -107,7 +107,6 @@ static bool take_other(const struct descr_parts *d, struct vc_npy_header *out)
 static enum vc_status parse_descr(struct vc_ctx *ctx, const struct vc_npy_string *s, struct vc_npy_header *out)
 {
     struct descr_parts d;
-    size_t i;
 
     if (!split_descr(s, &d)) {
         return refuse_descr(ctx, s);
@@ -118,7 +117,7 @@ static enum vc_status parse_descr(struct vc_ctx *ctx, const struct vc_npy_string
         out->dtype = VC_DTYPE_VOID;
         return VC_OK;
     }
-    for (i = 0; i < n_descrs; i++) {
+    for (size_t i = 0; i < n_descrs; i++) {
         if (descrs[i].letter == d.letter && descrs[i].item_bytes == d.size && !d.unit) {
             out->dtype = descrs[i].dtype;
             out->big_endian = d.order == '>' && d.size > 1;
@@ -164,7 +163,6 @@ static enum vc_status take_field(struct vc_npy_text *text, unsigned depth, uint6
     struct vc_npy_string s = {NULL, 0};
     uint64_t size;
     enum vc_status status = VC_OK;
-    unsigned i;
 
     if (!vc_npy_take(text, '(')) {
         return vc_npy_unexpected(text, "'(' before a field");
@@ -187,7 +185,7 @@ static enum vc_status take_field(struct vc_npy_text *text, unsigned depth, uint6
         return vc_npy_unexpected(text, "')' after a field");
     }
     size = field.item_bytes;
-    for (i = 0; i < field.n_dims; i++) {
+    for (unsigned i = 0; i < field.n_dims; i++) {
         if (!vc_mul_u64(size, field.shape[i], &size)) {
             size = UINT64_MAX;
         }

@@ -41,9 +41,8 @@ static const char *descr_of(enum vc_dtype dtype)
 static size_t header_text(char *dst, size_t capacity, const char *descr, unsigned n_dims, const uint64_t *shape)
 {
     size_t n = (size_t)snprintf(dst, capacity, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-    unsigned i;
 
-    for (i = 0; i < n_dims; i++) {
+    for (unsigned i = 0; i < n_dims; i++) {
         n += (size_t)snprintf(dst + n, capacity - n, "%s%" PRIu64, i == 0 ? "" : ", ", shape[i]);
     }
     return n + (size_t)snprintf(dst + n, capacity - n, "%s), }", n_dims == 1 ? "," : "");

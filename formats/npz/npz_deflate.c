@@ -39,11 +39,10 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
 {
     uint64_t largest = 0;
     size_t n_parts = 0;
-    size_t i;
 
     self->n_spools = 0;
     self->part_bytes = 0;
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor t = vc_out_at(self->outs, i);
 
         n_parts = t.role != VC_PART_CODES ? n_parts + 1 : 0;
@@ -64,14 +63,13 @@ size_t vc_npz_deflate_plan(struct npz_sink *self)
 enum vc_status vc_npz_deflate_begin(struct vc_ctx *ctx, struct npz_sink *self)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     self->spools = vc_calloc_array(ctx, VC_TAG_IO, self->n_spools, sizeof *self->spools);
     VC_TRY_ALLOC(self->spools);
-    for (i = 0; i < self->n_spools; i++) {
+    for (size_t i = 0; i < self->n_spools; i++) {
         self->spools[i].fd = -1;
     }
-    for (i = 0; i < self->n_spools; i++) {
+    for (size_t i = 0; i < self->n_spools; i++) {
         self->spools[i].memory = vc_alloc(ctx, VC_TAG_IO, self->spool_bytes);
         VC_TRY_ALLOC(self->spools[i].memory);
     }
@@ -87,9 +85,7 @@ out:
 
 void vc_npz_deflate_release(struct vc_ctx *ctx, struct npz_sink *self)
 {
-    size_t i;
-
-    for (i = 0; self->spools != NULL && i < self->n_spools; i++) {
+    for (size_t i = 0; self->spools != NULL && i < self->n_spools; i++) {
         if (self->spools[i].fd >= 0) {
             (void)close(self->spools[i].fd);
         }
@@ -349,7 +345,6 @@ static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, siz
     uint64_t n_rows;
     uint64_t row_len;
     uint64_t n_tiles;
-    uint64_t i;
     enum vc_status status = VC_OK;
 
     if (got != t.size_bytes) {
@@ -359,7 +354,7 @@ static enum vc_status append_part(struct vc_ctx *ctx, struct npz_sink *self, siz
     atomic_store(&self->members[out].got, 0); /* now counted as they are appended */
     vc_rows_of(t.shape, t.n_dims, &n_rows, &row_len);
     n_tiles = vc_tile_count(n_rows, row_len);
-    for (i = 0; i < n_tiles; i++) {
+    for (uint64_t i = 0; i < n_tiles; i++) {
         struct vc_packet packet = {
             .out = out, .buffer = self->packed, .buffer_bytes = pack_bound(NULL, self->part_bytes)};
         struct vc_tile tile;

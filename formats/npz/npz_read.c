@@ -326,14 +326,13 @@ static enum vc_status make_tensors(struct vc_ctx *ctx, struct opening *o, struct
     struct npz *self = o->self;
     bool broken = false;
     size_t n = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->tensors);
     VC_TRY_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_members, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
-    for (i = 0; i < self->n_members; i++) {
+    for (size_t i = 0; i < self->n_members; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         broken = broken || self->members[i].kind == NPZ_BROKEN;
         if (i == o->manifest || self->members[i].kind == NPZ_BROKEN) {
@@ -388,7 +387,6 @@ static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const s
 {
     struct opening o = {.self = self, .void_as = options->void_as, .manifest = VC_NO_TENSOR};
     size_t n = self->zip.n;
-    size_t i;
     enum vc_status status = VC_OK;
 
     self->members = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->members);
@@ -398,7 +396,7 @@ static enum vc_status open_members(struct vc_ctx *ctx, struct npz *self, const s
     VC_TRY_ALLOC(o.shape_at);
     o.heads = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof *o.heads);
     VC_TRY_ALLOC(o.heads);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         self->members[i].entry = &self->zip.entries[i];
     }
     VC_TRY(vc_zip_visit(ctx, self->file, &self->zip, open_member, &o));

@@ -52,17 +52,16 @@ static enum vc_status name_members(struct vc_ctx *ctx, struct npz_sink *self)
     const struct vc_out_list *outs = self->outs;
     enum vc_status status = VC_OK;
     size_t total = 0;
-    size_t i;
     char *at;
 
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         total += strlen(vc_out_at(outs, i).name) + sizeof ".npy";
     }
     self->names = vc_alloc(ctx, VC_TAG_NAMES, total);
     VC_TRY_ALLOC(self->names);
     at = self->names;
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         struct vc_zip_member *zip = &self->members[i].zip;
         size_t n = strlen(vc_out_at(outs, i).name);
 
@@ -93,10 +92,9 @@ static enum vc_status refuse_same_names(struct vc_ctx *ctx, struct npz_sink *sel
     const char **names = vc_alloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
     enum vc_status status = VC_OK;
     size_t twice;
-    size_t i;
 
     VC_TRY_ALLOC(names);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         names[i] = self->members[i].zip.name;
     }
     if (self->manifest.n != 0) {
@@ -141,12 +139,11 @@ static enum vc_status measure_header(struct vc_ctx *ctx, const struct vc_out_ten
 static uint32_t own_header_bytes(const struct vc_out_tensor *out)
 {
     uint64_t n = 1;
-    unsigned d;
 
     if (out->form != VC_FORM_RAW || out->dtype == VC_DTYPE_RAW || out->dtype == VC_DTYPE_VOID) {
         return 0;
     }
-    for (d = 0; d < out->n_dims; d++) {
+    for (unsigned d = 0; d < out->n_dims; d++) {
         n *= out->shape[d];
     }
     n = vc_dtype_bytes(out->dtype, n);
@@ -163,10 +160,9 @@ static enum vc_status too_large(struct vc_ctx *ctx, const struct vc_out_tensor *
 static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, uint64_t *end)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     *end = 0;
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(self->outs, i);
         struct npz_out *member = &self->members[i];
 
@@ -206,9 +202,8 @@ static enum vc_status place_manifest(struct npz_sink *self, uint64_t *end)
 static uint64_t closing_bytes(const struct npz_sink *self, uint64_t offset)
 {
     uint64_t directory = 0;
-    size_t i;
 
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         directory += vc_zip_central_bytes(&self->members[i].zip);
     }
     if (self->manifest.n != 0) {
@@ -296,9 +291,8 @@ static enum vc_status stored_finish(struct vc_ctx *ctx, struct vc_sink *sink, ui
     struct npz_sink *self = sink->self;
     enum vc_status status = VC_OK;
     uint64_t end = 0;
-    size_t i;
 
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         VC_TRY(vc_npz_complete_member(ctx, self, i, self->members[i].zip.packed_bytes, true));
         end = self->members[i].zip.data_offset + self->members[i].zip.packed_bytes;
     }
@@ -374,7 +368,6 @@ enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *se
     enum vc_status status = VC_OK;
     uint64_t start, at;
     size_t n = 0;
-    uint64_t i;
 
     VC_TRY_ALLOC(buffer);
     VC_TRY(place_manifest(self, &offset));
@@ -383,7 +376,7 @@ enum vc_status vc_npz_sink_close_archive(struct vc_ctx *ctx, struct npz_sink *se
     }
     start = offset;
     at = offset;
-    for (i = 0; i < n_members; i++) {
+    for (uint64_t i = 0; i < n_members; i++) {
         const struct vc_zip_member *zip = i < self->outs->n ? &self->members[i].zip : &self->manifest_zip;
 
         if (n + vc_zip_central_bytes(zip) + VC_ZIP_END_MAX > VC_DIRECTORY_BUFFER_BYTES) {

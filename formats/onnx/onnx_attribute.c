@@ -207,14 +207,13 @@ out:
 static enum vc_status take_floats(struct onnx_program_reader *r, const struct vc_field *f, struct items *items)
 {
     unsigned char bytes[8] = {0};
-    uint64_t at;
     enum vc_status status = VC_OK;
 
     if (f->type != VC_WIRE_BYTES) {
         items->floats[items->n++] = float_of(f->value);
         return vc_wire_expect(&r->wire, f, VC_WIRE_FIXED32, "a float in an attribute");
     }
-    for (at = 0; at < f->data.n; at += 4) {
+    for (uint64_t at = 0; at < f->data.n; at += 4) {
         VC_TRY(vc_wire_read(&r->wire, f->data.at + at, bytes, 4));
         items->floats[items->n++] = float_of(vc_le64(bytes));
     }

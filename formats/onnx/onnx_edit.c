@@ -70,11 +70,10 @@ static enum vc_status name_edits(struct resolving *e)
 {
     const struct vc_out_list *outs = e->self->outs;
     enum vc_status status = VC_OK;
-    size_t i;
 
     e->edits->named = vc_alloc_array(e->ctx, VC_TAG_NAMES, outs->n_graph_edits, sizeof *e->edits->named);
     VC_TRY_ALLOC(e->edits->named);
-    for (i = 0; i < outs->n_graph_edits; i++) {
+    for (size_t i = 0; i < outs->n_graph_edits; i++) {
         const struct vc_graph_edit *edit = &outs->graph_edits[i];
         size_t symbol = vc_onnx_symbol_find(&e->self->source->symbols, ONNX_MAIN, edit->value);
 
@@ -166,9 +165,8 @@ static enum vc_status add_change(struct resolving *e, size_t first, struct onnx_
 {
     struct onnx_edits *edits = e->edits;
     enum vc_status status;
-    size_t i;
 
-    for (i = first; change.edit != NULL && i < edits->n_changes; i++) {
+    for (size_t i = first; change.edit != NULL && i < edits->n_changes; i++) {
         if (is_same(edits->changes[i].edit, change.edit)) {
             edits->changes[i] = edits->changes[i].edit < change.edit ? change : edits->changes[i];
             return VC_OK;
@@ -265,7 +263,6 @@ static enum vc_status find_nodes(struct resolving *e)
     struct vc_span rest = e->self->source->graph;
     struct vc_field f;
     enum vc_status status = VC_OK;
-    size_t i;
 
     e->seen = vc_calloc_array(e->ctx, VC_TAG_NAMES, e->edits->n_named, sizeof *e->seen);
     VC_TRY_ALLOC(e->seen);
@@ -273,7 +270,7 @@ static enum vc_status find_nodes(struct resolving *e)
         VC_TRY(vc_wire_field(&e->r.wire, &rest, &f));
         VC_TRY(f.number == ONNX_GRAPH_NODE && !is_dropped(e, &f) ? take_node(e, &f) : VC_OK);
     }
-    for (i = 0; i < e->edits->n_named; i++) {
+    for (size_t i = 0; i < e->edits->n_named; i++) {
         if (!e->seen[i] && changes_node(e->edits->named[i].edit)) {
             return vc_fail(e->ctx, VC_E_INTERNAL, "no node makes '%s', which an edit names",
                            e->edits->named[i].edit->value);
@@ -365,11 +362,10 @@ static enum vc_status find_constants(struct resolving *e)
     bool nodes = false;
     struct vc_field f;
     enum vc_status status = VC_OK;
-    size_t i;
 
     e->old = vc_calloc_array(e->ctx, VC_TAG_NAMES, source->symbols.n, sizeof *e->old);
     VC_TRY_ALLOC(e->old);
-    for (i = 0; i < e->edits->n_changes; i++) {
+    for (size_t i = 0; i < e->edits->n_changes; i++) {
         size_t symbol = e->edits->changes[i].old;
         size_t tensor = symbol == ONNX_NONE ? ONNX_NONE : source->symbols.list[symbol].tensor;
 
@@ -433,9 +429,8 @@ static enum vc_status make_constant(struct resolving *e, size_t change)
     struct onnx_constant *constant = &edits->constants[edits->n_constants];
     enum vc_status status = VC_OK;
     char suffix[32];
-    size_t i;
 
-    for (i = 0; old != NULL && i < edits->n_constants; i++) {
+    for (size_t i = 0; old != NULL && i < edits->n_constants; i++) {
         if (edits->constants[i].old == symbol && edits->constants[i].n == edit->n &&
             memcmp(edits->constants[i].numbers, edit->numbers, edit->n * sizeof *edit->numbers) == 0) {
             edits->changes[change].constant = i;
@@ -477,11 +472,10 @@ static enum vc_status make_constants(struct resolving *e)
     struct onnx_edits *edits = e->edits;
     size_t n_nodes = edits->n_changes;
     enum vc_status status = VC_OK;
-    size_t i;
 
     edits->constants = vc_alloc_array(e->ctx, VC_TAG_NAMES, n_nodes, sizeof *edits->constants);
     VC_TRY_ALLOC(edits->constants);
-    for (i = 0; i < n_nodes; i++) {
+    for (size_t i = 0; i < n_nodes; i++) {
         VC_TRY(edits->changes[i].edit->kind == VC_GRAPH_EDIT_INPUT ? make_constant(e, i) : VC_OK);
     }
     qsort(edits->changes, edits->n_changes, sizeof *edits->changes, compare_changes);
@@ -495,9 +489,8 @@ out:
 static bool is_reshaped(const struct onnx_sink *self)
 {
     const struct vc_out_list *outs = self->outs;
-    size_t i;
 
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
         const struct vc_tensor *t = &self->model->tensors[out.source];
 
@@ -507,7 +500,7 @@ static bool is_reshaped(const struct onnx_sink *self)
             return true;
         }
     }
-    for (i = 0; i < outs->n_graph_edits; i++) {
+    for (size_t i = 0; i < outs->n_graph_edits; i++) {
         if (outs->graph_edits[i].kind != VC_GRAPH_EDIT_CODES) {
             return true;
         }

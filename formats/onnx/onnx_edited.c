@@ -9,9 +9,7 @@
 /* The change of an attribute of that name; NULL: there is none. */
 static const struct onnx_change *find_attribute(const struct onnx_change *changes, size_t n, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (changes[i].edit != NULL && changes[i].edit->kind == VC_GRAPH_EDIT_ATTRIBUTE &&
             strcmp(changes[i].edit->attribute, name) == 0) {
             return &changes[i];
@@ -25,9 +23,8 @@ static enum vc_status add_numbers(struct onnx_layout *l, uint32_t number, const 
 {
     struct vc_text *text = &l->self->literals;
     size_t from = text->n;
-    size_t i;
 
-    for (i = 0; i < edit->n; i++) {
+    for (size_t i = 0; i < edit->n; i++) {
         vc_wire_put_int(text, number, (uint64_t)edit->numbers[i]);
     }
     return vc_onnx_add_literal(l, from);
@@ -73,10 +70,9 @@ enum vc_status vc_onnx_add_edited_input(struct onnx_layout *l, const struct onnx
     struct vc_text *text = &l->self->literals;
     size_t from = text->n;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *done = false;
-    for (i = 0; i < n && !*done; i++) {
+    for (size_t i = 0; i < n && !*done; i++) {
         if (changes[i].edit != NULL && changes[i].edit->kind == VC_GRAPH_EDIT_INPUT && changes[i].edit->input == k) {
             vc_wire_put_string(text, ONNX_NODE_INPUT, l->self->edits.constants[changes[i].constant].name);
             VC_TRY(vc_onnx_add_literal(l, from));
@@ -100,12 +96,10 @@ struct new_shape {
 /* Dimension d; -1: it stays. */
 static int64_t number_at(const struct new_shape *shape, unsigned d)
 {
-    size_t i;
-
     if (shape->is_out) {
         return d < shape->out.n_dims ? (int64_t)shape->out.shape[d] : -1;
     }
-    for (i = shape->n; i-- > 0;) {
+    for (size_t i = shape->n; i-- > 0;) {
         const struct vc_graph_edit *edit = shape->edits[i].edit;
 
         if (edit->kind == VC_GRAPH_EDIT_SHAPE && d < edit->n && edit->numbers[d] >= 0) {
@@ -148,13 +142,12 @@ static enum vc_status check_rank(struct onnx_layout *l, const struct vc_field *s
     unsigned n_dims = 0;
     struct vc_field f;
     enum vc_status status = VC_OK;
-    size_t i;
 
     while (rest.n != 0) {
         VC_TRY(vc_wire_field(&l->r.wire, &rest, &f));
         n_dims += f.number == ONNX_SHAPE_DIM;
     }
-    for (i = 0; i < to->n; i++) {
+    for (size_t i = 0; i < to->n; i++) {
         const struct vc_graph_edit *edit = to->edits[i].edit;
 
         if (edit->kind == VC_GRAPH_EDIT_SHAPE && edit->n != 0 && edit->n != n_dims) {
@@ -212,7 +205,6 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
     size_t first = 0;
     size_t out;
     size_t n_shapes = 0;
-    size_t i;
 
     if (!self->edits.reshaped) {
         return vc_onnx_add_copy(l, field->all);
@@ -225,7 +217,7 @@ enum vc_status vc_onnx_add_declared(struct onnx_layout *l, const struct vc_field
         first = vc_onnx_edits_find(&self->edits, symbol, &to.n);
         to.edits = to.n == 0 ? NULL : &self->edits.named[first];
     }
-    for (i = 0; i < to.n; i++) {
+    for (size_t i = 0; i < to.n; i++) {
         n_shapes += to.edits[i].edit->kind == VC_GRAPH_EDIT_SHAPE;
     }
     if (to.is_out || n_shapes != 0) {

@@ -202,9 +202,8 @@ static enum vc_status find_file(struct onnx_reader *r, const char *location, siz
     struct onnx *self = r->self;
     size_t n = self->n_externals;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = n; i-- > 0;) { /* mostly the one before */
+    for (size_t i = n; i-- > 0;) { /* mostly the one before */
         if (strcmp(self->locations[i], location) == 0) {
             *number = i;
             return VC_OK;

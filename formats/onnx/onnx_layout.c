@@ -462,9 +462,8 @@ static enum vc_status add_new_inputs(struct onnx_layout *l)
     struct onnx_sink *self = l->self;
     const struct onnx *source = self->source;
     size_t from = self->literals.n;
-    size_t i;
 
-    for (i = 0; source->ir_version < 4 && i < self->outs->n; i++) {
+    for (size_t i = 0; source->ir_version < 4 && i < self->outs->n; i++) {
         size_t symbol =
             vc_onnx_symbol_find(&source->symbols, ONNX_MAIN, self->out[i].name == NULL ? "" : self->out[i].name);
 
@@ -514,10 +513,8 @@ out:
 /* Each piece behind the one before it; outputs learn where their bytes go. */
 static void place_pieces(struct onnx_sink *self)
 {
-    size_t i;
-
     self->model_bytes = 0;
-    for (i = 0; i < self->n_pieces; i++) {
+    for (size_t i = 0; i < self->n_pieces; i++) {
         struct onnx_piece *piece = &self->pieces[i];
 
         piece->at = self->model_bytes;
@@ -624,7 +621,6 @@ out:
 static enum vc_status lay_out_once(struct onnx_layout *l)
 {
     struct onnx_sink *self = l->self;
-    size_t i;
 
     self->n_pieces = 0;
     self->literals.n = 0;
@@ -634,7 +630,7 @@ static enum vc_status lay_out_once(struct onnx_layout *l)
     l->next_change = 0;
     l->sealed = 0;
     l->opset_added = false;
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         self->out[i].external = false;
         self->out[i].skip = 0;
     }

@@ -18,11 +18,10 @@ static void join(struct onnx *self, const struct onnx_tensor *tensor, const stru
 {
     struct onnx_link *link = &self->links[tensor->index];
     size_t number = link->tensor;
-    size_t k;
 
     *link = *way;
     link->tensor = number;
-    for (k = 0; k < way->n_nodes; k++) {
+    for (size_t k = 0; k < way->n_nodes; k++) {
         self->nodes[way->node[k]].taken = true;
     }
 }
@@ -36,12 +35,11 @@ static enum vc_status shape_scale(struct vc_ctx *ctx, struct onnx *self, const s
                       : quant->granularity == VC_GRANULARITY_GROUP ? 2
                                                                    : t->n_dims; /* a matrix has blocks */
     uint64_t *shape = vc_arena_alloc(ctx, &self->arena, n_dims * sizeof *shape);
-    unsigned d;
 
     if (shape == NULL) {
         return VC_E_NOMEM;
     }
-    for (d = 0; d < n_dims; d++) {
+    for (unsigned d = 0; d < n_dims; d++) {
         shape[d] = quant->granularity == VC_GRANULARITY_CHANNEL && d == quant->axis ? t->shape[d] : 1;
     }
     if (quant->granularity == VC_GRANULARITY_GROUP || quant->granularity == VC_GRANULARITY_BLOCK) {
@@ -88,7 +86,6 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
 {
     struct vc_tensor *t = &model->tensors[q->codes->index];
     enum vc_status status;
-    unsigned i;
 
     VC_TRY(show(ctx, self, model, q->codes));
     VC_TRY(show(ctx, self, model, q->scale));
@@ -100,7 +97,7 @@ static enum vc_status attach(struct vc_ctx *ctx, struct onnx *self, struct vc_mo
         vc_quant_set(quant, VC_PART_ZERO_POINT, q->zero->index);
     }
     t->quant = quant;
-    for (i = 0; i < quant->n_parts; i++) {
+    for (unsigned i = 0; i < quant->n_parts; i++) {
         model->tensors[quant->parts[i].tensor].part_of = q->codes->index;
         VC_TRY(shape_scale(ctx, self, t, quant, &model->tensors[quant->parts[i].tensor]));
     }
@@ -114,12 +111,11 @@ static enum vc_status find_quantized(struct onnx_reader *r, struct vc_model *mod
     struct vc_ctx *ctx = r->ctx;
     struct onnx *self = r->self;
     size_t n_quants = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
     model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_nodes, sizeof *model->quants);
     VC_TRY_ALLOC(model->quants);
-    for (i = 0; i < self->n_nodes; i++) {
+    for (size_t i = 0; i < self->n_nodes; i++) {
         struct onnx_quantized q;
 
         bool nbits = vc_onnx_find_nbits(self, i, &q);
@@ -137,9 +133,7 @@ out:
 /* Tensors that only a Cast makes wider get its output's name. */
 static void find_casts(struct onnx *self)
 {
-    size_t i;
-
-    for (i = 0; i < self->n_nodes; i++) {
+    for (size_t i = 0; i < self->n_nodes; i++) {
         const struct onnx_node *node = &self->nodes[i];
         const struct onnx_tensor *tensor = vc_onnx_find_cast(self, i);
 
@@ -158,9 +152,8 @@ static unsigned axis_of_set(unsigned set, unsigned n_dims)
 {
     const unsigned axes[] = {0, 1, n_dims - 1, n_dims - 2};
     unsigned found = n_dims;
-    unsigned i;
 
-    for (i = 0; n_dims >= 2 && i < 4; i++) {
+    for (unsigned i = 0; n_dims >= 2 && i < 4; i++) {
         if ((set >> i & 1) != 0) {
             if (found != n_dims && found != axes[i]) {
                 return VC_NO_INPUTS;
@@ -218,10 +211,9 @@ static enum vc_status rename_inner(struct vc_ctx *ctx, struct onnx *self, struct
 {
     enum vc_status status = VC_OK;
     size_t number = 0;
-    size_t i;
 
     qsort(order, model->n_tensors, sizeof(struct vc_tensor *), by_name);
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         bool again = i > 0 && strcmp(order[i]->name, order[i - 1]->name) == 0;
         bool twice = again || (i + 1 < model->n_tensors && strcmp(order[i]->name, order[i + 1]->name) == 0);
         size_t index = (size_t)(order[i] - model->tensors);
@@ -234,7 +226,7 @@ static enum vc_status rename_inner(struct vc_ctx *ctx, struct onnx *self, struct
             VC_TRY_ALLOC(names[index]);
         }
     }
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         model->tensors[i].name = names[i];
     }
 out:
@@ -246,7 +238,6 @@ static enum vc_status make_names_unique(struct vc_ctx *ctx, struct onnx *self, s
     struct vc_tensor **order = NULL;
     const char **names = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (self->n_graphs == 0) {
         return VC_OK; /* names of one graph differ */
@@ -255,7 +246,7 @@ static enum vc_status make_names_unique(struct vc_ctx *ctx, struct onnx *self, s
     VC_TRY_ALLOC(order);
     names = vc_alloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *names);
     VC_TRY_ALLOC(names);
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         order[i] = &model->tensors[i];
         names[i] = model->tensors[i].name;
     }
@@ -270,9 +261,7 @@ out:
 /* What is known only now: names, axes, roles, and why some should stay as they are. */
 static void finish_tensors(const struct onnx *self, struct vc_model *model)
 {
-    size_t i;
-
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         const struct onnx_symbol *symbol = &self->symbols.list[self->links[i].name];
         struct vc_tensor *t = &model->tensors[i];
 
@@ -289,13 +278,10 @@ static void finish_tensors(const struct onnx *self, struct vc_model *model)
  * none of a tensor's: it may run many times, or never. */
 static void settle_nodes(struct onnx *self)
 {
-    size_t i;
-    size_t k;
-
-    for (i = 0; i < self->n_nodes; i++) {
+    for (size_t i = 0; i < self->n_nodes; i++) {
         struct onnx_node *node = &self->nodes[i];
 
-        for (k = 0; k < ONNX_NODE_INPUTS; k++) {
+        for (size_t k = 0; k < ONNX_NODE_INPUTS; k++) {
             node->in[k] = vc_onnx_symbol_meant(&self->symbols, node->in[k]);
             node->odd |= node->in[k] != ONNX_NONE && self->symbols.list[node->in[k]].graph != node->graph;
         }
@@ -316,7 +302,6 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
     struct onnx *self = r->self;
     size_t n = self->n_tensors;
     enum vc_status status = VC_OK;
-    size_t i;
 
     model->tensors = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *model->tensors);
     VC_TRY_ALLOC(model->tensors);
@@ -324,7 +309,7 @@ enum vc_status vc_onnx_make_tensors(struct onnx_reader *r, struct vc_model *mode
     VC_TRY_ALLOC(model->io);
     self->links = vc_calloc_array(r->ctx, VC_TAG_NAMES, n, sizeof *self->links);
     VC_TRY_ALLOC(self->links);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (is_shown(self, &self->tensors[i])) {
             size_t index = model->n_tensors++;
 

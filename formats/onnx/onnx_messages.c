@@ -35,9 +35,8 @@ void vc_onnx_put_attribute(struct vc_ctx *ctx, struct vc_text *node, const char 
 static unsigned group_axis(const struct vc_out_tensor *out)
 {
     unsigned axis = 1;
-    unsigned d;
 
-    for (d = 1; d < out->n_dims; d++) {
+    for (unsigned d = 1; d < out->n_dims; d++) {
         axis = out->shape[d] != 1 ? d : axis;
     }
     return axis;
@@ -47,10 +46,8 @@ static unsigned group_axis(const struct vc_out_tensor *out)
 static void start_node(struct vc_ctx *ctx, const struct vc_out_tensor *out, const char *role, const char *op,
                        const char *const inputs[3], const char *output, struct vc_text *node)
 {
-    size_t k;
-
     vc_text_init(node, ctx);
-    for (k = 0; k < 3 && inputs[k] != NULL; k++) {
+    for (size_t k = 0; k < 3 && inputs[k] != NULL; k++) {
         vc_wire_put_string(node, ONNX_NODE_INPUT, inputs[k]);
     }
     vc_wire_put_string(node, ONNX_NODE_OUTPUT, output);
@@ -217,9 +214,8 @@ void vc_onnx_put_header(const struct onnx_sink *self, size_t out, struct vc_text
 {
     uint64_t dims[VC_MAX_DIMS];
     unsigned n_dims = dims_of(self, out, dims);
-    unsigned d;
 
-    for (d = 0; d < n_dims; d++) {
+    for (unsigned d = 0; d < n_dims; d++) {
         vc_wire_put_int(text, ONNX_TENSOR_DIMS, dims[d]);
     }
     vc_wire_put_int(text, ONNX_TENSOR_TYPE, type_of(self, out));
@@ -281,14 +277,13 @@ static void put_info(struct vc_ctx *ctx, const char *name, uint32_t elem, unsign
                      struct vc_text *text)
 {
     struct vc_text dim, shape, tensor, type, info;
-    unsigned d;
 
     vc_text_init(&dim, ctx);
     vc_text_init(&shape, ctx);
     vc_text_init(&tensor, ctx);
     vc_text_init(&type, ctx);
     vc_text_init(&info, ctx);
-    for (d = 0; d < n_dims; d++) {
+    for (unsigned d = 0; d < n_dims; d++) {
         vc_wire_put_int(&dim, ONNX_DIM_VALUE, dims[d]);
         vc_onnx_put_message(&shape, ONNX_SHAPE_DIM, &dim);
     }

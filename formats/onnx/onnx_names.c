@@ -77,9 +77,8 @@ uint64_t vc_onnx_out_bytes(const struct onnx_sink *self, size_t out)
 static bool groups_fit(const struct vc_out_tensor *t)
 {
     unsigned n_long = 0;
-    unsigned d;
 
-    for (d = 1; d < t->n_dims; d++) {
+    for (unsigned d = 1; d < t->n_dims; d++) {
         n_long += t->shape[d] != 1;
     }
     return n_long <= 1;
@@ -168,9 +167,8 @@ enum vc_status vc_onnx_choose_name(struct vc_ctx *ctx, struct onnx_sink *self, c
                                    const char **out)
 {
     char *name = vc_arena_printf(ctx, &self->arena, "%s%s", base, suffix);
-    unsigned i;
 
-    for (i = 1; name != NULL && !is_free(self, name); i++) {
+    for (unsigned i = 1; name != NULL && !is_free(self, name); i++) {
         name = vc_arena_printf(ctx, &self->arena, "%s%s_%u", base, suffix, i);
     }
     *out = name;
@@ -223,9 +221,7 @@ out:
 /* The nodes on the tensor's old way go, and the names that they made for each other. */
 static void drop_nodes(struct onnx_sink *self, const struct onnx_link *link)
 {
-    size_t k;
-
-    for (k = 0; k < link->n_nodes; k++) {
+    for (size_t k = 0; k < link->n_nodes; k++) {
         self->drop[link->node[k]] = true;
         if (k + 1 < link->n_nodes) {
             self->gone[self->source->nodes[link->node[k]].out] |= ONNX_NAME_GONE;
@@ -238,15 +234,13 @@ static void drop_nodes(struct onnx_sink *self, const struct onnx_link *link)
 static enum vc_status mark_gone(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
-    size_t i;
 
-    for (i = 0; i < self->model->n_tensors; i++) {
+    for (size_t i = 0; i < self->model->n_tensors; i++) {
         const struct onnx_link *link = &source->links[i];
         size_t symbol = source->tensors[link->tensor].symbol;
         size_t out = self->first_out[i];
-        size_t k;
 
-        for (k = 0; k < link->n_nodes; k++) {
+        for (size_t k = 0; k < link->n_nodes; k++) {
             self->node_out[link->node[k]] = out;
         }
         if (out == ONNX_NONE && self->model->tensors[i].part_of == VC_NO_TENSOR) {
@@ -276,17 +270,16 @@ enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
     enum vc_status status = VC_OK;
-    size_t i;
 
     self->opset = vc_onnx_opset_with_codes(source, self->outs);
     self->first_out = vc_alloc_array(ctx, VC_TAG_NAMES, self->model->n_tensors, sizeof *self->first_out);
     VC_TRY_ALLOC(self->first_out);
     self->out = vc_calloc_array(ctx, VC_TAG_NAMES, self->outs->n, sizeof *self->out);
     VC_TRY_ALLOC(self->out);
-    for (i = 0; i < self->model->n_tensors; i++) {
+    for (size_t i = 0; i < self->model->n_tensors; i++) {
         self->first_out[i] = ONNX_NONE;
     }
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(self->outs, i);
         const struct onnx_tensor *tensor = &source->tensors[source->links[out.source].tensor];
 
@@ -295,7 +288,7 @@ enum vc_status vc_onnx_list_outs(struct vc_ctx *ctx, struct onnx_sink *self)
             self->first_out[out.source] = i;
         }
     }
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         if (vc_onnx_is_changed(self, i) && vc_out_at(self->outs, i).role == VC_PART_CODES) {
             self->out[i].nbits = vc_onnx_takes_nbits(self, i);
             vc_onnx_view_outs(self, i);
@@ -311,7 +304,6 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     const struct vc_out_list *outs = self->outs;
     const struct onnx *source = self->source;
     enum vc_status status = VC_OK;
-    size_t i;
 
     self->gone = vc_calloc_array(ctx, VC_TAG_NAMES, source->symbols.n, sizeof *self->gone);
     VC_TRY_ALLOC(self->gone);
@@ -321,13 +313,13 @@ enum vc_status vc_onnx_plan_outs(struct vc_ctx *ctx, struct onnx_sink *self)
     VC_TRY_ALLOC(self->node_out);
     self->products = vc_alloc_array(ctx, VC_TAG_NAMES, source->n_nodes, sizeof *self->products);
     VC_TRY_ALLOC(self->products);
-    for (i = 0; i < source->n_nodes; i++) {
+    for (size_t i = 0; i < source->n_nodes; i++) {
         self->node_out[i] = ONNX_NONE;
         self->products[i] = ONNX_NONE;
     }
     vc_onnx_plan_products(self);
     VC_TRY(mark_gone(ctx, self));
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
         if (out.role != VC_PART_CODES) {

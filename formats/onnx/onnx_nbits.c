@@ -67,9 +67,8 @@ static bool is_same(const struct onnx_node *a, const struct onnx_node *b)
 static size_t count_same(const struct onnx *self, const struct onnx_node *node)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < self->n_nodes; i++) {
+    for (size_t i = 0; i < self->n_nodes; i++) {
         n += is_same(node, &self->nodes[i]);
     }
     return n;
@@ -106,7 +105,6 @@ bool vc_onnx_find_nbits(const struct onnx *self, size_t number, struct onnx_quan
     struct onnx_product p;
     size_t n_users;
     bool ours;
-    size_t k;
 
     if (!is_known(node)) {
         return false;
@@ -120,7 +118,7 @@ bool vc_onnx_find_nbits(const struct onnx *self, size_t number, struct onnx_quan
         return false;
     }
     n_users = count_same(self, node);
-    for (k = 1; k < 4; k++) {
+    for (size_t k = 1; k < 4; k++) {
         if (node->in[k] != ONNX_NONE && self->symbols.list[node->in[k]].n_uses != n_users) {
             return false; /* a part is used in another way as well */
         }
@@ -156,11 +154,10 @@ enum vc_status vc_onnx_join_nbits(struct onnx_reader *r, size_t number, struct o
     bool rows, ours;
     char *name;
     enum vc_status status = VC_OK;
-    size_t i;
 
     name = vc_arena_copy(r->ctx, &self->arena, codes, weight_bytes(codes, &rows, &ours));
     VC_TRY_ALLOC(name);
-    for (i = 0; i < self->n_nodes; i++) {
+    for (size_t i = 0; i < self->n_nodes; i++) {
         if (is_same(&node, &self->nodes[i])) {
             self->nodes[i].weights = q->codes->index;
             n_users++;
@@ -211,13 +208,12 @@ struct vc_code_places vc_onnx_code_places(const struct vc_model *model, size_t t
     bool matrix = t->n_dims == 2 && (t->inputs == 1 || t->inputs == 2);
     unsigned n_long = 0;
     size_t n = 0;
-    size_t i;
 
-    for (i = 1; i < t->n_dims; i++) {
+    for (size_t i = 1; i < t->n_dims; i++) {
         n_long += t->shape[i] != 1;
     }
     places.as_floats = self->opset >= ONNX_BLOCKS_OPSET && n_long <= 1;
-    for (i = 0; matrix && i < self->n_nodes; i++) {
+    for (size_t i = 0; matrix && i < self->n_nodes; i++) {
         const struct onnx_node *node = &self->nodes[i];
 
         n += vc_onnx_multiplies(self, node, tensor) &&

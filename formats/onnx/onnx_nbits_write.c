@@ -52,12 +52,11 @@ void vc_onnx_view_outs(struct onnx_sink *self, size_t out)
     const struct vc_out_tensor t = vc_out_at(self->outs, out);
     size_t zero = t.quant != NULL ? vc_quant_find(t.quant, VC_PART_ZERO_POINT) : VC_NO_TENSOR;
     struct onnx_product p;
-    unsigned i;
 
     if (self->out[out].nbits) {
         p = product_of(&t);
         self->out[out].view = vc_onnx_nbits_view(VC_PART_CODES, &p, 4);
-        for (i = 0; i < t.quant->n_parts; i++) {
+        for (unsigned i = 0; i < t.quant->n_parts; i++) {
             const struct vc_quant_part *part = &t.quant->parts[i];
             enum vc_dtype dtype = vc_out_at(self->outs, part->tensor).dtype;
 
@@ -90,13 +89,11 @@ unsigned vc_onnx_nbits_dims(const struct onnx_sink *self, size_t main, size_t ou
 void vc_onnx_plan_products(struct onnx_sink *self)
 {
     const struct onnx *source = self->source;
-    size_t i;
-    size_t k;
 
-    for (i = 0; i < self->model->n_tensors; i++) {
+    for (size_t i = 0; i < self->model->n_tensors; i++) {
         size_t out = self->first_out[i];
 
-        for (k = 0; out != ONNX_NONE && vc_onnx_is_changed(self, out) && k < source->n_nodes; k++) {
+        for (size_t k = 0; out != ONNX_NONE && vc_onnx_is_changed(self, out) && k < source->n_nodes; k++) {
             const struct onnx_node *node = &source->nodes[k];
 
             if (vc_onnx_multiplies(source, node, i) && (self->out[out].nbits || node->weights == i)) {

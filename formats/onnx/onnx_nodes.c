@@ -94,10 +94,9 @@ static enum vc_status take_graph(struct onnx_reader *r, struct node *node, const
                                  struct vc_span attribute)
 {
     struct onnx_scope scope = {.node = node->name, .attribute = attribute, .output = ONNX_NONE};
-    size_t i;
     enum vc_status status;
 
-    for (i = node->first; i < r->n_uses && scope.output == ONNX_NONE; i++) {
+    for (size_t i = node->first; i < r->n_uses && scope.output == ONNX_NONE; i++) {
         scope.output = r->uses[i].output ? r->uses[i].symbol : ONNX_NONE;
     }
     node->has_graph = true;
@@ -323,7 +322,6 @@ static bool is_for_codes(const struct node *node, size_t k)
     static const char *const ops[] = {"MatMulBnb4", "GatherBlockQuantized", "QMoE"};
     static const char *const starts[] = {"QLinear",         "MatMulInteger", "ConvInteger",
                                          "DynamicQuantize", "QGemm",         "QAttention"};
-    size_t i;
 
     if (strcmp(node->op, "DequantizeLinear") == 0 || strcmp(node->op, "QuantizeLinear") == 0) {
         return k > 0;
@@ -331,12 +329,12 @@ static bool is_for_codes(const struct node *node, size_t k)
     if (strcmp(node->op, "MatMulNBits") == 0) { /* the last input is a bias */
         return k > 0 && k < ONNX_NODE_INPUTS - 1;
     }
-    for (i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         if (strcmp(node->op, ops[i]) == 0) {
             return true;
         }
     }
-    for (i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
         if (strncmp(node->op, starts[i], strlen(starts[i])) == 0) {
             return true;
         }
@@ -348,9 +346,8 @@ static bool is_for_codes(const struct node *node, size_t k)
 static void count_uses(struct onnx_reader *r, const struct node *node)
 {
     size_t k = 0;
-    size_t i;
 
-    for (i = node->first; i < r->n_uses; i++) {
+    for (size_t i = node->first; i < r->n_uses; i++) {
         const struct onnx_use *use = &r->uses[i];
         struct onnx_symbol *symbol = use->symbol != ONNX_NONE ? &r->self->symbols.list[use->symbol] : NULL;
 
@@ -387,9 +384,8 @@ static bool is_step(const struct node *node, enum onnx_op *op)
                  [ONNX_OP_MATMUL] = {"MatMul", 2, 2},
                  [ONNX_OP_GEMM] = {"Gemm", 2, 3},
                  [ONNX_OP_NBITS] = {"MatMulNBits", 3, ONNX_NODE_INPUTS}};
-    size_t i;
 
-    for (i = 0; node->n_out == 1 && i < sizeof steps / sizeof steps[0]; i++) {
+    for (size_t i = 0; node->n_out == 1 && i < sizeof steps / sizeof steps[0]; i++) {
         if (strcmp(node->op, steps[i].name) == 0 && (i == ONNX_OP_NBITS ? node->microsoft : node->default_domain)) {
             *op = (enum onnx_op)i;
             return node->n_in >= steps[i].min_in && node->n_in <= steps[i].max_in;
@@ -405,7 +401,6 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
     struct onnx_node *kept;
     enum onnx_op op;
     size_t k = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
     if (!is_step(node, &op)) {
@@ -426,7 +421,7 @@ static enum vc_status keep(struct onnx_reader *r, const struct node *node, const
                                .axis = node->axis,
                                .block_size = node->block_size,
                                .to = op == ONNX_OP_DEQUANTIZE ? node->output_dtype : node->to};
-    for (i = node->first; i < r->n_uses; i++) {
+    for (size_t i = node->first; i < r->n_uses; i++) {
         if (r->uses[i].output) {
             kept->out = r->uses[i].symbol;
         } else {

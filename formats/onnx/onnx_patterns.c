@@ -88,9 +88,7 @@ static bool same_dims(const struct onnx_tensor *a, const struct onnx_tensor *b)
 /* Blocks along the only axis behind axis 0 that is longer than 1 are our groups. */
 static bool blocks_fit(const struct onnx_tensor *codes, const struct onnx_tensor *scale, uint64_t axis, uint64_t block)
 {
-    unsigned d;
-
-    for (d = 0; d < codes->n_dims; d++) {
+    for (unsigned d = 0; d < codes->n_dims; d++) {
         uint64_t want = d == axis ? vc_ceil_div_u64(codes->dims[d], block) : codes->dims[d];
 
         if (scale->dims[d] != want || (d != 0 && d != axis && codes->dims[d] != 1)) {
@@ -146,12 +144,11 @@ static bool granularity_by_shape(const struct onnx_tensor *codes, const struct o
                                  struct vc_quant *quant)
 {
     unsigned n_long = 0;
-    unsigned d;
 
     if (scale->n_dims > codes->n_dims) {
         return false; /* the product would have more dimensions */
     }
-    for (d = 0; d < scale->n_dims; d++) {
+    for (unsigned d = 0; d < scale->n_dims; d++) {
         unsigned axis = codes->n_dims - scale->n_dims + d;
 
         if (scale->dims[d] != 1) {

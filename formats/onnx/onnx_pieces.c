@@ -52,9 +52,8 @@ enum vc_status vc_onnx_end_message(struct onnx_layout *l, size_t mark, uint32_t 
     struct onnx_sink *self = l->self;
     uint64_t n = 0;
     size_t from = self->literals.n;
-    size_t i;
 
-    for (i = mark; i < self->n_pieces; i++) {
+    for (size_t i = mark; i < self->n_pieces; i++) {
         if (!vc_add_u64(n, self->pieces[i].n, &n) || n > INT64_MAX / 2) {
             return vc_fail(l->ctx, VC_E_UNSUPPORTED, "the output would be larger than 2^62 bytes");
         }

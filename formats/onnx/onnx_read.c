@@ -250,9 +250,8 @@ static void onnx_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
     struct onnx *self = model->self;
-    size_t i;
 
-    for (i = 0; i < self->n_externals; i++) {
+    for (size_t i = 0; i < self->n_externals; i++) {
         vc_infile_close(ctx, self->externals[i]);
         vc_free(ctx, self->locations[i]);
     }
@@ -286,11 +285,10 @@ static enum vc_status add_facts(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct onnx *self = model->self;
     enum vc_status status;
-    size_t i;
 
     VC_TRY(vc_model_add_fact(ctx, model, "ir version", "%" PRIu64, self->ir_version));
     VC_TRY(vc_model_add_fact(ctx, model, "opset", "%" PRIu64, self->opset));
-    for (i = 0; i < self->n_externals && i < 4; i++) {
+    for (size_t i = 0; i < self->n_externals && i < 4; i++) {
         VC_TRY(vc_model_add_fact(ctx, model, "external data", "%s", self->locations[i]));
     }
     if (self->inner_bytes > model->file_bytes / 100) {
@@ -309,11 +307,10 @@ static enum vc_status list_inputs(struct vc_ctx *ctx, struct vc_model *model)
 {
     const struct onnx *self = model->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_externals, sizeof *model->inputs);
     VC_TRY_ALLOC(model->inputs);
-    for (i = 0; i < self->n_externals; i++) {
+    for (size_t i = 0; i < self->n_externals; i++) {
         model->inputs[i] = self->externals[i];
         model->file_bytes += self->externals[i]->size_bytes;
     }

@@ -119,9 +119,8 @@ out:
 enum vc_status vc_onnx_symbols_close(struct onnx_reader *r)
 {
     enum vc_status status = VC_OK;
-    size_t symbol;
 
-    for (symbol = r->scope->first_symbol; symbol != ONNX_NONE; symbol = r->self->symbols.list[symbol].next) {
+    for (size_t symbol = r->scope->first_symbol; symbol != ONNX_NONE; symbol = r->self->symbols.list[symbol].next) {
         if (!r->self->symbols.list[symbol].defined) {
             VC_TRY(pass_on(r, symbol));
         }

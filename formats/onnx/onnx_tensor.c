@@ -48,9 +48,7 @@ const struct onnx_type vc_onnx_types[ONNX_N_TYPES] = {
 
 uint32_t vc_onnx_type_of(enum vc_dtype dtype)
 {
-    uint32_t i;
-
-    for (i = 0; i < ONNX_N_TYPES; i++) {
+    for (uint32_t i = 0; i < ONNX_N_TYPES; i++) {
         if (vc_onnx_types[i].name != NULL && vc_onnx_types[i].dtype == dtype && dtype != VC_DTYPE_RAW) {
             return i;
         }
@@ -251,9 +249,8 @@ static enum vc_status measure(struct onnx_reader *r, struct seen *s)
     uint64_t n = 1;
     bool empty = false;
     uint64_t *dims;
-    unsigned d;
 
-    for (d = 0; d < t->n_dims; d++) {
+    for (unsigned d = 0; d < t->n_dims; d++) {
         empty |= s->dims[d] == 0;
         if (!vc_mul_u64(n, s->dims[d] == 0 ? 1 : s->dims[d], &n)) {
             return vc_fail(r->ctx, VC_E_FORMAT, "its shape has more than 2^64 elements");
@@ -448,9 +445,8 @@ enum vc_status vc_onnx_numbers_read(struct onnx_numbers *numbers, void *dst, uin
     const struct onnx_type *type = &vc_onnx_types[numbers->tensor->type];
     unsigned char *to = dst;
     enum vc_status status = VC_OK;
-    uint64_t done;
 
-    for (done = 0; done < n; done += type->entry_bytes) {
+    for (uint64_t done = 0; done < n; done += type->entry_bytes) {
         unsigned char bytes[8];
         uint64_t value = 0;
         bool more = false;

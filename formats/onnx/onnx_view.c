@@ -34,9 +34,8 @@ static void put_nibble(unsigned char *to, uint64_t i, unsigned code)
 void vc_onnx_view_convert(const struct onnx_view *v, bool to_file, unsigned char *stored, unsigned char *shown)
 {
     size_t n = v->bits / 8; /* 0: nibbles */
-    uint64_t i;
 
-    for (i = 0; i < v->n_rows * v->row; i++) {
+    for (uint64_t i = 0; i < v->n_rows * v->row; i++) {
         uint64_t there = v->turned ? i % v->row * v->stored_row + i / v->row : i / v->row * v->stored_row + i % v->row;
 
         if (n != 0) {

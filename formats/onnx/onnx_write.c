@@ -33,14 +33,12 @@ static bool writes(const struct onnx_sink *self)
 /* What the writer cannot take along, refused before the layout. */
 static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *self)
 {
-    size_t i;
-
     if (self->source->n_inner_external != 0) {
         return vc_fail(ctx, VC_E_UNSUPPORTED,
                        "a tensor inside a node has its values in another file; only those of initializers can be taken "
                        "along");
     }
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor t = vc_out_at(self->outs, i);
         const struct onnx_tensor *tensor = &self->source->tensors[self->source->links[t.source].tensor];
 
@@ -51,7 +49,7 @@ static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *s
                            t.name);
         }
     }
-    for (i = 0; self->source->has_training && i < self->outs->n; i++) {
+    for (size_t i = 0; self->source->has_training && i < self->outs->n; i++) {
         if (vc_onnx_is_changed(self, i)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s: the file holds training_info, which refers to initializers by name; remove it first",
@@ -98,9 +96,8 @@ static enum vc_status make_note(struct vc_ctx *ctx, struct onnx_sink *self, cons
 {
     const char *data = "";
     size_t n_products = 0;
-    size_t i;
 
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         n_products += vc_onnx_is_changed(self, i) && vc_out_at(self->outs, i).role == VC_PART_CODES &&
                       vc_onnx_is_product(self, i);
     }
@@ -128,9 +125,8 @@ static size_t view_bytes(struct vc_ctx *ctx, const struct onnx_sink *self)
 {
     uint64_t total = 0;
     uint64_t most = 0;
-    size_t i;
 
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         if (self->out[i].view.bits != 0) {
             uint64_t n = vc_out_at(self->outs, i).size_bytes + vc_onnx_out_bytes(self, i);
 
@@ -147,10 +143,9 @@ static enum vc_status onnx_layout(struct vc_ctx *ctx, struct vc_sink *sink, cons
 {
     struct onnx_sink *self = sink->self;
     enum vc_status status;
-    size_t i;
 
     self->outs = outs;
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         self->expected += vc_out_at(outs, i).size_bytes;
     }
     VC_TRY(vc_onnx_list_outs(ctx, self));
@@ -241,9 +236,8 @@ static enum vc_status copy_piece(struct vc_ctx *ctx, struct onnx_sink *self, con
                                  unsigned char *buffer)
 {
     enum vc_status status = VC_OK;
-    uint64_t done;
 
-    for (done = 0; done < piece->n; done += COPY_BYTES) {
+    for (uint64_t done = 0; done < piece->n; done += COPY_BYTES) {
         size_t n = (size_t)vc_min_u64(COPY_BYTES, piece->n - done);
 
         VC_TRY(vc_check_cancelled(ctx));
@@ -259,10 +253,9 @@ static enum vc_status write_pieces(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     unsigned char *buffer = vc_alloc(ctx, VC_TAG_IO, COPY_BYTES);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(buffer);
-    for (i = 0; i < self->n_pieces; i++) {
+    for (size_t i = 0; i < self->n_pieces; i++) {
         const struct onnx_piece *piece = &self->pieces[i];
 
         if (piece->kind == ONNX_PIECE_COPY) {
@@ -314,9 +307,8 @@ out:
 static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct onnx_sink *self = sink->self;
-    size_t i;
 
-    for (i = 0; self->out != NULL && i < self->outs->n; i++) {
+    for (size_t i = 0; self->out != NULL && i < self->outs->n; i++) {
         vc_free(ctx, self->out[i].shown);
     }
     (void)pthread_mutex_destroy(&self->mutex);

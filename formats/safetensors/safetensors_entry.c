@@ -72,12 +72,11 @@ bool vc_safetensors_plain_entry(const char *text, size_t n, size_t at, struct sa
 {
     struct vc_json_cursor c = {.text = text, .n = n, .at = at};
     unsigned seen = 0;
-    unsigned i;
 
     if (!vc_json_take_member(&c, &out->name, &out->n_name) || !vc_json_take(&c, '{')) {
         return false;
     }
-    for (i = 0; i < 3; i++) {
+    for (unsigned i = 0; i < 3; i++) {
         if ((i != 0 && !vc_json_take(&c, ',')) || !take_field(&c, out, &seen)) {
             return false;
         }

@@ -30,9 +30,7 @@ static size_t source_of(const struct safetensors_plan *plan, size_t record)
 /* Every record goes to the file that its source tensor lies in. */
 static void keep_shards(const struct safetensors_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < plan->records->n; i++) {
+    for (size_t i = 0; i < plan->records->n; i++) {
         plan->records->records[i].file = plan->model->io[source_of(plan, i)].shard;
     }
 }
@@ -62,18 +60,17 @@ static enum vc_status divide(struct vc_ctx *ctx, const struct safetensors_plan *
     struct share *shares = vc_calloc_array(ctx, VC_TAG_NAMES, plan->model->n_tensors, sizeof *shares);
     enum vc_status status = VC_OK;
     uint64_t in_file = 0;
-    size_t i;
 
     VC_TRY_ALLOC(shares);
     *n_files = 1;
-    for (i = 0; i < plan->records->n; i++) {
+    for (size_t i = 0; i < plan->records->n; i++) {
         struct share *share = &shares[owner_of(plan, i)];
 
         if (!vc_add_u64(share->n_bytes, entry_of(plan, i).n_bytes, &share->n_bytes)) {
             share->n_bytes = UINT64_MAX; /* refused when its place is looked for */
         }
     }
-    for (i = 0; i < plan->records->n; i++) {
+    for (size_t i = 0; i < plan->records->n; i++) {
         struct share *share = &shares[owner_of(plan, i)];
 
         if (share->file == 0) {
@@ -111,9 +108,8 @@ static const char *number_file(struct vc_ctx *ctx, const struct safetensors_plan
 {
     size_t number = 0;
     size_t count = 0;
-    size_t i;
 
-    for (i = 0; i < to->n; i++) {
+    for (size_t i = 0; i < to->n; i++) {
         number += i <= index && to->files[i].n_all != 0;
         count += to->files[i].n_all != 0;
     }
@@ -127,9 +123,8 @@ static enum vc_status name_files(struct vc_ctx *ctx, const struct safetensors_pl
     bool kept = plan->max_shard_bytes == 0 && plan->model->folder != NULL;
     bool renumbered = plan->in_folder && kept && is_renumbered(plan, to);
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; plan->in_folder && i < to->n; i++) {
+    for (size_t i = 0; plan->in_folder && i < to->n; i++) {
         to->files[i].name = kept && !renumbered   ? vc_infolder_out_shard(plan->model->folder, i)
                             : !kept && to->n == 1 ? vc_arena_printf(ctx, &to->arena, "%s.safetensors", plan->prefix)
                                                   : number_file(ctx, plan, to, i);
@@ -143,7 +138,6 @@ out:
 static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *plan, struct safetensors_files *to)
 {
     size_t n = 1;
-    size_t i;
     enum vc_status status = VC_OK;
 
     if (plan->in_folder && plan->max_shard_bytes != 0) {
@@ -155,16 +149,16 @@ static enum vc_status assign(struct vc_ctx *ctx, const struct safetensors_plan *
     to->files = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *to->files);
     VC_TRY_ALLOC(to->files);
     to->n = n;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         vc_text_init(&to->files[i].header, ctx);
         to->files[i].header.counting = plan->sizes_only;
         atomic_init(&to->files[i].got, 0);
     }
-    for (i = 0; i < plan->records->n; i++) {
+    for (size_t i = 0; i < plan->records->n; i++) {
         to->files[plan->records->records[i].file].n_records++;
         to->files[plan->records->records[i].file].n_all++;
     }
-    for (i = 0; i < plan->outs->n_other_shards && n > 1; i++) {
+    for (size_t i = 0; i < plan->outs->n_other_shards && n > 1; i++) {
         to->files[plan->model->io[plan->outs->other_shards[i].source].shard].n_all++;
     }
     VC_TRY(name_files(ctx, plan, to));
@@ -242,10 +236,9 @@ static enum vc_status add_aliases(struct vc_ctx *ctx, const struct safetensors_p
 {
     struct vc_text names;
     enum vc_status status;
-    size_t i;
 
     vc_text_init(&names, ctx);
-    for (i = 0; plan->records->any_alias && i < plan->outs->n; i++) {
+    for (size_t i = 0; plan->records->any_alias && i < plan->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(plan->outs, i);
         const char *first;
 
@@ -348,7 +341,6 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
     struct vc_text joined;
     struct vc_text job;
     enum vc_status status = VC_OK;
-    size_t i;
 
     vc_text_init(&joined, ctx);
     vc_text_init(&job, ctx);
@@ -357,7 +349,7 @@ static enum vc_status start_headers(struct vc_ctx *ctx, const struct safetensors
         VC_TRY(job.status);
     }
     VC_TRY(keeps_division(plan, to) ? VC_OK : join_notes(ctx, plan, to, &joined));
-    for (i = 0; i < to->n; i++) {
+    for (size_t i = 0; i < to->n; i++) {
         vc_text_add_bytes(&to->files[i].header, prefix, sizeof prefix);
         VC_TRY(add_metadata(ctx, plan, to, i, &joined, &job));
     }
@@ -392,7 +384,6 @@ static void put_number(struct piece *piece, uint64_t number)
 static void add_entry(struct vc_text *text, const struct safetensors_entry *entry, uint64_t offset)
 {
     struct piece piece;
-    unsigned d;
 
     piece.n = 0;
     vc_text_add_bytes(text, ",", 1);
@@ -400,7 +391,7 @@ static void add_entry(struct vc_text *text, const struct safetensors_entry *entr
     put_words(&piece, ":{\"dtype\":\"");
     put_words(&piece, vc_safetensors_dtypes[entry->type].name);
     put_words(&piece, "\",\"shape\":[");
-    for (d = 0; d < entry->n_dims; d++) {
+    for (unsigned d = 0; d < entry->n_dims; d++) {
         put_words(&piece, d == 0 ? "" : ",");
         put_number(&piece, entry->shape[d]);
     }
@@ -435,10 +426,9 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
                                    struct safetensors_files *to)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(start_headers(ctx, plan, to));
-    for (i = 0; i < plan->records->n; i++) {
+    for (size_t i = 0; i < plan->records->n; i++) {
         struct safetensors_record *record = &plan->records->records[i];
         struct safetensors_file *file = &to->files[record->file];
         const struct safetensors_entry entry = entry_of(plan, i);
@@ -452,10 +442,10 @@ static enum vc_status make_headers(struct vc_ctx *ctx, const struct safetensors_
         add_entry(&file->header, &entry, file->data_bytes);
         file->data_bytes = end;
     }
-    for (i = 0; i < to->n; i++) {
+    for (size_t i = 0; i < to->n; i++) {
         VC_TRY(complete_header(ctx, &to->files[i].header));
     }
-    for (i = 0; i < plan->records->n; i++) {
+    for (size_t i = 0; i < plan->records->n; i++) {
         struct safetensors_record *record = &plan->records->records[i];
 
         record->offset += to->files[record->file].header.n;
@@ -478,9 +468,7 @@ out:
 
 void vc_safetensors_files_release(struct vc_ctx *ctx, struct safetensors_files *files)
 {
-    size_t i;
-
-    for (i = 0; i < files->n; i++) {
+    for (size_t i = 0; i < files->n; i++) {
         vc_text_release(&files->files[i].header);
     }
     vc_free(ctx, files->files);

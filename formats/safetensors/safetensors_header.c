@@ -70,9 +70,7 @@ static bool is_size(const json_t *value)
 /* The type with that name of n bytes. */
 static enum vc_status set_dtype(const struct parsing *p, const char *name, size_t n, struct safetensors_entry *entry)
 {
-    size_t i;
-
-    for (i = 0; i < vc_safetensors_n_dtypes; i++) {
+    for (size_t i = 0; i < vc_safetensors_n_dtypes; i++) {
         if (strncmp(vc_safetensors_dtypes[i].name, name, n) == 0 && vc_safetensors_dtypes[i].name[n] == '\0') {
             entry->type = (uint8_t)i;
             return VC_OK;
@@ -104,7 +102,6 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
     const json_t *shape = json_object_get(json, "shape");
     size_t n = json_array_size(shape);
     uint64_t dims[VC_MAX_DIMS];
-    size_t i;
 
     if (!json_is_array(shape)) {
         return vc_fail(p->ctx, VC_E_FORMAT, "%s: has no \"shape\" that is an array", entry->name);
@@ -112,7 +109,7 @@ static enum vc_status read_shape(struct parsing *p, const json_t *json, struct s
     if (n > VC_MAX_DIMS) {
         return vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: has %zu dimensions; %d are allowed", entry->name, n, VC_MAX_DIMS);
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const json_t *dim = json_array_get(shape, i);
 
         if (!is_size(dim)) {
@@ -153,9 +150,8 @@ static enum vc_status check_size(const struct parsing *p, const struct safetenso
 {
     uint64_t n = 1;
     uint64_t n_bits;
-    unsigned d;
 
-    for (d = 0; d < entry->n_dims; d++) {
+    for (unsigned d = 0; d < entry->n_dims; d++) {
         if (!vc_mul_u64(n, entry->shape[d], &n)) {
             return vc_fail(p->ctx, VC_E_FORMAT, "%s: its shape has more than 2^64 elements", entry->name);
         }
@@ -401,9 +397,8 @@ static enum vc_status refuse_place(const struct parsing *p, size_t i, uint64_t e
     const struct safetensors_entry *entry = &entries[i];
     bool overlap = entry->offset < expected;
     enum vc_status status;
-    size_t k;
 
-    for (k = 0; k < p->n && !vc_collecting(p->ctx); k++) { /* a finding of its own otherwise */
+    for (size_t k = 0; k < p->n && !vc_collecting(p->ctx); k++) { /* a finding of its own otherwise */
         if (k != i && strcmp(entries[k].name, entry->name) == 0) {
             return vc_fail(p->ctx, VC_E_FORMAT, "%s: its safetensors header has this tensor twice", entry->name);
         }
@@ -445,9 +440,8 @@ static void drop_broken(struct parsing *p)
 {
     struct safetensors_entry *entries = own_entries(p); /* the last ones */
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < p->n; i++) {
+    for (size_t i = 0; i < p->n; i++) {
         if (!entries[i].broken) {
             entries[n++] = entries[i];
         }
@@ -529,7 +523,6 @@ enum vc_status vc_safetensors_stream_end(struct vc_ctx *ctx, const struct vc_inf
     uint64_t last;
     bool broken;
     enum vc_status status;
-    size_t i;
 
     VC_TRY(read_length(ctx, so_far, &n));
     last = end->need = VC_SAFETENSORS_PREFIX_BYTES + n;
@@ -539,7 +532,7 @@ enum vc_status vc_safetensors_stream_end(struct vc_ctx *ctx, const struct vc_inf
     end->need = UINT64_MAX;
     VC_TRY(read_text(&p, (size_t)n));
     broken = shard.lost;
-    for (i = 0; i < p.n; i++) {
+    for (size_t i = 0; i < p.n; i++) {
         broken = broken || self.entries[i].broken;
         last = vc_max_u64(last, VC_SAFETENSORS_PREFIX_BYTES + n + self.entries[i].offset + self.entries[i].n_bytes);
     }

@@ -19,13 +19,11 @@
 static uint64_t hash_tensor(const struct vc_out_tensor *tensor, uint64_t seed)
 {
     uint64_t h = seed;
-    const char *c;
-    unsigned d;
 
-    for (c = tensor->name; *c != '\0'; c++) {
+    for (const char *c = tensor->name; *c != '\0'; c++) {
         h = (h ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     }
-    for (d = 0; d < tensor->n_dims; d++) {
+    for (unsigned d = 0; d < tensor->n_dims; d++) {
         h = (h ^ (tensor->shape[d] + 1)) * UINT64_C(0x9e3779b97f4a7c15);
         h ^= h >> 29;
     }
@@ -47,12 +45,11 @@ void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout,
 {
     uint64_t sums[2] = {0, 0};
     uint64_t count = 0;
-    size_t i;
 
-    for (i = 0; i < outs->n_recipe; i++) {
+    for (size_t i = 0; i < outs->n_recipe; i++) {
         vc_text_add(text, "%s=%s" VC_BETWEEN, outs->recipe[i].key, outs->recipe[i].value);
     }
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(outs, i);
 
         if (out.role == VC_PART_CODES &&
@@ -61,7 +58,7 @@ void vc_safetensors_job_text(const struct vc_out_list *outs, const char *layout,
             add_tensor(&out, size_only, sums);
         }
     }
-    for (i = 0; i < outs->n_other_shards; i++) {
+    for (size_t i = 0; i < outs->n_other_shards; i++) {
         count++; /* without parts */
         add_tensor(&outs->other_shards[i], size_only, sums);
     }
@@ -74,9 +71,8 @@ static size_t find_part(const char *text, const char *other, const char **part)
 {
     const char *end;
     size_t at = 0;
-    size_t i;
 
-    for (i = 0; text[i] != '\0' && text[i] == other[i]; i++) {
+    for (size_t i = 0; text[i] != '\0' && text[i] == other[i]; i++) {
         if (strncmp(text + i, VC_BETWEEN, 2) == 0) {
             at = i + 2;
         }
@@ -106,9 +102,8 @@ static enum vc_status refuse(struct vc_ctx *ctx, const struct safetensors_shard 
 enum vc_status vc_safetensors_check_job(struct vc_ctx *ctx, const struct safetensors *self)
 {
     const struct safetensors_shard *first = &self->shards[0];
-    size_t i;
 
-    for (i = 1; i < self->n_shards; i++) {
+    for (size_t i = 1; i < self->n_shards; i++) {
         const struct safetensors_shard *shard = &self->shards[i];
 
         if ((first->job == NULL) != (shard->job == NULL) ||

@@ -66,11 +66,9 @@ static int by_key(const void *a, const void *b)
 static size_t list_notes(const struct safetensors_shard *shards, size_t n, struct ref *refs)
 {
     size_t n_refs = 0;
-    size_t s;
-    size_t i;
 
-    for (s = 0; s < n; s++) {
-        for (i = 0; i < shards[s].notes.n; i++) {
+    for (size_t s = 0; s < n; s++) {
+        for (size_t i = 0; i < shards[s].notes.n; i++) {
             if (refs != NULL && !shards[s].notes.notes[i].is_name) {
                 refs[n_refs] = (struct ref){&shards[s].notes.notes[i], n_refs};
             }
@@ -95,10 +93,9 @@ static size_t keep_agreed(struct ref *refs, size_t n, struct vc_text *differing)
 {
     size_t n_differing = 0;
     size_t kept = 0;
-    size_t first;
     size_t i;
 
-    for (first = 0; first < n; first = i) {
+    for (size_t first = 0; first < n; first = i) {
         bool agreed = true;
 
         for (i = first + 1; i < n && strcmp(refs[i].note->key, refs[first].note->key) == 0; i++) {
@@ -140,10 +137,9 @@ enum vc_status vc_safetensors_notes_text(struct vc_ctx *ctx, const struct safete
     size_t n_refs;
     bool has_format = false;
     enum vc_status status;
-    size_t i;
 
     VC_TRY(agree(ctx, shards, n, &refs, &n_refs, differing));
-    for (i = 0; i < n_refs; i++) {
+    for (size_t i = 0; i < n_refs; i++) {
         if (without != NULL && strcmp(refs[i].note->key, without) == 0) {
             continue;
         }
@@ -281,16 +277,15 @@ static enum vc_status check_unique(const struct seconds *s, bool *unique)
 {
     const char **names = vc_alloc_array(s->ctx, VC_TAG_NAMES, s->n, sizeof *names);
     enum vc_status status = VC_OK;
-    size_t i;
 
     *unique = true;
     VC_TRY_ALLOC(names);
-    for (i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         names[i] = s->list[i].name;
         *unique = *unique && vc_model_find(s->model, names[i]) == VC_NO_TENSOR;
     }
     qsort(names, s->n, sizeof *names, compare_names);
-    for (i = 1; i < s->n && *unique; i++) {
+    for (size_t i = 1; i < s->n && *unique; i++) {
         *unique = strcmp(names[i - 1], names[i]) != 0;
     }
 out:
@@ -323,7 +318,6 @@ static enum vc_status make_room(struct seconds *s)
 {
     struct vc_model *model = s->model;
     enum vc_status status = VC_OK;
-    size_t i;
 
     GROW(model->tensors);
     GROW(model->io);
@@ -333,7 +327,7 @@ static enum vc_status make_room(struct seconds *s)
     }
     if (model->quants != NULL) {
         GROW(model->quants);
-        for (i = 0; i < model->n_tensors; i++) {
+        for (size_t i = 0; i < model->n_tensors; i++) {
             model->tensors[i].quant = model->tensors[i].quant != NULL ? &model->quants[i] : NULL;
         }
     }
@@ -345,9 +339,8 @@ out:
 static void fill(struct seconds *s, size_t first)
 {
     struct vc_model *model = s->model;
-    size_t i;
 
-    for (i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         size_t of = s->list[i].of;
         struct vc_tensor *t = &model->tensors[first + i];
 
@@ -367,9 +360,8 @@ static void fill(struct seconds *s, size_t first)
 static enum vc_status attach(struct seconds *s, size_t first)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         const struct second *second = &s->list[i];
 
         if (second->scale != VC_NO_TENSOR) {
@@ -391,13 +383,10 @@ out:
 /* Notes whose key is a second name have become tensors; they are not copied into outputs as notes. */
 static void mark_notes(struct seconds *s, size_t first)
 {
-    size_t shard;
-    size_t i;
-
-    for (shard = 0; shard < s->self->n_shards; shard++) {
+    for (size_t shard = 0; shard < s->self->n_shards; shard++) {
         struct safetensors_notes *notes = &s->self->shards[shard].notes;
 
-        for (i = 0; i < notes->n; i++) {
+        for (size_t i = 0; i < notes->n; i++) {
             size_t found = vc_model_find(s->model, notes->notes[i].key);
 
             notes->notes[i].is_name = found != VC_NO_TENSOR && found >= first;
@@ -425,9 +414,8 @@ enum vc_status vc_safetensors_find_names(struct vc_ctx *ctx, struct safetensors 
     struct seconds s = {.ctx = ctx, .self = self, .model = model};
     bool unique;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         if (self->shards[i].names != NULL) {
             VC_TRY(vc_collect(ctx, list_seconds(&s, self->shards[i].names), "names", NULL));
         }

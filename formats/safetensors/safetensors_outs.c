@@ -188,10 +188,9 @@ static enum vc_status add_part(struct making *m, size_t index)
     struct vc_laying laying = {
         .ctx = m->ctx, .arena = &m->to->arena, .codes = &codes, .part = &part, .role = m->owners[index].role};
     enum vc_status status;
-    size_t i;
 
     VC_TRY(m->dialect->file->lay(&laying));
-    for (i = 0; i < laying.n; i++) {
+    for (size_t i = 0; i < laying.n; i++) {
         VC_TRY(add_laid(m, &laying.laid[i], i == 0 ? (uint32_t)index : VC_SAFETENSORS_CONSTANT));
     }
 out:
@@ -203,13 +202,10 @@ out:
 /* Which outputs the dialect lays: its weights and their parts. */
 static enum vc_status find_owners(struct making *m)
 {
-    size_t i;
-    unsigned k;
-
-    for (i = 0; m->owners != NULL && i < m->outs->n; i++) {
+    for (size_t i = 0; m->owners != NULL && i < m->outs->n; i++) {
         m->owners[i].codes = VC_NO_TENSOR;
     }
-    for (i = 0; i < m->outs->n; i++) {
+    for (size_t i = 0; i < m->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(m->outs, i);
 
         if (out.alias) {
@@ -230,7 +226,7 @@ static enum vc_status find_owners(struct making *m)
         }
         m->to->told[i] = true;
         m->owners[i] = (struct owner){i, VC_PART_CODES};
-        for (k = 0; k < out.quant->n_parts; k++) {
+        for (unsigned k = 0; k < out.quant->n_parts; k++) {
             m->owners[out.quant->parts[k].tensor] = (struct owner){i, out.quant->parts[k].role};
         }
     }
@@ -243,13 +239,12 @@ static enum vc_status check_names(struct making *m)
     const struct safetensors_records *to = m->to;
     enum vc_status status = VC_OK;
     size_t twice;
-    size_t i;
 
     if (!m->any_new_name) {
         return VC_OK;
     }
 
-    for (i = 0; i < to->n; i++) {
+    for (size_t i = 0; i < to->n; i++) {
         if (strcmp(to->records[i].name, VC_SAFETENSORS_METADATA) == 0) {
             VC_TRY(vc_fail(m->ctx, VC_E_UNSUPPORTED, "%s: safetensors keeps this name for its metadata",
                            to->records[i].name));
@@ -268,10 +263,9 @@ static enum vc_status make_records(struct making *m)
 {
     uint64_t bytes[2];
     enum vc_status status;
-    size_t i;
 
     VC_TRY(find_owners(m));
-    for (i = 0; i < m->outs->n; i++) {
+    for (size_t i = 0; i < m->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(m->outs, i);
 
         VC_TRY(vc_check_cancelled(m->ctx));
@@ -327,9 +321,8 @@ void vc_safetensors_records_release(struct vc_ctx *ctx, struct safetensors_recor
 size_t vc_safetensors_pack_bound(const struct safetensors_records *records, size_t n_bytes)
 {
     size_t bound = 0;
-    size_t i;
 
-    for (i = 0; i < records->n_packings; i++) {
+    for (size_t i = 0; i < records->n_packings; i++) {
         const struct vc_packed *packed = &records->packings[i];
         size_t own = packed->packing->bound(packed, n_bytes);
 

@@ -18,14 +18,12 @@
 
 static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor *tensor)
 {
-    unsigned d;
-
     tensor->name = entry->name;
     tensor->dtype = vc_safetensors_dtypes[entry->type].dtype;
     tensor->n_dims = entry->n_dims;
     tensor->shape = entry->shape;
     tensor->n_elems = 1;
-    for (d = 0; d < tensor->n_dims; d++) {
+    for (unsigned d = 0; d < tensor->n_dims; d++) {
         tensor->n_elems *= tensor->shape[d];
     }
     tensor->size_bytes = entry->n_bytes;
@@ -38,19 +36,17 @@ static void fill_tensor(const struct safetensors_entry *entry, struct vc_tensor 
 static enum vc_status make_tensors(struct vc_ctx *ctx, struct safetensors *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
-    size_t shard;
-    size_t i;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->tensors);
     VC_TRY_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_entries, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
-    for (i = 0; i < self->n_entries; i++) {
+    for (size_t i = 0; i < self->n_entries; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         fill_tensor(&self->entries[i], &model->tensors[i]);
     }
-    for (shard = 0; shard < self->n_shards; shard++) {
-        for (i = 0; i < self->shards[shard].n; i++) {
+    for (size_t shard = 0; shard < self->n_shards; shard++) {
+        for (size_t i = 0; i < self->shards[shard].n; i++) {
             size_t tensor = self->shards[shard].first + i;
 
             model->io[tensor] =
@@ -153,10 +149,9 @@ static enum vc_status find_meaning(struct vc_ctx *ctx, struct safetensors *self,
 {
     enum vc_status status = VC_OK;
     bool described = false;
-    size_t i;
 
     VC_TRY(vc_search_packed(ctx, model, get_hint, &self->finds));
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         struct safetensors_shard *shard = &self->shards[i];
 
         if (shard->manifest != NULL) {
@@ -191,9 +186,8 @@ static enum vc_status read_runs(struct vc_ctx *ctx, const struct safetensors_sha
                                 const struct vc_packed_place *place, unsigned char *buffer)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < place->n_runs; i++) {
+    for (size_t i = 0; i < place->n_runs; i++) {
         VC_TRY(vc_infile_read(ctx, shard->file, base + place->offset + i * place->stride, buffer + i * place->run_bytes,
                               place->run_bytes));
     }
@@ -301,9 +295,8 @@ static void safetensors_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
     struct safetensors *self = model->self;
-    size_t i;
 
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         struct safetensors_shard *shard = &self->shards[i];
 
         vc_infile_close(ctx, shard->file);
@@ -417,10 +410,9 @@ static enum vc_status check_index(struct vc_ctx *ctx, const struct safetensors *
 {
     bool *lost = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_shards, sizeof *lost);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(lost);
-    for (i = 0; i < self->n_shards; i++) {
+    for (size_t i = 0; i < self->n_shards; i++) {
         lost[i] = self->shards[i].lost;
     }
     status = vc_infolder_check_index(ctx, model->folder, lost, model);
@@ -434,13 +426,12 @@ enum vc_status vc_safetensors_open_folder(struct vc_ctx *ctx, struct vc_model *m
     size_t n = vc_infolder_shard_count(model->folder);
     struct safetensors *self = make_self(ctx, n, model);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(self);
     model->inputs = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->inputs);
     VC_TRY_ALLOC(model->inputs);
     model->n_inputs = n;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(open_shard(ctx, self, i, model));
     }
     VC_TRY(make_tensors(ctx, self, model));

@@ -43,9 +43,8 @@ struct safetensors_sink {
 static uint64_t file_bytes_of(const struct safetensors_sink *self)
 {
     uint64_t total = 0;
-    size_t i;
 
-    for (i = 0; i < self->files.n; i++) {
+    for (size_t i = 0; i < self->files.n; i++) {
         const struct safetensors_file *file = &self->files.files[i];
 
         total += file->n_records != 0 || !self->in_folder ? file->header.n + file->data_bytes : 0;
@@ -69,12 +68,11 @@ static enum vc_status need(struct vc_ctx *ctx, const struct safetensors_sink *se
 static enum vc_status add_files(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (self->file != NULL) {
         self->files.files[0].file = self->file;
     }
-    for (i = 0; self->folder != NULL && i < self->files.n; i++) {
+    for (size_t i = 0; self->folder != NULL && i < self->files.n; i++) {
         struct safetensors_file *file = &self->files.files[i];
 
         if (file->n_records != 0) {
@@ -115,12 +113,11 @@ static bool is_new_codes(struct vc_out_tensor out)
 static bool makes_codes(const struct vc_out_list *outs)
 {
     bool any = false;
-    size_t i;
 
-    for (i = 0; i < outs->n && !any; i++) {
+    for (size_t i = 0; i < outs->n && !any; i++) {
         any = is_new_codes(vc_out_at(outs, i));
     }
-    for (i = 0; i < outs->n_other_shards && !any; i++) {
+    for (size_t i = 0; i < outs->n_other_shards && !any; i++) {
         any = is_new_codes(outs->other_shards[i]);
     }
     return any;
@@ -233,14 +230,13 @@ static enum vc_status safetensors_begin(struct vc_ctx *ctx, struct vc_sink *sink
 {
     struct safetensors_sink *self = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (self->share && self->folder != NULL) { /* makes the folder, so only once nothing else is wrong */
         VC_TRY(add_files(ctx, self));
         VC_TRY(self->carrying ? vc_hf_carry_check(ctx, &self->carry, self->folder) : VC_OK);
     }
     vc_outfolder_sweep(self->folder);
-    for (i = 0; i < self->files.n; i++) {
+    for (size_t i = 0; i < self->files.n; i++) {
         VC_TRY(self->folder != NULL ? vc_outfolder_begin(ctx, self->folder, self->files.files[i].file)
                                     : vc_outfile_begin(ctx, self->files.files[i].file));
     }
@@ -301,12 +297,11 @@ static enum vc_status safetensors_emit(struct vc_ctx *ctx, struct vc_sink *sink,
     struct vc_packed_place place = {.offset = packet->offset, .run_bytes = packet->n_bytes, .n_runs = 1};
     const unsigned char *data = packet->data;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (p != NULL) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
     }
-    for (i = 0; i < place.n_runs; i++) {
+    for (size_t i = 0; i < place.n_runs; i++) {
         VC_TRY(store(ctx, self, record, place.offset + i * place.stride, data + i * place.run_bytes, place.run_bytes));
     }
 out:
@@ -318,9 +313,8 @@ out:
 static enum vc_status store_constants(struct vc_ctx *ctx, struct safetensors_sink *self)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < self->records.n; i++) {
+    for (size_t i = 0; i < self->records.n; i++) {
         const struct safetensors_record *record = &self->records.records[i];
 
         if (record->out == VC_SAFETENSORS_CONSTANT) {
@@ -353,11 +347,10 @@ static enum vc_status write_index(struct vc_ctx *ctx, struct safetensors_sink *s
     struct vc_text text;
     uint64_t total = 0;
     enum vc_status status = VC_OK;
-    size_t i;
 
     vc_text_init(&text, ctx);
     VC_TRY_ALLOC(entries);
-    for (i = 0; i < self->records.n; i++) {
+    for (size_t i = 0; i < self->records.n; i++) {
         const struct safetensors_record *record = &self->records.records[i];
 
         entries[i] = (struct weight_index_entry){record->name, self->files.files[record->file].name};
@@ -375,9 +368,8 @@ out:
 static bool needs_index(const struct safetensors_sink *self)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < self->files.n; i++) {
+    for (size_t i = 0; i < self->files.n; i++) {
         n += self->files.files[i].n_records != 0;
     }
     return n > 1 || (self->model->folder != NULL && vc_infolder_index(self->model->folder) != NULL &&
@@ -389,10 +381,9 @@ static enum vc_status safetensors_finish(struct vc_ctx *ctx, struct vc_sink *sin
 {
     struct safetensors_sink *self = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(store_constants(ctx, self));
-    for (i = 0; i < self->files.n; i++) {
+    for (size_t i = 0; i < self->files.n; i++) {
         VC_TRY(finish_file(ctx, &self->files.files[i]));
     }
     if (self->folder != NULL && self->carrying) {
@@ -497,9 +488,7 @@ out:
 /* Some codes of the source do not lie as the output's do. */
 static bool lays_anew(const struct safetensors_sink *self, const struct vc_dialect *dialect)
 {
-    size_t i;
-
-    for (i = 0; self->source != NULL && i < self->model->n_tensors; i++) {
+    for (size_t i = 0; self->source != NULL && i < self->model->n_tensors; i++) {
         const struct vc_dialect *found = vc_finds_at(&self->source->finds, i)->dialect;
 
         if (self->model->tensors[i].quant != NULL && (found != NULL ? found : &vc_dialect_plain) != dialect) {

@@ -48,7 +48,6 @@ static enum vc_status push_long(struct pickle_machine *m, size_t width)
     struct vc_pickle_bytes text = {NULL, 0};
     struct vc_pickle_node *node = NULL;
     uint64_t value = 0;
-    size_t i;
     enum vc_status status;
 
     VC_TRY(vc_pickle_take_counted(m, width, &text));
@@ -61,7 +60,7 @@ static enum vc_status push_long(struct pickle_machine *m, size_t width)
     if (text.n > 0 && (text.p[text.n - 1] & 0x80) != 0) {
         value = UINT64_MAX;
     }
-    for (i = text.n; i-- > 0;) {
+    for (size_t i = text.n; i-- > 0;) {
         value = value << 8 | (unsigned char)text.p[i];
     }
     VC_TRY(vc_pickle_push_integer(m, VC_PICKLE_INT, (int64_t)value));
@@ -75,11 +74,10 @@ static enum vc_status push_float(struct pickle_machine *m)
     const unsigned char *p = NULL;
     struct vc_pickle_node *node = NULL;
     uint64_t bits = 0;
-    size_t i;
     enum vc_status status;
 
     VC_TRY(vc_pickle_take(m, 8, &p));
-    for (i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 8; i++) {
         bits = bits << 8 | p[i];
     }
     VC_TRY(vc_pickle_push_new(m, VC_PICKLE_FLOAT, &node));

@@ -21,9 +21,7 @@ out:
 /* Of the n topmost values each `step`th from the first on is about to become a key, or an item of a set. */
 static enum vc_status check_hashable(struct pickle_machine *m, size_t n, size_t step)
 {
-    size_t i;
-
-    for (i = 0; i < n; i += step) {
+    for (size_t i = 0; i < n; i += step) {
         if (vc_pickle_is_unhashable(m->stack[m->depth - n + i])) {
             return vc_pickle_damaged(m, "a key, or an item of a set, that Python cannot hash");
         }
@@ -218,9 +216,8 @@ static bool makes_unhashable(const struct vc_pickle_node *global)
                                            {"collections", "Counter"},     {"builtins", "dict"},
                                            {"builtins", "list"},           {"builtins", "set"},
                                            {"builtins", "bytearray"}};
-    size_t i;
 
-    for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (vc_pickle_is_global(global, known[i][0], known[i][1])) {
             return true;
         }

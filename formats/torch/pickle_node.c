@@ -114,12 +114,11 @@ out:
 static struct vc_pickle_node **recent_tuple(struct pickle_machine *m, size_t n)
 {
     uint64_t hash = n;
-    size_t i;
 
     if (n == 0 || n > FEW_NUMBERS) {
         return NULL;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct vc_pickle_node *item = m->stack[m->depth - n + i];
 
         if (item->kind != VC_PICKLE_INT) {
@@ -136,7 +135,6 @@ static enum vc_status make_tuple(struct pickle_machine *m, size_t n, struct vc_p
     struct vc_pickle_node **recent = recent_tuple(m, n);
     size_t n_bytes = n * sizeof(struct vc_pickle_node *);
     struct vc_pickle_node *node = recent != NULL ? *recent : NULL;
-    size_t i;
     enum vc_status status = VC_OK;
 
     m->depth -= n;
@@ -144,7 +142,7 @@ static enum vc_status make_tuple(struct pickle_machine *m, size_t n, struct vc_p
         VC_TRY(make(m, VC_PICKLE_TUPLE, n_bytes, &node));
         node->u.tuple = (struct vc_pickle_node **)(void *)((char *)node + UP_TO(tuple));
         node->n_items = (uint32_t)n;
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             node->u.tuple[i] = m->stack[m->depth + i];
             node->unhashable |= vc_pickle_is_unhashable(node->u.tuple[i]);
         }

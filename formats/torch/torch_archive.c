@@ -36,9 +36,8 @@ size_t vc_torch_root_bytes(const struct vc_zip *zip)
 bool vc_torch_is_archive(const struct vc_zip *zip)
 {
     size_t n = vc_torch_root_bytes(zip);
-    size_t i;
 
-    for (i = 0; n != 0 && i < zip->n; i++) {
+    for (size_t i = 0; n != 0 && i < zip->n; i++) {
         if (is_member(&zip->entries[i], zip->entries[0].name, n, TORCH_PICKLE)) {
             return true;
         }
@@ -49,9 +48,7 @@ bool vc_torch_is_archive(const struct vc_zip *zip)
 /* The entry of that name below the root; NULL: there is none. */
 static const struct vc_zip_entry *find_member(const struct torch *self, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < self->zip.n; i++) {
+    for (size_t i = 0; i < self->zip.n; i++) {
         if (is_member(&self->zip.entries[i], self->zip.entries[0].name, self->root_bytes, name)) {
             return &self->zip.entries[i];
         }
@@ -176,9 +173,7 @@ static enum vc_status check_pickle_ratio(struct vc_ctx *ctx, const struct torch 
 /* torch.load() takes apart every persistent id, and raises where it is no ('storage', class, key, location, size). */
 static enum vc_status check_persistent_ids(struct vc_ctx *ctx, const struct torch *self)
 {
-    const struct vc_pickle_node *node;
-
-    for (node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
+    for (const struct vc_pickle_node *node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
         const struct vc_pickle_node *id = node->u.persid.id;
 
         if (id->kind != VC_PICKLE_TUPLE || id->n_items != 5 || !vc_pickle_is_string(vc_pickle_item(id, 0), "storage")) {
@@ -252,15 +247,14 @@ enum vc_status vc_torch_check_rest(struct vc_ctx *ctx, const struct vc_model *mo
     struct torch *self = model->self;
     bool *checked = vc_calloc_array(ctx, VC_TAG_IO, self->zip.n, sizeof *checked);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(checked);
-    for (i = 0; i < self->n_storages; i++) {
+    for (size_t i = 0; i < self->n_storages; i++) {
         if (self->storages[i].entry != NULL) {
             checked[self->storages[i].entry - self->zip.entries] = true;
         }
     }
-    for (i = 0; i < self->zip.n; i++) {
+    for (size_t i = 0; i < self->zip.n; i++) {
         if (!checked[i] && !self->zip.entries[i].broken) { /* those that were read at once, too: they are small */
             VC_TRY(check_member(ctx, self, &self->zip.entries[i]));
         }

@@ -168,11 +168,10 @@ static void count_tensors(const struct vc_pickle_node *dict, size_t *n_tensors, 
 static enum vc_status find_usual(struct search *s, const struct vc_pickle_node *dict, struct vc_pickle_node **value,
                                  const char **key)
 {
-    size_t i;
     enum vc_status status = VC_OK;
 
     *value = NULL;
-    for (i = 0; i < sizeof usual_keys / sizeof usual_keys[0]; i++) {
+    for (size_t i = 0; i < sizeof usual_keys / sizeof usual_keys[0]; i++) {
         struct vc_pickle_node *inner = vc_torch_dict_get(dict, usual_keys[i]);
         bool found = false;
 
@@ -196,10 +195,9 @@ static enum vc_status choose_usual(struct vc_ctx *ctx, struct torch *self, struc
     struct search s = {.ctx = ctx, .self = self};
     struct vc_pickle_node *value = NULL;
     const char *key = "";
-    unsigned level;
     enum vc_status status = VC_OK;
 
-    for (level = 0; level < 3 && vc_pickle_is_mapping(self->chosen); level++) {
+    for (unsigned level = 0; level < 3 && vc_pickle_is_mapping(self->chosen); level++) {
         size_t n_tensors = 0;
         size_t n_values = 0;
 

@@ -75,11 +75,10 @@ void vc_torch_emit_uint(struct torch_emit *e, uint64_t value)
 void vc_torch_emit_float(struct torch_emit *e, double value)
 {
     uint64_t bits;
-    int shift;
 
     memcpy(&bits, &value, sizeof bits);
     vc_torch_emit_byte(e, 'G');
-    for (shift = 56; shift >= 0; shift -= 8) {
+    for (int shift = 56; shift >= 0; shift -= 8) {
         vc_torch_emit_byte(e, (unsigned)(bits >> shift) & 0xff);
     }
 }
@@ -100,15 +99,14 @@ void vc_torch_emit_global(struct torch_emit *e, const char *module, const char *
 void vc_torch_emit_bytes(struct torch_emit *e, const struct vc_pickle_bytes *bytes)
 {
     size_t n = bytes->n;
-    size_t i;
 
-    for (i = 0; i < bytes->n; i++) {
+    for (size_t i = 0; i < bytes->n; i++) {
         n += (unsigned char)bytes->p[i] >> 7;
     }
     vc_torch_emit_global(e, "_codecs", "encode");
     vc_torch_emit_byte(e, 'X');
     vc_torch_emit_le32(e, (uint32_t)n);
-    for (i = 0; i < bytes->n; i++) {
+    for (size_t i = 0; i < bytes->n; i++) {
         unsigned c = (unsigned char)bytes->p[i];
 
         if (c >= 0x80) {
@@ -224,14 +222,12 @@ static void emit_storage(struct torch_emit *e, const struct vc_out_tensor *out, 
 /* A tuple of numbers. */
 static void emit_dims(struct torch_emit *e, unsigned n_dims, const uint64_t *dims)
 {
-    unsigned d;
-
     if (n_dims == 0) {
         vc_torch_emit_byte(e, ')');
         return;
     }
     vc_torch_emit_byte(e, '(');
-    for (d = 0; d < n_dims; d++) {
+    for (unsigned d = 0; d < n_dims; d++) {
         vc_torch_emit_uint(e, dims[d]);
     }
     vc_torch_emit_byte(e, 't');
@@ -242,9 +238,8 @@ static void emit_strides(struct torch_emit *e, unsigned n_dims, const uint64_t *
 {
     uint64_t strides[VC_MAX_DIMS];
     uint64_t stride = 1;
-    unsigned d;
 
-    for (d = n_dims; d-- > 0;) {
+    for (unsigned d = n_dims; d-- > 0;) {
         strides[d] = stride;
         stride *= shape[d] > 1 ? shape[d] : 1;
     }

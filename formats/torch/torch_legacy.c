@@ -46,12 +46,11 @@ static enum vc_status parse_all(struct vc_ctx *ctx, const unsigned char *window,
                                 size_t *n_bytes, bool *cut)
 {
     size_t at = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
     memset(pickles, 0, N_PICKLES * sizeof *pickles);
     *cut = false;
-    for (i = 0; i < N_PICKLES; i++) {
+    for (size_t i = 0; i < N_PICKLES; i++) {
         status = vc_pickle_parse(ctx, window + at, n - at, &pickles[i], cut);
         if (status != VC_OK) {
             status = vc_context(ctx, "legacy PyTorch file, pickle %zu of %d at byte %zu", i + 1, N_PICKLES, at);
@@ -61,7 +60,7 @@ static enum vc_status parse_all(struct vc_ctx *ctx, const unsigned char *window,
     }
     *n_bytes = at;
 out:
-    for (i = 0; status != VC_OK && i < N_PICKLES; i++) {
+    for (size_t i = 0; status != VC_OK && i < N_PICKLES; i++) {
         vc_pickle_release(ctx, &pickles[i]);
     }
     return status;

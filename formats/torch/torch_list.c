@@ -13,10 +13,9 @@
 static void note_refused(struct torch *self)
 {
     size_t n = self->n_refused;
-    size_t i;
 
     vc_text_add(&self->note, "%s%zu tensor%s cannot be read: ", self->note.n == 0 ? "" : "; ", n, n == 1 ? "" : "s");
-    for (i = 0; i < n && i < MAX_NAMED; i++) {
+    for (size_t i = 0; i < n && i < MAX_NAMED; i++) {
         const struct vc_refused *r = &self->refused[i];
         bool same = i + 1 < n && i + 1 < MAX_NAMED && strcmp(r->why, r[1].why) == 0; /* one reason for all of a run */
 
@@ -34,16 +33,15 @@ static void note_refused(struct torch *self)
 enum vc_status vc_torch_split_refused(struct vc_ctx *ctx, struct torch *self)
 {
     size_t n = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         n += self->found[i].refusal != NULL;
     }
     self->refused = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *self->refused);
     VC_TRY_ALLOC(self->refused);
     n = 0;
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         const struct torch_found *found = &self->found[i];
 
         if (found->refusal != NULL) {
@@ -101,8 +99,6 @@ struct place {
 /* By storage, offset, type, shape and strides: 0 for tensors that are the same elements, which are aliases. */
 static int compare_places(const struct torch_tensor *a, const struct torch_tensor *b)
 {
-    unsigned d;
-
     if (a->storage != b->storage) {
         return a->storage < b->storage ? -1 : 1;
     }
@@ -115,7 +111,7 @@ static int compare_places(const struct torch_tensor *a, const struct torch_tenso
     if (a->n_dims != b->n_dims) {
         return a->n_dims < b->n_dims ? -1 : 1;
     }
-    for (d = 0; d < a->n_dims; d++) {
+    for (unsigned d = 0; d < a->n_dims; d++) {
         if (a->shape[d] != b->shape[d]) {
             return a->shape[d] < b->shape[d] ? -1 : 1;
         }
@@ -141,15 +137,14 @@ static enum vc_status find_aliases(struct vc_ctx *ctx, const struct torch *self,
 {
     struct place *places = vc_alloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *places);
     size_t first = 0; /* of those that are the same */
-    size_t i;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(places);
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         places[i] = (struct place){&self->found[i].tensor, i};
     }
     qsort(places, self->n_found, sizeof *places, by_place);
-    for (i = 1; i < self->n_found; i++) {
+    for (size_t i = 1; i < self->n_found; i++) {
         if (compare_places(places[first].tensor, places[i].tensor) != 0) {
             first = i;
         } else if (places[i].tensor->n_elems != 0) {
@@ -171,18 +166,17 @@ static enum vc_status note_shared(struct vc_ctx *ctx, struct torch *self, const 
     uint64_t before = 0;
     uint64_t after = 0;
     size_t n = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(shown);
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         uint64_t *sum = &shown[self->found[i].tensor.storage];
 
         if (model->tensors[i].alias_of == VC_NO_TENSOR && !vc_add_u64(*sum, model->tensors[i].size_bytes, sum)) {
             *sum = UINT64_MAX;
         }
     }
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         size_t storage = self->found[i].tensor.storage;
 
         if (model->tensors[i].alias_of == VC_NO_TENSOR && shown[storage] > self->storages[storage].n_bytes) {
@@ -191,7 +185,7 @@ static enum vc_status note_shared(struct vc_ctx *ctx, struct torch *self, const 
             n++;
         }
     }
-    for (i = 0; i < self->n_storages; i++) {
+    for (size_t i = 0; i < self->n_storages; i++) {
         before += shown[i] > self->storages[i].n_bytes ? self->storages[i].n_bytes : 0;
     }
     if (n != 0) {
@@ -210,9 +204,7 @@ out:
 /* Tensors and bytes of each part, for `inspect`. */
 static void count_parts(struct torch *self, struct vc_model *model)
 {
-    size_t i;
-
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         struct vc_part *part = &self->parts[self->found[i].part];
 
         part->n_tensors++;
@@ -227,14 +219,13 @@ static void count_parts(struct torch *self, struct vc_model *model)
 
 enum vc_status vc_torch_list_tensors(struct vc_ctx *ctx, struct torch *self, struct vc_model *model)
 {
-    size_t i;
     enum vc_status status = VC_OK;
 
     model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->tensors);
     VC_TRY_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, self->n_found, sizeof *model->io); /* no form but the values */
     VC_TRY_ALLOC(model->io);
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         fill_tensor(self, &self->found[i], &model->tensors[i]);
     }
     model->n_tensors = self->n_found;

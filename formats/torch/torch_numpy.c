@@ -35,9 +35,8 @@ const char *vc_torch_numpy_kind(const struct vc_pickle_node *node)
 static bool take_latin1(const struct vc_pickle_bytes *text, unsigned char *out, size_t n)
 {
     size_t at = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         unsigned c;
 
         if (at == text->n) {
@@ -94,9 +93,8 @@ static bool take_dtype(const struct vc_pickle_node *dtype, char *letter, size_t 
 static uint64_t join(const unsigned char *bytes, size_t n, bool big)
 {
     uint64_t bits = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         bits = bits << 8 | bytes[big ? i : n - 1 - i];
     }
     return bits;

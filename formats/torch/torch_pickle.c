@@ -83,10 +83,9 @@ size_t vc_torch_tensor_here(struct torch_writer *w)
 {
     const char *name = vc_torch_here(w);
     size_t tensor = vc_model_find(w->model, name[0] == '\0' ? "tensor" : name);
-    size_t i;
 
     tensor = tensor == VC_NO_TENSOR ? vc_pairs_find(w->model, name) : tensor;
-    for (i = 0; tensor == VC_NO_TENSOR && vc_code_scheme_at(i) != NULL; i++) {
+    for (size_t i = 0; tensor == VC_NO_TENSOR && vc_code_scheme_at(i) != NULL; i++) {
         tensor = codes_here(w, vc_code_scheme_at(i)->scheme);
     }
     return tensor;
@@ -153,11 +152,9 @@ bool vc_torch_find_below(struct torch_writer *w, size_t *first, size_t *last)
 /* All outputs by name in one OrderedDict, in batches as Python writes them. */
 static void write_flat(struct torch_writer *w)
 {
-    size_t i;
-
     vc_torch_emit_new_ordered_dict(&w->e);
     vc_torch_emit_byte(&w->e, '(');
-    for (i = 0; i < w->outs->n; i++) {
+    for (size_t i = 0; i < w->outs->n; i++) {
         vc_torch_emit_string(&w->e, w->names[i], strlen(w->names[i]));
         vc_torch_write_out(w, i);
         if (i % TORCH_BATCH == TORCH_BATCH - 1) {
@@ -183,9 +180,8 @@ static void begin(struct torch_writer *w, struct vc_text *pickle)
 static void number_storages(const struct vc_out_list *outs, size_t *keys)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         keys[i] = vc_out_at(outs, i).alias ? keys[vc_out_at(outs, i).alias_of] : n++;
     }
 }
@@ -193,15 +189,14 @@ static void number_storages(const struct vc_out_list *outs, size_t *keys)
 /* The main output of each tensor of the model. */
 static enum vc_status find_outs(struct torch_writer *w)
 {
-    size_t i;
     enum vc_status status = VC_OK;
 
     w->main_out = vc_alloc_array(w->ctx, VC_TAG_NAMES, w->model->n_tensors, sizeof *w->main_out);
     VC_TRY_ALLOC(w->main_out);
-    for (i = 0; i < w->model->n_tensors; i++) {
+    for (size_t i = 0; i < w->model->n_tensors; i++) {
         w->main_out[i] = VC_NO_TENSOR;
     }
-    for (i = 0; i < w->outs->n; i++) {
+    for (size_t i = 0; i < w->outs->n; i++) {
         if (vc_out_at(w->outs, i).role == VC_PART_CODES) {
             w->main_out[vc_out_at(w->outs, i).source] = i;
         }

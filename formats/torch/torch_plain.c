@@ -26,9 +26,8 @@ bool vc_torch_is_known_call(const struct vc_pickle_node *node)
 {
     static const char *const known[][2] = {{"torch", "Size"},         {"torch", "device"},     {"builtins", "set"},
                                            {"builtins", "bytearray"}, {"builtins", "complex"}, {"_codecs", "encode"}};
-    size_t i;
 
-    for (i = 0; i < sizeof known / sizeof known[0]; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         if (vc_pickle_is_call(node, known[i][0], known[i][1])) {
             return node->n_items == 0 && vc_pickle_state(node) == NULL;
         }

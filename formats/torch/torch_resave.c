@@ -157,7 +157,6 @@ static enum vc_status write_weight(struct torch_writer *w, const struct vc_pickl
     struct vc_pickle_bytes weight;
     char digits[KEY_DIGITS];
     size_t way;
-    size_t i;
 
     if (!weight_of_key(w, key, main_out, digits, &weight)) {
         w->flat = true;
@@ -170,7 +169,7 @@ static enum vc_status write_weight(struct torch_writer *w, const struct vc_pickl
         }
         weight = (struct vc_pickle_bytes){name + way, own - way};
     }
-    for (i = 0; i <= n; i++) {
+    for (size_t i = 0; i <= n; i++) {
         write_key(w, &weight, w->names[main_out + i] + own);
         vc_torch_write_out(w, main_out + i);
     }
@@ -182,9 +181,7 @@ static enum vc_status write_weight(struct torch_writer *w, const struct vc_pickl
 /* An entry at the top that belongs to a part which is not wanted (--drop). */
 static bool is_dropped(const struct torch_writer *w)
 {
-    size_t i;
-
-    for (i = 0; w->depth == 1 && i < w->source->n_parts; i++) {
+    for (size_t i = 0; w->depth == 1 && i < w->source->n_parts; i++) {
         const struct vc_part *part = &w->source->parts[i];
 
         if (!part->chosen && w->outs->drop[part->role] && strcmp(part->name, w->path.data) == 0) {
@@ -322,14 +319,13 @@ static enum vc_status write_object(struct torch_writer *w)
     size_t skip = n == 0 ? 0 : n + 1;
     size_t first;
     size_t last;
-    size_t i;
 
     vc_torch_emit_new_ordered_dict(&w->e);
     vc_torch_emit_byte(&w->e, '(');
     if (vc_torch_find_below(w, &first, &last)) {
         size_t end = w->main_out[last] + 1 + vc_torch_parts_of(w, w->main_out[last]);
 
-        for (i = w->main_out[first]; i < end; i++) {
+        for (size_t i = w->main_out[first]; i < end; i++) {
             if (vc_out_at(w->outs, i).role == VC_PART_CODES && !keeps_way(w, i, skip)) {
                 return refuse_way(w, i);
             }

@@ -66,18 +66,16 @@ static enum vc_status add_storage(struct vc_ctx *ctx, const struct torch_storage
  * because each tells where the next one is. */
 static enum vc_status collect(struct vc_ctx *ctx, struct torch *self, bool all)
 {
-    const struct vc_pickle_node *node;
-    size_t i;
     enum vc_status status = VC_OK;
 
     self->storages = vc_calloc_array(ctx, VC_TAG_NAMES, self->pickle.n_persids, sizeof *self->storages);
     VC_TRY_ALLOC(self->storages);
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         if (self->found[i].refusal == NULL) {
             self->found[i].tensor.id->busy = true;
         }
     }
-    for (node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
+    for (const struct vc_pickle_node *node = self->pickle.persids; node != NULL; node = node->u.persid.before) {
         struct torch_storage_id id;
 
         if (!all && !node->u.persid.id->busy) {
@@ -87,7 +85,7 @@ static enum vc_status collect(struct vc_ctx *ctx, struct torch *self, bool all)
         VC_TRY(add_storage(ctx, &id, &self->storages[self->n_storages++]));
     }
 out:
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         if (self->found[i].refusal == NULL) {
             self->found[i].tensor.id->busy = false;
         }
@@ -99,12 +97,11 @@ out:
 static enum vc_status unify(struct vc_ctx *ctx, struct torch *self)
 {
     size_t n = 0;
-    size_t i;
 
     if (self->n_storages > 1) {
         qsort(self->storages, self->n_storages, sizeof *self->storages, compare_storages);
     }
-    for (i = 0; i < self->n_storages; i++) {
+    for (size_t i = 0; i < self->n_storages; i++) {
         const struct torch_storage *s = &self->storages[i];
         const struct torch_storage *last = n == 0 ? NULL : &self->storages[n - 1];
 
@@ -159,17 +156,16 @@ static enum vc_status place_member(struct vc_ctx *ctx, const struct torch *self,
 static enum vc_status place_members(struct vc_ctx *ctx, struct torch *self)
 {
     struct vc_name_table members = {0};
-    size_t i;
     enum vc_status status;
 
     VC_TRY(vc_name_table_make(ctx, self->zip.n, &members));
-    for (i = 0; i < self->zip.n; i++) {
+    for (size_t i = 0; i < self->zip.n; i++) {
         if (vc_name_table_add(&members, names_of(&self->zip), i) != SIZE_MAX) {
             status = vc_fail(ctx, VC_E_FORMAT, "member '%s' occurs twice", self->zip.entries[i].name);
             VC_TRY(vc_collect(ctx, status, "duplicate", self->zip.entries[i].name));
         }
     }
-    for (i = 0; i < self->n_storages; i++) {
+    for (size_t i = 0; i < self->n_storages; i++) {
         struct torch_storage *s = &self->storages[i];
 
         status = place_member(ctx, self, &members, s);
@@ -226,13 +222,12 @@ out:
 enum vc_status vc_torch_storages_make(struct vc_ctx *ctx, struct torch *self, const struct vc_pickle_node *keys,
                                       uint64_t data)
 {
-    size_t i;
     enum vc_status status;
 
     VC_TRY(collect(ctx, self, keys != NULL));
     VC_TRY(unify(ctx, self));
     VC_TRY(keys != NULL ? place_legacy(ctx, self, keys, data) : place_members(ctx, self));
-    for (i = 0; i < self->n_found; i++) {
+    for (size_t i = 0; i < self->n_found; i++) {
         struct torch_found *found = &self->found[i];
 
         if (found->refusal == NULL) {

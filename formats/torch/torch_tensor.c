@@ -122,7 +122,6 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, co
 {
     struct vc_pickle_iter iter;
     uint64_t dims[VC_MAX_DIMS];
-    size_t i;
 
     if (vc_pickle_is_call(node, "torch", "Size")) {
         node = vc_pickle_item(node->u.call.args, 0);
@@ -134,7 +133,7 @@ static enum vc_status parse_dims(struct vc_ctx *ctx, struct torch_keep *keep, co
         return vc_fail(ctx, VC_E_UNSUPPORTED, "has %u dimensions; %d are allowed", node->n_items, VC_MAX_DIMS);
     }
     iter = vc_pickle_iterate(node);
-    for (i = 0; i < node->n_items; i++) {
+    for (size_t i = 0; i < node->n_items; i++) {
         if (!take_count(vc_pickle_next(&iter), &dims[i])) {
             return vc_fail(ctx, VC_E_FORMAT, "its %s are no whole numbers from 0 on", what);
         }
@@ -153,10 +152,9 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, u
     uint64_t expected = 1; /* stride of C order */
     uint64_t bytes;
     bool fits = true;
-    unsigned d;
 
     t->n_elems = 1;
-    for (d = 0; d < t->n_dims; d++) {
+    for (unsigned d = 0; d < t->n_dims; d++) {
         if (!vc_mul_u64(t->n_elems, t->shape[d], &t->n_elems)) {
             return vc_fail(ctx, VC_E_FORMAT, "its shape has more than 2^64 elements");
         }
@@ -167,7 +165,7 @@ static enum vc_status check_bounds(struct vc_ctx *ctx, struct torch_tensor *t, u
     if (t->n_elems == 0) {
         return VC_OK;
     }
-    for (d = t->n_dims; d-- > 0;) {
+    for (unsigned d = t->n_dims; d-- > 0;) {
         uint64_t reach;
 
         if (t->shape[d] == 1) {
@@ -262,9 +260,8 @@ static const char *refused_function(const struct vc_pickle_bytes *name)
         {"_rebuild_device_tensor_from_cpu_tensor", "is a tensor of a special device"},
         {"_rebuild_wrapper_subclass", "is a wrapper of other tensors"},
     };
-    size_t i;
 
-    for (i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         if (vc_pickle_bytes_are(name, refused[i].name)) {
             return refused[i].why;
         }
@@ -336,9 +333,7 @@ static bool is_utils(const struct vc_pickle_node *function)
 static void unwrap(const struct vc_pickle_node *node, const struct vc_pickle_node **function,
                    const struct vc_pickle_node **args, struct torch_tensor *out)
 {
-    unsigned depth;
-
-    for (depth = 0; depth < 4 && node != NULL && node->kind == VC_PICKLE_CALL; depth++) {
+    for (unsigned depth = 0; depth < 4 && node != NULL && node->kind == VC_PICKLE_CALL; depth++) {
         *function = node->u.call.function;
         *args = node->u.call.args;
         if (vc_pickle_is_global(*function, "torch._tensor", "_rebuild_from_type_v2") ||

@@ -164,11 +164,10 @@ static enum vc_status walk_module(struct walk *w, const struct vc_pickle_node *s
 {
     static const char *const lists[] = {"_parameters", "_buffers", "_modules"};
     const struct vc_pickle_node *hidden = vc_torch_set_items(vc_torch_dict_get(state, "_non_persistent_buffers_set"));
-    size_t i;
     enum vc_status status = VC_OK;
 
     w->modules = true;
-    for (i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
         const struct vc_pickle_node *list = vc_torch_dict_get(state, lists[i]);
         struct vc_pickle_iter iter;
         struct vc_pickle_node *key;
@@ -332,7 +331,6 @@ static enum vc_status walk_parts(struct walk *w, const struct vc_pickle_node *ro
     struct vc_pickle_iter iter = vc_pickle_iterate(root);
     struct vc_pickle_node *key;
     size_t home_part = 0;
-    size_t i;
     enum vc_status status;
 
     VC_TRY(add_parts(w, root, home, &home_part));
@@ -340,7 +338,7 @@ static enum vc_status walk_parts(struct walk *w, const struct vc_pickle_node *ro
     w->part = home_part;
     VC_TRY(walk_node(w, w->self->chosen));
     w->skip = w->self->chosen;
-    for (i = 0; (key = vc_pickle_next(&iter)) != NULL; i++) {
+    for (size_t i = 0; (key = vc_pickle_next(&iter)) != NULL; i++) {
         struct vc_pickle_node *value = pairs ? vc_pickle_next(&iter) : key;
 
         w->part = i < last_part(w) ? i : last_part(w);

@@ -38,9 +38,7 @@ static const struct torch_dtype dtypes[] = {
 
 const struct torch_dtype *vc_torch_dtype_by_storage(const struct vc_pickle_bytes *name)
 {
-    size_t i;
-
-    for (i = 0; i < N_DTYPES; i++) {
+    for (size_t i = 0; i < N_DTYPES; i++) {
         if (dtypes[i].storage != NULL && vc_pickle_bytes_are(name, dtypes[i].storage)) {
             return &dtypes[i];
         }
@@ -50,9 +48,7 @@ const struct torch_dtype *vc_torch_dtype_by_storage(const struct vc_pickle_bytes
 
 const struct torch_dtype *vc_torch_dtype_by_name(const struct vc_pickle_bytes *name)
 {
-    size_t i;
-
-    for (i = 0; i < N_DTYPES; i++) {
+    for (size_t i = 0; i < N_DTYPES; i++) {
         if (vc_pickle_bytes_are(name, dtypes[i].name)) {
             return &dtypes[i];
         }
@@ -63,9 +59,7 @@ const struct torch_dtype *vc_torch_dtype_by_name(const struct vc_pickle_bytes *n
 /* VOID has no type of its own, and quantized types need a scale. */
 const struct torch_dtype *vc_torch_dtype_of(enum vc_dtype dtype)
 {
-    size_t i;
-
-    for (i = 0; i < N_DTYPES; i++) {
+    for (size_t i = 0; i < N_DTYPES; i++) {
         if (dtypes[i].dtype == dtype && dtype != VC_DTYPE_VOID && !dtypes[i].quantized) {
             return &dtypes[i];
         }

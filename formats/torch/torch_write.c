@@ -147,12 +147,11 @@ static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
     char passing_name[NAME_BYTES];
     uint64_t end = 0;
     bool fits = true;
-    size_t i;
 
-    for (i = 0; i < N_FRONT; i++) {
+    for (size_t i = 0; i < N_FRONT; i++) {
         fits = fits && place(self, &self->fixed[i], &end);
     }
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         const struct vc_out_tensor out = vc_out_at(self->outs, i);
         struct vc_zip_member *zip = self->sizes_only ? &passing : &self->members[i].zip;
         char *name = self->sizes_only ? passing_name : self->names + i * NAME_BYTES;
@@ -170,7 +169,7 @@ static enum vc_status place_all(struct vc_ctx *ctx, struct torch_sink *self)
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out.name);
         }
     }
-    for (i = N_FRONT; i < FIXED_COUNT; i++) {
+    for (size_t i = N_FRONT; i < FIXED_COUNT; i++) {
         (void)place(self, &self->fixed[i], &end); /* some bytes */
     }
     self->directory_offset = end;
@@ -255,15 +254,14 @@ out:
 /* Local headers of all members, now that sizes and CRCs are known. */
 static enum vc_status write_heads(struct vc_ctx *ctx, struct torch_sink *self)
 {
-    size_t i;
     enum vc_status status = VC_OK;
 
-    for (i = 0; i < FIXED_COUNT; i++) {
+    for (size_t i = 0; i < FIXED_COUNT; i++) {
         if (self->fixed[i].name != NULL) {
             VC_TRY(write_head(ctx, self, &self->fixed[i], fixed_data(self, (enum fixed)i)));
         }
     }
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         struct torch_out *member = &self->members[i];
 
         if (vc_out_at(self->outs, i).alias) {
@@ -285,17 +283,16 @@ static enum vc_status write_directory(struct vc_ctx *ctx, const struct torch_sin
 {
     unsigned char *block = vc_alloc(ctx, VC_TAG_IO, (size_t)self->directory_bytes + VC_ZIP_END_MAX);
     size_t n = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(block);
-    for (i = 0; i < N_FRONT; i++) {
+    for (size_t i = 0; i < N_FRONT; i++) {
         n += vc_zip_put_central(&self->fixed[i], block + n);
     }
-    for (i = 0; i < self->outs->n; i++) {
+    for (size_t i = 0; i < self->outs->n; i++) {
         n += vc_out_at(self->outs, i).alias ? 0 : vc_zip_put_central(&self->members[i].zip, block + n);
     }
-    for (i = N_FRONT; i < FIXED_COUNT; i++) {
+    for (size_t i = N_FRONT; i < FIXED_COUNT; i++) {
         n += self->fixed[i].name == NULL ? 0 : vc_zip_put_central(&self->fixed[i], block + n);
     }
     n += vc_zip_put_end(self->n_members, self->directory_offset, self->directory_bytes, block + n);

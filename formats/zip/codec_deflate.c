@@ -182,9 +182,8 @@ enum vc_status vc_deflate_piece(struct vc_ctx *ctx, enum vc_strategy strategy, b
 static bool is_mostly_zeros(const unsigned char *sample, size_t n)
 {
     size_t zeros = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         zeros += sample[i] == 0;
     }
     return zeros >= n - n / 4;

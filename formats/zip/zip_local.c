@@ -57,9 +57,8 @@ static int compare_order(const void *a, const void *b)
 static void sort_order(struct order *order, const struct vc_zip *zip)
 {
     bool sorted = true;
-    size_t i;
 
-    for (i = 0; i < zip->n; i++) {
+    for (size_t i = 0; i < zip->n; i++) {
         order[i] = (struct order){zip->entries[i].local_offset, i};
         sorted = sorted && (i == 0 || order[i - 1].offset < order[i].offset);
     }
@@ -97,12 +96,11 @@ static enum vc_status load_headers(struct visit *v, size_t i)
 {
     uint64_t from = v->order[i].offset;
     uint64_t to = expected_end(v->zip, &v->zip->entries[v->order[i].entry]);
-    size_t k;
 
     if (from >= v->window.offset && to <= v->window.offset + v->window.n) {
         return VC_OK;
     }
-    for (k = i + 1; k < v->zip->n && v->order[k].offset <= to + SKIP_BYTES; k++) {
+    for (size_t k = i + 1; k < v->zip->n && v->order[k].offset <= to + SKIP_BYTES; k++) {
         uint64_t end = expected_end(v->zip, &v->zip->entries[v->order[k].entry]);
 
         if (end - from > WINDOW_BYTES) {
@@ -218,9 +216,7 @@ out:
  * the file does not tell which, the values do. */
 static size_t descriptor_bytes(const struct vc_zip_entry *entry, const unsigned char *p, size_t n)
 {
-    size_t signature;
-
-    for (signature = 0; signature <= 4; signature += 4) {
+    for (size_t signature = 0; signature <= 4; signature += 4) {
         const unsigned char *crc = p + signature;
 
         if (n < signature + 12 || (signature != 0 && vc_le32(p) != 0x08074b50) || vc_le32(crc) != entry->crc) {
@@ -312,11 +308,10 @@ static enum vc_status check_gap(struct visit *v, uint64_t from, uint64_t to)
     while (from < to && to - from >= 4) {
         uint64_t end = vc_min_u64(to, from + WINDOW_BYTES);
         const unsigned char *p;
-        uint64_t i;
 
         VC_TRY(load(v, from, end));
         p = v->window.data + (from - v->window.offset);
-        for (i = 0; i + 4 <= end - from; i++) {
+        for (uint64_t i = 0; i + 4 <= end - from; i++) {
             if (p[i] == 'P' && vc_le32(p + i) == VC_ZIP_LOCAL_MAGIC) {
                 return vc_fail(v->ctx, VC_E_FORMAT,
                                "zip: the bytes at offset %" PRIu64 ", between members, start a member that the "
@@ -355,7 +350,6 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
     struct visit v = {.ctx = ctx, .file = file, .zip = zip};
     uint64_t at = 0;                                  /* end of what was visited */
     bool broken = zip->incomplete || has_broken(zip); /* where members lie is not sure: no search for hidden ones */
-    size_t i;
     enum vc_status status = VC_OK;
 
     v.order = vc_alloc_array(ctx, VC_TAG_IO, zip->n, sizeof *v.order);
@@ -363,7 +357,7 @@ enum vc_status vc_zip_visit(struct vc_ctx *ctx, const struct vc_infile *file, st
     v.window.data = vc_alloc(ctx, VC_TAG_IO, WINDOW_BYTES);
     VC_TRY_ALLOC(v.window.data);
     sort_order(v.order, zip);
-    for (i = 0; i < zip->n; i++) {
+    for (size_t i = 0; i < zip->n; i++) {
         struct vc_zip_entry *entry = &zip->entries[v.order[i].entry];
         const unsigned char *head = NULL;
         size_t n = 0;

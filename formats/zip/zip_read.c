@@ -45,9 +45,8 @@ static enum vc_status find_end(struct vc_ctx *ctx, const unsigned char *tail, si
 {
     bool signature = false;
     bool found = false;
-    size_t i;
 
-    for (i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0;) {
+    for (size_t i = n >= END_BYTES ? n - END_BYTES + 1 : 0; i-- > 0;) {
         if (tail[i] != 'P' || vc_le32(tail + i) != 0x06054b50) {
             continue;
         }
@@ -209,9 +208,8 @@ static enum vc_status check_unasked(struct vc_ctx *ctx, const struct vc_zip_extr
                                     const struct vc_zip_entry *entry)
 {
     const uint64_t values[] = {entry->size_bytes, entry->packed_bytes, entry->local_offset};
-    size_t i;
 
-    for (i = 0; i < 3 && extra->n >= 8 * (i + 1); i++) {
+    for (size_t i = 0; i < 3 && extra->n >= 8 * (i + 1); i++) {
         uint64_t value = vc_le64(extra->data + 8 * i);
 
         if (value != values[i]) {
@@ -230,9 +228,8 @@ static enum vc_status take64(struct vc_ctx *ctx, const struct vc_zip_extra *extr
 {
     uint64_t *const fields[] = {&entry->size_bytes, &entry->packed_bytes, &entry->local_offset};
     size_t at = 0;
-    size_t i;
 
-    for (i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         if (*fields[i] != 0xffffffff) {
             continue;
         }
@@ -324,13 +321,11 @@ static enum vc_status check_entry(struct vc_ctx *ctx, const struct vc_zip_entry 
  * and some readers guess. */
 static enum vc_status check_name(struct vc_ctx *ctx, const struct vc_zip_entry *entry)
 {
-    size_t i;
-
     if (entry->name_bytes == 0 || !vc_utf8_valid(entry->name, entry->name_bytes)) {
         return vc_fail(ctx, VC_E_FORMAT,
                        entry->name_bytes == 0 ? "a member without a name" : "a name that is not UTF-8");
     }
-    for (i = 0; (entry->flags & FLAG_UTF8) == 0 && i < entry->name_bytes; i++) {
+    for (size_t i = 0; (entry->flags & FLAG_UTF8) == 0 && i < entry->name_bytes; i++) {
         if ((unsigned char)entry->name[i] >= 0x80) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "'%s' is not marked as UTF-8, so readers differ about it (NumPy takes it for CP437); write "
@@ -397,10 +392,9 @@ static enum vc_status read_records(struct vc_ctx *ctx, const unsigned char *data
 {
     char *names = zip->names;
     size_t at = 0;
-    size_t i;
     enum vc_status status = VC_OK;
 
-    for (i = 0; i < zip->n; i++) {
+    for (size_t i = 0; i < zip->n; i++) {
         struct vc_zip_entry *entry = &zip->entries[i];
         const unsigned char *p = data + at;
 

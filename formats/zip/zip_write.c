@@ -129,7 +129,6 @@ size_t vc_zip_put_central(const struct vc_zip_member *member, unsigned char *dst
     const uint64_t numbers[] = {member->size_bytes, member->packed_bytes, member->local_offset};
     size_t extra = central_64_bytes(member);
     size_t at = VC_CENTRAL_BYTES + member->name_bytes;
-    size_t i;
 
     memset(dst, 0, VC_CENTRAL_BYTES);
     vc_put_le32(dst, 0x02014b50);
@@ -149,7 +148,7 @@ size_t vc_zip_put_central(const struct vc_zip_member *member, unsigned char *dst
     vc_put_le16(dst + at, VC_EXTRA_64);
     vc_put_le16(dst + at + 2, (uint16_t)(extra - 4));
     at += 4;
-    for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         if (numbers[i] >= VC_LIMIT32) {
             vc_put_le64(dst + at, numbers[i]);
             at += 8;

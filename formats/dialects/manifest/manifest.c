@@ -80,7 +80,6 @@ bool vc_manifest_same_shape(const struct vc_tensor *a, const struct vc_tensor *b
 bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *scale, const struct vc_quant *quant)
 {
     uint64_t n_rows, row_len;
-    unsigned d;
 
     switch (quant->granularity) {
     case VC_GRANULARITY_TENSOR:
@@ -89,7 +88,7 @@ bool vc_manifest_scale_fits(const struct vc_tensor *t, const struct vc_tensor *s
         if (scale->n_dims != t->n_dims) {
             return false;
         }
-        for (d = 0; d < t->n_dims; d++) {
+        for (unsigned d = 0; d < t->n_dims; d++) {
             if (scale->shape[d] != (d == quant->axis ? t->shape[d] : 1)) {
                 return false;
             }
@@ -158,8 +157,6 @@ static enum vc_status find_part(const struct entry *e, const char *key, bool (*m
 enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, size_t tensor,
                                   const struct vc_quant *quant)
 {
-    unsigned i;
-
     if (model->quants == NULL) {
         model->quants = vc_calloc_array(ctx, VC_TAG_NAMES, model->n_tensors, sizeof *model->quants);
         if (model->quants == NULL) {
@@ -168,7 +165,7 @@ enum vc_status vc_manifest_attach(struct vc_ctx *ctx, struct vc_model *model, si
     }
     model->quants[tensor] = *quant;
     model->tensors[tensor].quant = &model->quants[tensor];
-    for (i = 0; i < quant->n_parts; i++) {
+    for (unsigned i = 0; i < quant->n_parts; i++) {
         model->tensors[quant->parts[i].tensor].part_of = tensor;
     }
     return VC_OK;
@@ -252,12 +249,11 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
     uint64_t *shape = vc_arena_alloc(e->ctx, &e->model->arena, (n_dims + 1) * sizeof *shape);
     unsigned bits = vc_code_bits(kind);
     uint64_t row = 1;
-    size_t d;
 
     if (shape == NULL) {
         return VC_E_NOMEM;
     }
-    for (d = 0; d < n_dims; d++) {
+    for (size_t d = 0; d < n_dims; d++) {
         json_t *value = json_array_get(list, d);
 
         shape[d] = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
@@ -421,9 +417,7 @@ static enum vc_status apply_entry(const struct entry *e)
 /* After all entries: no tensor is codes by one entry and a part by another. */
 static enum vc_status check_roles(struct vc_ctx *ctx, const struct vc_model *model)
 {
-    size_t i;
-
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         if (model->tensors[i].quant != NULL && model->tensors[i].part_of != VC_NO_TENSOR) {
             return vc_fail(ctx, VC_E_FORMAT, "%s: is quantized and at the same time belongs to '%s'",
                            model->tensors[i].name, model->tensors[model->tensors[i].part_of].name);

@@ -94,16 +94,15 @@ enum vc_status vc_manifest_infer(struct vc_ctx *ctx, struct vc_model *model, boo
     enum vc_status status = VC_OK;
     char *buffer = NULL;
     size_t longest = 0;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         size_t n = strlen(model->tensors[i].name);
 
         longest = n > longest ? n : longest;
     }
     buffer = vc_alloc(ctx, VC_TAG_NAMES, longest + sizeof ".zero_point");
     VC_TRY_ALLOC(buffer);
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
 
         size_t n = codes_named ? weight_bytes(model, t, buffer) : 0;

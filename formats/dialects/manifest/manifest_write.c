@@ -40,10 +40,8 @@ static void add_string(struct vc_text *text, const char *key, const char *value)
 /* Codes that are stored as bytes: the shape of the weight. */
 static void add_shape(struct vc_text *text, const struct vc_out_tensor *t)
 {
-    unsigned d;
-
     vc_text_add(text, ", \"shape\": [");
-    for (d = 0; d < t->n_dims; d++) {
+    for (unsigned d = 0; d < t->n_dims; d++) {
         vc_text_add(text, "%s%" PRIu64, d == 0 ? "" : ", ", t->shape[d]);
     }
     vc_text_add(text, "]");
@@ -103,12 +101,11 @@ static enum vc_status write_entries(struct vc_ctx *ctx, const struct selection *
     const struct vc_out_list *outs = s->outs;
     bool first = true;
     size_t i = 0;
-    size_t k;
 
     while (i < outs->n && !has_entry(s, i)) {
         i++;
     }
-    for (k = i; k < outs->n; k++) {
+    for (size_t k = i; k < outs->n; k++) {
         const struct vc_out_tensor t = vc_out_at(outs, k);
 
         if (has_entry(s, k) && t.quant != NULL && t.quant->scale_group != 0) {

@@ -152,18 +152,17 @@ static enum vc_status find_tables(struct rewriting *r)
     struct vc_text bias;
     enum vc_status status = VC_OK;
     size_t n_tables = 0;
-    size_t i;
 
     vc_text_init(&bias, r->ctx);
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         r->weights[i].table = r->weights[i].n_dims == 2 && vc_name_is_embedding_table(r->weights[i].name);
         n_tables += r->weights[i].table;
     }
     VC_TRY(n_tables != 0 ? vc_name_table_make(r->ctx, r->n, &names) : VC_OK);
-    for (i = 0; i < r->n && n_tables != 0; i++) {
+    for (size_t i = 0; i < r->n && n_tables != 0; i++) {
         (void)vc_name_table_add(&names, list, i);
     }
-    for (i = 0; i < r->n && n_tables != 0; i++) {
+    for (size_t i = 0; i < r->n && n_tables != 0; i++) {
         size_t n_path;
 
         if (r->weights[i].table && vc_name_is_module_weight(r->weights[i].name, &n_path)) {
@@ -187,11 +186,10 @@ static enum vc_status list_weights(struct rewriting *r)
     const struct vc_out_list *outs = r->change->outs;
     enum vc_status status = VC_OK;
     size_t other = 0;
-    size_t own;
 
     r->weights = vc_alloc_array(r->ctx, VC_TAG_NAMES, outs->n + outs->n_other_shards, sizeof *r->weights);
     VC_TRY_ALLOC(r->weights);
-    for (own = 0; own <= outs->n; own++) {
+    for (size_t own = 0; own <= outs->n; own++) {
         const struct vc_out_tensor out = own < outs->n ? vc_out_at(outs, own) : (struct vc_out_tensor){0};
 
         for (; other < outs->n_other_shards && (own == outs->n || outs->other_shards[other].source < out.source);
@@ -210,7 +208,6 @@ static bool names_layers(const json_t *value, const char *list)
 {
     const char *key;
     json_t *inner;
-    size_t i;
 
     if (json_is_string(value)) {
         return vc_hf_layers_are_named(list, json_string_value(value));
@@ -221,7 +218,7 @@ static bool names_layers(const json_t *value, const char *list)
             return true;
         }
     }
-    for (i = 0; i < json_array_size(value); i++) {
+    for (size_t i = 0; i < json_array_size(value); i++) {
         if (names_layers(json_array_get(value, i), list)) {
             return true;
         }
@@ -245,9 +242,8 @@ static void find_stale(struct rewriting *r)
 static const char *transposed_type(const json_t *root)
 {
     static const char *const types[] = {"gpt2", "openai-gpt", "imagegpt", "decision_transformer"};
-    size_t i;
 
-    for (i = 0; i < sizeof types / sizeof types[0]; i++) {
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (is_text(root, "model_type", types[i])) {
             return types[i];
         }
@@ -417,9 +413,8 @@ static void ask_rows(const json_t *config, struct vc_dialect_hint *out)
 {
     const struct vc_dialect *dialect;
     bool known = false;
-    size_t i;
 
-    for (i = 0; (dialect = vc_dialect_row(i)) != NULL && !known; i++) {
+    for (size_t i = 0; (dialect = vc_dialect_row(i)) != NULL && !known; i++) {
         known = dialect->file != NULL && dialect->file->read_config != NULL && dialect->file->read_config(config, out);
     }
 }

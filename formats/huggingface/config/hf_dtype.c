@@ -14,9 +14,8 @@
 enum vc_dtype vc_hf_cast_of(const struct vc_out_list *outs)
 {
     enum vc_dtype dtype = VC_DTYPE_RAW;
-    size_t i;
 
-    for (i = 0; i < outs->n_stages; i++) {
+    for (size_t i = 0; i < outs->n_stages; i++) {
         dtype = outs->stages[i].cast != VC_DTYPE_RAW && outs->stages[i].casts ? outs->stages[i].cast : dtype;
     }
     return dtype;

@@ -280,9 +280,8 @@ static bool has_word(const char *list, const char *word)
 static bool describes(const char *section, const char *word, size_t n)
 {
     size_t n_base = strlen(section);
-    size_t i;
 
-    for (i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (strcmp(parts[i].section, section) == 0 && strlen(parts[i].word) == n &&
             strncmp(parts[i].word, word, n) == 0) {
             return true;
@@ -491,10 +490,7 @@ out:
 /* The number of any key of that meaning, in the part for text before the whole; 0: there is none. */
 static uint64_t number_of(const json_t *root, enum vc_edit_key key)
 {
-    size_t i;
-    size_t k;
-
-    for (i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         const json_t *section = json_object_get(root, sections[i]);
         uint64_t inner = json_is_object(section) ? number_of(section, key) : 0;
 
@@ -502,7 +498,7 @@ static uint64_t number_of(const json_t *root, enum vc_edit_key key)
             return inner;
         }
     }
-    for (k = 0; k < sizeof key_names[0] / sizeof key_names[0][0] && key_names[key][k] != NULL; k++) {
+    for (size_t k = 0; k < sizeof key_names[0] / sizeof key_names[0][0] && key_names[key][k] != NULL; k++) {
         json_int_t number = json_integer_value(json_object_get(root, key_names[key][k]));
 
         if (number > 0) {
@@ -516,9 +512,8 @@ static uint64_t number_of(const json_t *root, enum vc_edit_key key)
 static bool has_free_heads(const json_t *root)
 {
     const char *type = json_string_value(json_object_get(root, "model_type"));
-    size_t i;
 
-    for (i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         const json_t *section = json_object_get(root, sections[i]);
 
         if (json_is_object(section)) {
@@ -586,14 +581,13 @@ enum vc_status vc_hf_edit(struct vc_ctx *ctx, const char *text, size_t n, const 
     struct hf_json json = {NULL, 0};
     struct vc_text now;
     enum vc_status status;
-    size_t i;
 
     vc_text_init(&now, ctx);
     vc_text_add_bytes(&now, text, n);
     VC_TRY(now.status);
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
     VC_TRY(check_head_size(&e, json.root));
-    for (i = 0; i < n_edits; i++) {
+    for (size_t i = 0; i < n_edits; i++) {
         e.edit = &edits[i];
         VC_TRY(make_edit(&e, json.root, &now));
     }
@@ -607,9 +601,7 @@ out:
 
 static bool object_says(const json_t *object, enum vc_edit_key key, uint64_t number)
 {
-    size_t k;
-
-    for (k = 0; k < sizeof key_names[0] / sizeof key_names[0][0] && key_names[key][k] != NULL; k++) {
+    for (size_t k = 0; k < sizeof key_names[0] / sizeof key_names[0][0] && key_names[key][k] != NULL; k++) {
         if (says(json_object_get(object, key_names[key][k]), number)) {
             return true;
         }
@@ -665,12 +657,11 @@ enum vc_status vc_hf_edit_says(struct vc_ctx *ctx, const char *text, size_t n, e
     struct hf_json json = {NULL, 0};
     bool unknown;
     enum vc_status status;
-    size_t i;
 
     VC_TRY(vc_hf_config_parse(ctx, text, n, true, &json));
     *out = object_says(json.root, key, number);
     unknown = has_unknown_width(json.root, number);
-    for (i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         const json_t *section = json_object_get(json.root, sections[i]);
 
         *out = *out || object_says(section, key, number);

@@ -28,7 +28,6 @@ static size_t number_at(const char *text, size_t n)
 {
     static const char *const numbers[] = {"NaN", "Infinity", "-Infinity"};
     size_t n_digits = 0;
-    size_t i;
 
     while (n_digits < n && text[n_digits] >= '0' && text[n_digits] <= '9') {
         n_digits++;
@@ -37,7 +36,7 @@ static size_t number_at(const char *text, size_t n)
         return n_digits;
     }
 
-    for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         size_t n_number = strlen(numbers[i]);
 
         if (n >= n_number && memcmp(text, numbers[i], n_number) == 0) {
@@ -75,9 +74,8 @@ static char *copy_plain(struct vc_ctx *ctx, const char *text, size_t n)
 {
     struct reading r = {.text = text, .n = n};
     char *copy = vc_alloc(ctx, VC_TAG_IO, n);
-    size_t i;
 
-    for (i = 0; copy != NULL && i < n; i++) {
+    for (size_t i = 0; copy != NULL && i < n; i++) {
         copy[i] = next_byte(&r);
     }
     return copy;

@@ -116,10 +116,9 @@ static void drop_characters(const struct vc_edit *edit, const char *value, struc
 {
     char kept[2] = "";
     struct vc_text left;
-    uint64_t i;
 
     vc_text_init(&left, out->ctx);
-    for (i = 0; i < edit->before; i++) {
+    for (uint64_t i = 0; i < edit->before; i++) {
         kept[0] = value[i];
         vc_text_add(&left, "%s", vc_edit_drops_layer(edit, i) ? "" : kept);
     }
@@ -135,10 +134,9 @@ static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, c
                                struct vc_text *out)
 {
     bool first = true;
-    size_t i;
 
     vc_text_add(out, "[");
-    for (i = 0; i < json_array_size(list); i++) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
 
         if (!json_is_integer(entry) || json_integer_value(entry) < 0) {
@@ -164,10 +162,9 @@ static enum vc_status edit_attention_types(struct vc_ctx *ctx, const struct vc_e
 {
     uint64_t layer = 0;
     bool first = true;
-    size_t i;
 
     vc_text_add(out, "[[[");
-    for (i = 0; i < json_array_size(value); i++) {
+    for (size_t i = 0; i < json_array_size(value); i++) {
         const json_t *pair = json_array_get(value, i);
         const json_t *words = json_array_get(pair, 0);
         json_int_t times = json_integer_value(json_array_get(pair, 1));
@@ -223,9 +220,7 @@ static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, 
 /* The number is how often a pattern repeats, and no list says it. */
 static bool is_period(const json_t *object, const char *name)
 {
-    size_t i;
-
-    for (i = 0; i < sizeof periods / sizeof periods[0]; i++) {
+    for (size_t i = 0; i < sizeof periods / sizeof periods[0]; i++) {
         if (strcmp(periods[i].key, name) == 0) {
             return !is_there(object, periods[i].list);
         }
@@ -282,9 +277,8 @@ enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edi
 enum vc_status vc_hf_layers_check(struct vc_ctx *ctx, const struct vc_edit *edit, const json_t *object)
 {
     const char *type = json_string_value(json_object_get(object, "model_type"));
-    size_t i;
 
-    for (i = 0; type != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; type != NULL && i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].model_type, type) == 0 && !is_there(object, kinds[i].list) &&
             !is_there(object, kinds[i].key) && !vc_edit_keeps_period(edit, kinds[i].period)) {
             return refuse_period(ctx, type, kinds[i].period);
@@ -325,7 +319,6 @@ enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *ed
                                     const json_t *value, struct vc_text *out)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (!is_one_of(name, features) || json_is_null(value)) {
         return VC_OK;
@@ -334,7 +327,7 @@ enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *ed
         return add_feature(ctx, edit, name, value, out);
     }
     vc_text_add(out, "[");
-    for (i = 0; i < json_array_size(value); i++) {
+    for (size_t i = 0; i < json_array_size(value); i++) {
         vc_text_add(out, "%s", i == 0 ? "" : ", ");
         VC_TRY(add_feature(ctx, edit, name, json_array_get(value, i), out));
     }
