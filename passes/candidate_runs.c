@@ -31,9 +31,8 @@ static size_t max_size(size_t a, size_t b)
 uint64_t vc_desc_all_bytes(const struct vc_desc *desc)
 {
     uint64_t bytes = vc_dtype_bytes(desc->dtype, desc->n_elems);
-    size_t k;
 
-    for (k = 0; k < desc->n_parts; k++) {
+    for (size_t k = 0; k < desc->n_parts; k++) {
         bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
     }
     return bytes;
@@ -67,9 +66,7 @@ static double of_all(const struct vc_candidate_runs *r, const struct vc_candidat
 
 void vc_candidate_runs_close(struct vc_ctx *ctx, struct vc_candidate_runs *r)
 {
-    size_t i;
-
-    for (i = 0; r->runs != NULL && i < r->n; i++) {
+    for (size_t i = 0; r->runs != NULL && i < r->n; i++) {
         struct vc_candidate_run *run = &r->runs[i];
 
         r->results[i].sum_x2 = of_all(r, run, vc_exact_value(&run->x2));
@@ -91,7 +88,6 @@ enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_ru
     enum vc_status status = VC_OK;
     uint64_t n_rows;
     uint64_t row_len;
-    size_t i;
 
     r->runs = vc_calloc_array(ctx, VC_TAG_MISC, r->n, sizeof *r->runs);
     VC_TRY_ALLOC(r->runs);
@@ -99,7 +95,7 @@ enum vc_status vc_candidate_runs_open(struct vc_ctx *ctx, struct vc_candidate_ru
     vc_desc_grid(&step->in, &n_rows, &row_len);
     r->stride = vc_ceil_div_u64(vc_tile_count(n_rows, row_len), VC_CANDIDATE_TILES);
     r->set = (struct vc_item_set){.model = item->set->model, .arena = &r->arena, .dialect = item->set->dialect};
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         struct vc_candidate_run *run = &r->runs[i];
 
         vc_exact_clear(&run->x2);
@@ -144,13 +140,12 @@ enum vc_status vc_candidate_runs_begin(struct vc_ctx *ctx, struct vc_candidate_r
                                        const struct vc_item *item)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (r->runs != NULL) {
         return VC_OK;
     }
     VC_TRY(vc_candidate_runs_open(ctx, r, step, item));
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         VC_TRY(vc_steps_begin(ctx, &r->runs[i].item, 1));
     }
     return VC_OK;
@@ -178,9 +173,8 @@ enum vc_status vc_candidate_runs_scan(struct vc_ctx *ctx, struct vc_candidate_ru
                                       const struct vc_tile_in *in, void *scratch)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         struct vc_step *candidate = only_step(r, i);
 
         if (candidate->scan) {
@@ -195,9 +189,8 @@ out:
 enum vc_status vc_candidate_runs_scan_end(struct vc_ctx *ctx, struct vc_candidate_runs *r)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         struct vc_step *candidate = only_step(r, i);
 
         if (candidate->scan) {
@@ -222,7 +215,6 @@ static enum vc_status try_tile(struct vc_ctx *ctx, struct vc_candidate_runs *r, 
     struct vc_exact_sum x2;
     struct vc_exact_sum e2;
     enum vc_status status;
-    size_t k;
 
     memset(out.parts, 0, r->views_bytes);
     status = candidate->ops->apply(ctx, candidate, &run->item, tile, in,
@@ -232,7 +224,7 @@ static enum vc_status try_tile(struct vc_ctx *ctx, struct vc_candidate_runs *r, 
     }
     vc_exact_clear(&x2);
     vc_exact_clear(&e2);
-    for (k = 0; k < n_chunks; k++) {
+    for (size_t k = 0; k < n_chunks; k++) {
         vc_exact_add(&x2, stats.chunk_sums[2 * k]);
         vc_exact_add(&e2, stats.chunk_sums[2 * k + 1]);
     }
@@ -248,9 +240,8 @@ enum vc_status vc_candidate_runs_apply(struct vc_ctx *ctx, struct vc_candidate_r
                                        const struct vc_tile_in *in, void *scratch)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         bool refused;
 
         (void)pthread_mutex_lock(&r->mutex);

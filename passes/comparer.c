@@ -84,9 +84,8 @@ out:
 static size_t state_bytes(const struct vc_item *item)
 {
     size_t bytes = 0;
-    size_t k;
 
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         bytes += item->chain->steps[k]->state_bytes;
     }
     return bytes;
@@ -170,7 +169,6 @@ static enum vc_status compare_tile(struct vc_ctx *ctx, struct vc_compare *compar
     struct vc_tile_result x;
     struct vc_tile_result y;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (k == NULL) {
         return ctx->status;
@@ -179,7 +177,7 @@ static enum vc_status compare_tile(struct vc_ctx *ctx, struct vc_compare *compar
     VC_TRY(vc_steps_apply(ctx, &c->after, 0, c->after.chain->n_steps, tile, result, after, &y));
     VC_KERNEL_TRY(c->is_f64 ? k->diff_f64(x.data, y.data, tile->n_rows, tile->row_len, &sums)
                             : k->diff_f32(x.data, y.data, tile->n_rows, tile->row_len, &sums));
-    for (i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */
+    for (size_t i = 0; i < vc_tile_chunks(tile); i++) { /* of four sums the first two: x * x and e * e */
         after->sums[2 * i] = sums.chunk_sums[4 * i];
         after->sums[2 * i + 1] = sums.chunk_sums[4 * i + 1];
     }

@@ -12,12 +12,11 @@
 static const struct vc_decoder *find_decoder(const struct vc_desc *desc)
 {
     const struct vc_code_scheme *codes = desc->quant != NULL ? vc_code_scheme(desc->quant->scheme) : NULL;
-    size_t i;
 
     if (desc->quant != NULL) {
         return codes != NULL && codes->codes == desc->dtype ? &vc_decoder_codes : NULL;
     }
-    for (i = 0; i < vc_n_decoders_blocks; i++) {
+    for (size_t i = 0; i < vc_n_decoders_blocks; i++) {
         if (vc_decoders_blocks[i].dtype == desc->dtype) {
             return &vc_decoders_blocks[i];
         }
@@ -34,9 +33,7 @@ bool vc_decode_can(const struct vc_desc *desc)
 
 static void widen_to_f64(const char *x, size_t n, char *y)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         float f;
         double d;
 

@@ -20,14 +20,13 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
     const struct vc_kernels *k = vc_kernels_get(ctx);
     enum vc_status status = VC_OK;
     float values[LOOK_ELEMS];
-    size_t i;
 
     (void)item;
     (void)scratch;
     if (k == NULL) {
         return ctx->status;
     }
-    for (i = 0; s->finite_values && i < tile->n_elems; i += LOOK_ELEMS) {
+    for (size_t i = 0; s->finite_values && i < tile->n_elems; i += LOOK_ELEMS) {
         size_t n = (size_t)vc_min_u64(LOOK_ELEMS, tile->n_elems - i);
 
         VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, blocks + vc_dtype_bytes(step->in.dtype, i), n, values));

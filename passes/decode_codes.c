@@ -60,7 +60,6 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
 {
     const struct vc_quant *quant = desc->quant;
     uint64_t n_rows;
-    unsigned d;
 
     s->quant = *quant;
     s->codes = vc_code_scheme(quant->scheme);
@@ -81,7 +80,7 @@ static void map_scales(struct codes_state *s, const struct vc_desc *desc)
     s->group_rows = quant->granularity == VC_GRANULARITY_BLOCK ? quant->group_rows : 1;
     s->n_groups = s->row_len == 0 ? 0 : vc_ceil_div_u64(s->row_len, s->group);
     s->inner = quant->granularity == VC_GRANULARITY_TENSOR ? vc_max_u64(1, desc->n_elems) : 1;
-    for (d = quant->axis + 1; quant->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
+    for (unsigned d = quant->axis + 1; quant->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
         s->inner *= desc->shape[d];
     }
 }
@@ -101,9 +100,7 @@ static float scale_of_byte(const struct codes_state *s, uint8_t byte, float glob
 static void widen_scales(const struct codes_state *s, const struct vc_part_desc *part, const unsigned char *from,
                          size_t n, float global, float *scale)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         float value;
         uint16_t h;
 
@@ -160,12 +157,11 @@ static enum vc_status decode_scales(struct vc_ctx *ctx, const struct codes_state
     const struct vc_part_desc *outer = &step->in.parts[vc_desc_find_part(&step->in, VC_PART_SCALE_SCALE)];
     float *values = vc_alloc_array(ctx, VC_TAG_SCALES, 256 + (size_t)outer->n_elems, sizeof *values);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(values);
     VC_TRY(vc_part_load(ctx, item, book, values));
     VC_TRY(vc_part_load(ctx, item, outer, values + 256));
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         scale[i] = values[from[i]] * values[256 + i / s->quant.scale_group] + s->quant.scale_offset;
     }
 out:
@@ -296,9 +292,7 @@ static void decode_grid(const struct codes_state *s, const struct tile_scales *t
 static void decode_blocks(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile,
                           const int8_t *q, char *y)
 {
-    size_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
+    for (size_t i = 0; i < tile->n_elems; i++) {
         size_t k = scale_of(s, t, tile->first + i);
         float value = vc_int8_decode(q[i], t->scale[k], t->zero != NULL ? t->zero[k] : 0);
 
@@ -361,9 +355,7 @@ out:
 /* Infinities that came from a finite scale become the largest f32. False where the policy refuses them. */
 static bool settle(const struct codes_state *s, const struct tile_scales *t, const struct vc_tile *tile, char *y)
 {
-    size_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
+    for (size_t i = 0; i < tile->n_elems; i++) {
         uint32_t bits;
 
         memcpy(&bits, y + i * sizeof bits, sizeof bits);
@@ -401,12 +393,11 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     double values[CHUNK_ELEMS];
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
     (void)item;
     VC_TRY(find_scales(ctx, step, in, scratch, &t));
     q = codes_of(s, tile, in->data, scratch);
-    for (i = 0; t.may_overflow && i < tile->n_elems; i++) {
+    for (size_t i = 0; t.may_overflow && i < tile->n_elems; i++) {
         size_t k = scale_of(s, &t, tile->first + i);
 
         double code = is_wide(s)    ? (double)wide_code(q, i)

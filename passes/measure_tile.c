@@ -14,11 +14,10 @@ enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, c
     enum vc_status status = VC_OK;
     size_t chunk = 0;
     size_t first = 0;
-    size_t i;
 
     stats->max_abs_error = 0.0;
     stats->zeros_before = 0;
-    for (i = 0; i < tile->n_elems; i++) {
+    for (size_t i = 0; i < tile->n_elems; i++) {
         uint32_t bits;
 
         memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */

@@ -88,9 +88,8 @@ static double load_value(enum vc_dtype dtype, const void *x, size_t i)
 static bool any_u16(const unsigned char *p, size_t n, uint16_t inf)
 {
     uint16_t top = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint16_t m = (uint16_t)(load16(p + 2 * i) & 0x7fff);
 
         top = m > top ? m : top;
@@ -101,9 +100,8 @@ static bool any_u16(const unsigned char *p, size_t n, uint16_t inf)
 static bool any_f32(const unsigned char *p, size_t n)
 {
     uint32_t top = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint32_t m;
 
         memcpy(&m, p + 4 * i, sizeof m);
@@ -116,9 +114,8 @@ static bool any_f32(const unsigned char *p, size_t n)
 static bool any_f64(const unsigned char *p, size_t n)
 {
     uint64_t top = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint64_t m;
 
         memcpy(&m, p + 8 * i, sizeof m);
@@ -145,12 +142,11 @@ bool vc_has_nonfinite(enum vc_dtype dtype, const void *x, size_t n)
 void vc_specials_add(struct vc_specials *specials, enum vc_dtype dtype, const void *x, size_t n, uint64_t first)
 {
     struct vc_specials found = {.first = UINT64_MAX, .first_overflow = UINT64_MAX};
-    size_t i;
 
     if (specials->limit >= vc_largest_fitting(dtype) && !vc_has_nonfinite(dtype, x, n)) {
         return;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         double v = load_value(dtype, x, i);
 
         if (!isfinite(v)) {
@@ -182,14 +178,13 @@ static void format_index(const struct vc_desc *tensor, uint64_t flat, char *text
 {
     uint64_t index[VC_MAX_DIMS];
     size_t n = 0;
-    unsigned d;
 
-    for (d = tensor->n_dims; d-- > 0;) {
+    for (unsigned d = tensor->n_dims; d-- > 0;) {
         index[d] = flat % tensor->shape[d];
         flat /= tensor->shape[d];
     }
     (void)snprintf(text, capacity, "[");
-    for (d = 0; d < tensor->n_dims && n + 1 < capacity; d++) {
+    for (unsigned d = 0; d < tensor->n_dims && n + 1 < capacity; d++) {
         n = strlen(text);
         (void)snprintf(text + n, capacity - n, "%s%llu", d == 0 ? "" : ", ", (unsigned long long)index[d]);
     }

@@ -8,9 +8,7 @@
 
 enum vc_choice vc_rules_choose(const struct vc_rule *rules, size_t n, const char *name, const char **glob)
 {
-    size_t i;
-
-    for (i = n; i-- > 0;) {
+    for (size_t i = n; i-- > 0;) {
         if (vc_glob_match(rules[i].glob, name)) {
             *glob = rules[i].glob;
             return rules[i].include ? VC_CHOICE_INCLUDE : VC_CHOICE_EXCLUDE;
@@ -81,12 +79,11 @@ enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const s
                              const struct vc_rule **out)
 {
     struct vc_rule *copy = vc_arena_alloc(ctx, arena, n * sizeof *copy);
-    size_t i;
 
     if (copy == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         copy[i].include = rules[i].include;
         copy[i].glob = vc_arena_printf(ctx, arena, "%s", rules[i].glob);
         if (copy[i].glob == NULL) {
@@ -100,9 +97,8 @@ enum vc_status vc_rules_copy(struct vc_ctx *ctx, struct vc_arena *arena, const s
 const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n)
 {
     const char *text = "";
-    size_t i;
 
-    for (i = 0; i < n && text != NULL; i++) {
+    for (size_t i = 0; i < n && text != NULL; i++) {
         text = vc_arena_printf(ctx, arena, "%s%s%c%s", text, i == 0 ? "" : ",", rules[i].include ? '+' : '-',
                                rules[i].glob);
     }
@@ -111,9 +107,7 @@ const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const stru
 
 static bool matches_any(const char *glob, const struct vc_model *model)
 {
-    size_t i;
-
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         if (vc_glob_match(glob, model->tensors[i].name)) {
             return true;
         }
@@ -125,10 +119,9 @@ enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, co
                                   const struct vc_model *model, const char **note)
 {
     const char *list = NULL;
-    size_t i;
 
     *note = NULL;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (!matches_any(rules[i].glob, model)) {
             list = list == NULL ? vc_arena_printf(ctx, arena, "no tensor matches '%s'", rules[i].glob)
                                 : vc_arena_printf(ctx, arena, "%s, '%s'", list, rules[i].glob);

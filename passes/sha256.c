@@ -28,14 +28,13 @@ void vc_sha256_end(struct vc_sha256 *sha, char hex[VC_SHA256_HEX_BYTES])
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t digest[SHA256_DIGEST_SIZE];
-    size_t i;
 
 #if NETTLE_VERSION_MAJOR >= 4 /* always the whole digest */
     sha256_digest((struct sha256_ctx *)(void *)sha->state, digest);
 #else
     sha256_digest((struct sha256_ctx *)(void *)sha->state, sizeof digest, digest);
 #endif
-    for (i = 0; i < sizeof digest; i++) {
+    for (size_t i = 0; i < sizeof digest; i++) {
         hex[2 * i] = digits[digest[i] >> 4];
         hex[2 * i + 1] = digits[digest[i] & 15];
     }

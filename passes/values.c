@@ -44,9 +44,7 @@ void vc_values_release(struct vc_ctx *ctx, struct vc_values *values)
 
 void vc_values_sizes(const struct vc_model *model, size_t n_sums, struct vc_buffer_sizes *sizes)
 {
-    size_t i;
-
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
         size_t n = (size_t)vc_min_u64(t->n_elems, VC_TILE_ELEMS);
         struct vc_tile tile;
@@ -95,19 +93,18 @@ enum vc_status vc_values_order(struct vc_ctx *ctx, const struct vc_model *model,
     size_t n = model->n_tensors;
     struct entry *entries = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *entries);
     enum vc_status status = VC_OK;
-    size_t i;
 
     *order = NULL;
     VC_TRY_ALLOC(entries);
     *order = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof **order);
     VC_TRY_ALLOC(*order);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         entries[i] = (struct entry){i, model->tensors[i].size_bytes};
     }
     if (n != 0) {
         qsort(entries, n, sizeof *entries, larger_first);
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         (*order)[i] = entries[i].tensor;
     }
 out:

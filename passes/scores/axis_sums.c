@@ -16,11 +16,9 @@ struct vc_axis_node {
 
 static void split(const uint64_t *shape, unsigned n_dims, unsigned axis, uint64_t *len, uint64_t *inner)
 {
-    unsigned d;
-
     *len = shape[axis];
     *inner = 1;
-    for (d = axis + 1; d < n_dims; d++) {
+    for (unsigned d = axis + 1; d < n_dims; d++) {
         *inner *= shape[d];
     }
 }
@@ -91,18 +89,16 @@ static enum vc_status add_rows(struct vc_ctx *ctx, struct vc_axis_sums *sums, co
     const struct vc_kernels *k = vc_kernels_get(ctx);
     size_t per_row = vc_tile_chunks(tile) / tile->n_rows;
     enum vc_status status = VC_OK;
-    size_t row;
-    size_t i;
 
     if (wide) {
         VC_KERNEL_TRY(k->row_sums_f64(values, tile->n_rows, tile->row_len, sums->power, scratch));
     } else {
         VC_KERNEL_TRY(k->row_sums_f32(values, tile->n_rows, tile->row_len, sums->power, scratch));
     }
-    for (row = 0; row < tile->n_rows; row++) {
+    for (size_t row = 0; row < tile->n_rows; row++) {
         double sum = scratch[row * per_row];
 
-        for (i = 1; i < per_row; i++) {
+        for (size_t i = 1; i < per_row; i++) {
             sum += scratch[row * per_row + i];
         }
         if (sums->pieces != NULL) {
@@ -122,10 +118,9 @@ static void fold(const struct vc_axis_sums *sums, const struct vc_tile *tile, co
 {
     uint64_t at = tile->col0 / sums->inner % sums->len;
     uint64_t left = sums->inner - tile->col0 % sums->inner; /* columns of that index from here on */
-    size_t c;
 
     memset(to, 0, (size_t)sums->len * sizeof *to);
-    for (c = 0; c < tile->row_len; c++) {
+    for (size_t c = 0; c < tile->row_len; c++) {
         to[at] += columns[c];
         if (--left == 0) {
             left = sums->inner;
@@ -156,7 +151,6 @@ static void join(struct vc_ctx *ctx, struct vc_axis_sums *sums, struct vc_axis_n
 {
     uint64_t n = sums->n_tiles; /* runs of this level */
     struct vc_axis_node *other;
-    uint64_t i;
 
     for (;;) {
         bool alone;
@@ -175,7 +169,7 @@ static void join(struct vc_ctx *ctx, struct vc_axis_sums *sums, struct vc_axis_n
             struct vc_axis_node *left = other->index < node->index ? other : node;
             struct vc_axis_node *right = left == node ? other : node;
 
-            for (i = 0; i < sums->len; i++) {
+            for (uint64_t i = 0; i < sums->len; i++) {
                 left->sum[i] += right->sum[i];
             }
             vc_free(ctx, right);
@@ -219,12 +213,10 @@ enum vc_status vc_axis_sums_add(struct vc_ctx *ctx, struct vc_axis_sums *sums, c
 
 void vc_axis_sums_end(struct vc_ctx *ctx, struct vc_axis_sums *sums)
 {
-    uint64_t i;
-
     if (sums->pieces != NULL) {
         uint64_t per_row = sums->n_tiles / sums->len;
 
-        for (i = 0; i < sums->n_tiles; i++) {
+        for (uint64_t i = 0; i < sums->n_tiles; i++) {
             sums->sum[i / per_row] = i % per_row == 0 ? sums->pieces[i] : sums->sum[i / per_row] + sums->pieces[i];
         }
     }

@@ -39,10 +39,8 @@ out:
 
 void vc_keys_add(struct vc_keys *keys, const uint32_t *counts)
 {
-    size_t i;
-
     (void)pthread_mutex_lock(&keys->mutex);
-    for (i = 0; i < keys->range.n_bins; i++) {
+    for (size_t i = 0; i < keys->range.n_bins; i++) {
         keys->bins[i] += counts[i];
     }
     (void)pthread_mutex_unlock(&keys->mutex);
@@ -52,15 +50,14 @@ enum vc_status vc_keys_end(struct vc_ctx *ctx, struct vc_keys *keys)
 {
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; keys->bins != NULL && i < keys->range.n_bins; i++) {
+    for (size_t i = 0; keys->bins != NULL && i < keys->range.n_bins; i++) {
         n += keys->bins[i] != 0;
     }
     if (n != 0) {
         keys->list = vc_alloc_array(ctx, VC_TAG_SCRATCH, n, sizeof *keys->list);
         VC_TRY_ALLOC(keys->list);
-        for (i = 0; i < keys->range.n_bins; i++) {
+        for (size_t i = 0; i < keys->range.n_bins; i++) {
             if (keys->bins[i] != 0) {
                 keys->list[keys->n_list++] = keys->bins[i] << BIN_BITS | i;
             }
@@ -102,10 +99,9 @@ static void enter(struct vc_keys *keys, size_t bin)
 static uint64_t count_before(const struct vc_keys *keys, size_t bin, uint64_t *in_bin)
 {
     uint64_t before = 0;
-    size_t i;
 
     *in_bin = 0;
-    for (i = 0; i < keys->n_list && vc_keys_bin(keys->list[i]) <= bin; i++) {
+    for (size_t i = 0; i < keys->n_list && vc_keys_bin(keys->list[i]) <= bin; i++) {
         if (vc_keys_bin(keys->list[i]) == bin) {
             *in_bin = vc_keys_count(keys->list[i]);
         } else {
@@ -142,14 +138,12 @@ void vc_keys_narrow(struct vc_ctx *ctx, struct vc_keys *keys)
 static size_t find_bin(struct vc_keys *const *keys, size_t n, uint64_t k, uint64_t *totals, uint64_t *before)
 {
     size_t bin = 0;
-    size_t t;
-    size_t i;
 
     memset(totals, 0, VC_KEY_BINS * sizeof *totals);
-    for (t = 0; t < n; t++) {
+    for (size_t t = 0; t < n; t++) {
         uint64_t left = keys[t]->own || keys[t]->done ? 0 : keys[t]->limit - keys[t]->below;
 
-        for (i = 0; left != 0 && i < keys[t]->n_list; i++) {
+        for (size_t i = 0; left != 0 && i < keys[t]->n_list; i++) {
             uint64_t count = vc_keys_count(keys[t]->list[i]) < left ? vc_keys_count(keys[t]->list[i]) : left;
 
             totals[vc_keys_bin(keys[t]->list[i])] += count;
@@ -197,7 +191,6 @@ enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const
     uint64_t before;
     uint64_t ties;
     size_t bin;
-    size_t t;
     bool whole;
 
     if (totals == NULL) {
@@ -206,7 +199,7 @@ enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const
     bin = find_bin(keys, n, *k, totals, &before);
     whole = *k == 0 || bin == VC_KEY_BINS || before + totals[bin] == *k;
     ties = *k - before;
-    for (t = 0; t < n; t++) {
+    for (size_t t = 0; t < n; t++) {
         if (keys[t]->done) {
             continue;
         }
@@ -226,9 +219,7 @@ enum vc_status vc_keys_narrow_together(struct vc_ctx *ctx, struct vc_keys *const
 
 void vc_keys_enter(struct vc_ctx *ctx, struct vc_keys *keys, size_t first, uint64_t n_keys, unsigned shift)
 {
-    size_t i;
-
-    for (i = 0; i < first; i++) {
+    for (size_t i = 0; i < first; i++) {
         keys->below += vc_keys_count(keys->list[i]);
     }
     keys->range.first += (uint64_t)vc_keys_bin(keys->list[first]) << keys->range.shift;

@@ -183,7 +183,6 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     const struct vc_tensor *own;
     enum vc_status status = VC_OK;
     size_t axis, index;
-    unsigned d;
 
     *out = (struct vc_calibration){.file = file,
                                    .sums = VC_NO_TENSOR,
@@ -197,7 +196,7 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     model = vc_model_of(item->set->model, item->source, &own);
     index = (size_t)(own - model->tensors);
     out->row = desc->shape[desc->n_dims - 1];
-    for (d = 0; d + 2 < desc->n_dims; d++) {
+    for (unsigned d = 0; d + 2 < desc->n_dims; d++) {
         out->n_matrices *= desc->shape[d];
     }
     VC_TRY(find_of(ctx, file, model, index, axis_tail, &axis));
@@ -248,15 +247,14 @@ static enum vc_status read_numbers(struct vc_ctx *ctx, const struct vc_model *fi
 static bool weigh(float *h, uint64_t n, float count)
 {
     bool any = false;
-    uint64_t i;
 
-    for (i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         if (!(h[i] >= 0.0f) || isinf(h[i])) {
             return false;
         }
         any = any || h[i] > 0.0f;
     }
-    for (i = 0; i < n; i++) {
+    for (uint64_t i = 0; i < n; i++) {
         h[i] = any && count > 0.0f ? h[i] / count : 1.0f;
     }
     return count >= 0.0f && isfinite(count);
@@ -287,12 +285,11 @@ enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibrati
     size_t n_matrices = (size_t)calibration->n_matrices;
     float *counts = vc_alloc_array(ctx, VC_TAG_MISC, n_matrices, sizeof *counts);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(counts);
     VC_TRY(read_numbers(ctx, file, calibration->sums, importance));
     VC_TRY(read_counts(ctx, calibration, counts));
-    for (i = 0; i < n_matrices; i++) {
+    for (size_t i = 0; i < n_matrices; i++) {
         if (!weigh(importance + i * calibration->row, calibration->row, counts[i])) {
             status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN, infinite or negative numbers (matrix %zu)",
                              file->path, file->tensors[calibration->sums].name, i);
