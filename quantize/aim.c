@@ -85,9 +85,8 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_aim *aim, cons
 {
     bool group = options->granularity == VC_GRANULARITY_GROUP && !row->own_granularity;
     enum vc_status status;
-    size_t i;
 
-    for (i = 0; row->codes && group && i < plan->n_targets; i++) {
+    for (size_t i = 0; row->codes && group && i < plan->n_targets; i++) {
         if (plan->targets[i].dialect != NULL && plan->targets[i].dialect->groups_depend) {
             return VC_OK;
         }
@@ -142,9 +141,9 @@ static enum vc_status add_blocks(struct vc_ctx *ctx, struct vc_aim *aim, const s
 {
     const struct vc_scheme_row *row = vc_scheme_of_target(VC_TARGET_GGUF);
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; plan->dialect != NULL && plan->dialect->blocks && i < sizeof block_types / sizeof block_types[0]; i++) {
+    for (size_t i = 0; plan->dialect != NULL && plan->dialect->blocks && i < sizeof block_types / sizeof block_types[0];
+         i++) {
         struct vc_quantize_options own = *options;
 
         own.target = row->target;
@@ -161,11 +160,9 @@ enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, co
 {
     const struct vc_scheme_row *row;
     enum vc_status status = VC_OK;
-    size_t i;
-    size_t k;
 
     aim->n_candidates = 0;
-    for (i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
+    for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
         struct vc_quantize_options own = *options;
         bool choice = row->codes && !row->own_granularity;
 
@@ -175,7 +172,7 @@ enum vc_status vc_aim_list_candidates(struct vc_ctx *ctx, struct vc_aim *aim, co
             continue;
         }
         own.granularity_given = choice;
-        for (k = 0; k < (choice ? row->n_granularities : 1); k++) {
+        for (size_t k = 0; k < (choice ? row->n_granularities : 1); k++) {
             own.granularity = choice ? row->granularities[k].granularity : VC_GRANULARITY_CHANNEL;
             own.group_size = choice ? row->granularities[k].group_size : 0;
             if (own.granularity == VC_GRANULARITY_CHANNEL || own.axis == VC_AXIS_OUTPUT || own.axis == 0) {

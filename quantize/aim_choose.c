@@ -88,11 +88,10 @@ static int by_bytes(const void *a, const void *b)
 static void sort_points(struct choosing *c, struct tensor *t, size_t n)
 {
     struct vc_aim_point *points = c->points + t->first;
-    size_t i;
 
     qsort(points, n, sizeof *points, by_bytes);
     t->n = 0;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (t->n == 0 || points[i].error < points[t->n - 1].error) {
             points[t->n++] = points[i];
         }
@@ -136,7 +135,6 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
     size_t first = 0;
     size_t last;
     size_t n = 0;
-    size_t i;
 
     while (first < c->aim->n_costs && strcmp(c->aim->costs[first].tensor, name) != 0) {
         first++;
@@ -144,7 +142,7 @@ static void list_points(struct choosing *c, struct tensor *t, const struct vc_st
     for (last = first; last < c->aim->n_costs && strcmp(c->aim->costs[last].tensor, name) == 0;) {
         last++;
     }
-    for (i = 0; i < n_results; i++) {
+    for (size_t i = 0; i < n_results; i++) {
         double error =
             c->aim->n_costs == 0 ? results[i].sum_e2 : cost_of(c, c->aim->costs + first, last - first, &results[i]);
 
@@ -164,9 +162,8 @@ static enum vc_status list_tensors(struct choosing *c)
 {
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < c->plan->n_items; i++) {
+    for (size_t i = 0; i < c->plan->n_items; i++) {
         n += vc_aim_probe_of(&c->plan->items[i]) != NULL;
     }
     c->tensors = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->tensors);
@@ -177,7 +174,7 @@ static enum vc_status list_tensors(struct choosing *c)
     VC_TRY_ALLOC(c->best);
     c->lists = vc_calloc_array(c->ctx, VC_TAG_MISC, n, sizeof *c->lists);
     VC_TRY_ALLOC(c->lists);
-    for (i = 0; i < c->plan->n_items; i++) {
+    for (size_t i = 0; i < c->plan->n_items; i++) {
         const struct vc_step *probe = vc_aim_probe_of(&c->plan->items[i]);
 
         if (probe != NULL) {
@@ -202,7 +199,6 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
     const struct vc_aim_point *point = chosen(c, t);
     const struct vc_aim_candidate *candidate;
     enum vc_dtype weights;
-    size_t k;
 
     if (t->applied == t->chosen) {
         return VC_OK;
@@ -218,7 +214,7 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
         vc_aim_candidate_add(c->ctx, item, candidate, weights) != VC_OK) {
         return vc_context(c->ctx, "%s", c->plan->model->tensors[item->source].name);
     }
-    for (k = item->chain->pass_first; k < item->chain->n_steps; k++) {
+    for (size_t k = item->chain->pass_first; k < item->chain->n_steps; k++) {
         item->chain->steps[k]->calibrate = false; /* the probe looked already */
     }
     item->chain->steps[item->chain->n_steps - 1]->why = c->why;
@@ -228,9 +224,8 @@ static enum vc_status apply_one(struct choosing *c, struct tensor *t)
 static enum vc_status apply(struct choosing *c)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         VC_TRY(apply_one(c, &c->tensors[i]));
     }
 out:
@@ -240,9 +235,8 @@ out:
 static uint64_t total_bytes(const struct choosing *c)
 {
     uint64_t bytes = 0;
-    size_t i;
 
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         bytes += chosen(c, &c->tensors[i])->bytes;
     }
     return bytes;
@@ -251,9 +245,8 @@ static uint64_t total_bytes(const struct choosing *c)
 static double total_error(const struct choosing *c)
 {
     double error = 0.0;
-    size_t i;
 
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         error += chosen(c, &c->tensors[i])->error;
     }
     return error;
@@ -264,9 +257,7 @@ static double total_error(const struct choosing *c)
 /* Points come from the smallest on, and the last one has no error. */
 static void choose_by_error(struct choosing *c)
 {
-    size_t i;
-
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         struct tensor *t = &c->tensors[i];
 
         t->chosen = 0;
@@ -298,22 +289,19 @@ static int by_price(const void *a, const void *b)
  * error per byte, so prices rise along a tensor, and sorted edges of it are in their order. */
 static enum vc_status list_edges(struct choosing *c)
 {
-    size_t i;
-
     c->edges = vc_calloc_array(c->ctx, VC_TAG_MISC, c->n_points, sizeof *c->edges);
     if (c->edges == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         const struct tensor *t = &c->tensors[i];
         const struct vc_aim_point *points = c->points + t->first;
         size_t at = t->n - 1;
 
         while (at > 0) {
             struct edge least = {0};
-            size_t to;
 
-            for (to = at; to-- > 0;) {
+            for (size_t to = at; to-- > 0;) {
                 struct edge edge = {i, to, points[to].error - points[at].error, points[at].bytes - points[to].bytes};
 
                 if (least.bytes == 0 ||
@@ -369,9 +357,8 @@ static void choose_by_size(struct choosing *c, uint64_t room)
     double best = (double)INFINITY;
     size_t *points = c->best + c->n; /* of the best choice of this call */
     size_t last = c->n_edges;
-    size_t i;
 
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         c->tensors[i].barred = 0;
     }
     do {
@@ -386,11 +373,11 @@ static void choose_by_size(struct choosing *c, uint64_t room)
             break;
         }
         best = error;
-        for (i = 0; i < c->n; i++) {
+        for (size_t i = 0; i < c->n; i++) {
             points[i] = c->tensors[i].chosen;
         }
     } while (last != c->n_edges && total_bytes(c) <= room);
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         c->tensors[i].chosen = points[i];
     }
 }
@@ -417,16 +404,15 @@ static enum vc_status improve(struct choosing *c, uint64_t room)
     double error = total_bytes(c) <= room ? total_error(c) : (double)INFINITY;
     enum vc_status status = VC_OK;
     bool better = false;
-    size_t i;
 
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         c->lists[i] = (struct vc_aim_points){c->tensors[i].n, c->points + c->tensors[i].first};
     }
     c->bound = vc_aim_bound(c->lists, c->n, room, price);
     if (error > 0.0 && error < (double)INFINITY) {
         VC_TRY(vc_aim_exact(c->ctx, c->lists, c->n, room, price, error, c->best + c->n, &better));
     }
-    for (i = 0; i < c->n && better; i++) {
+    for (size_t i = 0; i < c->n && better; i++) {
         c->tensors[i].chosen = c->best[c->n + i];
     }
 out:
@@ -440,20 +426,18 @@ static enum vc_status add_overheads(struct choosing *c)
 {
     uint64_t whole = 0;
     enum vc_status status = VC_OK;
-    size_t i;
-    size_t p;
 
     if (c->n > LAID_OUT) {
         return VC_OK;
     }
     VC_TRY(apply(c)); /* every tensor as it is */
     VC_TRY(vc_plan_file_bytes(c->ctx, c->plan, &whole));
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         struct tensor *t = &c->tensors[i];
         struct vc_aim_point *points = c->points + t->first;
         size_t n = t->n;
 
-        for (p = 0; p + 1 < n; p++) {
+        for (size_t p = 0; p + 1 < n; p++) {
             uint64_t file = 0;
             uint64_t without;
 
@@ -466,7 +450,7 @@ static enum vc_status add_overheads(struct choosing *c)
         t->chosen = n - 1;
         VC_TRY(apply_one(c, t));
     }
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         sort_points(c, &c->tensors[i], c->tensors[i].n);
     }
 out:
@@ -475,9 +459,7 @@ out:
 
 static void remember(struct choosing *c)
 {
-    size_t i;
-
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         c->best[i] = c->tensors[i].chosen;
     }
 }
@@ -491,12 +473,10 @@ static enum vc_status choose_for_file(struct choosing *c)
     double best_bound = 0.0;
     uint64_t room = 0;
     enum vc_status status = VC_OK;
-    size_t round;
-    size_t i;
 
     VC_TRY(add_overheads(c));
     VC_TRY(list_edges(c));
-    for (round = 0; round < ROUNDS; round++) {
+    for (size_t round = 0; round < ROUNDS; round++) {
         uint64_t file = 0;
         uint64_t bytes;
         uint64_t beside;
@@ -525,7 +505,7 @@ static enum vc_status choose_for_file(struct choosing *c)
         }
         room = next;
     }
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         c->tensors[i].chosen = c->best[i];
     }
     c->bound = best_bound;
@@ -613,9 +593,8 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
     double x2 = 0.0;
     size_t kept = 0;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         const struct tensor *t = &c->tensors[i];
         const struct vc_item *item = &c->plan->items[t->item];
         uint32_t candidate = chosen(c, t)->candidate;
@@ -627,7 +606,7 @@ static enum vc_status describe(struct choosing *c, struct vc_arena *arena, const
             labels[candidate] = item->chain->steps[item->chain->n_steps - 1]->scheme;
         }
     }
-    for (i = 0; i < c->aim->n_candidates && text != NULL; i++) {
+    for (size_t i = 0; i < c->aim->n_candidates && text != NULL; i++) {
         if (counts[i] != 0) {
             mixed = n++ != 0 && c->aim->file_bytes != 0 && c->aim->n_costs == 0
                         ? ", by errors of weights alone, so that a mix may lose more than one scheme for all"

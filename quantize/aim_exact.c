@@ -41,9 +41,8 @@ struct search {
 static double least_cost(const struct vc_aim_points *t, double price)
 {
     double least = t->points[0].error + price * (double)t->points[0].bytes;
-    size_t i;
 
-    for (i = 1; i < t->n; i++) {
+    for (size_t i = 1; i < t->n; i++) {
         double cost = t->points[i].error + price * (double)t->points[i].bytes;
 
         least = cost < least ? cost : least;
@@ -54,9 +53,8 @@ static double least_cost(const struct vc_aim_points *t, double price)
 double vc_aim_bound(const struct vc_aim_points *tensors, size_t n, uint64_t room, double price)
 {
     double bound = -price * (double)room;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         bound += least_cost(&tensors[i], price);
     }
     return bound > 0.0 ? bound : 0.0;
@@ -86,8 +84,6 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
     const struct level *from = &s->levels[i];
     struct level *to = &s->levels[i + 1];
     size_t n = 0;
-    size_t k;
-    size_t p;
 
     *too_many = from->n * t->n > VC_AIM_STATES;
     if (*too_many) {
@@ -97,8 +93,8 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
     if (to->states == NULL) {
         return VC_E_NOMEM;
     }
-    for (k = 0; k < from->n; k++) {
-        for (p = 0; p < t->n; p++) {
+    for (size_t k = 0; k < from->n; k++) {
+        for (size_t p = 0; p < t->n; p++) {
             uint64_t bytes = from->states[k].bytes + t->points[p].bytes;
             double error = from->states[k].error + t->points[p].error;
             double end = error + s->price * ((double)bytes - (double)s->room) + s->rest_cost[i + 1];
@@ -111,7 +107,7 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
     if (n != 0) {
         qsort(to->states, n, sizeof *to->states, compare);
     }
-    for (k = 0; k < n; k++) { /* without those that are no smaller and no more exact than another */
+    for (size_t k = 0; k < n; k++) { /* without those that are no smaller and no more exact than another */
         if (to->n == 0 || to->states[k].error < to->states[to->n - 1].error) {
             to->states[to->n++] = to->states[k];
         }
@@ -122,7 +118,6 @@ static enum vc_status extend(struct search *s, size_t i, bool *too_many)
 static enum vc_status prepare(struct search *s)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     s->rest_cost = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->rest_cost);
     VC_TRY_ALLOC(s->rest_cost);
@@ -130,7 +125,7 @@ static enum vc_status prepare(struct search *s)
     VC_TRY_ALLOC(s->rest_bytes);
     s->levels = vc_calloc_array(s->ctx, VC_TAG_MISC, s->n + 1, sizeof *s->levels);
     VC_TRY_ALLOC(s->levels);
-    for (i = s->n; i-- > 0;) {
+    for (size_t i = s->n; i-- > 0;) {
         s->rest_cost[i] = s->rest_cost[i + 1] + least_cost(&s->tensors[i], s->price);
         s->rest_bytes[i] = s->rest_bytes[i + 1] + s->tensors[i].points[0].bytes;
     }

@@ -126,10 +126,9 @@ static void choose_candidates(struct probe *p, const struct vc_item *item, bool 
 {
     const struct vc_dialect_tensor tensor = vc_scheme_tensor(item, p->weights, included);
     struct vc_candidate_runs *r = &p->runs;
-    size_t i;
 
     r->n = 0;
-    for (i = 0; i < p->aim->n_candidates; i++) {
+    for (size_t i = 0; i < p->aim->n_candidates; i++) {
         const struct vc_aim_candidate *candidate = &p->aim->candidates[i];
         const struct vc_dialect_request request = vc_scheme_request_for(candidate->row, &candidate->options, item);
         bool fits = candidate->blocks != VC_DTYPE_NONE ? codes && takes_blocks(item, &tensor, candidate->blocks)
@@ -154,10 +153,9 @@ static enum vc_status measure_candidates(struct vc_ctx *ctx, struct probe *p, st
     bool smaller[VC_AIM_CANDIDATES] = {false};
     size_t n = 0;
     enum vc_status status;
-    size_t i;
 
     VC_TRY(vc_candidate_runs_open(ctx, r, step, item));
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         smaller[i] = vc_candidate_runs_bytes(r, i) < p->bytes_kept;
         if (smaller[i]) {
             vc_candidate_runs_count(r, step, i);
@@ -167,7 +165,7 @@ static enum vc_status measure_candidates(struct vc_ctx *ctx, struct probe *p, st
     step->scratch_bytes = vc_candidate_runs_scratch(r);
 out:
     vc_candidate_runs_close(ctx, r);
-    for (i = 0; status == VC_OK && i < r->n; i++) {
+    for (size_t i = 0; status == VC_OK && i < r->n; i++) {
         if (smaller[i]) {
             r->results[n++] = r->results[i];
         }

@@ -398,12 +398,11 @@ out:
 static void name_axis(struct quantize *q, const struct vc_model *model)
 {
     bool differs = false;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         differs |= model->tensors[i].channel_axis != 0;
     }
-    for (i = 0; differs && q->options.axis == VC_AXIS_OUTPUT && i < q->pass.n_recipe; i++) {
+    for (size_t i = 0; differs && q->options.axis == VC_AXIS_OUTPUT && i < q->pass.n_recipe; i++) {
         if (strcmp(q->recipe[i].key, "axis") == 0) {
             q->recipe[i].value = "output";
         }
@@ -472,9 +471,7 @@ out:
 /* What calibration found that the policy on NaN and Inf is about: under "keep" such tensors stay as they are. */
 static enum vc_status decide_policies(struct vc_ctx *ctx, struct vc_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_item *item = &plan->items[i];
         size_t k = vc_item_is_idle(item) ? item->chain->n_steps : vc_item_calibrate_step(item);
 
@@ -667,7 +664,6 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
     const char *asymmetric;
     const char *row_or_aim;
     const char *rest;
-    size_t i;
 
     add_entry(q, "scheme", q->aim.set ? "chosen" : q->mixture != NULL ? q->mixture->name : row->name);
     if (q->aim.set) {
@@ -729,7 +725,7 @@ static enum vc_status describe(struct vc_ctx *ctx, struct quantize *q)
                                             granularity != NULL ? granularity : "", asymmetric, rest,
                                             is_static(q) ? " --activations static" : "");
     q->pass.command = q->full_command;
-    for (i = 0; i < q->pass.n_recipe; i++) {
+    for (size_t i = 0; i < q->pass.n_recipe; i++) {
         if (q->recipe[i].value == NULL) {
             return VC_E_NOMEM;
         }

@@ -71,13 +71,11 @@ enum vc_status vc_quantize_candidates(struct vc_ctx *ctx, struct vc_arena *arena
 {
     const struct vc_scheme_row *row;
     enum vc_status status = VC_OK;
-    size_t i;
-    size_t k;
 
-    for (i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
+    for (size_t i = 0; (row = vc_scheme_row_at(i)) != NULL; i++) {
         bool choice = row->codes && !row->own_granularity;
 
-        for (k = 0; row->add != NULL && k < (choice ? row->n_granularities : 1); k++) {
+        for (size_t k = 0; row->add != NULL && k < (choice ? row->n_granularities : 1); k++) {
             VC_TRY(add_candidate(ctx, arena, row, choice ? &row->granularities[k] : NULL, list));
         }
     }

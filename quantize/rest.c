@@ -66,9 +66,8 @@ enum vc_status vc_rest_add(struct vc_ctx *ctx, struct vc_item *item, const struc
 static uint64_t bytes_of(const struct vc_desc *desc)
 {
     uint64_t bytes = vc_dtype_bytes(desc->dtype, desc->n_elems);
-    size_t k;
 
-    for (k = 0; k < desc->n_parts; k++) {
+    for (size_t k = 0; k < desc->n_parts; k++) {
         bytes += vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
     }
     return bytes;
@@ -80,10 +79,9 @@ enum vc_status vc_rest_note(struct vc_ctx *ctx, struct vc_arena *arena, const st
     uint64_t before = 0;
     uint64_t after = 0;
     char saved[32];
-    size_t i;
 
     *note = NULL;
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         const struct vc_item *item = &plan->items[i];
 
         if (plan->model->tensors[i].part_of == VC_NO_TENSOR && !vc_item_is_idle(item)) {

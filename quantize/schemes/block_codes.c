@@ -67,9 +67,8 @@ static bool is_finite(float x)
 static uint32_t largest(const float *x, size_t n)
 {
     uint32_t top = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         float value = vc_float_at(x, i);
 
         top = is_finite(value) && vc_f32_magnitude(value) > top ? vc_f32_magnitude(value) : top;
@@ -81,9 +80,8 @@ static uint32_t largest(const float *x, size_t n)
 static void merge_row(struct vc_int8_state *s, uint64_t row, uint64_t col, size_t n, const float *x)
 {
     uint32_t *pos = s->pos + row / s->group_rows * s->n_groups;
-    size_t i;
 
-    for (i = 0; i < n; i += (size_t)s->group) {
+    for (size_t i = 0; i < n; i += (size_t)s->group) {
         uint32_t top = largest(x + i, (size_t)vc_min_u64(s->group, n - i));
         uint32_t *to = pos + (col + i) / s->group;
 
@@ -100,7 +98,6 @@ static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const
     struct vc_int8_scratch t;
     const float *x;
     enum vc_status status = VC_OK;
-    size_t row;
 
     (void)item;
     vc_int8_scratch_carve(step, &s->shared, scratch, &t);
@@ -112,7 +109,7 @@ static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const
         memcpy(s->values + tile->first, x, tile->n_elems * sizeof *x);
         return VC_OK;
     }
-    for (row = 0; row < tile->n_rows; row++) {
+    for (size_t row = 0; row < tile->n_rows; row++) {
         merge_row(&s->shared, tile->row0 + row, tile->col0, tile->row_len, x + row * tile->row_len);
     }
 out:
@@ -133,18 +130,16 @@ static float clean(float x, uint32_t top)
 static void search_groups(struct block_state *state, const float *x, size_t n, uint64_t first_scale, float *column)
 {
     struct vc_int8_state *s = &state->shared;
-    size_t c;
-    size_t r;
 
-    for (c = 0; c < s->row_len; c++) {
+    for (size_t c = 0; c < s->row_len; c++) {
         uint32_t *pos = &s->pos[first_scale + c];
         struct vc_float_scale scale;
 
-        for (r = 0; r < n; r++) {
+        for (size_t r = 0; r < n; r++) {
             column[r] = x[r * (size_t)s->row_len + c];
         }
         *pos = largest(column, n);
-        for (r = 0; r < n; r++) {
+        for (size_t r = 0; r < n; r++) {
             column[r] = clean(column[r], *pos);
         }
         scale = vc_group_scale(&state->how, column, n, *pos);
@@ -161,23 +156,21 @@ static enum vc_status block_scan_end(struct vc_ctx *ctx, struct vc_step *step, c
     size_t column_rows = (size_t)vc_min_u64(s->group_rows, n_rows);
     float *column = NULL;
     enum vc_status status = VC_OK;
-    uint64_t row;
-    size_t i;
 
     (void)item;
     if (state->values != NULL) {
         column = vc_alloc_array(ctx, VC_TAG_SCALES, column_rows, sizeof *column);
         VC_TRY_ALLOC(column);
-        for (row = 0; row < n_rows; row += s->group_rows) {
+        for (uint64_t row = 0; row < n_rows; row += s->group_rows) {
             search_groups(state, state->values + row * s->row_len, (size_t)vc_min_u64(s->group_rows, n_rows - row),
                           row / s->group_rows * s->n_groups, column);
         }
     } else {
-        for (i = 0; i < s->n_scales; i++) {
+        for (size_t i = 0; i < s->n_scales; i++) {
             s->scale[i] = vc_fp8_scale(vc_bits_f32(s->pos[i]), s->scale_dtype).value;
         }
     }
-    for (i = 0; s->stored != NULL && i < s->n_scales; i++) {
+    for (size_t i = 0; s->stored != NULL && i < s->n_scales; i++) {
         s->stored[i] = s->scale_dtype == VC_DTYPE_F16 ? vc_f32_to_f16(s->scale[i]) : vc_f32_to_bf16(s->scale[i]);
     }
 out:
@@ -196,10 +189,9 @@ static uint64_t encode_tile(const struct block_state *state, const struct vc_til
     const struct vc_int8_state *s = &state->shared;
     uint64_t replaced = 0;
     float values[256];
-    size_t i;
 
     vc_float_values(VC_GRID_E4M3, values);
-    for (i = 0; i < tile->n_elems; i++) {
+    for (size_t i = 0; i < tile->n_elems; i++) {
         uint64_t row = tile->row0 + i / tile->row_len;
         uint64_t k = row / s->group_rows * s->n_groups + (tile->col0 + i % tile->row_len) / s->group;
         float value = vc_float_at(x, i);
@@ -224,7 +216,6 @@ static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     struct vc_int8_scratch t;
     const float *x;
     enum vc_status status = VC_OK;
-    size_t i;
 
     (void)item;
     vc_int8_scratch_carve(step, &s->shared, scratch, &t);
@@ -232,7 +223,7 @@ static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     out->nonfinite = encode_tile(s, tile, x, q, y);
     out->stats->clipped = 0; /* the search chooses what to clip */
     out->stats->zeros_after = 0;
-    for (i = 0; i < tile->n_elems; i++) {
+    for (size_t i = 0; i < tile->n_elems; i++) {
         out->stats->zeros_after += y[i] == 0.0f;
     }
     VC_TRY(vc_measure_tile(ctx, tile, x, y, out->stats));

@@ -96,9 +96,8 @@ static bool settle(const struct vc_policy *s, const struct vc_tile *tile, const 
                    struct vc_tile_out *out)
 {
     double limit = s->specials.limit;
-    size_t i;
 
-    for (i = 0; i < tile->n_elems; i++) {
+    for (size_t i = 0; i < tile->n_elems; i++) {
         double v = value_at(x, is_f64, i);
 
         if (isnan(v) || isinf(v)) {
@@ -144,18 +143,15 @@ static enum vc_status measure_again(struct vc_ctx *ctx, const struct vc_kernels 
     double *wide_y = scratch + VC_CHUNK_ELEMS;
     enum vc_status status = VC_OK;
     size_t chunk = 0;
-    size_t row;
-    size_t col;
 
     out->stats->max_abs_error = 0.0;
-    for (row = 0; row < tile->n_rows; row++) {
-        for (col = 0; col < tile->row_len; col += VC_CHUNK_ELEMS, chunk++) {
+    for (size_t row = 0; row < tile->n_rows; row++) {
+        for (size_t col = 0; col < tile->row_len; col += VC_CHUNK_ELEMS, chunk++) {
             size_t n = (size_t)vc_min_u64(VC_CHUNK_ELEMS, tile->row_len - col);
             double four[4];
             struct vc_diff_sums sums = {.chunk_sums = four};
-            size_t i;
 
-            for (i = 0; i < n; i++) {
+            for (size_t i = 0; i < n; i++) {
                 wide_x[i] = value_at(x, is_f64, row * tile->row_len + col + i);
                 wide_y[i] = result_at(out->data, target, row * tile->row_len + col + i);
             }

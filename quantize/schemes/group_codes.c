@@ -90,9 +90,8 @@ static void carve(const struct vc_step *step, const struct group_state *s, void 
 static uint32_t largest_finite(const float *x, size_t n)
 {
     uint32_t top = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint32_t bits = vc_f32_magnitude(vc_float_at(x, i));
 
         top = bits < VC_F32_INF_BITS && bits > top ? bits : top;
@@ -169,9 +168,8 @@ static void encode_group(const struct vc_group_codes *codes, const float *x, siz
                          const struct vc_float_scale *scale, const float *values, uint8_t *q, float *y)
 {
     const struct vc_group_codes how = vc_group_shifted(codes, scale->zero_point);
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         float t = scale->zero ? 0.0f : vc_float_at(x, i) / scale->value;
 
         if (how.grid == VC_GRID_NONE) {
@@ -257,19 +255,17 @@ static void encode_tile(const struct group_state *s, const struct vc_step *step,
 {
     float values[256];
     size_t k = 0;
-    size_t row;
-    size_t first;
 
     if (s->how.grid != VC_GRID_NONE) {
         vc_float_values(s->how.grid, values);
     }
-    for (row = 0; s->compensation != NULL && row < tile->n_rows; row += VC_COMPENSATE_ROWS) {
+    for (size_t row = 0; s->compensation != NULL && row < tile->n_rows; row += VC_COMPENSATE_ROWS) {
         encode_rows(s, step, tile, map->group, x, row * tile->row_len,
                     (size_t)vc_min_u64(VC_COMPENSATE_ROWS, tile->n_rows - row),
                     row * (size_t)vc_ceil_div_u64(tile->row_len, map->group), values, t);
     }
-    for (row = 0; s->compensation == NULL && row < tile->n_rows; row++) {
-        for (first = 0; first < tile->row_len; first += map->group, k++) {
+    for (size_t row = 0; s->compensation == NULL && row < tile->n_rows; row++) {
+        for (size_t first = 0; first < tile->row_len; first += map->group, k++) {
             size_t n = (size_t)vc_min_u64(map->group, tile->row_len - first);
             size_t at = row * tile->row_len + first;
             struct vc_float_scale scale = scale_of(s, step, tile, x, at, n, t->shared.pos[k]);
@@ -283,9 +279,8 @@ static void encode_tile(const struct group_state *s, const struct vc_step *step,
 static uint64_t count_zeros(const float *y, size_t n)
 {
     uint64_t zeros = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         zeros += y[i] == 0.0f;
     }
     return zeros;
@@ -459,9 +454,7 @@ out:
 
 static struct group_state *global_of(const struct vc_item *item)
 {
-    size_t i;
-
-    for (i = item->chain->pass_first; i < item->chain->n_steps; i++) {
+    for (size_t i = item->chain->pass_first; i < item->chain->n_steps; i++) {
         struct vc_step *step = item->chain->steps[i];
 
         if (step->ops == &group_ops && ((struct group_state *)step->state)->codes->global) {
@@ -504,14 +497,13 @@ enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
     size_t longest = 0;
     char *name = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         longest = (size_t)vc_max_u64(longest, strlen(plan->model->tensors[i].name));
     }
     name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
     VC_TRY_ALLOC(name);
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         struct group_state *s = global_of(&plan->items[i]);
 
         if (s != NULL) {

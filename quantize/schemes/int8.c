@@ -41,10 +41,9 @@ static enum vc_status add_scale_parts(struct vc_ctx *ctx, struct vc_item *item, 
                                                                         : item->desc->n_dims;
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, n_dims * sizeof *shape);
     enum vc_status status = VC_OK;
-    unsigned d;
 
     VC_TRY_ALLOC(shape);
-    for (d = 0; d < n_dims; d++) {
+    for (unsigned d = 0; d < n_dims; d++) {
         shape[d] = 1;
     }
     if (s->granularity == VC_GRANULARITY_GROUP || block) {
@@ -93,9 +92,7 @@ static void choose_scale(const struct vc_item *item, enum vc_dtype weights, stru
 
 void vc_int8_scales(const struct vc_int8_state *s, const uint32_t *bits, size_t n, float *scale, uint16_t *stored)
 {
-    size_t i;
-
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         switch (s->scale_dtype) {
         case VC_DTYPE_F16:
             stored[i] = vc_int8_scale_f16(bits[i]);
@@ -142,7 +139,6 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     const struct vc_desc *desc = item->desc;
     int axis = vc_int8_axis(o, item);
     uint64_t n_rows;
-    unsigned d;
 
     vc_rows_of(desc->shape, desc->n_dims, &n_rows, &s->row_len);
     s->granularity = desc->n_dims < 2 && s->given == NULL ? VC_GRANULARITY_TENSOR : o->granularity;
@@ -163,7 +159,7 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
     s->scan = true;
     s->n_scales = s->granularity == VC_GRANULARITY_TENSOR ? 1 : desc->shape[s->axis];
     s->inner = s->granularity == VC_GRANULARITY_TENSOR ? desc->n_elems : 1;
-    for (d = s->axis + 1; s->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
+    for (unsigned d = s->axis + 1; s->granularity == VC_GRANULARITY_CHANNEL && d < desc->n_dims; d++) {
         s->inner *= desc->shape[d];
     }
 }
@@ -273,9 +269,8 @@ enum vc_status vc_int8_refuse(struct vc_ctx *ctx)
 static bool any_nonfinite(const uint32_t *bits, size_t n)
 {
     uint32_t top = 0;
-    size_t i;
 
-    for (i = 0; bits != NULL && i < n; i++) {
+    for (size_t i = 0; bits != NULL && i < n; i++) {
         top = bits[i] > top ? bits[i] : top;
     }
     return top >= VC_F32_INF_BITS;
@@ -366,7 +361,6 @@ static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kerne
 {
     const float *clean = x;
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_KERNEL_TRY(k->range_rows(x, tile->n_rows, tile->row_len, map->group, t->pos, t->neg));
     if (any_nonfinite(t->pos, map->n_local) || any_nonfinite(t->neg, map->n_local)) {
@@ -375,7 +369,7 @@ static enum vc_status apply_asymmetric(struct vc_ctx *ctx, const struct vc_kerne
         }
         VC_TRY(clean_tile(ctx, k, tile, map, t, true, &clean, &out->nonfinite));
     }
-    for (i = 0; i < map->n_local; i++) {
+    for (size_t i = 0; i < map->n_local; i++) {
         t->scale[i] = vc_int8_asym_scale(t->pos[i], t->neg[i]);
         t->zero[i] = vc_int8_zero_point(t->neg[i], t->scale[i]);
     }

@@ -21,9 +21,8 @@ uint64_t vc_int8_sanitize(const float *x, const struct vc_tile *tile, const stru
                           const uint32_t *pos, const uint32_t *neg, float *clean)
 {
     uint64_t replaced = 0;
-    size_t i;
 
-    for (i = 0; i < tile->n_elems; i++) {
+    for (size_t i = 0; i < tile->n_elems; i++) {
         uint32_t bits;
 
         memcpy(&bits, &x[i], sizeof bits); /* the tile may be unaligned */

@@ -85,15 +85,13 @@ out:
 static void merge(struct vc_int8_state *s, const struct vc_int8_tile_map *map, const struct vc_int8_scratch *t,
                   bool dirty)
 {
-    size_t i;
-
     (void)pthread_mutex_lock(&s->mutex);
-    for (i = 0; i < map->n_local; i++) {
+    for (size_t i = 0; i < map->n_local; i++) {
         uint32_t *pos = &s->pos[map->first_scale + i];
 
         *pos = t->pos[i] > *pos ? t->pos[i] : *pos;
     }
-    for (i = 0; s->neg != NULL && i < map->n_local; i++) {
+    for (size_t i = 0; s->neg != NULL && i < map->n_local; i++) {
         uint32_t *neg = &s->neg[map->first_scale + i];
 
         *neg = t->neg[i] > *neg ? t->neg[i] : *neg;
@@ -104,9 +102,7 @@ static void merge(struct vc_int8_state *s, const struct vc_int8_tile_map *map, c
 
 static bool tile_is_finite(const struct vc_int8_tile_map *map, const struct vc_int8_scratch *t)
 {
-    size_t i;
-
-    for (i = 0; i < map->n_local; i++) {
+    for (size_t i = 0; i < map->n_local; i++) {
         if (t->pos[i] >= VC_F32_INF_BITS || t->neg[i] >= VC_F32_INF_BITS) {
             return false;
         }
@@ -145,7 +141,6 @@ out:
 enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
     struct vc_int8_state *s = step->state;
-    size_t i;
 
     (void)ctx;
     (void)item;
@@ -157,7 +152,7 @@ enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const 
         vc_int8_scales(s, s->pos, (size_t)s->n_scales, s->scale, s->stored);
         return VC_OK;
     }
-    for (i = 0; i < s->n_scales; i++) {
+    for (size_t i = 0; i < s->n_scales; i++) {
         s->scale[i] = vc_int8_asym_scale(s->pos[i], s->neg[i]);
         s->zero[i] = vc_int8_zero_point(s->neg[i], s->scale[i]);
     }

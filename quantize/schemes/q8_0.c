@@ -44,9 +44,8 @@ out:
 static uint32_t largest(const uint32_t *bits, size_t n)
 {
     uint32_t most = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         most = bits[i] > most ? bits[i] : most;
     }
     return most;

@@ -104,13 +104,12 @@ const char *vc_scheme_rows_reason(const struct vc_quantize_options *options, con
 void vc_scheme_list(char *text, size_t n_bytes)
 {
     size_t last = 0; /* row that ends the list: the last that is the first one of its target */
-    size_t i;
 
-    for (i = 0; i < n_rows; i++) {
+    for (size_t i = 0; i < n_rows; i++) {
         last = vc_scheme_of_target(rows[i]->target) == rows[i] ? i : last;
     }
     text[0] = '\0';
-    for (i = 0; i <= last; i++) {
+    for (size_t i = 0; i <= last; i++) {
         if (vc_scheme_of_target(rows[i]->target) == rows[i]) {
             size_t at = strlen(text);
 
@@ -146,9 +145,8 @@ enum vc_status vc_scheme_check(struct vc_ctx *ctx, const struct vc_scheme_row *r
                                const struct vc_quantize_options *options, const struct vc_plan *plan)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < plan->n_targets && status == VC_OK; i++) {
+    for (size_t i = 0; i < plan->n_targets && status == VC_OK; i++) {
         const struct vc_plan_target *target = &plan->targets[i];
         const struct vc_dialect_request request = vc_scheme_request(row, options, target->model);
 
@@ -180,9 +178,8 @@ const struct vc_scheme_row *vc_scheme_choose(const struct vc_quantize_options *o
                                              const struct vc_dialect *dialect)
 {
     const struct vc_scheme_row *usual = vc_scheme_of_target(options->target);
-    size_t i;
 
-    for (i = 0; usual != NULL && i < n_rows; i++) {
+    for (size_t i = 0; usual != NULL && i < n_rows; i++) {
         const struct vc_scheme_row *row = rows[i];
         const struct vc_dialect_request request = vc_scheme_request(row, options, NULL);
 
