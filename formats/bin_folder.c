@@ -8,8 +8,6 @@
  * no name asks for it. It belongs to no room, because it needs two of them. */
 #include "formats/bin_folder.h"
 
-#include <string.h>
-
 #include "core/base/arena.h"
 #include "core/base/findings.h"
 #include "core/model/joined_model.h"

@@ -1,9 +1,7 @@
 /* folder_index.c - the index of a folder of finished files: the last step of workers that share a checkpoint. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "formats/formats.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/huggingface/weight_index.h"

@@ -14,7 +14,6 @@
  * magic". */
 #include "formats/formats.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -8,7 +8,6 @@
  *
  * Each writer chooses its layout for its own loader. A component whose loader takes no int8 in any layout keeps its
  * weights, and the report says so; where that is so of all of them, new codes are refused as for a single model. */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"

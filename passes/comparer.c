@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 

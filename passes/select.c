@@ -1,8 +1,6 @@
 /* select.c - see select.h. */
 #include "passes/select.h"
 
-#include <string.h>
-
 #include "core/model/names.h"
 #include "core/text/glob.h"
 

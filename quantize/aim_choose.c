@@ -27,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/job/job_passes.h"
 #include "core/job/totals.h"
 #include "quantize/aim_exact.h"

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "passes/nonfinite.h"
 
 struct probe {

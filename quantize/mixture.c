@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/chain/pass.h"
 #include "core/model/program.h"
 #include "core/text/glob.h"

@@ -1,7 +1,6 @@
 /* quantize_candidates.c - the schemes as candidates: core/chain/candidate.h. */
 #include "quantize/quantize_candidates.h"
 
-#include "core/model/code_schemes.h"
 #include "quantize/schemes/group_codes.h"
 #include "quantize/schemes/schemes.h"
 

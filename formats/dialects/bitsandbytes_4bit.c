@@ -18,7 +18,6 @@
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "core/values/grids.h"
 

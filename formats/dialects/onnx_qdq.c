@@ -12,7 +12,6 @@
  * with nodes of their own, which are not made again. */
 #include <string.h>
 
-#include "core/model/code_schemes.h"
 #include "core/model/source.h"
 #include "formats/dialects/dialects.h"
 

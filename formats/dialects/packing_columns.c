@@ -9,8 +9,6 @@
  * is a byte in each. Units of 4 bytes are the words of GPTQ. */
 #include "formats/dialects/packing.h"
 
-#include <string.h>
-
 #include "core/base/checked.h"
 
 static unsigned unit_of(const struct vc_packed *p)

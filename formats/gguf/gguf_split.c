@@ -6,7 +6,6 @@
  *
  * Any of them may be given. The others are looked for under these names in the same folder and nowhere else. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/findings.h"

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"

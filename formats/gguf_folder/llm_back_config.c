@@ -4,7 +4,6 @@
  *     qwen3.block_count u32 28            "num_hidden_layers": 28
  *     no output.weight                    "tie_word_embeddings": true
  *     rope_freqs.weight f32 [64]          "rope_scaling": {"rope_type": "llama3", ...} that gives these divisors */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/io/infile.h"
-#include "formats/json/json_walk.h"
 
 #define MOST_JSON ((uint64_t)256 << 20)
 

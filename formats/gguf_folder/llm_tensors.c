@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/checked.h"
-
 #define NAME_BYTES 256
 
 /* A tensor of the source under the name that it gets. */

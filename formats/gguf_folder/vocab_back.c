@@ -5,7 +5,6 @@
  * types both     tokenizer_config.json: special tokens, the template of a chat; generation_config.json: where texts end
  *
  * llama.cpp normalizes no text and strips no spaces around tokens, so no such step comes back. */
-#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/checked.h"

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "formats/io/protobuf_wire.h"
 
 #define MOST_TEXT     ((uint64_t)1 << 16)

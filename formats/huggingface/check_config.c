@@ -20,7 +20,6 @@
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/hf_carry.h"
-#include "formats/huggingface/joined_layers.h"
 
 #define MAX_GLOBS  256 /* per list */
 #define MAX_GROUPS 64

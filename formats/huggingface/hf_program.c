@@ -1,8 +1,6 @@
 /* hf_program.c - see hf_program.h. Of the text only the sizes are understood here (hf_edit.h). */
 #include "formats/huggingface/hf_program.h"
 
-#include <string.h>
-
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_edit.h"
 #include "formats/huggingface/config/hf_json.h"

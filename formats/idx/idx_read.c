@@ -12,7 +12,6 @@
  *
  * A gzip file (RFC 1952) has a header of its own in front, and behind the deflated bytes their CRC-32 and number. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"

@@ -4,18 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/checked.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"
 #include "formats/io/stale_outputs.h"

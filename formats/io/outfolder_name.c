@@ -8,7 +8,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "formats/io/infile.h"
 #include "formats/io/outfolder_internal.h"

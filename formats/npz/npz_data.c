@@ -4,9 +4,7 @@
  * read in any order by any thread; whoever completes the form compares. A member in Fortran order is read in too many
  * small pieces for that: it is read once more, in one go, when it is complete. */
 #include <inttypes.h>
-#include <string.h>
 
-#include "core/base/checked.h"
 #include "formats/io/byte_order.h"
 #include "formats/npz/npz_internal.h"
 

@@ -10,7 +10,6 @@
 #include "formats/npz/npz_write.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -19,7 +18,6 @@
 #include "formats/dialects/manifest/manifest.h"
 #include "formats/formats.h"
 #include "formats/npz/npy.h"
-#include "formats/npz/npy_write.h"
 #include "formats/npz/npz.h"
 #include "formats/npz/npz_internal.h"
 #include "formats/npz/npz_sink.h"

@@ -8,7 +8,6 @@
  *     w, now f16 in a graph of f32   w.f16 -> Cast -> w
  *     w, of the type the graph has   w */
 #include <inttypes.h>
-#include <string.h>
 
 #include "formats/onnx/onnx_sink.h"
 

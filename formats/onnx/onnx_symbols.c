@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "formats/onnx/onnx.h"
 
 #define MAX_SYMBOLS ((size_t)1 << 26)

@@ -6,7 +6,6 @@
 #include "formats/safetensors/safetensors_files.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"

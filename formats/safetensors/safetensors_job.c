@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "core/base/findings.h"
 #include "formats/safetensors/safetensors.h"
 #include "formats/safetensors/safetensors_files.h"
 

@@ -8,8 +8,6 @@
  * thread. A header ends in spaces, so that the data starts at a multiple of 64; between tensors the format allows no
  * padding. Never compressed. */
 #include <inttypes.h>
-#include <string.h>
-#include <strings.h>
 
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"

@@ -2,8 +2,6 @@
  * they add to those below. */
 #include "formats/torch/pickle_machine.h"
 
-#include "core/base/checked.h"
-
 /* ---- containers ---- */
 
 /* TUPLE: what lies above the last mark. */

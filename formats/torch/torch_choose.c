@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/checked.h"
-
 #define MAX_NAME ((size_t)60000)
 
 /* Keys that training scripts use for the model, in the order in which they are tried. */

@@ -3,9 +3,6 @@
  * Deflated storages are unpacked once into a temporary file, because tensors are views of them in any order. The CRC of
  * a storage is compared where one tensor is all of it and is read whole; a wrong one is only noted, since PyTorch can
  * be told to write none. */
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "formats/io/byte_order.h"
 #include "formats/io/strided.h"
 #include "formats/torch/torch.h"

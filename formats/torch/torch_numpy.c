@@ -4,7 +4,6 @@
  *     scalar(dtype, bytes), dtype: numpy.dtype("f8", ...) with the state (3, "<", ...) */
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "formats/torch/torch_choose.h"
 
 /* A call of one of NumPy's own functions for pickles, under its old or its new module. */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "formats/dialects/dialects.h"
 #include "formats/dialects/manifest/manifest.h"

@@ -4,7 +4,6 @@
  * have no place for scales, become one dict with all tensors. */
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "core/model/masked_pairs.h"
 #include "formats/dialects/dialects.h"

@@ -1,6 +1,5 @@
 /* torch_plain.c - what of a pickle torch.load(weights_only=True) takes as it is: values, containers of them, and calls
  * of a few functions that its restricted loader makes, too. */
-#include "core/text/text.h"
 #include "formats/torch/torch_choose.h"
 
 #define MAX_DEPTH 50

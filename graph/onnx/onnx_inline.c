@@ -5,7 +5,6 @@
  *                       @by>(); b = Mul(a, c) }
  *
  * Names inside get the name of the call's first output in front. The result is a program without functions. */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/array.h"

@@ -3,8 +3,6 @@
  * runtimes do.
  *
  *     Resize(x, , Concat([1, 1], [2, 2]))     ->     Resize(x, , [1, 1, 2, 2]) */
-#include <string.h>
-
 #include "graph/onnx/onnx_build.h"
 #include "graph/ops/ops.h"
 #include "graph/ops/run.h"

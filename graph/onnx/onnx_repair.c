@@ -11,7 +11,6 @@
 
 #include <vcompress/quantize.h>
 
-#include "core/base/checked.h"
 #include "graph/onnx/onnx_build.h"
 
 struct weight_sum {

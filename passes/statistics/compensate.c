@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "passes/statistics/cholesky.h"
 
 struct vc_compensation {

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "passes/statistics/cholesky.h"
 
 #define R VC_LOST_ROWS

@@ -1,8 +1,6 @@
 /* act_graph.c - see act_graph.h. */
 #include "quantize/activations/act_graph.h"
 
-#include "core/base/checked.h"
-
 struct name_key {
     const struct act_graph *graph;
     const char *name;

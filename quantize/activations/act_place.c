@@ -3,7 +3,6 @@
  * Inputs of products do. From there backwards: what pools, sums and concatenations read whose results do, so that these
  * run on codes as well. And what a Conv makes, behind the Relu that goes into it: without codes there it runs on
  * floats. A value is coded once, and all that read it read the same codes. */
-#include "core/base/checked.h"
 #include "passes/select.h"
 #include "quantize/activations/activations.h"
 

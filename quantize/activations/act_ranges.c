@@ -2,7 +2,6 @@
  * layer that reads it. Values without one, and inputs of the graph, keep the smallest and the largest. */
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "passes/statistics/calibration.h"
 #include "quantize/activations/activations.h"
 

@@ -1,7 +1,6 @@
 /* act_scales.c - scales and zero points of values, weights and biases (docs/numerics.md, section 13). */
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "core/chain/tile_reader.h"
 #include "kernels/arith.h"
 #include "passes/statistics/calibration.h"

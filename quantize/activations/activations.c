@@ -1,7 +1,6 @@
 /* activations.c - see activations.h. */
 #include "quantize/activations/activations.h"
 
-#include "core/base/checked.h"
 #include "quantize/schemes/int8.h"
 
 /* ---- planning ---- */

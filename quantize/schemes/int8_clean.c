@@ -2,7 +2,6 @@
  * of the figures, which are those of the source. */
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "passes/decode.h"
 

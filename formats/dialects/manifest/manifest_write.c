@@ -1,6 +1,5 @@
 /* manifest_write.c - vcompress.json for a list of outputs. Keys in a fixed order, one tensor a line. */
 #include <inttypes.h>
-#include <string.h>
 
 #include "core/model/code_schemes.h"
 #include "formats/dialects/manifest/manifest.h"

@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "core/base/checked.h"
 #include "core/model/names.h"
 #include "core/text/name_table.h"
 #include "formats/dialects/config_member.h"
