@@ -84,11 +84,11 @@ struct llm_family {
     const char *class_name; /* of transformers; NULL: there is no way back from GGUF */
     const char *architecture;
     unsigned flags;
-    const struct llm_rule *rules; /* before those of all; the last has no `from`. NULL: none */
-    const char *whole;            /* tensors of the whole model beside token_embd; NULL: output_norm */
     const char *layer;            /* tensors that each layer has; without a point in it ".weight" follows */
     const char *maybe;            /* and may have */
     const char *activation;       /* "silu|swish" */
+    const struct llm_rule *rules; /* before those of all; the last has no `from`. NULL: none */
+    const char *whole;            /* tensors of the whole model beside token_embd; NULL: output_norm */
     /* What transformers takes where the configuration does not say; 0: the rule of all families. */
     uint64_t heads, key_heads, head_size, context, window;
     double epsilon, theta, share; /* share: of the head size that is rotated; 0: always all of it */
