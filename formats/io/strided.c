@@ -67,6 +67,11 @@ static void scatter(unsigned char *dst, size_t to_step, const unsigned char *src
             memcpy(dst + i * to_step, src + i * step, 4);
         }
         break;
+    case 8:
+        for (size_t i = 0; i < n; i++) {
+            memcpy(dst + i * to_step, src + i * step, 8);
+        }
+        break;
     default:
         for (size_t i = 0; i < n; i++) {
             memcpy(dst + i * to_step, src + i * step, item);

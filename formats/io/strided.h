@@ -1,5 +1,5 @@
-/* strided.h - elements of an array with any strides, read by range in C order and with bounded memory. The PyTorch
- * reader uses it for views.
+/* strided.h - elements of an array with any strides, read by range in C order and with bounded memory: views of
+ * PyTorch, and Fortran order of npy.
  *
  *     shape (2, 3), strides (1, 2), a transposed matrix:   storage  a b c d e f   ->   a c e b d f */
 #ifndef VC_FORMATS_STRIDED_H
@@ -16,7 +16,7 @@ struct vc_strided {
     uint64_t offset;   /* of the storage in the file */
     uint64_t n_bytes;  /* of the storage: nothing beyond it is read */
     uint64_t first;    /* elements from there to the array's first */
-    size_t item_bytes; /* 1 to 16 */
+    size_t item_bytes; /* 1 to VC_STRIDED_WINDOW_BYTES */
     unsigned n_dims;
     const uint64_t *shape, *strides; /* strides in elements; every element lies inside the storage */
 };
