@@ -33,17 +33,10 @@ static bool is_index(const char *path)
     return n >= k && strcmp(path + n - k, INDEX_SUFFIX) == 0;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
-}
-
 /* Bytes before "-00002-of-00003.gguf"; 0: the path is none of several GGUF files. */
 static size_t divided_stem(const char *path)
 {
-    const char *base = base_name(path);
+    const char *base = vc_base_name(path);
     struct vc_numbered_name name;
 
     return vc_numbered_name_parse(base, vc_format_gguf.extensions[0], &name) && name.n_prefix > 0
@@ -61,7 +54,7 @@ bool vc_path_is_divided(const char *path)
 /* A folder, or the one that an index lies in; "." and ".." by their real names. */
 static void add_folder(struct vc_text *text, const char *path)
 {
-    size_t n = is_index(path) ? (size_t)(base_name(path) - path) : strlen(path);
+    size_t n = is_index(path) ? (size_t)(vc_base_name(path) - path) : strlen(path);
     char *real;
 
     while (n > 1 && path[n - 1] == '/') {
@@ -69,7 +62,7 @@ static void add_folder(struct vc_text *text, const char *path)
     }
     vc_text_add_bytes(text, n == 0 ? "." : path, n == 0 ? 1 : n);
     if (text->status != VC_OK ||
-        (strcmp(base_name(text->data), ".") != 0 && strcmp(base_name(text->data), "..") != 0)) {
+        (strcmp(vc_base_name(text->data), ".") != 0 && strcmp(vc_base_name(text->data), "..") != 0)) {
         return;
     }
     real = realpath(text->data, NULL);
@@ -85,7 +78,7 @@ static void add_folder(struct vc_text *text, const char *path)
 /* A file without its extension, one of several without its number. */
 static void add_file(struct vc_text *text, const char *path)
 {
-    const char *base = base_name(path);
+    const char *base = vc_base_name(path);
     const char *point = strrchr(base, '.');
     size_t divided = divided_stem(path);
 
@@ -124,7 +117,7 @@ static void move_into(struct vc_text *text, const char *folder, const char *name
 {
     size_t n = strlen(folder);
 
-    vc_text_add(text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", base_name(name));
+    vc_text_add(text, "%s%s%s", folder, n > 0 && folder[n - 1] == '/' ? "" : "/", vc_base_name(name));
 }
 
 enum vc_status vc_model_output_name(struct vc_ctx *ctx, const struct vc_model *model,

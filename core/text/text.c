@@ -266,6 +266,26 @@ void vc_text_free(char *text)
     free(text);
 }
 
+bool vc_ends_in(const char *text, const char *end)
+{
+    size_t n = strlen(text);
+    size_t k = strlen(end);
+
+    return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+const char *vc_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
+}
+
+int vc_compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 #define MOST_BYTES 128
 
 size_t vc_text_distance(const char *a, const char *b)

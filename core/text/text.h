@@ -35,6 +35,14 @@ void vc_text_add_json_number(struct vc_text *text, double x);
 /* A copy of the text made with malloc, for vc_text_free; releases the text. NULL, with text->status telling why. */
 char *vc_text_detach(struct vc_text *text);
 
+bool vc_ends_in(const char *text, const char *end);
+
+/* What is behind the last '/' of a path. */
+const char *vc_base_name(const char *path);
+
+/* For qsort and bsearch, bytewise: a and b point to elements of an array of texts. */
+int vc_compare_texts(const void *a, const void *b);
+
 /* The bytes to change, insert or delete to turn a into b (edit distance). Of longer texts the first 128 bytes count. */
 size_t vc_text_distance(const char *a, const char *b);
 

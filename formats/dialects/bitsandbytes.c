@@ -13,13 +13,13 @@
 #include "formats/dialects/bitsandbytes.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "core/model/names.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
 #include "formats/dialects/search.h"
+#include "formats/json/json_walk.h"
 
 #define ABSMAX "SCB"
 #define FORMAT "weight_format"
@@ -85,46 +85,30 @@ static struct vc_packed turned(uint64_t n_rows, uint64_t row)
     return (struct vc_packed){.packing = &vc_packing_columns, .bits = 8, .n_rows = n_rows, .row = row};
 }
 
-/* Codes of [in, out] become [out, in]. */
-static enum vc_status lay_turned(struct vc_laying *l)
-{
-    uint64_t *shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(shape);
-    shape[0] = l->codes->shape[1];
-    shape[1] = l->codes->shape[0];
-    l->laid[0].shape = shape;
-    l->laid[0].packed = turned(l->codes->shape[0], l->codes->shape[1]);
-out:
-    return status;
-}
-
-/* Behind the maxima comes the constant that says how the codes lie. */
+/* Codes of [in, out] become [out, in]. Behind the maxima, as many as there are outputs, comes the constant that says
+ * how the codes lie. */
 static enum vc_status bnb_lay(struct vc_laying *l)
 {
     static const unsigned char by_rows = 0;
-    const char *format = NULL;
+    const uint64_t *shape = l->codes->shape;
+    unsigned axis = l->codes->quant->axis;
+    struct vc_laid part = {.dtype = l->part->dtype, .n_dims = 2, .n_bytes = l->part->size_bytes};
+    enum vc_status status;
 
     if (l->codes->quant->scheme != VC_SCHEME_INT8) {
         return vc_bnb_4bit_lay(l);
     }
-    l->n = 1;
-    l->laid[0] = (struct vc_laid){.name = l->codes->name,
-                                  .dtype = l->part->dtype,
-                                  .n_dims = l->codes->n_dims,
-                                  .shape = l->codes->shape,
-                                  .n_bytes = l->part->size_bytes};
+    l->n = 0;
     if (l->role == VC_PART_CODES) {
-        return l->codes->quant->axis == 0 ? VC_OK : lay_turned(l);
+        part.packed = axis == 0 ? part.packed : turned(shape[0], shape[1]);
+        return vc_dialect_lay(l, NULL, part, shape[axis], shape[1 - axis]);
     }
-    l->laid[0].shape = l->codes->shape + l->codes->quant->axis;
-    l->laid[0].name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, ABSMAX);
-    l->laid[0].n_dims = 1; /* as many as there are outputs */
-    format = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, FORMAT);
-    l->laid[l->n++] = (struct vc_laid){
-        .name = format, .dtype = VC_DTYPE_U8, .shape = l->codes->shape, .n_bytes = 1, .constant = &by_rows};
-    return l->laid[0].name != NULL && format != NULL ? VC_OK : VC_E_NOMEM;
+    part.n_dims = 1;
+    VC_TRY(vc_dialect_lay(l, ABSMAX, part, shape[axis], 0));
+    part = (struct vc_laid){.dtype = VC_DTYPE_U8, .shape = shape, .n_bytes = 1, .constant = &by_rows};
+    VC_TRY(vc_dialect_lay(l, FORMAT, part, 0, 0));
+out:
+    return status;
 }
 
 /* ---- the configuration ---- */
@@ -147,10 +131,11 @@ static void bnb_write_config(const struct vc_config_weights *weights, struct vc_
 {
     if (weights->n_groups != 0 && weights->groups[0].scheme != VC_SCHEME_INT8) {
         vc_bnb_4bit_write_config(weights, text);
-        return;
+    } else {
+        vc_text_add(text, "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_8bit\": true,\n"
+                          "    \"llm_int8_threshold\": 6.0,\n");
     }
-    vc_text_add(text, "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_8bit\": true,\n"
-                      "    \"llm_int8_threshold\": 6.0,\n    \"llm_int8_skip_modules\": ");
+    vc_text_add(text, "    \"llm_int8_skip_modules\": ");
     if (vc_config_ignores_heads_only(weights)) {
         vc_text_add(text, "null"); /* the loader finds the head itself, tied or not */
     } else {
@@ -161,9 +146,7 @@ static void bnb_write_config(const struct vc_config_weights *weights, struct vc_
 
 static bool bnb_owns_config(const struct json_t *config)
 {
-    const char *method = json_string_value(json_object_get(config, "quant_method"));
-
-    return method != NULL && strcmp(method, "bitsandbytes") == 0 &&
+    return vc_json_says(config, "quant_method", "bitsandbytes") &&
            (json_is_true(json_object_get(config, "load_in_8bit")) || vc_bnb_4bit_owns_config(config));
 }
 

@@ -14,12 +14,12 @@
 #include "formats/dialects/bitsandbytes.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/names.h"
 #include "core/values/grids.h"
+#include "formats/json/json_walk.h"
 
 #define ABSMAX    "weight.absmax"
 #define QUANT_MAP "weight.quant_map"
@@ -43,33 +43,14 @@ bool vc_bnb_4bit_fits(const struct vc_out_tensor *codes)
 
 /* ---- writing ---- */
 
-static uint64_t *make_shape(const struct vc_laying *l, uint64_t a, uint64_t b)
-{
-    uint64_t *shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
-
-    if (shape != NULL) {
-        shape[0] = a;
-        shape[1] = b;
-    }
-    return shape;
-}
-
 /* A constant of n elements behind the scales. */
 static enum vc_status lay_constant(struct vc_laying *l, const char *tail, enum vc_dtype dtype, uint64_t n,
                                    const void *bytes)
 {
-    struct vc_laid *laid = &l->laid[l->n++];
-    enum vc_status status = VC_OK;
-
-    *laid = (struct vc_laid){
+    const struct vc_laid constant = {
         .dtype = dtype, .n_dims = 1, .n_bytes = n * (dtype == VC_DTYPE_F32 ? 4 : 1), .constant = bytes};
-    VC_TRY_ALLOC(bytes);
-    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, tail);
-    VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, n, 0);
-    VC_TRY_ALLOC(laid->shape);
-out:
-    return status;
+
+    return bytes == NULL ? VC_E_NOMEM : vc_dialect_lay(l, tail, constant, n, 0);
 }
 
 static void put(unsigned char *map, unsigned code, float value)
@@ -122,22 +103,19 @@ static enum vc_status lay_state(struct vc_laying *l)
 
 enum vc_status vc_bnb_4bit_lay(struct vc_laying *l)
 {
-    struct vc_laid *laid = &l->laid[0];
-    bool codes = l->role == VC_PART_CODES;
-    enum vc_status status = VC_OK;
+    uint64_t n_bytes = l->part->size_bytes;
+    enum vc_status status;
 
-    l->n = 1;
-    *laid = (struct vc_laid){.dtype = codes ? VC_DTYPE_U8 : VC_DTYPE_F32,
-                             .n_dims = codes ? 2 : 1,
-                             .n_bytes = codes ? l->codes->size_bytes : l->part->size_bytes};
-    laid->name = codes ? l->codes->name : vc_dialect_module_name(l->ctx, l->arena, l->codes->name, ABSMAX);
-    VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, codes ? laid->n_bytes : laid->n_bytes / 4, 1);
-    VC_TRY_ALLOC(laid->shape);
-    if (!codes) {
-        VC_TRY(lay_map(l));
-        VC_TRY(lay_state(l));
+    l->n = 0;
+    if (l->role == VC_PART_CODES) {
+        n_bytes = l->codes->size_bytes;
+        return vc_dialect_lay(l, NULL, (struct vc_laid){.dtype = VC_DTYPE_U8, .n_dims = 2, .n_bytes = n_bytes}, n_bytes,
+                              1);
     }
+    VC_TRY(vc_dialect_lay(l, ABSMAX, (struct vc_laid){.dtype = VC_DTYPE_F32, .n_dims = 1, .n_bytes = n_bytes},
+                          n_bytes / 4, 0));
+    VC_TRY(lay_map(l));
+    VC_TRY(lay_state(l));
 out:
     return status;
 }
@@ -147,15 +125,8 @@ void vc_bnb_4bit_write_config(const struct vc_config_weights *weights, struct vc
     vc_text_add(text,
                 "{\n    \"quant_method\": \"bitsandbytes\",\n    \"load_in_4bit\": true,\n"
                 "    \"bnb_4bit_quant_type\": \"%s\",\n    \"bnb_4bit_use_double_quant\": false,\n"
-                "    \"bnb_4bit_compute_dtype\": \"%s\",\n    \"bnb_4bit_quant_storage\": \"uint8\",\n"
-                "    \"llm_int8_skip_modules\": ",
+                "    \"bnb_4bit_compute_dtype\": \"%s\",\n    \"bnb_4bit_quant_storage\": \"uint8\",\n",
                 vc_scheme_name(weights->groups[0].scheme), torch_name(weights->groups[0].source_dtype));
-    if (vc_config_ignores_heads_only(weights)) {
-        vc_text_add(text, "null"); /* the loader finds the head itself, tied or not */
-    } else {
-        vc_config_add_ignored(weights, VC_NAMES_ENDS, text);
-    }
-    vc_text_add(text, "\n  }");
 }
 
 bool vc_bnb_4bit_owns_config(const struct json_t *config)
@@ -176,13 +147,6 @@ struct state {
     double nested_offset;
 };
 
-static uint64_t number_of(const json_t *object, const char *key)
-{
-    json_int_t value = json_integer_value(json_object_get(object, key));
-
-    return value > 0 ? (uint64_t)value : 0;
-}
-
 static enum vc_dtype dtype_of(const char *name)
 {
     return name == NULL                    ? VC_DTYPE_NONE
@@ -199,16 +163,13 @@ static bool parse_state(const char *text, size_t n, struct state *out)
     json_t *shape = json_object_get(root, "shape");
     json_t *nested = json_object_get(root, "nested_blocksize");
 
-    *out = (struct state){.block = number_of(root, "blocksize"),
+    *out = (struct state){.block = vc_json_count(json_object_get(root, "blocksize")),
                           .dtype = dtype_of(json_string_value(json_object_get(root, "dtype"))),
-                          .nested_block = number_of(root, "nested_blocksize"),
+                          .nested_block = vc_json_count(json_object_get(root, "nested_blocksize")),
                           .nested_offset = json_number_value(json_object_get(root, "nested_offset"))};
     if (json_array_size(shape) == 2) {
-        json_int_t rows = json_integer_value(json_array_get(shape, 0));
-        json_int_t row = json_integer_value(json_array_get(shape, 1));
-
-        out->n_rows = rows > 0 ? (uint64_t)rows : 0;
-        out->row = row > 0 ? (uint64_t)row : 0;
+        out->n_rows = vc_json_count(json_array_get(shape, 0));
+        out->row = vc_json_count(json_array_get(shape, 1));
     }
     json_decref(root);
     return out->block != 0 && out->n_rows != 0 && out->row != 0 && out->dtype != VC_DTYPE_NONE &&

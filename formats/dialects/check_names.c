@@ -12,6 +12,7 @@
 #include "core/base/checked.h"
 #include "core/base/findings.h"
 #include "core/model/names.h"
+#include "core/text/text.h"
 #include "formats/dialects/packing.h"
 
 struct names {
@@ -20,14 +21,6 @@ struct names {
     char *buffer; /* any name and any suffix */
     bool shard;   /* the others may lie in another file */
 };
-
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n >= k && strcmp(name + n - k, tail) == 0;
-}
 
 /* The tensor <name without its last n_cut characters><tail>. */
 static size_t find_beside(const struct names *names, const char *name, size_t n_cut, const char *tail)
@@ -180,7 +173,7 @@ static enum vc_status check_orphan(const struct names *names, const char *name)
         size_t n_cut = strlen(parts[i].tail);
         size_t owner;
 
-        if (!ends_in(name, parts[i].tail) || strlen(name) == n_cut) {
+        if (!vc_ends_in(name, parts[i].tail) || strlen(name) == n_cut) {
             continue;
         }
         owner = find_beside(names, name, n_cut, parts[i].owners[0]);
@@ -205,14 +198,14 @@ static enum vc_status check_one(const struct names *names, const struct vc_tenso
     if (t->quant != NULL) {
         return check_quantized(names, t);
     }
-    if (ends_in(t->name, "weight_packed")) {
+    if (vc_ends_in(t->name, "weight_packed")) {
         return check_packed(names, t);
     }
-    if (ends_in(t->name, ".qweight")) {
+    if (vc_ends_in(t->name, ".qweight")) {
         return check_twice(names, t->name, "qweight", "weight");
     }
-    return t->dtype == VC_DTYPE_I8 && !ends_in(t->name, "zero_point") ? check_codes(names, t)
-                                                                      : check_orphan(names, t->name);
+    return t->dtype == VC_DTYPE_I8 && !vc_ends_in(t->name, "zero_point") ? check_codes(names, t)
+                                                                         : check_orphan(names, t->name);
 }
 
 enum vc_status vc_check_names(struct vc_ctx *ctx, const struct vc_model *model, bool is_shard)

@@ -26,6 +26,7 @@
 #include "core/model/source.h"
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
+#include "formats/json/json_walk.h"
 
 /* The version of compressed-tensors whose form this is. */
 #define CT_VERSION "0.15.0"
@@ -164,71 +165,42 @@ static bool ct_fits(const struct vc_out_tensor *codes)
                : quant->granularity == VC_GRANULARITY_CHANNEL && quant->axis == 0;
 }
 
-static uint64_t *make_shape(const struct vc_laying *l, uint64_t a, uint64_t b)
-{
-    uint64_t *shape = vc_arena_alloc(l->ctx, l->arena, 2 * sizeof *shape);
-
-    if (shape != NULL) {
-        shape[0] = a;
-        shape[1] = b;
-    }
-    return shape;
-}
-
 /* Codes of floats lie as they do in a job, and so do bytes that nothing packs. */
 static enum vc_status lay_plain(struct vc_laying *l)
 {
-    struct vc_laid *laid = &l->laid[l->n++];
-    bool pairs = vc_code_bits(vc_code_scheme(l->codes->quant->scheme)) == 4;
-    enum vc_status status = VC_OK;
+    const struct vc_code_scheme *scheme = vc_code_scheme(l->codes->quant->scheme);
+    bool pairs = vc_code_bits(scheme) == 4;
+    const struct vc_laid codes = {
+        .dtype = pairs ? VC_DTYPE_U8 : scheme->codes, .n_dims = 2, .n_bytes = l->codes->size_bytes};
 
-    *laid = (struct vc_laid){.dtype = pairs ? VC_DTYPE_U8 : vc_code_scheme(l->codes->quant->scheme)->codes,
-                             .n_dims = 2,
-                             .n_bytes = l->codes->size_bytes};
-    laid->name = pairs ? vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED) : l->codes->name;
-    VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, l->codes->shape[0], l->codes->shape[1] / (pairs ? 2 : 1));
-    VC_TRY_ALLOC(laid->shape);
-out:
-    return status;
+    return vc_dialect_lay(l, pairs ? VC_CT_PACKED : NULL, codes, l->codes->shape[0],
+                          l->codes->shape[1] / (pairs ? 2 : 1));
 }
 
 static enum vc_status lay_codes(struct vc_laying *l)
 {
-    struct vc_laid *laid = &l->laid[l->n++];
     uint64_t n_rows = l->codes->shape[0];
-    enum vc_scheme scheme = l->codes->quant->scheme;
-    enum vc_status status = VC_OK;
+    struct vc_laid codes = {.dtype = VC_DTYPE_I32,
+                            .n_dims = 2,
+                            .packed = vc_ct_packed(l->codes->quant->scheme, n_rows, l->codes->shape[1])};
 
-    *laid = (struct vc_laid){
-        .dtype = VC_DTYPE_I32, .n_dims = 2, .packed = vc_ct_packed(scheme, n_rows, l->codes->shape[1])};
-    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_PACKED);
-    VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, n_rows, vc_ceil_div_u64(laid->packed.row, 4));
-    VC_TRY_ALLOC(laid->shape);
-    if (!vc_packing_rows.size(&laid->packed, &laid->n_bytes)) {
+    if (!vc_packing_rows.size(&codes.packed, &codes.n_bytes)) {
         return vc_fail(l->ctx, VC_E_UNSUPPORTED, "%s: has more than 2^64 bytes when packed", l->codes->name);
     }
-out:
-    return status;
+    return vc_dialect_lay(l, VC_CT_PACKED, codes, n_rows, vc_ceil_div_u64(codes.packed.row, 4));
 }
 
 static enum vc_status lay_shape(struct vc_laying *l)
 {
     unsigned char *values = vc_arena_alloc(l->ctx, l->arena, 16);
-    struct vc_laid *laid = &l->laid[l->n++];
-    enum vc_status status = VC_OK;
 
-    *laid = (struct vc_laid){.dtype = VC_DTYPE_I64, .n_dims = 1, .n_bytes = 16, .constant = values};
-    VC_TRY_ALLOC(values);
+    if (values == NULL) {
+        return VC_E_NOMEM;
+    }
     vc_put_le64(values, l->codes->shape[0]);
     vc_put_le64(values + 8, l->codes->shape[1]);
-    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name, VC_CT_SHAPE);
-    VC_TRY_ALLOC(laid->name);
-    laid->shape = make_shape(l, 2, 0);
-    VC_TRY_ALLOC(laid->shape);
-out:
-    return status;
+    return vc_dialect_lay(
+        l, VC_CT_SHAPE, (struct vc_laid){.dtype = VC_DTYPE_I64, .n_dims = 1, .n_bytes = 16, .constant = values}, 2, 0);
 }
 
 static bool is_packed_in_words(const struct vc_quant *quant)
@@ -239,22 +211,18 @@ static bool is_packed_in_words(const struct vc_quant *quant)
 /* The scales, and behind them the shape of the weight where words hide it. */
 static enum vc_status lay(struct vc_laying *l, bool words)
 {
-    struct vc_laid *laid = &l->laid[0];
-    enum vc_status status = VC_OK;
+    struct vc_laid part = {
+        .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
+    enum vc_status status;
 
     l->n = 0;
     if (l->role == VC_PART_CODES) {
         return words ? lay_codes(l) : lay_plain(l);
     }
-    l->n = 1;
-    *laid = (struct vc_laid){
-        .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
     if (l->role == VC_PART_SCALE && l->codes->quant->scheme == VC_SCHEME_NVFP4) {
-        laid->dtype = VC_DTYPE_F8_E4M3;
+        part.dtype = VC_DTYPE_F8_E4M3;
     }
-    laid->name = vc_dialect_module_name(l->ctx, l->arena, l->codes->name,
-                                        l->role == VC_PART_GLOBAL_SCALE ? VC_CT_GLOBAL_SCALE : VC_CT_SCALE);
-    VC_TRY_ALLOC(laid->name);
+    VC_TRY(vc_dialect_lay(l, l->role == VC_PART_GLOBAL_SCALE ? VC_CT_GLOBAL_SCALE : VC_CT_SCALE, part, 0, 0));
     VC_TRY(words ? lay_shape(l) : VC_OK);
 out:
     return status;
@@ -357,13 +325,6 @@ static void w8a8_write_config(const struct vc_config_weights *weights, struct vc
     write_config(weights, &w8a8_scheme, text);
 }
 
-static bool is_text(const json_t *object, const char *key, const char *text)
-{
-    const char *found = json_string_value(json_object_get(object, key));
-
-    return found != NULL && strcmp(found, text) == 0;
-}
-
 /* What add_group writes: one of the schemes, symmetric; of the inputs fp8 rounds each row, the others nothing. */
 static bool is_own_group(const json_t *config, const json_t *group)
 {
@@ -374,13 +335,13 @@ static bool is_own_group(const json_t *config, const json_t *group)
     bool plain = inputs == NULL || json_is_null(inputs);
     size_t i = 0;
 
-    while (i < n_ct_schemes && !(is_text(holder, "format", ct_schemes[i].format) && bits == ct_schemes[i].bits &&
-                                 is_text(weights, "type", ct_schemes[i].type))) {
+    while (i < n_ct_schemes && !(vc_json_says(holder, "format", ct_schemes[i].format) && bits == ct_schemes[i].bits &&
+                                 vc_json_says(weights, "type", ct_schemes[i].type))) {
         i++;
     }
     return i < n_ct_schemes && json_is_true(json_object_get(weights, "symmetric")) &&
            (plain || (ct_schemes[i].scheme == VC_SCHEME_FP8 &&
-                      (is_text(inputs, "strategy", "token") || is_text(inputs, "strategy", "group")) &&
+                      (vc_json_says(inputs, "strategy", "token") || vc_json_says(inputs, "strategy", "group")) &&
                       json_is_true(json_object_get(inputs, "dynamic"))));
 }
 
@@ -390,7 +351,7 @@ static bool ct_owns_config(const struct json_t *config)
     const char *key;
     json_t *group;
 
-    if (!is_text(config, "quant_method", "compressed-tensors")) {
+    if (!vc_json_says(config, "quant_method", "compressed-tensors")) {
         return false;
     }
     json_object_foreach(groups, key, group)
@@ -404,7 +365,7 @@ static bool ct_owns_config(const struct json_t *config)
 
 static void merge(uint64_t *all, bool first, const json_t *value)
 {
-    uint64_t own = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    uint64_t own = vc_json_count(value);
 
     *all = first || *all == own ? own : 0;
 }
@@ -417,7 +378,7 @@ static bool ct_read_config(const struct json_t *config, struct vc_dialect_hint *
     const char *key;
     json_t *group;
 
-    if (!is_text(config, "quant_method", "compressed-tensors")) {
+    if (!vc_json_says(config, "quant_method", "compressed-tensors")) {
         return false;
     }
     json_object_foreach(groups, key, group)

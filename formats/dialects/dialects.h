@@ -141,6 +141,11 @@ const struct vc_dialect *vc_dialect_row(size_t index);
 /* "<path of the module>.<tail>" for the weight of a module, "<path of the module>.weight". NULL: no memory. */
 const char *vc_dialect_module_name(struct vc_ctx *ctx, struct vc_arena *arena, const char *weight, const char *tail);
 
+/* Adds a tensor to what is laid, with type, dimensions, bytes, and packing or constant of `how`. It is called as the
+ * codes are, or "<path of their module>.<tail>" (tail NULL: none). Its shape is that of `how`, or where that is NULL
+ * [a, b], or [a] of one dimension. */
+enum vc_status vc_dialect_lay(struct vc_laying *l, const char *tail, struct vc_laid how, uint64_t a, uint64_t b);
+
 /* ---- the plain dialect: names of codes in safetensors and PyTorch files (plain.c) ---- */
 
 /* What the codes of a weight are called there: "w.int8". The weight's own name where nothing is quantized. NULL: no

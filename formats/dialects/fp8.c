@@ -16,7 +16,6 @@
  * whole weight is compressed-tensors' form, too
  *
  * What is said of them lies in "quantization_config" (quant_method modelopt), or in hf_quant_config.json beside it. */
-#include <jansson.h>
 #include <string.h>
 
 #include "core/model/code_schemes.h"
@@ -25,6 +24,7 @@
 #include "formats/dialects/config_member.h"
 #include "formats/dialects/linear_rules.h"
 #include "formats/dialects/search.h"
+#include "formats/json/json_walk.h"
 
 #define BLOCK ((uint64_t)128)
 
@@ -77,18 +77,11 @@ static bool fp8_fits(const struct vc_out_tensor *codes)
 
 static enum vc_status fp8_lay(struct vc_laying *l)
 {
-    struct vc_laid *laid = &l->laid[0];
-    enum vc_status status = VC_OK;
-
-    l->n = 1;
-    *laid = (struct vc_laid){
+    const struct vc_laid part = {
         .dtype = l->part->dtype, .n_dims = l->part->n_dims, .shape = l->part->shape, .n_bytes = l->part->size_bytes};
-    laid->name = l->role == VC_PART_CODES
-                     ? l->codes->name
-                     : vc_dialect_module_name(l->ctx, l->arena, l->codes->name, "weight_scale_inv");
-    VC_TRY_ALLOC(laid->name);
-out:
-    return status;
+
+    l->n = 0;
+    return vc_dialect_lay(l, l->role == VC_PART_CODES ? NULL : "weight_scale_inv", part, 0, 0);
 }
 
 /* ---- the configuration ---- */
@@ -106,33 +99,24 @@ static void fp8_write_config(const struct vc_config_weights *weights, struct vc_
     vc_text_add(text, "\n  }");
 }
 
-static uint64_t number_of(const json_t *value)
-{
-    json_int_t n = json_integer_value(value);
-
-    return n > 0 ? (uint64_t)n : 0;
-}
-
 static bool fp8_read_config(const struct json_t *config, struct vc_dialect_hint *out)
 {
-    const char *method = json_string_value(json_object_get(config, "quant_method"));
     const json_t *block = json_object_get(config, "weight_block_size");
 
-    if (method == NULL || strcmp(method, "fp8") != 0) {
+    if (!vc_json_says(config, "quant_method", "fp8")) {
         return false;
     }
-    out->block[0] = number_of(json_array_get(block, 0));
-    out->block[1] = number_of(json_array_get(block, 1));
+    out->block[0] = vc_json_count(json_array_get(block, 0));
+    out->block[1] = vc_json_count(json_array_get(block, 1));
     return true;
 }
 
 static bool fp8_owns_config(const struct json_t *config)
 {
     struct vc_dialect_hint hint = {.num_bits = 0};
-    const char *inputs = json_string_value(json_object_get(config, "activation_scheme"));
 
-    return fp8_read_config(config, &hint) && hint.block[0] == BLOCK && hint.block[1] == BLOCK && inputs != NULL &&
-           strcmp(inputs, "dynamic") == 0 && json_object_get(config, "scale_fmt") == NULL;
+    return fp8_read_config(config, &hint) && hint.block[0] == BLOCK && hint.block[1] == BLOCK &&
+           vc_json_says(config, "activation_scheme", "dynamic") && json_object_get(config, "scale_fmt") == NULL;
 }
 
 /* ---- reading ---- */

@@ -18,54 +18,44 @@
  *     "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": true,
  *                             "version": "gemm"} */
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "core/base/checked.h"
 #include "core/model/names.h"
 #include "formats/dialects/search.h"
+#include "formats/json/json_walk.h"
 
 #define CHUNK ((size_t)4096)
 
 /* ---- the configuration ---- */
 
-static bool is_word(const json_t *value, const char *word)
-{
-    const char *text = json_string_value(value);
-
-    return text != NULL && strcmp(text, word) == 0;
-}
-
 static bool read_numbers(const struct json_t *config, const struct vc_dialect *dialect, struct vc_dialect_hint *out)
 {
-    json_int_t bits = json_integer_value(json_object_get(config, "bits"));
-    json_int_t group = json_integer_value(json_object_get(config, "group_size"));
-
-    out->num_bits = bits > 0 ? (uint64_t)bits : 0;
-    out->group_size = group > 0 ? (uint64_t)group : 0;
+    out->num_bits = vc_json_count(json_object_get(config, "bits"));
+    out->group_size = vc_json_count(json_object_get(config, "group_size"));
     out->words = dialect;
     return true;
 }
 
 static bool gptq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
 {
-    if (!is_word(json_object_get(config, "quant_method"), "gptq")) {
+    if (!vc_json_says(config, "quant_method", "gptq")) {
         return false;
     }
-    out->zeros_less_one = !is_word(json_object_get(config, "checkpoint_format"), "gptq_v2");
+    out->zeros_less_one = !vc_json_says(config, "checkpoint_format", "gptq_v2");
     return read_numbers(config, &vc_dialect_gptq, out);
 }
 
 static bool awq_read_config(const struct json_t *config, struct vc_dialect_hint *out)
 {
-    const json_t *version = json_object_get(config, "version");
+    bool gemm = json_object_get(config, "version") == NULL || vc_json_says(config, "version", "gemm") ||
+                vc_json_says(config, "version", "GEMM");
 
-    if (!is_word(json_object_get(config, "quant_method"), "awq")) {
+    if (!vc_json_says(config, "quant_method", "awq")) {
         return false;
     }
     out->zeros_less_one = false;
-    return read_numbers(
-        config, version == NULL || is_word(version, "gemm") || is_word(version, "GEMM") ? &vc_dialect_awq : NULL, out);
+    return read_numbers(config, gemm ? &vc_dialect_awq : NULL, out);
 }
 
 /* ---- reading ---- */

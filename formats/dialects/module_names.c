@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/text/text.h"
 
 struct naming {
     struct vc_ctx *ctx;
@@ -23,11 +24,6 @@ void vc_module_name_add(struct vc_text *text, const char *name, bool *first)
     vc_text_add(text, "%s", *first ? "" : ", ");
     vc_text_add_json_string(text, name);
     *first = false;
-}
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
 static char *reversed(struct naming *s, const char *name, size_t n)
@@ -100,7 +96,7 @@ static enum vc_status list_others(struct naming *s)
             }
         }
     }
-    qsort(s->others, s->n_others, sizeof *s->others, compare);
+    qsort(s->others, s->n_others, sizeof *s->others, vc_compare_texts);
 out:
     return status;
 }
@@ -191,7 +187,7 @@ static enum vc_status add_names(struct naming *s, struct vc_text *text, bool *fi
             }
         }
     }
-    qsort(s->ends, s->n_ends, sizeof *s->ends, compare);
+    qsort(s->ends, s->n_ends, sizeof *s->ends, vc_compare_texts);
 out:
     return status;
 }

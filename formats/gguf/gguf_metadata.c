@@ -355,12 +355,6 @@ static enum vc_status note(const struct gguf_cursor *cursor, const struct pair *
 
 /* ---- all pairs ---- */
 
-/* For qsort: bytewise. */
-static int compare_keys(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Two pairs of one key would be read differently by different loaders. Sorted, the same keys are neighbours. */
 static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
 {
@@ -372,7 +366,7 @@ static enum vc_status check_unique(struct vc_ctx *ctx, const struct keys *keys)
         sorted[i] = keys->text.data + keys->starts[i];
     }
     if (keys->n > 1) {
-        qsort(sorted, keys->n, sizeof *sorted, compare_keys);
+        qsort(sorted, keys->n, sizeof *sorted, vc_compare_texts);
     }
     for (size_t i = 1; i < keys->n; i++) {
         if (strcmp(sorted[i - 1], sorted[i]) == 0) {

@@ -9,18 +9,11 @@
 #include <string.h>
 
 #include "core/base/findings.h"
+#include "core/text/text.h"
 #include "formats/formats.h"
 #include "formats/gguf/gguf.h"
 #include "formats/gguf/gguf_files.h"
 #include "formats/io/numbered_name.h"
-
-/* The part of a path behind the last '/'. */
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
-}
 
 /* ---- which files ---- */
 
@@ -69,7 +62,7 @@ static enum vc_status is_several(struct vc_ctx *ctx, const struct vc_infile *fil
 /* Opens one of the other files. One that is no GGUF file is refused as what it is (a Git LFS pointer, say). */
 static enum vc_status open_other(struct vc_ctx *ctx, struct gguf_shard *shard, const struct vc_model *model)
 {
-    enum vc_status status = vc_infile_open_other(ctx, shard->path, base_name(model->path), &shard->file);
+    enum vc_status status = vc_infile_open_other(ctx, shard->path, vc_base_name(model->path), &shard->file);
 
     if (status == VC_OK && model->expect(ctx, shard->file, &vc_format_gguf) != VC_OK) {
         vc_infile_close(ctx, shard->file);
@@ -141,7 +134,8 @@ enum vc_status vc_gguf_in_shard(struct vc_ctx *ctx, const struct gguf_shard *sha
     if (status == VC_OK || shard->path == NULL) {
         return status;
     }
-    return vc_collect_missing(ctx, vc_context(ctx, "%s", base_name(shard->path)), "shard", base_name(shard->path));
+    return vc_collect_missing(ctx, vc_context(ctx, "%s", vc_base_name(shard->path)), "shard",
+                              vc_base_name(shard->path));
 }
 
 /* ---- what they say ---- */

@@ -12,18 +12,11 @@
 #include <string.h>
 
 #include "core/base/array.h"
+#include "core/text/text.h"
 #include "formats/gguf_folder/gguf_folder.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/infolder.h"
 #include "formats/json/json_walk.h"
-
-static bool ends_in(const char *name, const char *end)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(end);
-
-    return n >= k && strcmp(name + n - k, end) == 0;
-}
 
 /* ---- tensors ---- */
 
@@ -59,7 +52,7 @@ static enum vc_status add_tensors(struct llm_back *b, struct llm_plan *plan, siz
     bool row = rule->shape[0] == '1' && t->n_dims == 1; /* a matrix of one row, which llama.cpp's converter flattens */
     bool heads = (b->family->flags & LLM_PERMUTES) != 0 &&
                  (strncmp(tail, "attn_q.", 7) == 0 || strncmp(tail, "attn_k.", 7) == 0);
-    bool less_one = (b->family->flags & LLM_PLUS_ONE) != 0 && ends_in(tail, "norm.weight");
+    bool less_one = (b->family->flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight");
     unsigned begin = experts ? 1 : 0;
     struct llm_tensor to = {.layer = layer,
                             .from = t->dtype,
@@ -265,8 +258,8 @@ static enum vc_status find_family(struct llm_back *b)
 
     json_object_foreach(b->pairs, key, value)
     {
-        experts = experts || (ends_in(key, ".expert_count") && json_integer_value(value) != 0);
-        slides = slides || ends_in(key, ".attention.sliding_window");
+        experts = experts || (vc_ends_in(key, ".expert_count") && json_integer_value(value) != 0);
+        slides = slides || vc_ends_in(key, ".attention.sliding_window");
     }
     b->family = vc_llm_family_back(architecture != NULL ? architecture : "", experts, slides);
     return b->family != NULL

@@ -7,15 +7,8 @@
 
 #include <string.h>
 
+#include "core/text/text.h"
 #include "formats/json/json_walk.h"
-
-static bool ends_in(const char *text, const char *end)
-{
-    size_t n = strlen(text);
-    size_t k = strlen(end);
-
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
 
 static enum vc_status put_type(struct vc_ctx *ctx, const char *folder, const char *path, struct llm_pairs *pairs)
 {
@@ -61,9 +54,9 @@ enum vc_status vc_llm_pooling_put(struct vc_ctx *ctx, const char *folder, struct
         const char *type = json_string_value(json_object_get(module, "type"));
         const char *path = json_string_value(json_object_get(module, "path"));
 
-        if (type != NULL && path != NULL && ends_in(type, "Pooling")) {
+        if (type != NULL && path != NULL && vc_ends_in(type, "Pooling")) {
             VC_TRY(put_type(ctx, folder, path, pairs));
-        } else if (type != NULL && ends_in(type, "Dense")) {
+        } else if (type != NULL && vc_ends_in(type, "Dense")) {
             VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE,
                                      "the matrix behind the model ('%.60s' in modules.json) is left out", type));
         }

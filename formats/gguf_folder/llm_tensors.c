@@ -134,17 +134,9 @@ static bool fits(const struct llm_rule *rule, const char *name, struct match *ma
     return vc_llm_fits(rule->from, name, &match->layer, &match->expert, rest);
 }
 
-static bool ends_in(const char *name, const char *end)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(end);
-
-    return n >= k && strcmp(name + n - k, end) == 0;
-}
-
 bool vc_llm_is_whole(const char *to)
 {
-    return ends_in(to, ".weight") || ends_in(to, ".bias");
+    return vc_ends_in(to, ".weight") || vc_ends_in(to, ".bias");
 }
 
 /* "blk.#.attn_q" -> "blk.12.attn_q.weight", in the arena. */
@@ -219,9 +211,9 @@ static void rename_norm(char *name)
 {
     size_t n = strlen(name);
 
-    if (ends_in(name, ".gamma") && n + 2 < NAME_BYTES) {
+    if (vc_ends_in(name, ".gamma") && n + 2 < NAME_BYTES) {
         memcpy(name + n - 5, "weight", sizeof "weight");
-    } else if (ends_in(name, ".beta")) {
+    } else if (vc_ends_in(name, ".beta")) {
         memcpy(name + n - 4, "bias", sizeof "bias");
     }
 }
@@ -270,7 +262,7 @@ static bool needs_f32(const char *name, unsigned n_dims)
             return true;
         }
     }
-    return n_dims < 2 || ends_in(name, "_norm.weight") || !ends_in(name, ".weight");
+    return n_dims < 2 || vc_ends_in(name, "_norm.weight") || !vc_ends_in(name, ".weight");
 }
 
 static uint64_t size_of(const struct llm_sizes *s, char letter)
@@ -437,7 +429,7 @@ static void set_values(const struct planning *p, const char *tail, struct llm_te
     bool norms_queries = strstr(p->family->layer, "attn_q_norm") != NULL;
 
     to->head_rows = (flags & LLM_PERMUTES) != 0 && (queries || keys) ? p->sizes->head_size : 0;
-    to->add = (flags & LLM_PLUS_ONE) != 0 && ends_in(tail, "norm.weight") ? 1.0F : 0.0F;
+    to->add = (flags & LLM_PLUS_ONE) != 0 && vc_ends_in(tail, "norm.weight") ? 1.0F : 0.0F;
     to->scale = 1.0F;
     if (factor != 1.0 && (norms_queries ? strcmp(tail, "attn_q_norm.weight") == 0 : queries)) {
         to->scale = (float)factor;
@@ -494,7 +486,7 @@ static enum vc_status add_tensor(struct planning *p, const struct match *matches
 {
     const struct llm_rule *rule = matches[0].rule;
     const char *tail = matches[0].layer >= 0 ? strchr(matches[0].name + 4, '.') + 1 : matches[0].name;
-    bool bias = ends_in(matches[0].name, ".bias") && !vc_llm_is_whole(rule->to);
+    bool bias = vc_ends_in(matches[0].name, ".bias") && !vc_llm_is_whole(rule->to);
     struct llm_tensor t = {.name = matches[0].name,
                            .layer = matches[0].layer,
                            .from = p->source->tensors[matches[0].source].dtype,
@@ -589,7 +581,7 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
 {
     const char *tail = t->layer >= 0 ? strchr(t->name + 4, '.') + 1 : t->name;
     char word[64];
-    size_t n = strlen(tail) - (ends_in(tail, ".weight") ? strlen(".weight") : 0);
+    size_t n = strlen(tail) - (vc_ends_in(tail, ".weight") ? strlen(".weight") : 0);
     bool asked;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
@@ -680,7 +672,7 @@ enum vc_status vc_llm_tensors_plan(struct vc_ctx *ctx, const struct vc_model *so
 
     p.tied = (family->flags & LLM_NO_HEAD) != 0 ||
              vc_llm_flag(config, "tie_word_embeddings", (family->flags & LLM_TIED) != 0);
-    p.bare = class_name != NULL && ends_in(class_name, "Model");
+    p.bare = class_name != NULL && vc_ends_in(class_name, "Model");
     p.capacity = 2 * source->n_tensors; /* a rule makes at most two of one */
     p.matches = vc_alloc_array(ctx, VC_TAG_NAMES, p.capacity + 1, sizeof *p.matches);
     VC_TRY_ALLOC(p.matches);

@@ -15,11 +15,13 @@
 #include "core/base/findings.h"
 #include "core/model/names.h"
 #include "core/text/glob.h"
+#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/huggingface/check_listed.h"
 #include "formats/huggingface/config/hf_config.h"
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/hf_carry.h"
+#include "formats/json/json_walk.h"
 
 #define MAX_GLOBS  256 /* per list */
 #define MAX_GROUPS 64
@@ -103,11 +105,6 @@ static enum vc_status glob_of(struct check *c, const char *regex, const char **o
     return VC_OK;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static enum vc_status add_regex(struct check *c, struct names *names, const char *regex)
 {
     static const char maybe[] = "(.*\\.)?"; /* parts of the name, or none: two globs */
@@ -159,7 +156,7 @@ static enum vc_status read_names(struct check *c, const json_t *list, struct nam
         }
     }
     if (names->n_exact > 1) {
-        qsort(names->exact, names->n_exact, sizeof *names->exact, compare_names);
+        qsort(names->exact, names->n_exact, sizeof *names->exact, vc_compare_texts);
     }
 out:
     return status;
@@ -170,7 +167,7 @@ static bool has_name(const struct names *names, const char *path)
 {
     size_t i = 0;
 
-    if (names->n_exact != 0 && bsearch(&path, names->exact, names->n_exact, sizeof *names->exact, compare_names)) {
+    if (names->n_exact != 0 && bsearch(&path, names->exact, names->n_exact, sizeof *names->exact, vc_compare_texts)) {
         return true;
     }
     while (i < names->n_globs && !vc_glob_match(names->globs[i], path)) {
@@ -420,14 +417,6 @@ static enum vc_status check_global(const struct check *c, const struct module *m
 
 /* ---- bitsandbytes ---- */
 
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n >= k && strcmp(name + n - k, tail) == 0;
-}
-
 /* One module against the list of those that bitsandbytes leaves alone. */
 static enum vc_status check_bnb(const struct check *c, const struct module *m)
 {
@@ -470,7 +459,7 @@ static enum vc_status check_bnb_list(struct check *c)
         }
     }
     if (n > 1) {
-        qsort(words, n, sizeof *words, compare_names);
+        qsort(words, n, sizeof *words, vc_compare_texts);
     }
     VC_TRY(vc_check_listed(c->ctx, c->model, "llm_int8_skip_modules", VC_NAMES_ENDS, n, words));
 out:
@@ -482,7 +471,7 @@ out:
 /* Whether the module has parts that loaders know. Scales of our own, w.scale, are none of them. */
 static bool is_quantized(const struct check *c, const struct module *m)
 {
-    return ends_in(m->t->name, ".weight_packed") || part_of(c, m, ".weight_shape") != NULL ||
+    return vc_ends_in(m->t->name, ".weight_packed") || part_of(c, m, ".weight_shape") != NULL ||
            (m->t->dtype == VC_DTYPE_U4 && part_of(c, m, ".weight.absmax") != NULL) ||
            ((m->t->dtype == VC_DTYPE_I8 || m->t->dtype == VC_DTYPE_F4_E2M1 || is_f8(m->t->dtype)) &&
             (part_of(c, m, ".weight_scale") != NULL || part_of(c, m, ".SCB") != NULL));
@@ -493,7 +482,7 @@ static bool module_of(const struct check *c, const struct vc_tensor *t, struct m
 {
     size_t n_path = 0;
 
-    if (ends_in(t->name, ".weight_packed")) {
+    if (vc_ends_in(t->name, ".weight_packed")) {
         n_path = strlen(t->name) - strlen(".weight_packed");
     } else if (!vc_name_is_module_weight(t->name, &n_path) || t->n_dims != 2) {
         return false;
@@ -573,13 +562,6 @@ out:
     return status;
 }
 
-static bool says(const json_t *object, const char *key, const char *text)
-{
-    const char *found = json_string_value(json_object_get(object, key));
-
-    return found != NULL && strcmp(found, text) == 0;
-}
-
 static enum vc_status check_modules(struct check *c)
 {
     const json_t *stage = json_object_get(c->config, "quantization_status");
@@ -589,15 +571,16 @@ static enum vc_status check_modules(struct check *c)
         VC_TRY(each_module(c, check_unsaid));
         return each_module(c, check_global);
     }
-    if (says(c->config, "quant_method", "bitsandbytes") && (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
-                                                            json_is_true(json_object_get(c->config, "load_in_4bit")))) {
+    if (vc_json_says(c->config, "quant_method", "bitsandbytes") &&
+        (json_is_true(json_object_get(c->config, "load_in_8bit")) ||
+         json_is_true(json_object_get(c->config, "load_in_4bit")))) {
         VC_TRY(each_module(c, check_bnb));
         return check_bnb_list(c);
     }
-    if (!says(c->config, "quant_method", "compressed-tensors") || says(c->config, "format", "dense") ||
-        (stage != NULL && !says(c->config, "quantization_status", "compressed"))) {
+    if (!vc_json_says(c->config, "quant_method", "compressed-tensors") || vc_json_says(c->config, "format", "dense") ||
+        (stage != NULL && !vc_json_says(c->config, "quantization_status", "compressed"))) {
         /* Other methods have other parts; weights may be kept plain until they are compressed. */
-        VC_TRY(says(c->config, "quant_method", "fp8") || says(c->config, "quant_method", "modelopt")
+        VC_TRY(vc_json_says(c->config, "quant_method", "fp8") || vc_json_says(c->config, "quant_method", "modelopt")
                    ? each_module(c, check_joined)
                    : VC_OK);
         return each_module(c, check_global);

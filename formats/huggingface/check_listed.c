@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/findings.h"
+#include "core/text/text.h"
 #include "formats/huggingface/config/hf_config.h"
 
 struct listed {
@@ -15,14 +16,6 @@ struct listed {
     const char *const *names;
     bool *seen; /* by name: it stands for something */
 };
-
-static bool ends_in(const char *name, const char *tail)
-{
-    size_t n = strlen(name);
-    size_t k = strlen(tail);
-
-    return n >= k && strcmp(name + n - k, tail) == 0;
-}
 
 bool vc_listed_means(const char *word, const char *path)
 {
@@ -34,12 +27,7 @@ bool vc_listed_means(const char *word, const char *path)
         }
         return *path == '\0' && strcmp(word, "$") == 0;
     }
-    return ends_in(path, word) || (strncmp(path, word, n) == 0 && path[n] == '.');
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return vc_ends_in(path, word) || (strncmp(path, word, n) == 0 && path[n] == '.');
 }
 
 /* A model that is made of others may have more or fewer names in front: the end counts there. ".a" is every module that
@@ -49,12 +37,12 @@ static bool stands_for(const struct listed *l, const char *name, const char *mod
     if (l->form == VC_NAMES_ENDS) {
         return vc_listed_means(name, module) || strcmp(name + (name[0] == '.'), module) == 0;
     }
-    return l->family != NULL && l->family->nested && (ends_in(module, name) || ends_in(name, module));
+    return l->family != NULL && l->family->nested && (vc_ends_in(module, name) || vc_ends_in(name, module));
 }
 
 static void see_module(const struct listed *l, const char *module)
 {
-    const char *const *same = bsearch(&module, l->names, l->n, sizeof *l->names, compare_names);
+    const char *const *same = bsearch(&module, l->names, l->n, sizeof *l->names, vc_compare_texts);
 
     if (same != NULL) {
         l->seen[same - l->names] = true;

@@ -16,6 +16,7 @@
 
 #include "core/base/array.h"
 #include "core/base/findings.h"
+#include "core/text/text.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/io/links.h"
 #include "formats/io/numbered_name.h"
@@ -46,15 +47,10 @@ out:
     return status;
 }
 
-int vc_infolder_compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void names_sort(struct infolder_names *names)
 {
     if (names->n > 1) {
-        qsort(names->names, names->n, sizeof *names->names, vc_infolder_compare_names);
+        qsort(names->names, names->n, sizeof *names->names, vc_compare_texts);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/findings.h"
+#include "core/text/text.h"
 #include "formats/huggingface/infolder_internal.h"
 #include "formats/io/numbered_name.h"
 
@@ -56,8 +57,7 @@ out:
 /* Of sorted names. */
 bool vc_infolder_has_name(const struct infolder_names *names, const char *name)
 {
-    return names->n != 0 &&
-           bsearch(&name, names->names, names->n, sizeof *names->names, vc_infolder_compare_names) != NULL;
+    return names->n != 0 && bsearch(&name, names->names, names->n, sizeof *names->names, vc_compare_texts) != NULL;
 }
 
 static enum vc_status refuse_weights(struct vc_ctx *ctx, const struct vc_infolder *folder)

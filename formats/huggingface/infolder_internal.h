@@ -50,7 +50,6 @@ enum vc_status vc_infolder_add_name(struct vc_ctx *ctx, struct vc_infolder *fold
 
 /* Of sorted names. */
 bool vc_infolder_has_name(const struct infolder_names *names, const char *name);
-int vc_infolder_compare_names(const void *a, const void *b);
 
 /* ---- infolder_choose.c ---- */
 

@@ -9,6 +9,7 @@
 #include "core/base/array.h"
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/text/text.h"
 #include "formats/json/json_plain.h"
 #include "formats/json/json_walk.h"
 
@@ -209,18 +210,13 @@ static enum vc_status read_entry(struct vc_ctx *ctx, void *user, const struct en
     return vc_collect(ctx, status, "index", tensor);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Sorts the files, and numbers them anew. */
 static enum vc_status sort_files(struct vc_ctx *ctx, struct weight_index *index)
 {
     enum vc_status status;
 
     if (index->n_files > 1) {
-        qsort(index->files, index->n_files, sizeof *index->files, compare_names);
+        qsort(index->files, index->n_files, sizeof *index->files, vc_compare_texts);
     }
     VC_TRY(vc_name_table_make(ctx, index->n_files, &index->numbers));
     for (size_t i = 0; i < index->n_files; i++) {

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/text/text.h"
 #include "formats/io/infile.h"
 #include "formats/io/outfile_internal.h"
 
@@ -21,19 +22,11 @@ bool vc_outfile_is_input(struct vc_ctx *ctx, const struct vc_outfile *file, cons
             source.st_dev == st->st_dev && source.st_ino == st->st_ino);
 }
 
-/* The last part of a path that does not end in '/'. */
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
-
 /* Replaces *path, a symbolic link, by what it points to; a relative target counts from the link's folder. */
 static enum vc_status follow_link(struct vc_ctx *ctx, const struct vc_outfile *file, char **path)
 {
     char link[PATH_MAX];
-    size_t n_folder = (size_t)(base_of(*path) - *path);
+    size_t n_folder = (size_t)(vc_base_name(*path) - *path);
     ssize_t n = readlink(*path, link, sizeof link);
     char *next;
 
@@ -158,7 +151,7 @@ enum vc_status vc_outfile_resolve(struct vc_ctx *ctx, struct vc_outfile *file)
     file->target = vc_strdup(ctx, VC_TAG_NAMES, file->path);
     VC_TRY_ALLOC(file->target);
     VC_TRY(resolve_links(ctx, file));
-    file->base = base_of(file->target);
+    file->base = vc_base_name(file->target);
     file->output = file->base;
     if (file->base[0] == '\0') {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: ends in '/', so it names a folder, not a file", file->path);

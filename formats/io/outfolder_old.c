@@ -21,6 +21,7 @@
 
 #include "core/base/array.h"
 #include "core/text/glob.h"
+#include "core/text/text.h"
 #include "formats/io/numbered_name.h"
 #include "formats/io/outfile_internal.h"
 #include "formats/io/outfolder_internal.h"
@@ -323,15 +324,10 @@ void vc_outfolder_remove_numbered(int parent, const char *name)
 
 /* ---- the whole ---- */
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void sort_names(struct vc_outfolder *folder)
 {
     if (!folder->sorted && folder->n_names > 1) {
-        qsort(folder->names, folder->n_names, sizeof *folder->names, compare_names);
+        qsort(folder->names, folder->n_names, sizeof *folder->names, vc_compare_texts);
     }
     folder->sorted = true;
 }
@@ -365,7 +361,7 @@ static enum vc_status refuse_foreign(struct vc_ctx *ctx, const struct walk *walk
     for (size_t i = 0; i < n; i++) {
         names[i] = walk->foreign[i];
     }
-    qsort(names, n, sizeof *names, compare_names);
+    qsort(names, n, sizeof *names, vc_compare_texts);
     if (walk->n_foreign > n) {
         (void)snprintf(more, sizeof more, " and %zu more", walk->n_foreign - n);
     }

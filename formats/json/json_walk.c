@@ -319,3 +319,17 @@ void vc_json_walk_end(struct vc_ctx *ctx, struct json_walk *walk)
 {
     drop_member(ctx, walk);
 }
+
+bool vc_json_says(const json_t *object, const char *key, const char *text)
+{
+    const char *found = json_string_value(json_object_get(object, key));
+
+    return found != NULL && strcmp(found, text) == 0;
+}
+
+uint64_t vc_json_count(const json_t *value)
+{
+    json_int_t n = json_integer_value(value);
+
+    return n > 0 ? (uint64_t)n : 0;
+}

@@ -49,4 +49,9 @@ enum vc_status vc_json_tree_count(struct vc_ctx *ctx, size_t at, size_t n, uint6
 enum vc_status vc_json_tree_trim(struct vc_ctx *ctx, char *text, size_t n, const char *const *wanted);
 void vc_json_tree_free(struct vc_ctx *ctx, json_t *root, uint64_t counted); /* accepts NULL */
 
+/* The member `key` of the object is that text. */
+bool vc_json_says(const json_t *object, const char *key, const char *text);
+/* A whole number that is greater than 0; what is no such number gives 0. */
+uint64_t vc_json_count(const json_t *value);
+
 #endif

@@ -8,19 +8,13 @@
 #include <string.h>
 
 #include "core/base/checked.h"
+#include "core/text/text.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/onnx/onnx.h"
 #include "formats/onnx/onnx_sink.h"
 
 #define COPY_BYTES ((size_t)256 << 10)
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash == NULL ? path : slash + 1;
-}
 
 /* False where only sizes are wanted. */
 static bool writes(const struct onnx_sink *self)
@@ -63,7 +57,7 @@ static enum vc_status check_source(struct vc_ctx *ctx, const struct onnx_sink *s
 static enum vc_status name_data(struct vc_ctx *ctx, struct onnx_sink *self)
 {
     const char *path = self->path != NULL ? self->path : self->model->path;
-    char *location = vc_arena_printf(ctx, &self->arena, "%s%s", base_name(path), ONNX_DATA_SUFFIX);
+    char *location = vc_arena_printf(ctx, &self->arena, "%s%s", vc_base_name(path), ONNX_DATA_SUFFIX);
 
     if (location == NULL) {
         return VC_E_NOMEM;

@@ -12,6 +12,7 @@
 
 #include "core/base/array.h"
 #include "core/base/findings.h"
+#include "core/text/text.h"
 #include "formats/dialects/manifest/manifest_internal.h"
 #include "formats/json/json_walk.h"
 #include "formats/safetensors/safetensors.h"
@@ -267,11 +268,6 @@ out:
     return status;
 }
 
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* *unique: no second name is that of a tensor, or occurs twice. */
 static enum vc_status check_unique(const struct seconds *s, bool *unique)
 {
@@ -284,7 +280,7 @@ static enum vc_status check_unique(const struct seconds *s, bool *unique)
         names[i] = s->list[i].name;
         *unique = *unique && vc_model_find(s->model, names[i]) == VC_NO_TENSOR;
     }
-    qsort(names, s->n, sizeof *names, compare_names);
+    qsort(names, s->n, sizeof *names, vc_compare_texts);
     for (size_t i = 1; i < s->n && *unique; i++) {
         *unique = strcmp(names[i - 1], names[i]) != 0;
     }

@@ -256,7 +256,7 @@ static enum vc_status read_shape(const struct entry *e, const struct vc_code_sch
     for (size_t d = 0; d < n_dims; d++) {
         json_t *value = json_array_get(list, d);
 
-        shape[d] = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+        shape[d] = vc_json_count(value);
         if (shape[d] == 0 || (d != 0 && !vc_mul_u64(row, shape[d], &row))) {
             return refuse_key(e, "shape", "a list of whole numbers from 1 on");
         }

@@ -23,6 +23,7 @@
 #include "formats/huggingface/config/hf_layers.h"
 #include "formats/io/infile.h"
 #include "formats/json/json_member.h"
+#include "formats/json/json_walk.h"
 
 #define MEMBER     "quantization_config"
 #define MAX_GROUPS 16 /* of scales that are shared differently */
@@ -57,13 +58,6 @@ enum vc_status vc_hf_config_parse(struct vc_ctx *ctx, const char *text, size_t n
     }
 out:
     return status == VC_E_FORMAT ? vc_context(ctx, VC_HF_CONFIG_NAME) : status;
-}
-
-static bool is_text(const json_t *object, const char *key, const char *text)
-{
-    const char *found = json_string_value(json_object_get(object, key));
-
-    return found != NULL && strcmp(found, text) == 0;
 }
 
 /* Finds the quantization_config of the text, by its number among the members. */
@@ -243,7 +237,7 @@ static const char *transposed_type(const json_t *root)
     static const char *const types[] = {"gpt2", "openai-gpt", "imagegpt", "decision_transformer"};
 
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        if (is_text(root, "model_type", types[i])) {
+        if (vc_json_says(root, "model_type", types[i])) {
             return types[i];
         }
     }
@@ -302,10 +296,10 @@ static enum vc_status check_cast(const struct rewriting *r)
 {
     const char *method = json_string_value(json_object_get(r->old, "quant_method"));
 
-    bool stay = r->n_other != 0 || (r->n_kept != 0 && is_text(r->old, "quant_method", "fp8"));
+    bool stay = r->n_other != 0 || (r->n_kept != 0 && vc_json_says(r->old, "quant_method", "fp8"));
 
     if (!stay || r->old == NULL || vc_hf_cast_of(r->change->outs) == VC_DTYPE_RAW ||
-        is_text(r->old, "quant_method", "gptq") || is_text(r->old, "quant_method", "awq")) {
+        vc_json_says(r->old, "quant_method", "gptq") || vc_json_says(r->old, "quant_method", "awq")) {
         return VC_OK;
     }
     return vc_fail(r->ctx, VC_E_UNSUPPORTED,

@@ -16,6 +16,7 @@
 #include "formats/huggingface/config/hf_json.h"
 #include "formats/huggingface/config/hf_layers.h"
 #include "formats/json/json_member.h"
+#include "formats/json/json_walk.h"
 
 static const char *const key_names[VC_EDIT_KEYS][9] = {
     [VC_EDIT_HIDDEN] = {"hidden_size", "n_embd", "d_model", "dim", "model_dim", "word_embed_proj_dim"},
@@ -181,7 +182,7 @@ static bool states(const struct editing *e, const json_t *object)
 /* What the member says of experts, of which fewer are left. */
 static enum vc_status check_experts(const struct editing *e, const char *name, const json_t *value)
 {
-    uint64_t number = json_is_integer(value) && json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    uint64_t number = vc_json_count(value);
 
     if (number > e->edit->after && IS_ONE_OF(name, of_choice)) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
