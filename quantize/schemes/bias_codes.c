@@ -10,18 +10,13 @@
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 static enum vc_status bias_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                  const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                  struct vc_tile_out *out)
 {
     const struct vc_int8_state *s = step->state;
     float *x = scratch;
-    float *y = x + tile_elems(step);
+    float *y = x + vc_tile_elems(step);
     int32_t *q = out->data;
     enum vc_status status;
 
@@ -66,7 +61,7 @@ enum vc_status vc_bias_codes_add(struct vc_ctx *ctx, struct vc_item *item, const
     VC_TRY_ALLOC(s);
     s->given = scale;
     VC_TRY(vc_int8_add_step(ctx, item, &bias_row, &bias_ops, options, vc_desc_weight_dtype(item->desc), s, &step));
-    step->scratch_bytes = 2 * tile_elems(step) * sizeof(float);
+    step->scratch_bytes = 2 * vc_tile_elems(step) * sizeof(float);
 out:
     return status;
 }

@@ -12,7 +12,6 @@
 #include "core/base/checked.h"
 #include "core/model/code_schemes.h"
 #include "kernels/grid_codes.h"
-#include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 
 struct block_state {
@@ -23,14 +22,9 @@ struct block_state {
     float *values; /* int4: of the whole tensor, from begin to scan_end */
 };
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 static size_t shared_bytes(const struct vc_step *step, const struct vc_int8_state *s)
 {
-    return (vc_int8_scratch_bytes(step, s) + 63) & ~(size_t)63;
+    return vc_scratch_room(vc_int8_scratch_bytes(step, s));
 }
 
 /* ---- the scan ---- */
@@ -63,26 +57,13 @@ static bool is_finite(float x)
     return vc_f32_magnitude(x) < VC_F32_INF_BITS;
 }
 
-/* The largest finite magnitude. */
-static uint32_t largest(const float *x, size_t n)
-{
-    uint32_t top = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        float value = vc_float_at(x, i);
-
-        top = is_finite(value) && vc_f32_magnitude(value) > top ? vc_f32_magnitude(value) : top;
-    }
-    return top;
-}
-
 /* What a piece of a row adds to the magnitudes of its blocks. */
 static void merge_row(struct vc_int8_state *s, uint64_t row, uint64_t col, size_t n, const float *x)
 {
     uint32_t *pos = s->pos + row / s->group_rows * s->n_groups;
 
     for (size_t i = 0; i < n; i += (size_t)s->group) {
-        uint32_t top = largest(x + i, (size_t)vc_min_u64(s->group, n - i));
+        uint32_t top = vc_int8_largest(x + i, (size_t)vc_min_u64(s->group, n - i));
         uint32_t *to = pos + (col + i) / s->group;
 
         (void)pthread_mutex_lock(&s->mutex);
@@ -138,7 +119,7 @@ static void search_groups(struct block_state *state, const float *x, size_t n, u
         for (size_t r = 0; r < n; r++) {
             column[r] = x[r * (size_t)s->row_len + c];
         }
-        *pos = largest(column, n);
+        *pos = vc_int8_largest(column, n);
         for (size_t r = 0; r < n; r++) {
             column[r] = clean(column[r], *pos);
         }
@@ -212,7 +193,7 @@ static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     const struct block_state *s = step->state;
     bool halves = s->shared.scale_dtype != VC_DTYPE_F32;
     float *y = (float *)(void *)((char *)scratch + shared_bytes(step, &s->shared));
-    uint8_t *q = (uint8_t *)(y + tile_elems(step));
+    uint8_t *q = (uint8_t *)(y + vc_tile_elems(step));
     struct vc_int8_scratch t;
     const float *x;
     enum vc_status status = VC_OK;
@@ -221,12 +202,7 @@ static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     vc_int8_scratch_carve(step, &s->shared, scratch, &t);
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     out->nonfinite = encode_tile(s, tile, x, q, y);
-    out->stats->clipped = 0; /* the search chooses what to clip */
-    out->stats->zeros_after = 0;
-    for (size_t i = 0; i < tile->n_elems; i++) {
-        out->stats->zeros_after += y[i] == 0.0f;
-    }
-    VC_TRY(vc_measure_tile(ctx, tile, x, y, out->stats));
+    VC_TRY(vc_int8_measure_values(ctx, tile, x, y, out->stats));
     vc_codes_pack(q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
     out->parts[0] = (struct vc_part_view){.data = halves ? (const void *)s->shared.stored : s->shared.scale,
                                           .n = (size_t)s->shared.n_scales,
@@ -265,7 +241,7 @@ enum vc_status vc_block_codes_add(struct vc_ctx *ctx, struct vc_item *item, cons
     }
     step->why = options->calibration != NULL ? "statistics do not serve groups of several rows" : step->why;
     step->scan = true;
-    step->scratch_bytes = shared_bytes(step, &s->shared) + tile_elems(step) * (sizeof(float) + 1);
+    step->scratch_bytes = shared_bytes(step, &s->shared) + vc_tile_elems(step) * (sizeof(float) + 1);
     step->state_bytes = (size_t)s->shared.n_scales * 10;
     if (!s->grid) {
         step->state_bytes +=

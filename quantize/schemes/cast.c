@@ -10,11 +10,6 @@
 #include "kernels/arith.h"
 #include "kernels/kernels.h"
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 static bool needs_widening(enum vc_dtype dtype)
 {
     return dtype == VC_DTYPE_F16 || dtype == VC_DTYPE_BF16;
@@ -35,7 +30,7 @@ static enum vc_status widen(struct vc_ctx *ctx, const struct vc_kernels *k, cons
             VC_KERNEL_TRY(k->bf16_to_f32(in, tile->n_elems, f));
         }
         *x = f;
-        *scratch += (tile_elems(step) * sizeof(float) + 63) & ~(size_t)63;
+        *scratch += vc_scratch_room(vc_tile_elems(step) * sizeof(float));
     }
 out:
     return status;
@@ -214,7 +209,7 @@ enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dty
     step->scheme = vc_dtype_name(target);
     step->lossy = true;
     step->out.dtype = target;
-    step->scratch_bytes = needs_widening(step->in.dtype) ? tile_elems(step) * sizeof(float) + 64 : 0;
+    step->scratch_bytes = needs_widening(step->in.dtype) ? vc_tile_elems(step) * sizeof(float) + 64 : 0;
     if (overflow == VC_OVERFLOW_SATURATE) {
         step->scratch_bytes += 2 * VC_CHUNK_ELEMS * sizeof(double);
     }

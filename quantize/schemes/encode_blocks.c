@@ -31,7 +31,6 @@ struct block_kernels {
         return k->type##_to_f32(blocks, n, y);                                                          \
     }
 #include "kernels/block_types.inc"
-#include "passes/measure_tile.h"
 #undef VC_BLOCK_TYPE
 
 static const struct block_kernels types[] = {
@@ -59,11 +58,6 @@ struct blocks_state {
     float *importance; /* of the columns, from begin to end; NULL: all alike */
 };
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 /* Arrays of floats as large as a tile, one after another in the scratch: the decoded values; with the policy "zero" a
  * clean copy; x where the input is no f32. Magnitudes of the blocks follow. */
 static size_t n_floats(const struct vc_step *step, const struct blocks_state *s)
@@ -73,33 +67,7 @@ static size_t n_floats(const struct vc_step *step, const struct blocks_state *s)
 
 static size_t floats_bytes(const struct vc_step *step)
 {
-    return (tile_elems(step) * sizeof(float) + 63) & ~(size_t)63;
-}
-
-static float largest(const uint32_t *bits, size_t n)
-{
-    uint32_t most = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        most = bits[i] > most ? bits[i] : most;
-    }
-    return vc_bits_f32(most);
-}
-
-/* A copy of the tile without NaN and Inf, and how many there were: they become 0 and the largest finite magnitude of
- * the block. */
-static enum vc_status clean_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct blocks_state *s,
-                                 const struct vc_tile *tile, const float *x, uint32_t *bits, float *clean,
-                                 uint64_t *replaced)
-{
-    const struct vc_int8_tile_map map = {.rows = true, .group = s->block, .n_local = tile->n_elems / s->block};
-    enum vc_status status = VC_OK;
-
-    (void)vc_int8_sanitize(x, tile, &map, NULL, NULL, clean);
-    VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, s->block, bits));
-    *replaced = vc_int8_sanitize(x, tile, &map, bits, NULL, clean);
-out:
-    return status;
+    return vc_scratch_room(vc_tile_elems(step) * sizeof(float));
 }
 
 static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -182,22 +150,17 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     from = x;
     VC_KERNEL_TRY(k->absmax_rows(x, tile->n_rows, tile->row_len, s->block, bits));
-    if (!(largest(bits, n_blocks) < INFINITY) && s->options->nonfinite == VC_NONFINITE_ZERO) {
-        VC_TRY(clean_tile(ctx, k, s, tile, x, bits, clean, &out->nonfinite));
+    if (vc_int8_most(bits, n_blocks) >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
+        VC_TRY(vc_int8_clean_blocks(ctx, k, s->block, tile, x, bits, clean, &out->nonfinite));
         VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, s->block, bits));
         from = clean;
     }
-    if (!((double)largest(bits, n_blocks) <= s->policy.specials.limit)) {
+    if (!((double)vc_bits_f32(vc_int8_most(bits, n_blocks)) <= s->policy.specials.limit)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit"); /* explain says which, and how many */
     }
     VC_TRY(encode(ctx, k, step, tile, from, out->data));
     VC_KERNEL_TRY(s->kernels->decode(k, out->data, tile->n_elems, y));
-    VC_TRY(vc_measure_tile(ctx, tile, x, y, out->stats));
-    out->stats->clipped = 0;
-    out->stats->zeros_after = 0;
-    for (size_t i = 0; i < tile->n_elems; i++) {
-        out->stats->zeros_after += y[i] == 0.0f;
-    }
+    VC_TRY(vc_int8_measure_values(ctx, tile, x, y, out->stats));
 out:
     return status;
 }
@@ -226,22 +189,13 @@ enum vc_status vc_encode_blocks_add(struct vc_ctx *ctx, struct vc_item *item, co
     s->options = options;
     s->kernels = kernels_of(type);
     vc_dtype_block(type, &s->block, &bytes);
-    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
-                                   .overflow = options->overflow,
-                                   .room = type,
-                                   .codes = true,
-                                   .strict = true,
-                                   .advice = VC_ADVICE_NONFINITE};
-    if (vc_policy_add_step(ctx, item, &blocks_ops, &s->policy, &step) != VC_OK) {
+    if (vc_blocks_add_step(ctx, item, &blocks_ops, options, type, &s->policy, &step) != VC_OK) {
         return ctx->status;
     }
-    step->action = VC_ACTION_QUANTIZED;
-    step->scheme = vc_dtype_name(type);
-    step->lossy = true;
-    step->out.dtype = type;
     step->state_bytes = (size_t)vc_calibration_elems(&s->calibration) * sizeof(float);
     step->why = options->calibration != NULL && s->calibration.sums == VC_NO_TENSOR ? "no statistics" : step->why;
-    step->scratch_bytes = n_floats(step, s) * floats_bytes(step) + tile_elems(step) / s->block * sizeof(uint32_t) + 64;
+    step->scratch_bytes =
+        n_floats(step, s) * floats_bytes(step) + vc_tile_elems(step) / s->block * sizeof(uint32_t) + 64;
     vc_item_replan(item);
     return VC_OK;
 }

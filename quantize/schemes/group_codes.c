@@ -16,7 +16,6 @@
 #include "core/model/code_schemes.h"
 #include "core/model/names.h"
 #include "kernels/grid_codes.h"
-#include "passes/measure_tile.h"
 #include "passes/statistics/calibration.h"
 #include "passes/statistics/compensate.h"
 #include "quantize/schemes/int8.h"
@@ -49,16 +48,6 @@ struct group_scratch {
     struct vc_float_scale *scales;
 };
 
-static size_t round_up(size_t n)
-{
-    return (n + 63) & ~(size_t)63;
-}
-
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 /* Elements of the rows that are compensated at a time. */
 static size_t rows_elems(const struct group_state *s)
 {
@@ -68,7 +57,8 @@ static size_t rows_elems(const struct group_state *s)
 /* A tile has no more scales than elements. */
 static size_t scratch_bytes(const struct vc_step *step, const struct group_state *s)
 {
-    return round_up(vc_int8_scratch_bytes(step, &s->shared)) + 6 * 64 + tile_elems(step) * (sizeof(float) + 2) +
+    return vc_scratch_room(vc_int8_scratch_bytes(step, &s->shared)) + 6 * 64 +
+           vc_tile_elems(step) * (sizeof(float) + 2) +
            rows_elems(s) * (2 * sizeof(float) + sizeof(struct vc_float_scale));
 }
 
@@ -77,31 +67,20 @@ static void carve(const struct vc_step *step, const struct group_state *s, void 
     char *at = memory;
 
     vc_int8_scratch_carve(step, &s->shared, memory, &out->shared);
-    out->y = (float *)(void *)(at + round_up(vc_int8_scratch_bytes(step, &s->shared)));
-    out->q = (uint8_t *)(out->y + tile_elems(step));
-    out->bytes = out->q + round_up(tile_elems(step));
-    out->targets = (float *)(void *)(out->bytes + round_up(tile_elems(step)));
+    out->y = (float *)(void *)(at + vc_scratch_room(vc_int8_scratch_bytes(step, &s->shared)));
+    out->q = (uint8_t *)(out->y + vc_tile_elems(step));
+    out->bytes = out->q + vc_scratch_room(vc_tile_elems(step));
+    out->targets = (float *)(void *)(out->bytes + vc_scratch_room(vc_tile_elems(step)));
     out->work = out->targets + rows_elems(s);
     out->scales = (struct vc_float_scale *)(void *)(out->work + rows_elems(s));
 }
 
 /* ---- nvfp4: the largest magnitude ---- */
 
-static uint32_t largest_finite(const float *x, size_t n)
-{
-    uint32_t top = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        uint32_t bits = vc_f32_magnitude(vc_float_at(x, i));
-
-        top = bits < VC_F32_INF_BITS && bits > top ? bits : top;
-    }
-    return top;
-}
-
-/* The largest magnitude, where the codes have a global scale. */
-static enum vc_status look(struct vc_ctx *ctx, struct vc_step *step, const struct vc_tile *tile,
-                           const struct vc_tile_in *in, void *scratch)
+/* The largest magnitude, where the codes have a global scale: of a tensor by itself, as a candidate, outside of jobs;
+ * and for group_calibrate. */
+static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
     struct group_state *s = step->state;
     struct group_scratch t;
@@ -109,25 +88,18 @@ static enum vc_status look(struct vc_ctx *ctx, struct vc_step *step, const struc
     uint32_t top;
     enum vc_status status = VC_OK;
 
+    (void)item;
     if (!s->codes->global) {
         return VC_OK;
     }
     carve(step, s, scratch, &t);
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t.shared, &x));
-    top = largest_finite(x, tile->n_elems);
+    top = vc_int8_largest(x, tile->n_elems);
     (void)pthread_mutex_lock(&s->mutex);
     s->absmax = top > s->absmax ? top : s->absmax;
     (void)pthread_mutex_unlock(&s->mutex);
 out:
     return status;
-}
-
-/* A tensor by itself: as a candidate, outside of jobs. */
-static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                 const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
-{
-    (void)item;
-    return look(ctx, step, tile, in, scratch);
 }
 
 static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -146,7 +118,7 @@ static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     enum vc_status status;
 
     VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
-    VC_TRY(look(ctx, step, tile, in, scratch));
+    VC_TRY(group_scan(ctx, step, item, tile, in, scratch));
 out:
     return status;
 }
@@ -276,16 +248,6 @@ static void encode_tile(const struct group_state *s, const struct vc_step *step,
     }
 }
 
-static uint64_t count_zeros(const float *y, size_t n)
-{
-    uint64_t zeros = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        zeros += y[i] == 0.0f;
-    }
-    return zeros;
-}
-
 static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -309,9 +271,7 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     x = source;
     VC_TRY(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
     encode_tile(s, step, tile, &map, x, &t);
-    out->stats->clipped = 0; /* the search chooses what to clip */
-    out->stats->zeros_after = count_zeros(t.y, tile->n_elems);
-    VC_TRY(vc_measure_tile(ctx, tile, source, t.y, out->stats));
+    VC_TRY(vc_int8_measure_values(ctx, tile, source, t.y, out->stats));
     vc_codes_pack(t.q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
     out->parts[0] = (struct vc_part_view){.data = s->codes->scale != VC_DTYPE_NONE      ? (const void *)t.bytes
                                                   : shared->scale_dtype != VC_DTYPE_F32 ? (const void *)t.shared.stored

@@ -166,11 +166,6 @@ static void choose_map(struct vc_int8_state *s, const struct vc_item *item)
 
 /* ---- one tile ---- */
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 /* Scales that one tile can touch at most. */
 static size_t local_scales(const struct vc_step *step, const struct vc_int8_state *s)
 {
@@ -180,12 +175,12 @@ static size_t local_scales(const struct vc_step *step, const struct vc_int8_stat
     if (s->row_len > VC_TILE_ELEMS) {
         return (size_t)vc_min_u64(s->n_groups, VC_TILE_ELEMS / s->group + 2);
     }
-    return (size_t)vc_min_u64(s->n_scales, vc_max_u64(1, tile_elems(step) / s->row_len) * s->n_groups);
+    return (size_t)vc_min_u64(s->n_scales, vc_max_u64(1, vc_tile_elems(step) / s->row_len) * s->n_groups);
 }
 
 size_t vc_int8_scratch_bytes(const struct vc_step *step, const struct vc_int8_state *s)
 {
-    size_t n = tile_elems(step) * sizeof(float);
+    size_t n = vc_tile_elems(step) * sizeof(float);
     size_t copies = (size_t)(step->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
 
     return copies * (n + 64) + local_scales(step, s) * 15 + (size_t)6 * 64;
@@ -195,14 +190,14 @@ static void *carve(char **p, size_t n)
 {
     void *at = *p;
 
-    *p += (n + 63) & ~(size_t)63;
+    *p += vc_scratch_room(n);
     return at;
 }
 
 void vc_int8_scratch_carve(const struct vc_step *step, const struct vc_int8_state *s, void *memory,
                            struct vc_int8_scratch *out)
 {
-    size_t n = tile_elems(step) * sizeof(float);
+    size_t n = vc_tile_elems(step) * sizeof(float);
     size_t n_local = local_scales(step, s);
     char *p = memory;
 

@@ -136,6 +136,27 @@ enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, c
                                const float *x, const float *scale, const int8_t *zero, float *y,
                                struct vc_tile_out *out);
 
+/* Figures of a tile whose values x became y: sums, largest error, zeros before and after. Nothing counts as clipped:
+ * searches choose what to clip. */
+enum vc_status vc_int8_measure_values(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
+                                      struct vc_tile_stats *stats);
+
+/* The bits of the largest finite magnitude of n values, which may be unaligned. */
+uint32_t vc_int8_largest(const float *x, size_t n);
+/* The largest of magnitudes as bits, which are in the order of the floats; NaN and Inf are the largest. */
+uint32_t vc_int8_most(const uint32_t *bits, size_t n);
+
+/* For types of blocks, which lie along the rows: the tile without NaN and Inf, which become 0 and the largest finite
+ * magnitude of their block; *replaced is how many. bits: room for a magnitude of each block. */
+enum vc_status vc_int8_clean_blocks(struct vc_ctx *ctx, const struct vc_kernels *k, size_t block,
+                                    const struct vc_tile *tile, const float *x, uint32_t *bits, float *clean,
+                                    uint64_t *replaced);
+
+/* Adds a step that makes such a type. Its state begins with `policy` (vc_policy_add_step). */
+enum vc_status vc_blocks_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
+                                  const struct vc_quantize_options *options, enum vc_dtype type,
+                                  struct vc_policy *policy, struct vc_step **out);
+
 /* The short sentence for a tile with NaN or Inf, VC_E_UNSUPPORTED: explain replaces it by which, where, how many. */
 enum vc_status vc_int8_refuse(struct vc_ctx *ctx);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "kernels/arith.h"
+#include "kernels/grid_codes.h"
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
 
@@ -62,4 +63,72 @@ enum vc_status vc_int8_measure(struct vc_ctx *ctx, const struct vc_tile *tile, c
     enum vc_status status = decode(ctx, vc_kernels_get(ctx), tile, map, out->data, scale, zero, y);
 
     return status == VC_OK ? vc_measure_tile(ctx, tile, x, y, out->stats) : status;
+}
+
+enum vc_status vc_int8_measure_values(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
+                                      struct vc_tile_stats *stats)
+{
+    stats->clipped = 0;
+    stats->zeros_after = 0;
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        stats->zeros_after += y[i] == 0.0f;
+    }
+    return vc_measure_tile(ctx, tile, x, y, stats);
+}
+
+uint32_t vc_int8_largest(const float *x, size_t n)
+{
+    uint32_t top = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = vc_f32_magnitude(vc_float_at(x, i));
+
+        top = bits < VC_F32_INF_BITS && bits > top ? bits : top;
+    }
+    return top;
+}
+
+uint32_t vc_int8_most(const uint32_t *bits, size_t n)
+{
+    uint32_t most = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        most = bits[i] > most ? bits[i] : most;
+    }
+    return most;
+}
+
+enum vc_status vc_int8_clean_blocks(struct vc_ctx *ctx, const struct vc_kernels *k, size_t block,
+                                    const struct vc_tile *tile, const float *x, uint32_t *bits, float *clean,
+                                    uint64_t *replaced)
+{
+    const struct vc_int8_tile_map map = {.rows = true, .group = block, .n_local = tile->n_elems / block};
+    enum vc_status status = VC_OK;
+
+    (void)vc_int8_sanitize(x, tile, &map, NULL, NULL, clean);
+    VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, block, bits));
+    *replaced = vc_int8_sanitize(x, tile, &map, bits, NULL, clean);
+out:
+    return status;
+}
+
+enum vc_status vc_blocks_add_step(struct vc_ctx *ctx, struct vc_item *item, const struct vc_step_ops *ops,
+                                  const struct vc_quantize_options *options, enum vc_dtype type,
+                                  struct vc_policy *policy, struct vc_step **out)
+{
+    enum vc_status status;
+
+    *policy = (struct vc_policy){.nonfinite = options->nonfinite,
+                                 .overflow = options->overflow,
+                                 .room = type,
+                                 .codes = true,
+                                 .strict = true,
+                                 .advice = VC_ADVICE_NONFINITE};
+    VC_TRY(vc_policy_add_step(ctx, item, ops, policy, out));
+    (*out)->action = VC_ACTION_QUANTIZED;
+    (*out)->scheme = vc_dtype_name(type);
+    (*out)->lossy = true;
+    (*out)->out.dtype = type;
+out:
+    return status;
 }

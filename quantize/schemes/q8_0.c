@@ -1,7 +1,6 @@
 /* q8_0.c - the scheme Q8_0: blocks of 32 codes with an f16 step, what int8 is in a GGUF file. Bit for bit what
  * llama.cpp's reference quantizer makes: docs/numerics.md. The step is an f16, so values have an upper end; whatever is
  * beyond it is refused, because the format has no better place. */
-#include "core/base/checked.h"
 #include "kernels/arith.h"
 #include "passes/measure_tile.h"
 #include "quantize/schemes/int8.h"
@@ -14,41 +13,11 @@ struct q8_0_state {
     const struct vc_quantize_options *options;
 };
 
-static size_t tile_elems(const struct vc_step *step)
-{
-    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
-}
-
 /* How many f32 copies of a tile the scratch has: one where the input has another type, one without NaN and Inf under
  * the policy "zero". The magnitudes of the tile's blocks follow them. */
 static size_t copies(const struct vc_step *step, const struct q8_0_state *s)
 {
     return (size_t)(step->in.dtype != VC_DTYPE_F32) + (s->options->nonfinite == VC_NONFINITE_ZERO);
-}
-
-/* The tile without NaN and Inf, and what replaced them: 0, and the largest finite magnitude of the block. */
-static enum vc_status clean_tile(struct vc_ctx *ctx, const struct vc_kernels *k, const struct vc_tile *tile,
-                                 const float *x, uint32_t *bits, float *clean, uint64_t *replaced)
-{
-    const struct vc_int8_tile_map map = {.rows = true, .group = BLOCK, .n_local = tile->n_elems / BLOCK};
-    enum vc_status status = VC_OK;
-
-    (void)vc_int8_sanitize(x, tile, &map, NULL, NULL, clean);
-    VC_KERNEL_TRY(k->absmax_rows(clean, tile->n_rows, tile->row_len, BLOCK, bits));
-    *replaced = vc_int8_sanitize(x, tile, &map, bits, NULL, clean);
-out:
-    return status;
-}
-
-/* Of magnitudes as bits, which are in the order of the floats; NaN and Inf are the largest. */
-static uint32_t largest(const uint32_t *bits, size_t n)
-{
-    uint32_t most = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        most = bits[i] > most ? bits[i] : most;
-    }
-    return most;
 }
 
 static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
@@ -57,7 +26,7 @@ static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const
 {
     const struct q8_0_state *s = step->state;
     const struct vc_kernels *k = vc_kernels_get(ctx);
-    size_t room = (tile_elems(step) * sizeof(float) + 63) & ~(size_t)63;
+    size_t room = vc_scratch_room(vc_tile_elems(step) * sizeof(float));
     struct vc_int8_scratch t = {.x = scratch};
     uint32_t *bits = (uint32_t *)(void *)((char *)scratch + copies(step, s) * room);
     float *clean = (float *)(void *)((char *)bits - room); /* the last of the copies */
@@ -72,13 +41,13 @@ static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const
     }
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     VC_KERNEL_TRY(k->q8_0_rows(x, tile->n_rows, tile->row_len, bits, out->data, out->stats));
-    most = largest(bits, n_blocks);
+    most = vc_int8_most(bits, n_blocks);
     if (most >= VC_F32_INF_BITS && s->options->nonfinite == VC_NONFINITE_ZERO) {
-        VC_TRY(clean_tile(ctx, k, tile, x, bits, clean, &out->nonfinite));
+        VC_TRY(vc_int8_clean_blocks(ctx, k, BLOCK, tile, x, bits, clean, &out->nonfinite));
         VC_KERNEL_TRY(k->q8_0_rows(clean, tile->n_rows, tile->row_len, bits, out->data, out->stats));
         VC_KERNEL_TRY(k->q8_0_to_f32(out->data, tile->n_elems, clean));
         VC_TRY(vc_measure_tile(ctx, tile, x, clean, out->stats));
-        most = largest(bits, n_blocks);
+        most = vc_int8_most(bits, n_blocks);
     }
     if (most >= VC_Q8_0_TOO_LARGE_BITS) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "a value does not fit q8_0"); /* explain says which, and how many */
@@ -101,21 +70,11 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
         return VC_E_NOMEM;
     }
     s->options = options;
-    s->policy = (struct vc_policy){.nonfinite = options->nonfinite,
-                                   .overflow = options->overflow,
-                                   .room = VC_DTYPE_Q8_0,
-                                   .codes = true,
-                                   .strict = true,
-                                   .advice = VC_ADVICE_NONFINITE};
-    if (vc_policy_add_step(ctx, item, &q8_0_ops, &s->policy, &step) != VC_OK) {
+    if (vc_blocks_add_step(ctx, item, &q8_0_ops, options, VC_DTYPE_Q8_0, &s->policy, &step) != VC_OK) {
         return ctx->status;
     }
-    step->action = VC_ACTION_QUANTIZED;
-    step->scheme = "q8_0";
-    step->lossy = true;
-    step->out.dtype = VC_DTYPE_Q8_0;
-    step->scratch_bytes =
-        copies(step, s) * (tile_elems(step) * sizeof(float) + 64) + tile_elems(step) / BLOCK * sizeof(uint32_t) + 64;
+    step->scratch_bytes = copies(step, s) * (vc_tile_elems(step) * sizeof(float) + 64) +
+                          vc_tile_elems(step) / BLOCK * sizeof(uint32_t) + 64;
     vc_item_replan(item);
     return VC_OK;
 }

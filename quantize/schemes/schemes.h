@@ -7,6 +7,7 @@
 
 #include <vcompress/quantize.h>
 
+#include "core/base/checked.h"
 #include "core/chain/pass.h"
 
 /* A granularity with which the scheme is a candidate. */
@@ -109,5 +110,19 @@ extern const struct vc_scheme_row vc_scheme_fp4;
 extern const struct vc_scheme_row vc_scheme_f16;
 extern const struct vc_scheme_row vc_scheme_bf16;
 extern const struct vc_scheme_row vc_scheme_gguf; /* encode_blocks.c */
+
+/* ---- for the steps of schemes ---- */
+
+/* Elements of the largest tile. */
+static inline size_t vc_tile_elems(const struct vc_step *step)
+{
+    return (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
+}
+
+/* Bytes up to the next array in scratch. */
+static inline size_t vc_scratch_room(size_t n_bytes)
+{
+    return (n_bytes + 63) & ~(size_t)63;
+}
 
 #endif
