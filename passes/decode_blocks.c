@@ -5,9 +5,9 @@
 #include "passes/nonfinite.h"
 
 struct blocks_state {
+    struct vc_policy policy; /* first */
     const struct vc_decoder *decoder;
     bool finite_values; /* others are refused */
-    struct vc_specials specials;
 };
 
 #define LOOK_ELEMS ((size_t)256) /* a multiple of every block */
@@ -30,7 +30,7 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
         size_t n = (size_t)vc_min_u64(LOOK_ELEMS, tile->n_elems - i);
 
         VC_KERNEL_TRY(s->decoder->blocks_to_f32(k, blocks + vc_dtype_bytes(step->in.dtype, i), n, values));
-        vc_specials_add(&s->specials, VC_DTYPE_F32, values, n, tile->first + i);
+        vc_specials_add(&s->policy.specials, VC_DTYPE_F32, values, n, tile->first + i);
     }
 out:
     return status;
@@ -41,8 +41,8 @@ static enum vc_status blocks_explain(struct vc_ctx *ctx, struct vc_step *step, c
     const struct blocks_state *s = step->state;
 
     (void)item;
-    return s->specials.nonfinite != 0 && s->finite_values
-               ? vc_specials_fail_nonfinite(ctx, &s->specials, &step->in, "values", VC_ADVICE_EXCLUDE)
+    return s->policy.specials.nonfinite != 0 && s->finite_values
+               ? vc_specials_fail_nonfinite(ctx, &s->policy.specials, &step->in, "values", VC_ADVICE_EXCLUDE)
                : VC_OK;
 }
 
@@ -67,17 +67,8 @@ out:
     return status;
 }
 
-static void blocks_forget(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct blocks_state *s = step->state;
-
-    vc_specials_release(&s->specials);
-    vc_free(ctx, s);
-    step->state = NULL;
-}
-
 static const struct vc_step_ops blocks_ops = {
-    .calibrate = blocks_calibrate, .explain = blocks_explain, .apply = blocks_apply, .forget = blocks_forget};
+    .calibrate = blocks_calibrate, .explain = blocks_explain, .apply = blocks_apply, .forget = vc_policy_forget};
 
 static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_decoder *decoder,
                                  enum vc_overflow overflow, bool finite_values)
@@ -91,17 +82,10 @@ static enum vc_status blocks_add(struct vc_ctx *ctx, struct vc_item *item, const
     }
     s->decoder = decoder;
     s->finite_values = finite_values;
-    if (vc_specials_init(ctx, &s->specials, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
-        vc_free(ctx, s);
+    s->policy = (struct vc_policy){.room = VC_DTYPE_F32};
+    if (vc_policy_add_step(ctx, item, &blocks_ops, &s->policy, &step) != VC_OK) {
         return ctx->status;
     }
-    step = vc_item_add_step(ctx, item, &blocks_ops);
-    if (step == NULL) {
-        vc_specials_release(&s->specials);
-        vc_free(ctx, s);
-        return ctx->status;
-    }
-    step->state = s;
     step->action = VC_ACTION_DEQUANTIZED;
     step->scheme = vc_dtype_name(VC_DTYPE_F32);
     step->out.dtype = VC_DTYPE_F32;

@@ -14,6 +14,7 @@
 #include "passes/nonfinite.h"
 
 struct codes_state {
+    struct vc_policy policy; /* first; its overflow is that of a finite scale's product */
     struct vc_quant quant;
     const struct vc_code_scheme *codes;
     bool has_grid;      /* values are grid[code] * scale; else the codes are whole numbers, and kernels decode them */
@@ -30,9 +31,7 @@ struct codes_state {
     int8_t *zero;
     bool may_overflow; /* some product of these can, and the policy changes or refuses it */
 
-    enum vc_overflow overflow; /* of a finite scale's product */
-    bool finite_scales;        /* others are refused */
-    struct vc_specials specials;
+    bool finite_scales; /* others are refused */
 };
 
 /* The scales that a tile needs: those of the tensor from number `first` on. */
@@ -121,7 +120,7 @@ static bool any_overflows(const struct codes_state *s, const float *scale, size_
 {
     size_t i = 0;
 
-    if (s->overflow == VC_OVERFLOW_INF) {
+    if (s->policy.overflow == VC_OVERFLOW_INF) {
         return false;
     }
     while (i < n && !vc_int8_steps_overflow(s->codes->largest, scale[i])) {
@@ -363,7 +362,7 @@ static bool settle(const struct codes_state *s, const struct tile_scales *t, con
             vc_f32_magnitude(t->scale[scale_of(s, t, tile->first + i)]) >= VC_F32_INF_BITS) {
             continue;
         }
-        if (s->overflow == VC_OVERFLOW_ERROR) {
+        if (s->policy.overflow == VC_OVERFLOW_ERROR) {
             return false;
         }
         bits--; /* the largest finite value with its sign */
@@ -406,7 +405,7 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
 
         values[n++] = code * (double)t.scale[k];
         if (n == CHUNK_ELEMS || i + 1 == tile->n_elems) {
-            vc_specials_add(&s->specials, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
+            vc_specials_add(&s->policy.specials, VC_DTYPE_F64, values, n, tile->first + i + 1 - n);
             n = 0;
         }
     }
@@ -419,8 +418,8 @@ static enum vc_status codes_explain(struct vc_ctx *ctx, struct vc_step *step, co
     const struct codes_state *s = step->state;
 
     (void)item;
-    if (s->specials.overflows != 0 && s->overflow == VC_OVERFLOW_ERROR) {
-        return vc_specials_fail_overflow(ctx, &s->specials, &step->in, VC_DTYPE_F32, VC_ADVICE_OVERFLOW);
+    if (s->policy.specials.overflows != 0 && s->policy.overflow == VC_OVERFLOW_ERROR) {
+        return vc_specials_fail_overflow(ctx, &s->policy.specials, &step->in, VC_DTYPE_F32, VC_ADVICE_OVERFLOW);
     }
     return VC_OK;
 }
@@ -447,21 +446,12 @@ out:
     return status;
 }
 
-static void codes_forget(struct vc_ctx *ctx, struct vc_step *step)
-{
-    struct codes_state *s = step->state;
-
-    vc_specials_release(&s->specials);
-    vc_free(ctx, s);
-    step->state = NULL;
-}
-
 static const struct vc_step_ops codes_ops = {.calibrate = codes_calibrate,
                                              .explain = codes_explain,
                                              .begin = codes_begin,
                                              .apply = codes_apply,
                                              .end = codes_end,
-                                             .forget = codes_forget};
+                                             .forget = vc_policy_forget};
 
 /* Scales come whole with the source: memory while the tensor is in work. From another step: scratch for as many as come
  * with a tile. */
@@ -492,19 +482,11 @@ static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const 
     if (s == NULL) {
         return VC_E_NOMEM;
     }
-    s->overflow = overflow;
     s->finite_scales = finite_scales;
-    if (vc_specials_init(ctx, &s->specials, vc_largest_fitting(VC_DTYPE_F32)) != VC_OK) {
-        vc_free(ctx, s);
+    s->policy = (struct vc_policy){.overflow = overflow, .room = VC_DTYPE_F32};
+    if (vc_policy_add_step(ctx, item, &codes_ops, &s->policy, &step) != VC_OK) {
         return ctx->status;
     }
-    step = vc_item_add_step(ctx, item, &codes_ops);
-    if (step == NULL) {
-        vc_specials_release(&s->specials);
-        vc_free(ctx, s);
-        return ctx->status;
-    }
-    step->state = s;
     step->action = VC_ACTION_DEQUANTIZED;
     step->scheme = vc_dtype_name(VC_DTYPE_F32);
     map_scales(s, &step->in);
