@@ -102,6 +102,9 @@ void vc_onnx_check_declared(struct vc_onnx_build *b);
 struct vc_graph_attr *vc_onnx_attr(const struct vc_onnx_node *node, const char *name);
 void vc_onnx_drop_attr(struct vc_onnx_node *node, const char *name);
 int64_t vc_onnx_int(const struct vc_onnx_node *node, const char *name, int64_t otherwise);
+double vc_onnx_float(const struct vc_onnx_node *node, const char *name, double otherwise);
+/* The number of input k's value; VC_NO_VALUE: it is not there. */
+uint32_t vc_onnx_number(const struct vc_onnx_node *node, unsigned k);
 /* The value of input k; NULL: it is not there, or nothing is known about it. */
 const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k);
 /* Input k is that value; inputs before it that are not there are left out. There is room for VC_ONNX_SPARE more. */

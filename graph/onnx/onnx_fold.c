@@ -146,13 +146,7 @@ static uint32_t add_norm(struct vc_onnx_build *b, const char *op, const char *ou
     }
     in[1] = vc_graph_add_constant(b->graph, NULL, VC_DTYPE_F32, shape, n, ones);
     vc_free(b->ctx, ones);
-    return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = op,
-                                                              .n_inputs = 2,
-                                                              .inputs = in,
-                                                              .n_outputs = 1,
-                                                              .output_names = &output,
-                                                              .n_attrs = 2,
-                                                              .attrs = attrs});
+    return vc_onnx_add_one(b, op, output, in, 2, attrs, 2);
 }
 
 static uint32_t fold_layer_norm(struct vc_onnx_build *b, const struct vc_onnx_node *div, const char *output)
@@ -227,13 +221,7 @@ static uint32_t fold_affine(struct vc_onnx_build *b, const struct vc_onnx_node *
         in[0] = norm->inputs[0];
         in[1] = is_add ? norm->inputs[1] : node->inputs[1 - k];
         in[2] = node->inputs[1 - k];
-        return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = op,
-                                                                  .n_inputs = is_add ? 3 : 2,
-                                                                  .inputs = in,
-                                                                  .n_outputs = 1,
-                                                                  .output_names = &output,
-                                                                  .n_attrs = norm->n_attrs,
-                                                                  .attrs = norm->attrs});
+        return vc_onnx_add_one(b, op, output, in, is_add ? 3 : 2, norm->attrs, norm->n_attrs);
     }
     return VC_NO_VALUE;
 }
@@ -349,13 +337,7 @@ static uint32_t fold_gelu(struct vc_onnx_build *b, const struct vc_onnx_node *mu
         is_erf = inner != NULL && is_power(b, inner->inputs[0], x, 0.70710678118654752, 1);
         inner = made_by(b, rest, "Tanh");
         if (is_erf || (inner != NULL && is_cubic(b, inner->inputs[0], x))) {
-            return vc_graph_add_node(b->graph, &(struct vc_node_spec){.op = "Gelu",
-                                                                      .n_inputs = 1,
-                                                                      .inputs = &x,
-                                                                      .n_outputs = 1,
-                                                                      .output_names = &output,
-                                                                      .n_attrs = is_erf ? 0 : 1,
-                                                                      .attrs = &tanh_form});
+            return vc_onnx_add_one(b, "Gelu", output, &x, 1, &tanh_form, is_erf ? 0 : 1);
         }
     }
     return VC_NO_VALUE;
@@ -363,12 +345,29 @@ static uint32_t fold_gelu(struct vc_onnx_build *b, const struct vc_onnx_node *mu
 
 /* ---- weights ---- */
 
+/* The parameter x, to be changed and added as another one. */
+static struct vc_param_spec spec_of(const struct vc_onnx_build *b, const struct vc_graph_value *x)
+{
+    const struct vc_graph_param *param = &b->graph->params[x->param];
+
+    return (struct vc_param_spec){.tensor = param->tensor,
+                                  .index = param->index,
+                                  .from_weights = param->from_weights,
+                                  .n_dims = param->n_dims,
+                                  .shape = param->shape,
+                                  .sliced = param->sliced,
+                                  .axis = param->axis,
+                                  .first = param->first,
+                                  .count = param->count,
+                                  .transposed = param->transposed,
+                                  .integers = x->dtype == VC_DTYPE_I64};
+}
+
 /* The last two axes of a parameter, and no others, are swapped. */
 static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *output)
 {
     const struct vc_graph_value *x = vc_onnx_input(b, node, 0);
     const struct vc_graph_attr *perm = vc_onnx_attr(node, "perm");
-    const struct vc_graph_param *param;
     struct vc_param_spec spec;
 
     if (x == NULL || x->kind != VC_VALUE_PARAMETER || x->n_dims < 2 || (perm == NULL && x->n_dims != 2) ||
@@ -382,18 +381,8 @@ static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_nod
             return VC_NO_VALUE;
         }
     }
-    param = &b->graph->params[x->param];
-    spec = (struct vc_param_spec){.tensor = param->tensor,
-                                  .index = param->index,
-                                  .from_weights = param->from_weights,
-                                  .n_dims = param->n_dims,
-                                  .shape = param->shape,
-                                  .sliced = param->sliced,
-                                  .axis = param->axis,
-                                  .first = param->first,
-                                  .count = param->count,
-                                  .transposed = !param->transposed,
-                                  .integers = x->dtype == VC_DTYPE_I64};
+    spec = spec_of(b, x);
+    spec.transposed = !spec.transposed;
     return vc_graph_add_param(b->graph, output, &spec);
 }
 
@@ -402,20 +391,16 @@ static uint32_t fold_transpose(struct vc_onnx_build *b, const struct vc_onnx_nod
 static uint32_t part_of(struct vc_onnx_build *b, const struct vc_graph_value *x, unsigned axis, int64_t first,
                         int64_t end, const char *output)
 {
-    const struct vc_graph_param *param = &b->graph->params[x->param];
-    struct vc_param_spec spec = {.tensor = param->tensor,
-                                 .index = param->index,
-                                 .from_weights = param->from_weights,
-                                 .n_dims = param->n_dims,
-                                 .shape = param->shape,
-                                 .sliced = true,
-                                 .axis = axis,
-                                 .first = (uint64_t)first,
-                                 .count = (uint64_t)(end - first),
-                                 .integers = x->dtype == VC_DTYPE_I64};
+    struct vc_param_spec spec = spec_of(b, x);
 
-    return param->sliced || param->transposed || end <= first ? VC_NO_VALUE
-                                                              : vc_graph_add_param(b->graph, output, &spec);
+    if (spec.sliced || spec.transposed || end <= first) {
+        return VC_NO_VALUE;
+    }
+    spec.sliced = true;
+    spec.axis = axis;
+    spec.first = (uint64_t)first;
+    spec.count = (uint64_t)(end - first);
+    return vc_graph_add_param(b->graph, output, &spec);
 }
 
 /* A part of a parameter along one axis. */

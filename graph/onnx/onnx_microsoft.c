@@ -35,18 +35,6 @@ static uint32_t cast(struct vc_onnx_build *b, uint32_t x, int64_t type)
     return vc_onnx_add_one(b, "Cast", NULL, &x, 1, &to, 1);
 }
 
-static uint32_t input_or_none(const struct vc_onnx_node *node, unsigned k)
-{
-    return k < node->n_inputs ? node->inputs[k] : VC_NO_VALUE;
-}
-
-static double float_attr(const struct vc_onnx_node *node, const char *name, double otherwise)
-{
-    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
-
-    return attr != NULL && attr->kind == VC_ATTR_FLOAT ? attr->f : otherwise;
-}
-
 /* Output 0 of the node is an operator of these inputs, with the file's name. */
 static bool ends_in(struct vc_onnx_build *b, const struct vc_onnx_node *node, const char *op, const uint32_t *inputs,
                     unsigned n, const struct vc_graph_attr *attrs, unsigned n_attrs)
@@ -82,7 +70,7 @@ static bool take_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 
 static bool take_quick_gelu(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    uint32_t alpha = vc_graph_add_float(b->graph, float_attr(node, "alpha", (double)1.702f));
+    uint32_t alpha = vc_graph_add_float(b->graph, vc_onnx_float(node, "alpha", (double)1.702f));
     uint32_t in[2] = {node->inputs[0], VC_NO_VALUE};
 
     in[1] = one_in(b, "Sigmoid", two_in(b, "Mul", in[0], alpha));
@@ -108,8 +96,8 @@ static uint32_t swapped(struct vc_onnx_build *b, uint32_t x)
 
 static bool take_fused_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    double alpha = float_attr(node, "alpha", 1);
-    uint32_t in[2] = {node->inputs[0], input_or_none(node, 1)};
+    double alpha = vc_onnx_float(node, "alpha", 1);
+    uint32_t in[2] = {node->inputs[0], vc_onnx_number(node, 1)};
 
     if (vc_onnx_int(node, "transBatchA", 0) != 0 || vc_onnx_int(node, "transBatchB", 0) != 0 ||
         vc_onnx_input(b, node, 0) == NULL || vc_onnx_input(b, node, 1) == NULL) {
@@ -217,13 +205,13 @@ static bool take_skip_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
     bool simplified = strcmp(node->op, "SkipSimplifiedLayerNormalization") == 0;
     unsigned bias = simplified ? 3 : 4;
     const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1),
-                                           vc_attr_float("epsilon", float_attr(node, "epsilon", (double)1e-12f))};
-    uint32_t in[3] = {VC_NO_VALUE, input_or_none(node, 2), simplified ? VC_NO_VALUE : input_or_none(node, 3)};
+                                           vc_attr_float("epsilon", vc_onnx_float(node, "epsilon", (double)1e-12f))};
+    uint32_t in[3] = {VC_NO_VALUE, vc_onnx_number(node, 2), simplified ? VC_NO_VALUE : vc_onnx_number(node, 3)};
 
     if (vc_onnx_output_is_used(b, node->from, 1) || vc_onnx_output_is_used(b, node->from, 2)) {
         return only_first(b, node, 1);
     }
-    in[0] = two_in(b, "Add", node->inputs[0], input_or_none(node, 1));
+    in[0] = two_in(b, "Add", node->inputs[0], vc_onnx_number(node, 1));
     if (vc_onnx_has_input(node, bias)) {
         in[0] = two_in(b, "Add", in[0], node->inputs[bias]);
     }
@@ -237,10 +225,10 @@ static bool take_embed_norm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     const struct vc_graph_value *ids = vc_onnx_input(b, node, 0);
     const struct vc_graph_attr attrs[2] = {vc_attr_int("axis", -1),
-                                           vc_attr_float("epsilon", float_attr(node, "epsilon", (double)1e-12f))};
+                                           vc_attr_float("epsilon", vc_onnx_float(node, "epsilon", (double)1e-12f))};
     const struct vc_graph_attr second[2] = {vc_attr_int("start", 1), vc_attr_int("end", 2)};
     uint32_t in[3];
-    uint32_t at = input_or_none(node, 8);
+    uint32_t at = vc_onnx_number(node, 8);
 
     if (ids == NULL || node->n_inputs < 7 || vc_onnx_output_is_used(b, node->from, 1)) {
         return vc_onnx_refuse(b, node, "its inputs are missing, or the output mask_index is used");
@@ -282,14 +270,14 @@ static bool take_masks(struct vc_onnx_build *b, const struct vc_onnx_node *node,
 {
     const struct vc_graph_value *m = vc_onnx_input(b, node, mask);
 
-    *sum = input_or_none(node, bias);
+    *sum = vc_onnx_number(node, bias);
     if (!vc_onnx_has_input(node, mask)) {
         return true;
     }
     if (m == NULL || m->n_dims != 2) {
         return vc_onnx_refuse(b, node, "only masks of the form [batch, keys] are supported");
     }
-    mask = added_mask(b, node->inputs[mask], float_attr(node, "mask_filter_value", -10000));
+    mask = added_mask(b, node->inputs[mask], vc_onnx_float(node, "mask_filter_value", -10000));
     *sum = *sum == VC_NO_VALUE ? mask : two_in(b, "Add", *sum, mask);
     return true;
 }
@@ -315,7 +303,7 @@ static bool end_attention(struct vc_onnx_build *b, const struct vc_onnx_node *no
                                 .inputs = in,
                                 .output_names = names,
                                 .attrs = attrs};
-    double scale = float_attr(node, "scale", 0);
+    double scale = vc_onnx_float(node, "scale", 0);
     uint32_t first;
 
     if (scale != 0) {
@@ -380,8 +368,8 @@ static uint32_t part_of(struct vc_onnx_build *b, uint32_t x, int64_t first, int6
 
 static bool take_multi_head(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
-    uint32_t in[6] = {VC_NO_VALUE,           VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, input_or_none(node, 6),
-                      input_or_none(node, 7)};
+    uint32_t in[6] = {
+        VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, VC_NO_VALUE, vc_onnx_number(node, 6), vc_onnx_number(node, 7)};
     int64_t first = 0;
 
     for (unsigned k = 0; k < 3; k++) {
@@ -424,7 +412,7 @@ static bool take_rotary(struct vc_onnx_build *b, struct vc_onnx_node *node)
     uint32_t in[4];
 
     if (node->n_inputs != 4 || x == NULL || at == NULL || table == NULL || at->n_dims != 2 || table->n_dims != 2 ||
-        vc_onnx_int(node, "is_packed_batching", 0) != 0 || float_attr(node, "scale", 1) != 1) {
+        vc_onnx_int(node, "is_packed_batching", 0) != 0 || vc_onnx_float(node, "scale", 1) != 1) {
         return vc_onnx_refuse(b, node, "only positions of the form [batch, length], and no scale, are supported");
     }
     if (heads == 0 && x->n_dims == 3 && vc_dim_is_number(x->shape[2]) && vc_dim_is_number(table->shape[1]) &&

@@ -30,9 +30,21 @@ int64_t vc_onnx_int(const struct vc_onnx_node *node, const char *name, int64_t o
     return attr != NULL && attr->kind == VC_ATTR_INT ? attr->i : otherwise;
 }
 
+double vc_onnx_float(const struct vc_onnx_node *node, const char *name, double otherwise)
+{
+    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
+
+    return attr != NULL && attr->kind == VC_ATTR_FLOAT ? attr->f : otherwise;
+}
+
+uint32_t vc_onnx_number(const struct vc_onnx_node *node, unsigned k)
+{
+    return k < node->n_inputs ? node->inputs[k] : VC_NO_VALUE;
+}
+
 const struct vc_graph_value *vc_onnx_input(const struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k)
 {
-    uint32_t v = k < node->n_inputs ? node->inputs[k] : VC_NO_VALUE;
+    uint32_t v = vc_onnx_number(node, k);
 
     return v == VC_NO_VALUE || b->graph->facts[v].unknown ? NULL : &b->graph->values[v];
 }

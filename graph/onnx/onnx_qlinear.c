@@ -13,23 +13,11 @@
 #define INT64 7
 #define FLOAT 1
 
-static uint32_t input_of(const struct vc_onnx_node *node, unsigned k)
-{
-    return k < node->n_inputs ? node->inputs[k] : VC_NO_VALUE;
-}
-
-static double float_of(const struct vc_onnx_node *node, const char *name, double otherwise)
-{
-    const struct vc_graph_attr *attr = vc_onnx_attr(node, name);
-
-    return attr != NULL && attr->kind == VC_ATTR_FLOAT ? attr->f : otherwise;
-}
-
 /* Adds input k as floats. With several scales, each scale belongs to an index of `axis`. */
 static uint32_t decoded(struct vc_onnx_build *b, const struct vc_onnx_node *node, unsigned k, int64_t axis)
 {
     const struct vc_graph_attr attr = vc_attr_int("axis", axis);
-    const uint32_t in[3] = {input_of(node, k), input_of(node, k + 1), input_of(node, k + 2)};
+    const uint32_t in[3] = {vc_onnx_number(node, k), vc_onnx_number(node, k + 1), vc_onnx_number(node, k + 2)};
 
     return vc_onnx_add_one(b, "DequantizeLinear", NULL, in, in[2] == VC_NO_VALUE ? 2 : 3, &attr, 1);
 }
@@ -39,7 +27,7 @@ static void encode(struct vc_onnx_build *b, const struct vc_onnx_node *node, uin
 {
     int64_t type = vc_onnx_type_of_input(b, node->from, k + 1);
     const struct vc_graph_attr attr = vc_attr_int("output_dtype", type != 0 ? type : UINT8);
-    const uint32_t in[3] = {value, input_of(node, k), input_of(node, k + 1)};
+    const uint32_t in[3] = {value, vc_onnx_number(node, k), vc_onnx_number(node, k + 1)};
 
     vc_onnx_set_output(b, node->from, 0,
                        vc_onnx_add_one(b, "QuantizeLinear", vc_onnx_output_name(b, node->from, 0), in,
@@ -62,14 +50,14 @@ static uint32_t decoded_bias(struct vc_onnx_build *b, const struct vc_onnx_node 
                              int64_t axis)
 {
     const struct vc_graph_attr attr = vc_attr_int("axis", axis);
-    uint32_t in[2] = {input_of(node, 1), input_of(node, 4)};
+    uint32_t in[2] = {vc_onnx_number(node, 1), vc_onnx_number(node, 4)};
 
     in[1] = vc_onnx_add_one(b, "Mul", NULL, in, 2, NULL, 0);
     if (more != 1) {
         in[0] = vc_graph_add_float(b->graph, more);
         in[1] = vc_onnx_add_one(b, "Mul", NULL, in, 2, NULL, 0);
     }
-    in[0] = input_of(node, k);
+    in[0] = vc_onnx_number(node, k);
     return vc_onnx_add_one(b, "DequantizeLinear", NULL, in, 2, &attr, 1);
 }
 
@@ -107,7 +95,7 @@ static void take_matmul(struct vc_onnx_build *b, struct vc_onnx_node *node)
 static void take_gemm(struct vc_onnx_build *b, struct vc_onnx_node *node)
 {
     bool swapped = vc_onnx_int(node, "transB", 0) != 0;
-    double alpha = float_of(node, "alpha", 1);
+    double alpha = vc_onnx_float(node, "alpha", 1);
     const struct vc_graph_attr attrs[3] = {vc_attr_int("transA", vc_onnx_int(node, "transA", 0)),
                                            vc_attr_int("transB", swapped), vc_attr_float("alpha", alpha)};
     uint32_t in[3];
