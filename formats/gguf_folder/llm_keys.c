@@ -323,7 +323,6 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
                                struct llm_pairs *pairs)
 {
     const struct numbers from = {.config = config, .family = family, .sizes = sizes, .rope = rope};
-    enum vc_status status = VC_OK;
 
     vc_llm_put_text(pairs, VC_GGUF_KEY_ARCHITECTURE, family->architecture);
     vc_llm_put_text(pairs, "general.type", "model");
@@ -342,7 +341,5 @@ enum vc_status vc_llm_keys_put(struct vc_ctx *ctx, const struct llm_config *conf
         vc_llm_put_f32(pairs, ".rope.scaling.yarn_log_multiplier", vc_llm_real_of(rope->block, "mscale_all_dim", 0.0));
         vc_llm_put_f32(pairs, ".attention.temperature_scale", vc_llm_real_of(rope->block, "llama_4_scaling_beta", 0.0));
     }
-    VC_TRY((family->flags & LLM_SLIDES) != 0 ? put_windows(ctx, config, family, sizes, pairs) : VC_OK);
-out:
-    return status;
+    return (family->flags & LLM_SLIDES) != 0 ? put_windows(ctx, config, family, sizes, pairs) : VC_OK;
 }

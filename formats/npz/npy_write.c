@@ -133,7 +133,6 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
 {
     struct npy_sink *self = sink->self;
     const char *why = needs_npz(self, outs);
-    enum vc_status status = VC_OK;
 
     if (why != NULL && ends_in(self->options.path, ".npy")) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s: cannot be an .npy (%s); let its name end in .npz", self->options.path,
@@ -156,9 +155,7 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
     if (!vc_add_u64(self->out.size_bytes, self->header_bytes, file_bytes) || *file_bytes > INT64_MAX) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", self->out.name);
     }
-    VC_TRY(vc_outfile_need(ctx, self->file, *file_bytes));
-out:
-    return status;
+    return vc_outfile_need(ctx, self->file, *file_bytes);
 }
 
 static enum vc_status npy_begin(struct vc_ctx *ctx, struct vc_sink *sink)

@@ -451,7 +451,6 @@ static enum vc_status npz_open_zip(struct vc_ctx *ctx, struct vc_infile *file, s
                                    const struct vc_open_options *options, struct vc_model *model)
 {
     struct npz *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    enum vc_status status;
 
     if (self == NULL) {
         vc_infile_close(ctx, file);
@@ -463,9 +462,7 @@ static enum vc_status npz_open_zip(struct vc_ctx *ctx, struct vc_infile *file, s
     vc_spool_init(&self->spool);
     model->self = self;
     model->ops = &npz_ops; /* from here on vc_model_close frees everything */
-    VC_TRY(open_members(ctx, self, options, model));
-out:
-    return status;
+    return open_members(ctx, self, options, model);
 }
 
 static const char *const extensions[] = {".npz", NULL};
