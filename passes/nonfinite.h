@@ -67,8 +67,7 @@ enum vc_status vc_policy_calibrate(struct vc_ctx *ctx, struct vc_step *step, con
 enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
 
 /* For vc_pass_ops.decide, after calibration under the policy "keep": an item with such values loses the steps of the
- * pass
- * (`step` is freed then) and gets the reason. Other items keep them; step->calibrate is cleared. */
+ * pass (`step` is freed then) and gets the reason. Other items keep them; step->calibrate is cleared. */
 enum vc_status vc_policy_decide(struct vc_ctx *ctx, struct vc_step *step, struct vc_item *item);
 
 /* A vc_step_ops.forget: frees a state that begins with a policy and came from vc_calloc_array. */

@@ -101,8 +101,7 @@ out:
     return status;
 }
 
-/* Whether the parts are there and of the types that such codes have; anything else beside them means another
- * scheme. */
+/* Whether the parts are there and of the types that such codes have; anything else beside them means another scheme. */
 static bool has_parts(const struct vc_search *s, const struct looking *l, size_t n_name)
 {
     const struct vc_tensor *tensors = s->model->tensors;
@@ -204,7 +203,6 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_
                              .global_multiplies = !renamed && global != VC_NO_TENSOR};
     const struct vc_tensor *scales;
     struct vc_packed packed;
-    enum vc_status status = VC_OK;
 
     if (scheme == VC_SCHEME_NONE || t->n_dims != 2 || t->shape[1] > INT64_MAX ||
         (renamed && vc_search_has(s, t->name, n_name, ""))) {
@@ -223,9 +221,7 @@ enum vc_status vc_ct_find_packed_floats(struct vc_search *s, size_t codes, size_
     vc_quant_set(&quant, VC_PART_SCALE, scale);
     vc_quant_set(&quant, VC_PART_GLOBAL_SCALE, global);
     *found = true;
-    VC_TRY(vc_search_attach_packed(s, codes, dialect, &quant, &packed, renamed ? n_name : 0));
-out:
-    return status;
+    return vc_search_attach_packed(s, codes, dialect, &quant, &packed, renamed ? n_name : 0);
 }
 
 static bool is_packed_name(const char *name)

@@ -277,8 +277,7 @@ static enum vc_status spool_io_failed(struct vc_ctx *ctx, const struct npz_sink 
     return vc_fail_errno(ctx, errno, "%s: cannot %s a temporary file (TMPDIR)", vc_out_at(self->outs, out).name, what);
 }
 
-/* A piece of a part: into memory, or into a temporary file where the part is larger than the memory for it.
- */
+/* A piece of a part: into memory, or into a temporary file where the part is larger than the memory for it. */
 static enum vc_status spool_store(struct vc_ctx *ctx, struct npz_sink *self, const struct vc_packet *packet)
 {
     struct npz_spool *spool = &self->spools[spool_of(self, packet->out)];

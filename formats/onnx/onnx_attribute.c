@@ -100,8 +100,7 @@ out:
                                  : status;
 }
 
-/* A TensorProto in an attribute. Without data where it is of no
- * type here, elsewhere, or too large. */
+/* A TensorProto in an attribute. Without data where it is of no type here, elsewhere, or too large. */
 static enum vc_status read_tensor(struct onnx_program_reader *r, const struct vc_field *field,
                                   const struct vc_program_tensor **out)
 {

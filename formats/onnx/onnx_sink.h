@@ -1,7 +1,6 @@
 /* onnx_sink.h - what the parts of the ONNX writer share: onnx_write.c (files), onnx_layout.c with onnx_pieces.c (what
- * stands where), onnx_names.c (what becomes of every tensor), onnx_edit.c with onnx_edited.c (what passes
- * change beside tensors) and
- * onnx_messages.c (bytes of nodes and tensors). */
+ * stands where), onnx_names.c (what becomes of every tensor), onnx_edit.c with onnx_edited.c (what passes change beside
+ * tensors) and onnx_messages.c (bytes of nodes and tensors). */
 #ifndef VC_FORMATS_ONNX_SINK_H
 #define VC_FORMATS_ONNX_SINK_H
 

@@ -445,9 +445,8 @@ static bool is_read_only(const struct safetensors_sink *self)
 }
 
 /* The dialect of the output where none was asked for: the one that the source's weights are in, or where that is not
- * written the usual one of folders; else the one that the
- * program takes which loads the source, with a place for the codes; where nothing says which program that is, the plain
- * one. */
+ * written the usual one of folders; else the one that the program takes which loads the source, with a place for the
+ * codes; where nothing says which program that is, the plain one. */
 static enum vc_status choose_dialect(struct vc_ctx *ctx, struct safetensors_sink *self, const struct vc_dialect *asked,
                                      const char *codes, const struct vc_dialect **dialect, const char **refusal)
 {

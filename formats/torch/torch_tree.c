@@ -43,8 +43,7 @@ static enum vc_status walk_node(struct walk *w, struct vc_pickle_node *node);
 
 /* A value that many dicts share is found in each of them: there may be somewhat more tensors, and longer names, than
  * the pickle has room for. A tensor takes 25 bytes of it, mostly 150; and names are there once, without what is before
- * them.
- */
+ * them. */
 static enum vc_status check_found(struct walk *w)
 {
     uint64_t n_bytes = w->self->pickle.n_bytes;

@@ -34,8 +34,7 @@ enum vc_status vc_onnx_take_string(struct vc_onnx_text *t, const char **string, 
 enum vc_status vc_onnx_take_name(struct vc_onnx_text *t, const char *expected, const char **name);
 enum vc_status vc_onnx_take_number(struct vc_onnx_text *t, bool *is_integer, int64_t *i, double *f);
 enum vc_status vc_onnx_take_integer(struct vc_onnx_text *t, int64_t *i);
-/* Room for one more at the end of a list in the arena, zeros; NULL: no memory. `list` is the address of its pointer.
- */
+/* Room for one more at the end of a list in the arena, zeros; NULL: no memory. `list` is the address of its pointer. */
 void *vc_onnx_one_more(struct vc_onnx_text *t, void *list, size_t *n, size_t *capacity, size_t size);
 /* float, float[], float[batch, 3] */
 bool vc_onnx_next_type(struct vc_onnx_text *t, enum vc_dtype *dtype);

@@ -37,8 +37,7 @@ struct vc_scheme_row {
     const char *(*reason)(const struct vc_quantize_options *options, const struct vc_desc *desc);
 
     /* Adds the step to an item of floats. NULL: the pass chooses a type for each tensor (mixture.h), and the row is no
-     * candidate. `weights`: the type of the weights when the pass got them. The options live
-     * as long as the step. */
+     * candidate. `weights`: the type of the weights when the pass got them. The options live as long as the step. */
     enum vc_status (*add)(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                           enum vc_dtype weights);
 };
