@@ -241,14 +241,30 @@ static bool is_static(const struct quantize *q)
     return q->options.activations == VC_ACTIVATIONS_STATIC;
 }
 
-/* Nodes go into one graph. */
-static enum vc_status check_target(struct vc_ctx *ctx, const struct vc_plan *plan)
+/* A scale for the inputs beside the codes of each weight, not nodes in a graph. */
+static bool scales_inputs(const struct quantize *q, const struct vc_dialect *dialect)
 {
-    return plan->n_targets == 1 && plan->dialect != NULL && plan->dialect->activations
+    const char *scheme = dialect != NULL ? dialect->input_scales : NULL;
+
+    return is_static(q) && scheme != NULL && strcmp(scheme, vc_scheme_of_target(q->options.target)->name) == 0;
+}
+
+/* Nodes go into one graph. */
+static enum vc_status check_target(struct vc_ctx *ctx, const struct quantize *q, const struct vc_plan *plan)
+{
+    if (scales_inputs(q, plan->dialect)) {
+        return q->options.saturation == VC_SATURATION_AUTO && q->options.ranges == VC_RANGES_WHOLE
+                   ? VC_OK
+                   : vc_fail(ctx, VC_E_UNSUPPORTED,
+                             "%s and %s are for ONNX: scales of inputs in folders are of all values",
+                             vc_option(ctx, "saturation"), vc_option(ctx, "ranges"));
+    }
+    return plan->n_targets == 1 && plan->dialect != NULL && plan->dialect->activations &&
+                   q->options.target == VC_TARGET_INT8
                ? VC_OK
                : vc_fail(ctx, VC_E_UNSUPPORTED,
-                         "codes of activations are nodes of a graph, which only ONNX files have: input and output have "
-                         "to be one (%s)",
+                         "codes of activations are for ONNX files (both input and output), as nodes of the graph, and "
+                         "for folders with --layout w8a8 or fp8, as a scale of each layer (%s)",
                          vc_option(ctx, "activations"));
 }
 
@@ -279,7 +295,9 @@ static enum vc_status quantize_plan_begin(struct vc_ctx *ctx, struct vc_pass *pa
     }
     VC_TRY(q->aim.set ? vc_aim_list_candidates(ctx, &q->aim, &q->options, plan) : VC_OK);
     if (is_static(q)) {
-        VC_TRY(check_target(ctx, plan));
+        VC_TRY(check_target(ctx, q, plan));
+    }
+    if (is_static(q) && !scales_inputs(q, plan->dialect)) {
         VC_TRY(vc_activations_begin(ctx, &q->options, plan, &q->arena, &q->activations));
     }
 out:
@@ -374,7 +392,7 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
     enum fate fate = KEPT;
     bool done = false;
 
-    if (is_static(q)) {
+    if (is_static(q) && !scales_inputs(q, item->set->dialect)) {
         VC_TRY(vc_activations_add(ctx, &q->activations, item, &done));
         return done ? VC_OK : vc_item_keep_as(ctx, item, "no product on codes reads it");
     }
@@ -390,6 +408,9 @@ static enum vc_status quantize_plan(struct vc_ctx *ctx, struct vc_pass *pass, st
         return refuse_again(ctx, vc_dtype_name(item->desc->dtype));
     }
     VC_TRY(q->aim.set ? plan_probe(ctx, q, item, fate == WORK) : vc_scheme_add(ctx, q->scheme, item, &q->options));
+    if (is_static(q) && item->desc->quant != NULL) {
+        VC_TRY(vc_act_set_input_scale(ctx, q->options.calibration, item));
+    }
 out:
     return status;
 }
@@ -453,7 +474,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
     VC_TRY(vc_rules_unmatched(ctx, &q->arena, q->options.rules, q->options.n_rules, plan->model, &unmatched));
     VC_TRY(add_note(ctx, q, unmatched));
     VC_TRY(q->changed ? add_note(ctx, q, VC_STATISTICS_NOTE) : VC_OK);
-    if (is_static(q)) {
+    if (is_static(q) && !scales_inputs(q, plan->dialect)) {
         VC_TRY(vc_activations_finish(ctx, &q->activations, plan, &q->arena, &unmatched));
         return add_note(ctx, q, unmatched);
     }
@@ -523,7 +544,7 @@ static enum vc_status check_activations(struct vc_ctx *ctx, const struct vc_quan
     const char *field = o->asymmetric                                ? "asymmetric"
                         : o->requantize                              ? "requantize"
                         : o->nonfinite != VC_NONFINITE_ERROR         ? "nonfinite"
-                        : o->granularity == VC_GRANULARITY_GROUP     ? "granularity"
+                        : o->granularity >= VC_GRANULARITY_GROUP     ? "granularity"
                         : o->axis != VC_AXIS_OUTPUT                  ? "axis"
                         : o->rest != NULL && strcmp(o->rest, "keep") ? "rest"
                                                                      : NULL;
@@ -531,8 +552,8 @@ static enum vc_status check_activations(struct vc_ctx *ctx, const struct vc_quan
     if (o->activations != VC_ACTIVATIONS_STATIC) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is out of range", vc_option(ctx, "activations"));
     }
-    if (o->target != VC_TARGET_INT8 || o->calibration == NULL) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "codes of activations (%s) go with int8 and need %s",
+    if ((o->target != VC_TARGET_INT8 && o->target != VC_TARGET_FP8) || o->calibration == NULL) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "codes of activations (%s) go with int8 and fp8, and need %s",
                        vc_option(ctx, "activations"), vc_option(ctx, "calibration"));
     }
     if (o->ranges == VC_RANGES_PERCENTILE && !(o->percentile > 50.0 && o->percentile <= 100.0)) {

@@ -58,6 +58,8 @@ struct vc_dialect {
     bool rows_only;       /* scales lie along axis 0, wherever the source has its output channels */
     bool activations;     /* of a graph, whose values can become codes, too */
     bool positive_scales; /* its loaders were seen with scales above 0 only */
+    /* The scheme beside whose codes it has a place for one scale of all inputs of the layer, "int8"; NULL: none. */
+    const char *input_scales;
 
     /* Passes make the same parts for the other one, whose row has no such pointer: one run can write both. May be NULL.
      * ONNX has i8 codes and f32 scales as the plain dialect has, and gives them shapes of its own as it writes. */

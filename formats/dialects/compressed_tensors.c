@@ -203,6 +203,20 @@ static enum vc_status lay_shape(struct vc_laying *l)
         l, VC_CT_SHAPE, (struct vc_laid){.dtype = VC_DTYPE_I64, .n_dims = 1, .n_bytes = 16, .constant = values}, 2, 0);
 }
 
+static enum vc_status lay_input_scale(struct vc_laying *l)
+{
+    unsigned char *value = vc_arena_alloc(l->ctx, l->arena, 4);
+    uint32_t bits;
+
+    if (value == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(&bits, &l->codes->quant->input_scale, sizeof bits);
+    vc_put_le32(value, bits);
+    return vc_dialect_lay(l, "input_scale",
+                          (struct vc_laid){.dtype = VC_DTYPE_F32, .n_dims = 1, .n_bytes = 4, .constant = value}, 1, 0);
+}
+
 static bool is_packed_in_words(const struct vc_quant *quant)
 {
     return strcmp(find_scheme(quant->scheme)->format, "pack-quantized") == 0;
@@ -224,6 +238,7 @@ static enum vc_status lay(struct vc_laying *l, bool words)
     }
     VC_TRY(vc_dialect_lay(l, l->role == VC_PART_GLOBAL_SCALE ? VC_CT_GLOBAL_SCALE : VC_CT_SCALE, part, 0, 0));
     VC_TRY(words ? lay_shape(l) : VC_OK);
+    VC_TRY(l->role == VC_PART_SCALE && l->codes->quant->input_scale > 0 ? lay_input_scale(l) : VC_OK);
 out:
     return status;
 }
@@ -286,10 +301,16 @@ static void add_group(const struct vc_config_weights *weights, size_t index, con
     if (group->granularity == VC_GRANULARITY_BLOCK) {
         vc_text_add(text, ", \"block_structure\": [%" PRIu64 ", %" PRIu64 "]", group->group_rows, group->group_size);
     }
-    vc_text_add(text,
-                ", \"dynamic\": false%s},\n        \"input_activations\": %s,\n"
-                "        \"output_activations\": null\n      }",
-                row->more, group->granularity == VC_GRANULARITY_BLOCK ? block_inputs : row->inputs);
+    vc_text_add(text, ", \"dynamic\": false%s},\n        \"input_activations\": ", row->more);
+    if (group->input_scale > 0) {
+        vc_text_add(text,
+                    "{\"num_bits\": 8, \"type\": \"%s\", \"symmetric\": true, \"strategy\": \"tensor\", "
+                    "\"dynamic\": false}",
+                    row->type);
+    } else {
+        vc_text_add(text, "%s", group->granularity == VC_GRANULARITY_BLOCK ? block_inputs : row->inputs);
+    }
+    vc_text_add(text, ",\n        \"output_activations\": null\n      }");
 }
 
 /* row: of all groups; NULL: that of their schemes. */
@@ -419,6 +440,7 @@ const struct vc_dialect vc_dialect_compressed_tensors = {
     .takes_codes = true,
     .rows_only = true,
     .positive_scales = true,
+    .input_scales = "fp8",
     .check = ct_check,
     .reason = ct_reason,
     .part_type = ct_part_type,
@@ -467,6 +489,7 @@ const struct vc_dialect vc_dialect_w8a8 = {
     .takes_codes = true,
     .rows_only = true,
     .positive_scales = true,
+    .input_scales = "int8",
     .check = w8a8_check,
     .reason = w8a8_reason,
     .part_type = ct_part_type,

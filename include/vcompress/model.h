@@ -89,6 +89,7 @@ struct vc_quant {
     float scale_offset;
     uint64_t group_rows;    /* VC_GRANULARITY_BLOCK */
     bool global_multiplies; /* VC_PART_GLOBAL_SCALE: scales are multiplied by it (ModelOpt), not divided */
+    float input_scale;      /* outputs: what its loader makes codes of all inputs of the layer with; 0: nothing */
 };
 
 /* Name of a scheme, "int8"; "none" for VC_SCHEME_NONE; never NULL. */

@@ -68,7 +68,9 @@ enum vc_activations_kind {
     VC_ACTIVATIONS_NONE = 0,
     /* ONNX, VC_TARGET_INT8: QuantizeLinear and DequantizeLinear behind what products read and make, by ranges of
      * `calibration`, so that onnxruntime computes with codes. Weights of all products become int8, of any size; their
-     * biases i32; nothing else. */
+     * biases i32; nothing else.
+     * Hugging Face folders, VC_TARGET_INT8 in the layout w8a8 and VC_TARGET_FP8: beside the codes of a weight a scale
+     * for the inputs of its layer, the largest magnitude in `calibration`; `saturation` and `ranges` are not set. */
     VC_ACTIVATIONS_STATIC = 1
 };
 

@@ -55,6 +55,12 @@ enum vc_status vc_activations_add(struct vc_ctx *ctx, const struct vc_activation
 enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activations *activations, struct vc_plan *plan,
                                      struct vc_arena *arena, const char **note);
 
+/* ---- act_inputs.c ---- */
+
+/* The codes that the item has become get the scale of their layer's inputs, by the statistics. VC_E_UNSUPPORTED: these
+ * have no range of the layer, or one that is not finite. */
+enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model *statistics, struct vc_item *item);
+
 /* ---- act_place.c ---- */
 
 /* Lists the layers and marks the values that become codes. */

@@ -394,6 +394,50 @@ class Transformers(Judge):
             self.assertEqual(json.load(f), config)
         self.check("back", 0.03)
 
+    def test_static_inputs(self):
+        """One scale for the inputs of each layer: the largest magnitude of the statistics; bit for bit what the definition computes."""
+        import torch
+        import transformers
+        np.savez(self.path("ids.npz"), input_ids=self.tokens.numpy())
+        self.vc("calibrate", "--data", self.path("ids.npz"), self.path("model"), "-o", self.path("st.npz"))
+        seen = self.load(self.path("st.npz"))
+        for name, how, most, kind in (("i", ("--int8", "--layout", "w8a8"), 127.5, "int"), ("f", ("--fp8",), 448, "float")):
+            self.vc("quantize", *how, "--activations", "static", "--calibration", self.path("st.npz"), *SMALL, self.path("model"), "-o", self.path(name))
+            tensors, _ = st_read(self.path(name + "/model.safetensors"))
+            with open(self.path(name + "/config.json")) as f:
+                group = json.load(f)["quantization_config"]["config_groups"]["group_0"]
+            self.assertEqual(group["input_activations"], {"num_bits": 8, "type": kind, "symmetric": True, "strategy": "tensor", "dynamic": False})
+            layers = [n[:-len(".weight_scale")] for n in tensors if n.endswith(".weight_scale")]
+            self.assertTrue(layers)
+            scales = {}
+            for n in layers:
+                x = max(np.abs(seen[n + ".weight.in_min"]).max(), np.abs(seen[n + ".weight.in_max"]).max())
+                scales[n] = np.frombuffer(tensors[n + ".input_scale"][2], "<f4")
+                self.assertEqual((scales[n].shape, scales[n][0]), ((1,), np.float32(x) / np.float32(most)), n)
+            self.vc("verify", self.path(name))
+            if int(transformers.__version__.split(".")[0]) < 5:
+                continue
+            net = transformers.AutoModelForCausalLM.from_pretrained(self.path("model"), dtype=torch.float32)
+
+            def rounding(module, s):
+                def forward(x):
+                    q = torch.clamp(torch.round(x / s), -128, 127) if kind == "int" else (x / s).clamp(-448, 448).to(torch.float8_e4m3fn).float()
+                    return torch.nn.functional.linear(q * s, module.weight)
+                return forward
+            self.vc("dequantize", self.path(name), "-o", self.path(name + "d"))
+            floats = transformers.AutoModelForCausalLM.from_pretrained(self.path(name + "d"), dtype=torch.float32)
+            for n, module in floats.named_modules():
+                if n in scales:
+                    module.forward = rounding(module, torch.tensor(scales[n]))
+            got = transformers.AutoModelForCausalLM.from_pretrained(self.path(name), dtype=torch.float32)
+            with torch.no_grad():
+                want, other, plain = floats(self.tokens).logits, got(self.tokens).logits, net(self.tokens).logits
+            self.assertLess((want - other).abs().max().item(), 1e-4 * want.abs().max().item())
+            self.assertGreater((plain - other).abs().max().item(), 0)
+        why = self.refuse(3, "quantize", "--int8", "--layout", "w8a8", "--activations", "static", "--calibration", self.path("st.npz"), "--ranges",
+                          "error", self.path("model"), "-o", self.path("n"))
+        self.assertIn("for ONNX", why)
+
     def test_w8a8(self):
         """Inputs are rounded, too, row by row: bit for bit what the definition computes."""
         import torch

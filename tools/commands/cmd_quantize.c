@@ -148,12 +148,14 @@ static const struct opt scheme_opts[] = {
      .help = "also statistics that were measured with weights of another training"},
     {.name = "activations", .value = "none|static", .kind = OPT_CHOICE, QUANTIZE(activations),
      .help = "ONNX, --int8: static also makes codes (u8) of what Conv, Gemm and MatMul read and make, by the ranges in --calibration, "
-             "so that onnxruntime computes with codes; weights of all of these are quantized, of any size (default none)"},
+             "so that onnxruntime computes with codes; weights of all of these are quantized, of any size. Folders (--int8 --layout w8a8, "
+             "--fp8): static writes one scale for the inputs of each layer, by the ranges in --calibration, in place of a scale for each row "
+             "that the loader finds (default none)"},
     {.name = "ranges", .value = "min-max|error|percentile:P", .kind = OPT_CALL, .call = take_ranges, .option = "ranges",
-     .help = "--activations static: the range of a value's codes: all that was seen, the part with the least squared error, or that of P "
+     .help = "ONNX, --activations static: the range of a value's codes: all that was seen, the part with the least squared error, or that of P "
              "% of its elements, such as 99.99 (default min-max)"},
     {.name = "saturation", .value = "auto|off|all", .kind = OPT_CHOICE, QUANTIZE(saturation),
-     .help = "--activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
+     .help = "ONNX, --activations static: smaller codes, down to 7 bits, for layers with which processors without VNNI overflow 16 bits: "
              "those that do so for the calibration's rows, none, or all (default auto)"},
     {.name = "sensitivity", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, sensitivity),
      .help = "--aim-bytes, --aim-bpw, --aim-loss: choose by what each scheme does to the outputs, from the --json of "

@@ -1,0 +1,59 @@
+/* act_inputs.c - one scale for all inputs of a layer, which its loader takes in place of a scale for each row: layouts
+ * of folders (vc_dialect.input_scales).
+ *
+ *     fc1.weight.in_min, .in_max of the statistics     -3.2 ... 1.5 over all columns
+ *     fc1.input_scale                                  3.2 / 127.5 (int8), 3.2 / 448 (fp8) */
+#include <math.h>
+
+#include "core/base/checked.h"
+#include "passes/statistics/calibration.h"
+#include "quantize/activations/activations.h"
+
+/* The largest magnitude of an array of the statistics. VC_E_UNSUPPORTED: there is none, or it is not finite. */
+static enum vc_status largest(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
+                              float *out)
+{
+    float *values = NULL;
+    size_t array;
+    size_t n_bytes;
+    enum vc_status status;
+
+    VC_TRY(vc_calibration_array(ctx, file, name, tail, &array));
+    if (array == VC_NO_TENSOR || file->tensors[array].dtype != VC_DTYPE_F32) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no range of the inputs of '%s'", file->path, name);
+    }
+    n_bytes = (size_t)vc_dtype_bytes(VC_DTYPE_F32, file->tensors[array].n_elems);
+    values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes);
+    VC_TRY_ALLOC(values);
+    VC_TRY(vc_source_read_any(ctx, file, array, VC_FORM_VALUES, 0, values, n_bytes));
+    for (size_t i = 0; i < n_bytes / sizeof *values; i++) {
+        if (!isfinite(values[i])) {
+            status = vc_fail(ctx, VC_E_UNSUPPORTED, "%s: some inputs of '%s' are NaN or infinite", file->path, name);
+            goto out;
+        }
+        *out = fmaxf(*out, fabsf(values[i]));
+    }
+out:
+    vc_free(ctx, values);
+    return status;
+}
+
+enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model *statistics, struct vc_item *item)
+{
+    const char *name = item->set->model->tensors[item->source].name;
+    struct vc_step *last = item->chain->steps[item->chain->n_steps - 1];
+    struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
+    float most = 0.0f;
+    enum vc_status status = VC_OK;
+
+    VC_TRY_ALLOC(quant);
+    VC_TRY(largest(ctx, statistics, name, ".in_min", &most));
+    VC_TRY(largest(ctx, statistics, name, ".in_max", &most));
+    *quant = *last->out.quant;
+    most = most > 0.0f ? most : 1.0f; /* inputs that were always 0 */
+    quant->input_scale = most / (quant->scheme == VC_SCHEME_INT8 ? 127.5f : 448.0f);
+    last->out.quant = quant;
+    vc_item_replan(item);
+out:
+    return status;
+}
