@@ -22,7 +22,7 @@ import tempfile
 
 # The documents, and how many commands each has at least: a block that is not found any more fails.
 DOCUMENTS = {"README.md": 6, "docs/report.md": 2, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6,
-             "docs/guides/gate.md": 7, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4, "docs/guides/shrink.md": 6}
+             "docs/guides/gate.md": 7, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4, "docs/guides/shrink.md": 6, "docs/guides/data.md": 9}
 TRAINS = "docs/guides/recover.md"
 PROGRAMS = ("vcompress", "digits_evaluate", "curl", "seq")
 PHI3 = """{"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
