@@ -505,7 +505,8 @@ class Rounding(Statistical):
         stats = self.path("s.npz")
         pruned = self.prune("--pattern", "2:4", "--reconstruct", "--calibration", stats)
         for scheme in ("--int4", "--int4 --asymmetric", "--nf4", "--nvfp4", "--mxfp4"):
-            self.vc("run", "--pass", prune % stats, "--pass", codes % (scheme, stats), MODEL, "-f", "-o", self.path("c.npz"))
+            chain, source = (["--pass", prune % stats], MODEL) if scheme in ("--int4", "--nvfp4") else ([], self.path("p.npz"))
+            self.vc("run", *chain, "--pass", codes % (scheme, stats), source, "-f", "-o", self.path("c.npz"))
             self.vc("verify", "--pattern", "2:4", self.path("c.npz"))
             self.vc("dequantize", self.path("c.npz"), "-f", "-o", self.path("v.npz"))
             values = self.load(self.path("v.npz"))
