@@ -219,9 +219,16 @@ def objective(h, w, found):
 
 
 class Statistical(Judge):
+    written = None  # the same statistics for all tests
+
     def setUp(self):
         super().setUp()
-        self.vc("calibrate", MODEL, *ROWS_OF, "--rows", ROWS, "--second-moments", "-o", self.path("s.npz"))
+        if Statistical.written is None:
+            self.vc("calibrate", MODEL, *ROWS_OF, "--rows", ROWS, "--second-moments", "-o", self.path("s.npz"))
+            with open(self.path("s.npz"), "rb") as f:
+                Statistical.written = f.read()
+        with open(self.path("s.npz"), "wb") as f:
+            f.write(Statistical.written)
         self.stats = self.load(self.path("s.npz"))
         with np.load(MODEL) as z:
             self.weights = {n: z[n] for n in z.files}
