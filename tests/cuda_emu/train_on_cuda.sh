@@ -78,10 +78,10 @@ both() {
 }
 
 "$program" prune -q --sparsity 0.9 "$digits/digits.npz" -o "$folder/pruned.npz"
-both "Adam, with masks" --steps 2 --batch 4 --keep-sparsity
-both "momentum, labels, two batches a step, clipped" --steps 2 --batch 3 --accum 2 --optimizer momentum --nesterov \
+both "Adam, with masks" --steps 2 --batch 3 --keep-sparsity
+both "momentum, labels, two batches a step, clipped" --steps 2 --batch 2 --accum 2 --optimizer momentum --nesterov \
     --lr 0.01 --clip 1 --alpha 0.5 --array y=train_labels
-both "squared error, recomputation" --steps 2 --batch 4 --loss mse --optimizer momentum --lr 0.0001 --recompute every:1
+both "squared error, recomputation" --steps 2 --batch 2 --loss mse --optimizer momentum --lr 0.0001 --recompute every:1
 # A logit of one of 4 rows that rounds the other way: logits below 16 are 2^-4 apart in bf16, and 2^-7 in fp16.
 fields="loss kd"
 slack=0.02
@@ -89,7 +89,7 @@ both "values of bf16" --steps 1 --batch 4 --precision bf16 --keep-sparsity
 both "values of fp16, two batches a step" --steps 1 --batch 2 --accum 2 --precision fp16 --loss-scale 1024 --match Relu_29=Relu_29:mse:0.1
 fields="scale" # steps that are left out: 65536, 32768, ...
 slack=0
-both "the scale of fp16" --steps 8 --batch 2 --precision fp16 --optimizer sgd --lr 1e-6
+both "the scale of fp16" --steps 8 --batch 1 --precision fp16 --optimizer sgd --lr 1e-6
 fields="loss kd ce grad_norm"
 both "8-bit Adam" --steps 2 --batch 2 --optimizer adam8bit --eps 0.01
 both "values inside: plain, in place of each other, the answers" --steps 2 --batch 2 --match Relu_29=Relu_29:mse:0.1 \
@@ -108,13 +108,13 @@ both "a student of codes" --student "$folder/coded.npz" --steps 2 --batch 2 --op
 
 # A run in two parts, on the device: the checkpoint is that behind step 2 of 3.
 outcome=0
-train cuda whole --steps 3 --batch 2 && train cuda first --steps 3 --batch 2 --checkpoint "$folder/run.ckpt" \
+train cuda whole --steps 3 --batch 1 && train cuda first --steps 3 --batch 1 --checkpoint "$folder/run.ckpt" \
     --checkpoint-every 2 && mv "$folder/run.ckpt" "$folder/at.ckpt" &&
-    train cuda second --steps 3 --batch 2 --resume "$folder/at.ckpt" && cmp "$folder/whole.npz" "$folder/first.npz" &&
+    train cuda second --steps 3 --batch 1 --resume "$folder/at.ckpt" && cmp "$folder/whole.npz" "$folder/first.npz" &&
     cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
 say "a run that was resumed" "$outcome"
 outcome=0
-set -- --steps 3 --batch 2 --fake-quant int8 --optimizer adam8bit
+set -- --steps 3 --batch 1 --fake-quant int8 --optimizer adam8bit
 train cuda whole "$@" && train cuda first "$@" --checkpoint "$folder/run.ckpt" --checkpoint-every 2 &&
     mv "$folder/run.ckpt" "$folder/at.ckpt" && train cuda second "$@" --resume "$folder/at.ckpt" &&
     cmp "$folder/whole.npz" "$folder/first.npz" && cmp "$folder/whole.npz" "$folder/second.npz" || outcome=1
@@ -132,7 +132,7 @@ outcome=0
 planned mapped || outcome=1
 say "planned device memory, with values inside" "$outcome"
 outcome=0
-train cuda planned --steps 2 --batch 3 --accum 2 --json="$folder/planned.json" && planned planned || outcome=1
+train cuda planned --steps 1 --batch 3 --accum 2 --json="$folder/planned.json" && planned planned || outcome=1
 say "planned device memory" "$outcome"
 
 # evaluated FIELDS STUDENT TEACHER ARGUMENTS...: the figures, of four digits, from both
@@ -168,7 +168,7 @@ answers() {
     say "logits of $(basename "$teacher")" "$outcome"
 }
 
-set -- --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images --rows 12
+set -- --graph "$digits/digits.layers.txt" --data "$digits/images.npz" --array test_images=train_images --rows 7
 evaluated "accuracy cross-entropy teacher divergence" "$folder/pruned.npz" "$digits/digits.npz" "$@" \
     --array y=train_labels
 answers "$digits/digits.npz" "$@"
