@@ -529,8 +529,12 @@ static void rows_and_columns_go(void **state)
         save_npz(&shapes[i], "in.npz", false);
         save_npz(&shapes[i], "deflated.npz", true);
         for (threads = 1; threads <= 4; threads += TEST_STRIDE > 1 ? 2 : 1) {
-            struct vc_ctx *ctx = test_ctx();
+            struct vc_ctx *ctx;
 
+            if (TEST_STRIDE > 1 && threads != 1 + 2 * (i % 2)) { /* by turns */
+                continue;
+            }
+            ctx = test_ctx();
             assert_int_equal(vc_ctx_set_threads(ctx, threads), VC_OK);
             must(ctx, run(ctx, "in.npz", "stored.npz", true, false, VC_DEFLATE_NONE, 0.0));
             expect_file(ctx, "stored.npz", &shapes[i], &e);

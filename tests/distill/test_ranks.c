@@ -260,7 +260,7 @@ static void as_codes(struct vc_distill_options *o, unsigned rank)
 }
 
 /* 1, 2, 3 and 4 ranks, of which three have a round that is not full, and all have steps of one batch. Under
- * AddressSanitizer 2, 3 and 4 by turns. */
+ * AddressSanitizer 2, 3 and 4 by turns, and each network with two of the four kinds. */
 static void test_same_bits(void **unused)
 {
     (void)unused;
@@ -270,13 +270,16 @@ static void test_same_bits(void **unused)
             struct part like = {.net = net, .change = changes[i], .out = "one.npz"};
             struct part one = like;
 
+            if (TEST_STRIDE > 1 && (net + i) % 2 != 0) {
+                continue;
+            }
             train_alone(&one);
             assert_int_equal(one.planned >= one.peak && one.peak != 0, 1);
             like.out = "many.npz";
             for (unsigned n = 2; n <= 4; n++) {
                 struct part many[MAX_RANKS];
 
-                if (TEST_STRIDE > 1 && n != 2 + (net + i) % 3) {
+                if (TEST_STRIDE > 1 && n != 2 + (net + i / 2) % 3) {
                     continue;
                 }
 
