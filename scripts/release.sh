@@ -43,8 +43,9 @@ links=$(dpkg-buildflags --get LDFLAGS)
 generator="Unix Makefiles"
 if command -v ninja >/dev/null; then generator=Ninja; fi
 
-build() { # FOLDER CMAKE-OPTION...: what is built lies in $work/FOLDER, what is installed in $work/FOLDER/root
-    folder=$work/$1
+build() { # FOLDER CMAKE-OPTION...: what is built lies in $work/FOLDER, what is installed in $work/FOLDER/root;
+    # with $only one plug-in, with $place below this folder
+    folder=${place:-$work}/$1
     shift
     mkdir -p "$folder"
     echo "building $folder"
@@ -52,18 +53,28 @@ build() { # FOLDER CMAKE-OPTION...: what is built lies in $work/FOLDER, what is 
     if ! cmake -G "$generator" -S . -B "$folder" $toolchain -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
         -DCMAKE_C_FLAGS="$flags" -DCMAKE_EXE_LINKER_FLAGS="$links" -DCMAKE_SHARED_LINKER_FLAGS="$links -Wl,--as-needed" \
         -DCMAKE_MODULE_LINKER_FLAGS="$links -Wl,--as-needed" -DVCOMPRESS_TESTS=OFF -DCMAKE_SKIP_INSTALL_RPATH=ON -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON "$@" >"$folder.log" 2>&1 ||
-        ! cmake --build "$folder" -j "$jobs" >>"$folder.log" 2>&1 || ! rm -rf "$folder/root" ||
-        ! DESTDIR=$folder/root cmake --install "$folder" >>"$folder.log" 2>&1; then
+        ! cmake --build "$folder" -j "$jobs" ${only:+--target "vcompress_$only"} >>"$folder.log" 2>&1 || ! rm -rf "$folder/root" ||
+        ! DESTDIR=$folder/root cmake --install "$folder" ${only:+--component "$only"} >>"$folder.log" 2>&1; then
         tail -n 30 "$folder.log" >&2
         exit 1
     fi
 }
+place='' only=''
 mpi=ON
 [ "$arch" = amd64 ] || mpi=OFF
 cuda=OFF
 if [ "$arch" = amd64 ] && command -v nvcc >/dev/null; then cuda=ON; fi
 build shared -DBUILD_SHARED_LIBS=ON -DCMAKE_INSTALL_LIBDIR="lib/$triplet" -DVCOMPRESS_ISAL=ON -DVCOMPRESS_LIBDEFLATE=ON -DVCOMPRESS_NETTLE=ON \
-    -DVCOMPRESS_MPI=$mpi -DVCOMPRESS_CUDA="${VCOMPRESS_CUDA:-$cuda}"
+    -DVCOMPRESS_MPI=$mpi -DVCOMPRESS_CUDA=OFF
+if [ "${VCOMPRESS_CUDA:-$cuda}" != OFF ]; then
+    # nvcc makes names of the whole path of a source: the plug-in is built in a folder whose name is always the same.
+    fixed=/tmp/vcompress-$version-cuda
+    mkdir -m 700 "$fixed"
+    trap 'rm -rf "$fixed"' EXIT
+    tar --exclude=./build --exclude=./.git -cf - . | tar -xf - -C "$fixed"
+    (cd "$fixed" && place=$fixed/build only=cuda && build cuda -DVCOMPRESS_CUDA=ON -DCMAKE_INSTALL_LIBDIR="lib/$triplet")
+    cp -a "$fixed/build/cuda/root/." "$work/shared/root/"
+fi
 # Debian has no archive of ISA-L.
 build static -DVCOMPRESS_STATIC_DEPENDENCIES=ON -DCMAKE_INSTALL_LIBDIR="lib/$triplet" -DVCOMPRESS_ISAL=OFF -DVCOMPRESS_LIBDEFLATE=ON \
     -DVCOMPRESS_NETTLE=ON -DVCOMPRESS_MPI=OFF -DVCOMPRESS_CUDA=OFF
