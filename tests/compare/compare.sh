@@ -40,7 +40,7 @@ for program in "$1" "$2"; do
 done
 before=$(realpath "$1") after=$(realpath "$2")
 shift 2
-[ $# -gt 0 ] || set -- schemes policies formats folders outputs reading long damaged corpus commands
+[ $# -gt 0 ] || set -- schemes policies passes formats folders outputs reading long damaged corpus commands
 
 if [ -n "$keep" ]; then
     mkdir "$keep" && scratch=$(cd "$keep" && pwd) || exit 2

@@ -139,6 +139,21 @@ def layers(kind="bf16", n=2):
     return out + [array("model.norm.weight", (64,), kind), array("lm_head.weight", (96, 64), kind)]
 
 
+def statistics(model):
+    """What vcompress calibrate would have found for the layers of a model: sums over 200 rows of small integers."""
+    columns = [[(i * i + 7 * j * (i + 3) + j * j) % 17 - 6 for i in range(200)] for j in range(128)]
+    products = [[sum(x * y for x, y in zip(c, d)) for d in columns] for c in columns]
+    out = []
+    for a in model:
+        if a.name.endswith("_proj.weight"):
+            k = a.shape[1]
+            out += [array(a.name + ".counts", (1,), "f64", values=[200]),
+                    array(a.name + ".in_sum", (k,), "f64", values=[sum(c) for c in columns[:k]]),
+                    array(a.name + ".in_sum2", (k,), "f64", values=[products[j][j] for j in range(k)]),
+                    array(a.name + ".in_xtx", (k, k), "f64", values=[x for row in products[:k] for x in row[:k]])]
+    return out
+
+
 # ---- npy, npz -------------------------------------------------------------------------------------------------------
 def npy(a, fortran=False, version=1, big=False):
     descr = TYPES[a.type][0]
@@ -169,6 +184,7 @@ def numpy_files(at):
     npz(at + "mixed.npz", mixed())
     npz(at + "nonfinite.npz", nonfinite())
     npz(at + "hf.npz", layers("f32", 1))
+    npz(at + "layers-statistics.npz", statistics(layers("f32")))
     for kind in ("f64", "f32", "f16", "bf16"):
         npz(at + "hard-%s.npz" % kind, hard(kind))
     npz(at + "odd.npz", plain(), extra=[("notes.txt", b"no array"), ("sub/more.bin", bytes(300)), ("empty", b"")],
