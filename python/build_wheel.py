@@ -72,7 +72,7 @@ def make(build, folder, machine, portable):
                      for name, (data, mode) in files.items())
     files[info + "RECORD"] = ((record + info + "RECORD,,\n").encode(), 0o644)
     wheel = f"{base}-{tag}.whl"
-    date = time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH", time.time())))[:6]
+    date = time.gmtime(max(315532800, int(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))[:6]  # archives begin in 1980
     with zipfile.ZipFile(os.path.join(folder, wheel), "w", zipfile.ZIP_DEFLATED) as out:
         for name, (data, mode) in files.items():
             entry = zipfile.ZipInfo(name, date)
