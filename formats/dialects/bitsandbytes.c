@@ -238,11 +238,9 @@ static const struct vc_dialect_file bnb_file = {.fits = bnb_fits,
                                                 .find_packed = vc_bnb_4bit_find,
                                                 .find_codes = bnb_find_codes};
 
-static const char *const schemes[] = {"int8", "nf4", "fp4", NULL};
-
 const struct vc_dialect vc_dialect_bitsandbytes = {
     .name = "bitsandbytes",
-    .schemes = schemes,
+    .schemes = (const char *const[]){"int8", "nf4", "fp4", NULL},
     .is_choice = true,
     .takes_codes = true,
     .check = bnb_check,

@@ -430,12 +430,10 @@ static const struct vc_dialect_file ct_file = {.fits = ct_fits,
                                                .find_packed = vc_ct_find_packed,
                                                .find_codes = vc_ct_find_codes};
 
-static const char *const schemes[] = {"int8",    "int2", "int3",  "int4",  "int5",  "int6",
-                                      "ternary", "fp8",  "mxfp8", "mxfp4", "nvfp4", NULL};
-
 const struct vc_dialect vc_dialect_compressed_tensors = {
     .name = "compressed-tensors",
-    .schemes = schemes,
+    .schemes = (const char *const[]){"int8", "int2", "int3", "int4", "int5", "int6", "ternary", "fp8", "mxfp8", "mxfp4",
+                                     "nvfp4", NULL},
     .is_choice = true,
     .takes_codes = true,
     .rows_only = true,

@@ -155,10 +155,8 @@ static const struct vc_dialect_file fp8_file = {.fits = fp8_fits,
                                                 .read_config = fp8_read_config,
                                                 .find_codes = fp8_find_codes};
 
-static const char *const schemes[] = {"fp8", NULL};
-
 const struct vc_dialect vc_dialect_fp8 = {.name = "fp8",
-                                          .schemes = schemes,
+                                          .schemes = (const char *const[]){"fp8", NULL},
                                           .is_choice = true,
                                           .takes_codes = true,
                                           .rows_only = true,
@@ -227,7 +225,5 @@ out:
 static const struct vc_dialect_file modelopt_file = {
     .loads = VC_LOADS_NONE, .find_packed = modelopt_find_packed, .find_codes = modelopt_find_codes};
 
-static const char *const no_schemes[] = {NULL};
-
 const struct vc_dialect vc_dialect_modelopt = {
-    .name = "modelopt", .schemes = no_schemes, .loader = {.program = "vLLM"}, .file = &modelopt_file};
+    .name = "modelopt", .schemes = (const char *const[]){NULL}, .loader = {.program = "vLLM"}, .file = &modelopt_file};

@@ -56,10 +56,8 @@ static bool gguf_keeps_type(const struct vc_dialect_tensor *tensor)
            vc_glob_set_find(&globs, tensor->name) != SIZE_MAX;
 }
 
-static const char *const schemes[] = {"int8", "gguf", NULL};
-
 const struct vc_dialect vc_dialect_gguf = {.name = "gguf",
-                                           .schemes = schemes,
+                                           .schemes = (const char *const[]){"int8", "gguf", NULL},
                                            .blocks = true,
                                            .rows_only = true,
                                            .check = gguf_check,

@@ -142,12 +142,10 @@ out:
     return status;
 }
 
-static const char *const schemes[] = {"int8", "int2",  "int3",  "int4",  "int5", "int6", "ternary",
-                                      "fp8",  "mxfp8", "mxfp4", "nvfp4", "nf4",  "fp4",  NULL};
-
 const struct vc_dialect vc_dialect_plain = {
     .name = "plain",
     .is_choice = true,
     .takes_codes = true,
-    .schemes = schemes,
+    .schemes = (const char *const[]){"int8", "int2", "int3", "int4", "int5", "int6", "ternary", "fp8", "mxfp8", "mxfp4",
+                                     "nvfp4", "nf4", "fp4", NULL},
     .loader = {.needs = "vcompress dequantize, or w.int8 * w.scale in code of your own"}};

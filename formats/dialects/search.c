@@ -149,23 +149,34 @@ out:
     return status;
 }
 
-enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
-                                       const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name)
+/* The tensor is shown with that type and shape; it lies as `packed` says. */
+static enum vc_status show(struct vc_search *search, size_t tensor, enum vc_dtype dtype, uint64_t row,
+                           const struct vc_packed *packed)
 {
     struct vc_tensor *t = &search->model->tensors[tensor];
     uint64_t *shape = vc_arena_alloc(search->ctx, &search->out->arena, 2 * sizeof *shape);
-    const struct vc_code_scheme *row = vc_code_scheme(quant->scheme);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(shape);
-    VC_TRY(make_found(search));
     shape[0] = packed->n_rows;
-    shape[1] = packed->row * 8 / vc_code_bits(row);
-    t->dtype = row->codes;
+    shape[1] = row;
+    t->dtype = dtype;
     t->shape = shape;
     t->n_elems = shape[0] * shape[1];
     t->size_bytes = packed->n_rows * packed->row;
     search->out->found[tensor].packed = *packed;
+out:
+    return status;
+}
+
+enum vc_status vc_search_attach_packed(struct vc_search *search, size_t tensor, const struct vc_dialect *dialect,
+                                       const struct vc_quant *quant, const struct vc_packed *packed, size_t n_name)
+{
+    const struct vc_code_scheme *row = vc_code_scheme(quant->scheme);
+    enum vc_status status;
+
+    VC_TRY(make_found(search));
+    VC_TRY(show(search, tensor, row->codes, packed->row * 8 / vc_code_bits(row), packed));
     search->out->found[tensor].n_name = n_name;
     search->any_packed = true;
     VC_TRY(vc_search_attach(search, tensor, dialect, quant, dialect->file->fits != NULL));
@@ -176,21 +187,8 @@ out:
 enum vc_status vc_search_show_part(struct vc_search *search, size_t part, enum vc_dtype dtype,
                                    const struct vc_packed *packed)
 {
-    struct vc_tensor *t = &search->model->tensors[part];
-    uint64_t *shape = vc_arena_alloc(search->ctx, &search->out->arena, 2 * sizeof *shape);
-    enum vc_status status = VC_OK;
-
-    VC_TRY_ALLOC(shape);
-    shape[0] = packed->n_rows;
-    shape[1] = packed->row / vc_dtype_size(dtype);
-    t->dtype = dtype;
-    t->n_dims = 2;
-    t->shape = shape;
-    t->n_elems = shape[0] * shape[1];
-    t->size_bytes = packed->n_rows * packed->row;
-    search->out->found[part].packed = *packed;
-out:
-    return status;
+    search->model->tensors[part].n_dims = 2;
+    return show(search, part, dtype, packed->row / vc_dtype_size(dtype), packed);
 }
 
 /* ---- for readers ---- */

@@ -568,11 +568,9 @@ out:
     return status;
 }
 
-static const char *const extensions[] = {".gguf", NULL};
-
 const struct vc_format vc_format_gguf = {.name = "gguf",
                                          .title = "GGUF",
-                                         .extensions = extensions,
+                                         .extensions = (const char *const[]){".gguf", NULL},
                                          .probe = gguf_probe,
                                          .open = gguf_open,
                                          .stream_end = gguf_stream_end,

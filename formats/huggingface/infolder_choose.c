@@ -293,45 +293,30 @@ static void split_name(const char *name, size_t *n, const char **variant, size_t
     }
 }
 
-/* Names of the index, and in front of numbers, where the source has none: by the name of its file. */
-static enum vc_status name_by_file(struct vc_ctx *ctx, struct vc_infolder *folder)
+/* Names of the index, and in front of numbers: by the index, or where the source has none by the name of its file. */
+static enum vc_status name_index(struct vc_ctx *ctx, struct vc_infolder *folder)
 {
+    const char *suffix = folder->has_bins ? VC_BIN_INDEX_SUFFIX : VC_INDEX_SUFFIX;
+    const char *name = folder->out_shards.n == 1 ? folder->out_shards.names[0] : "";
     const char *variant = "";
     size_t n_variant = 0;
     size_t n = 0;
-    const char *name = folder->out_shards.n == 1 ? folder->out_shards.names[0] : "";
     enum vc_status status = VC_OK;
 
-    split_name(name, &n, &variant, &n_variant);
-    name = n != 0 ? name : "model";
-    n = n != 0 ? n : strlen(name);
+    if (folder->index != NULL) {
+        name = strip_pytorch(folder, folder->index);
+        (void)vc_infolder_names_index(name, suffix, &variant, &n_variant);
+        n = strlen(name) - strlen(suffix) - n_variant - (n_variant != 0);
+    } else {
+        split_name(name, &n, &variant, &n_variant);
+        name = n != 0 ? name : "model";
+        n = n != 0 ? n : strlen(name);
+    }
     folder->out_prefix = vc_arena_printf(ctx, &folder->arena, "%.*s%s%.*s", (int)n, name, n_variant != 0 ? "." : "",
                                          (int)n_variant, variant);
-    folder->out_index = vc_arena_printf(ctx, &folder->arena, "%.*s.safetensors.index%s%.*s.json", (int)n, name,
-                                        n_variant != 0 ? "." : "", (int)n_variant, variant);
-    VC_TRY_ALLOC(folder->out_prefix);
-    VC_TRY_ALLOC(folder->out_index);
-out:
-    return status;
-}
-
-/* The same by its index. */
-static enum vc_status name_by_index(struct vc_ctx *ctx, struct vc_infolder *folder)
-{
-    const char *suffix = folder->has_bins ? VC_BIN_INDEX_SUFFIX : VC_INDEX_SUFFIX;
-    const char *from = strip_pytorch(folder, folder->index);
-    const char *variant = "";
-    size_t n_variant = 0;
-    size_t n = strlen(from);
-    enum vc_status status = VC_OK;
-
-    (void)vc_infolder_names_index(from, suffix, &variant, &n_variant);
-    n -= strlen(suffix) + n_variant + (n_variant != 0);
-    folder->out_prefix = vc_arena_printf(ctx, &folder->arena, "%.*s%s%.*s", (int)n, from, n_variant != 0 ? "." : "",
-                                         (int)n_variant, variant);
-    folder->out_index = !folder->has_bins
-                            ? from
-                            : vc_arena_printf(ctx, &folder->arena, "%.*s.safetensors.index%s%.*s.json", (int)n, from,
+    folder->out_index = folder->index != NULL && !folder->has_bins
+                            ? name
+                            : vc_arena_printf(ctx, &folder->arena, "%.*s.safetensors.index%s%.*s.json", (int)n, name,
                                               n_variant != 0 ? "." : "", (int)n_variant, variant);
     VC_TRY_ALLOC(folder->out_prefix);
     VC_TRY_ALLOC(folder->out_index);
@@ -349,7 +334,7 @@ enum vc_status vc_infolder_name_outputs(struct vc_ctx *ctx, struct vc_infolder *
         VC_TRY_ALLOC(name);
         VC_TRY(vc_infolder_add_name(ctx, folder, &folder->out_shards, name));
     }
-    VC_TRY(folder->index != NULL ? name_by_index(ctx, folder) : name_by_file(ctx, folder));
+    VC_TRY(name_index(ctx, folder));
 out:
     return status;
 }

@@ -245,8 +245,7 @@ static enum vc_status check_trailer(struct vc_ctx *ctx, const struct idx_file *s
         return vc_fail(ctx, VC_E_FORMAT, "there are bytes behind the end of the deflated data");
     }
     VC_TRY(vc_infile_read(ctx, self->file, self->file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
-    if (((uint32_t)t[3] << 24 | (uint32_t)t[2] << 16 | (uint32_t)t[1] << 8 | t[0]) != stream->crc ||
-        ((uint32_t)t[7] << 24 | (uint32_t)t[6] << 16 | (uint32_t)t[5] << 8 | t[4]) != (uint32_t)stream->n_bytes) {
+    if (vc_le32(t) != stream->crc || vc_le32(t + 4) != (uint32_t)stream->n_bytes) {
         status = vc_fail(ctx, VC_E_FORMAT, "the data is damaged: its checksum is %08" PRIx32, stream->crc);
     }
 out:
@@ -443,11 +442,10 @@ out:
     return status;
 }
 
-static const char *const extensions[] = {".idx", "-ubyte", ".idx.gz", "-ubyte.gz", NULL};
-
 const struct vc_format vc_format_idx = {.name = "idx",
                                         .title = "idx",
-                                        .extensions = extensions,
+                                        .extensions =
+                                            (const char *const[]){".idx", "-ubyte", ".idx.gz", "-ubyte.gz", NULL},
                                         .probe = idx_probe,
                                         .open = idx_open,
                                         .stream_end = idx_stream_end,

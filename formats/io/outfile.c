@@ -532,18 +532,24 @@ enum vc_status vc_outfile_place(struct vc_ctx *ctx, struct vc_outfile *file, int
     return VC_OK;
 }
 
-/* Placed under a number; temporary_place knows it from now on. */
+/* Placed under that name; temporary_place knows it from now on. */
+static enum vc_status place_held(struct vc_ctx *ctx, struct vc_outfile *file, int folder, const char *name)
+{
+    enum vc_status status;
+
+    VC_TRY(vc_outfile_place(ctx, file, folder, name));
+    file->held_in = folder;
+    memcpy(file->held_as, name, sizeof file->held_as);
+out:
+    return status;
+}
+
 enum vc_status vc_outfile_hold(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number)
 {
     char name[sizeof file->held_as];
-    enum vc_status status;
 
     (void)snprintf(name, sizeof name, "%u", number);
-    VC_TRY(vc_outfile_place(ctx, file, folder, name));
-    file->held_in = folder;
-    memcpy(file->held_as, name, sizeof name);
-out:
-    return status;
+    return place_held(ctx, file, folder, name);
 }
 
 bool vc_outfile_should_rest(const struct vc_outfile *file)
@@ -555,16 +561,11 @@ bool vc_outfile_should_rest(const struct vc_outfile *file)
 enum vc_status vc_outfile_rest(struct vc_ctx *ctx, struct vc_outfile *file, int folder, unsigned number)
 {
     char name[sizeof file->held_as];
-    enum vc_status status;
 
     file->link_fd = file->fd;
     file->fd = -1;
     (void)snprintf(name, sizeof name, ".writing-%u", number);
-    VC_TRY(vc_outfile_place(ctx, file, folder, name));
-    file->held_in = folder;
-    memcpy(file->held_as, name, sizeof name);
-out:
-    return status;
+    return place_held(ctx, file, folder, name);
 }
 
 /* All n bytes. A signal while a pipe is full may mean that the user gives up. */

@@ -204,11 +204,9 @@ out:
     return status;
 }
 
-static const char *const extensions[] = {".npy", NULL};
-
 const struct vc_format vc_format_npy = {.name = "npy",
                                         .title = "npy",
-                                        .extensions = extensions,
+                                        .extensions = (const char *const[]){".npy", NULL},
                                         .probe = npy_probe,
                                         .open = npy_open,
                                         .stream_end = npy_stream_end,

@@ -465,14 +465,12 @@ static enum vc_status npz_open_zip(struct vc_ctx *ctx, struct vc_infile *file, s
     return open_members(ctx, self, options, model);
 }
 
-static const char *const extensions[] = {".npz", NULL};
-
 const struct vc_loader vc_npz_loader = {
     .program = "NumPy", .tried = "NumPy 2.4.6", .needs = "w * w.scale, or (w - w.zero_point) * w.scale"};
 
 const struct vc_format vc_format_npz = {.name = "npz",
                                         .title = "npz",
-                                        .extensions = extensions,
+                                        .extensions = (const char *const[]){".npz", NULL},
                                         .probe_zip = npz_probe_zip,
                                         .open_zip = npz_open_zip,
                                         .create_sink = vc_npz_sink_create,

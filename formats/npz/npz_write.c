@@ -148,11 +148,6 @@ static uint32_t own_header_bytes(const struct vc_out_tensor *out)
     return n < out->size_bytes && out->size_bytes - n <= UINT32_MAX ? (uint32_t)(out->size_bytes - n) : 0;
 }
 
-static enum vc_status too_large(struct vc_ctx *ctx, const struct vc_out_tensor *out)
-{
-    return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out->name);
-}
-
 /* Gives each member its place: one behind the other, the npy header of each at a multiple of 64. *end: behind the last.
  */
 static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, uint64_t *end)
@@ -170,7 +165,7 @@ static enum vc_status place_members(struct vc_ctx *ctx, struct npz_sink *self, u
         if (!vc_add_u64(out.size_bytes, member->header_bytes, &member->zip.size_bytes) ||
             !vc_zip_place(&member->zip, *end, member->zip.size_bytes) ||
             !vc_add_u64(member->zip.data_offset, member->zip.size_bytes, end) || *end > INT64_MAX) {
-            return too_large(ctx, &out);
+            return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^63 bytes", out.name);
         }
         member->zip.method = VC_ZIP_METHOD_STORED;
         member->zip.packed_bytes = member->zip.size_bytes;

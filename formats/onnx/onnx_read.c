@@ -468,11 +468,9 @@ out:
     return status;
 }
 
-static const char *const extensions[] = {".onnx", NULL};
-
 const struct vc_format vc_format_onnx = {.name = "onnx",
                                          .title = "ONNX",
-                                         .extensions = extensions,
+                                         .extensions = (const char *const[]){".onnx", NULL},
                                          .probe = onnx_probe,
                                          .open = onnx_open,
                                          .stream_end = onnx_stream_end,

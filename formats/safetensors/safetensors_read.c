@@ -441,11 +441,9 @@ out:
     return status;
 }
 
-static const char *const extensions[] = {".safetensors", NULL};
-
 const struct vc_format vc_format_safetensors = {.name = "safetensors",
                                                 .title = "safetensors",
-                                                .extensions = extensions,
+                                                .extensions = (const char *const[]){".safetensors", NULL},
                                                 .probe = safetensors_probe,
                                                 .open = safetensors_open,
                                                 .stream_end = vc_safetensors_stream_end,

@@ -25,11 +25,6 @@ struct tokens_file {
     uint64_t shape[2];
 };
 
-static uint32_t little32(const unsigned char *p)
-{
-    return (uint32_t)p[3] << 24 | (uint32_t)p[2] << 16 | (uint32_t)p[1] << 8 | p[0];
-}
-
 /* The header of llm.c: which tokens they are, and how many. */
 static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, enum vc_dtype *dtype, uint64_t *n)
 {
@@ -43,13 +38,13 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, 
         return vc_fail(ctx, VC_E_FORMAT, "is a zip archive; %s is for a file of nothing but tokens",
                        vc_option(ctx, "length"));
     }
-    magic = little32(head);
+    magic = vc_le32(head);
     if (size < HEADER_BYTES ||
-        !((magic == 20240520 && little32(head + 4) == 1) || (magic == 20240801 && little32(head + 4) == 7))) {
+        !((magic == 20240520 && vc_le32(head + 4) == 1) || (magic == 20240801 && vc_le32(head + 4) == 7))) {
         return VC_OK;
     }
     *dtype = magic == 20240520 ? VC_DTYPE_U16 : VC_DTYPE_U32;
-    *n = little32(head + 8);
+    *n = vc_le32(head + 8);
     self->first_byte = HEADER_BYTES;
     if (size - HEADER_BYTES != *n * vc_dtype_size(*dtype)) {
         status =
@@ -153,7 +148,8 @@ out:
     return status;
 }
 
-static const char *const extensions[] = {".bin", NULL};
-
-const struct vc_format vc_format_tokens = {
-    .name = "tokens", .title = "tokens", .extensions = extensions, .open = tokens_open, .dialect = &vc_dialect_plain};
+const struct vc_format vc_format_tokens = {.name = "tokens",
+                                           .title = "tokens",
+                                           .extensions = (const char *const[]){".bin", NULL},
+                                           .open = tokens_open,
+                                           .dialect = &vc_dialect_plain};

@@ -192,11 +192,9 @@ static int torch_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     return memcmp(head + at, magic, sizeof magic) == 0 ? 95 : 0;
 }
 
-static const char *const extensions[] = {".pt", ".pth", ".bin", NULL};
-
 const struct vc_format vc_format_torch = {.name = "torch",
                                           .title = "PyTorch",
-                                          .extensions = extensions,
+                                          .extensions = (const char *const[]){".pt", ".pth", ".bin", NULL},
                                           .probe = torch_probe,
                                           .probe_zip = torch_probe_zip,
                                           .open = torch_open_legacy,

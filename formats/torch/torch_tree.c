@@ -118,23 +118,8 @@ out:
 
 /* ---- containers ---- */
 
-/* Every value of a dict. */
-static enum vc_status walk_mapping(struct walk *w, const struct vc_pickle_node *node)
-{
-    struct vc_pickle_iter iter = vc_pickle_iterate(node);
-    struct vc_pickle_node *key;
-    size_t i = 0;
-    enum vc_status status = VC_OK;
-
-    while ((key = vc_pickle_next(&iter)) != NULL) {
-        VC_TRY(walk_at(w, key, i++, vc_pickle_next(&iter)));
-    }
-out:
-    return status;
-}
-
-/* Every item of a list or tuple, by its position. */
-static enum vc_status walk_sequence(struct walk *w, const struct vc_pickle_node *node)
+/* Every value of a dict, below its key; every item of a list or tuple, by its position. */
+static enum vc_status walk_items(struct walk *w, const struct vc_pickle_node *node, bool has_keys)
 {
     struct vc_pickle_iter iter = vc_pickle_iterate(node);
     struct vc_pickle_node *item;
@@ -142,7 +127,7 @@ static enum vc_status walk_sequence(struct walk *w, const struct vc_pickle_node 
     enum vc_status status = VC_OK;
 
     while ((item = vc_pickle_next(&iter)) != NULL) {
-        VC_TRY(walk_at(w, NULL, i++, item));
+        VC_TRY(has_keys ? walk_at(w, item, i++, vc_pickle_next(&iter)) : walk_at(w, NULL, i++, item));
     }
 out:
     return status;
@@ -206,10 +191,10 @@ static enum vc_status walk_object(struct walk *w, const struct vc_pickle_node *n
     }
     w->steps += MAX_ARGS - budget;
     if (state != NULL) {
-        VC_TRY(walk_mapping(w, state));
+        VC_TRY(walk_items(w, state, true));
     }
     if (node->n_items != 0 && !node->mixed) {
-        VC_TRY(walk_sequence(w, node));
+        VC_TRY(walk_items(w, node, false));
     }
 out:
     return status;
@@ -226,9 +211,9 @@ static enum vc_status walk_inside(struct walk *w, struct vc_pickle_node *node)
         return walk_module(w, module);
     }
     if (vc_pickle_is_mapping(node)) {
-        return walk_mapping(w, node);
+        return walk_items(w, node, true);
     }
-    return node->kind == VC_PICKLE_CALL ? walk_object(w, node) : walk_sequence(w, node);
+    return node->kind == VC_PICKLE_CALL ? walk_object(w, node) : walk_items(w, node, false);
 }
 
 /* A container is entered. One that is in many places and turned out to hold no tensor is not entered again. */
