@@ -20,6 +20,7 @@
 
 #include "core/base/checked.h"
 #include "core/base/findings.h"
+#include "core/text/text.h"
 #include "formats/bin_folder.h"
 #include "formats/dialects/check_names.h"
 #include "formats/dialects/dialects.h"
@@ -96,10 +97,7 @@ static const struct known knowns[] = {
     VC_KNOWN(0, "\x28\xb5\x2f\xfd", "a zstd file; unpack it first"),
     VC_KNOWN(257, "ustar", "a tar archive; unpack it first"),
     VC_RIVAL(4, "TFL3", "a TensorFlow Lite file"),
-    VC_KNOWN(0,
-             "\x7f"
-             "ELF",
-             "a program, not a checkpoint"),
+    VC_KNOWN(0, "\177ELF", "a program, not a checkpoint"),
 };
 
 /* A page of a server in the place of the file; white space may come before it, and capitals. */
@@ -297,35 +295,21 @@ enum vc_status vc_format_asked(struct vc_ctx *ctx, const char *name, const struc
 
 /* ------------------------------------------------------------------------------------------------ open, close */
 
-/* By the first bytes. */
-static const struct vc_format *find_format(const unsigned char *head, size_t n, uint64_t file_bytes)
+/* By the first bytes; of an archive, where `zip` is not NULL, by its members. */
+static const struct vc_format *find_format(const unsigned char *head, size_t n, uint64_t file_bytes,
+                                           const struct vc_zip *zip)
 {
     const struct vc_format *best = NULL;
     int confidence = 0;
 
     for (size_t i = 0; i < n_formats; i++) {
-        int c = formats[i]->probe != NULL ? formats[i]->probe(head, n, file_bytes) : 0;
+        const struct vc_format *f = formats[i];
+        int c = zip != NULL ? (f->probe_zip != NULL ? f->probe_zip(zip) : 0)
+                            : (f->probe != NULL ? f->probe(head, n, file_bytes) : 0);
 
         if (c > confidence) {
             confidence = c;
-            best = formats[i];
-        }
-    }
-    return best;
-}
-
-/* By the members of an archive. */
-static const struct vc_format *find_format_of_zip(const struct vc_zip *zip)
-{
-    const struct vc_format *best = NULL;
-    int confidence = 0;
-
-    for (size_t i = 0; i < n_formats; i++) {
-        int c = formats[i]->probe_zip != NULL ? formats[i]->probe_zip(zip) : 0;
-
-        if (c > confidence) {
-            confidence = c;
-            best = formats[i];
+            best = f;
         }
     }
     return best;
@@ -358,7 +342,7 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_infile *file, con
     if (*zip) {
         return VC_OK;
     }
-    *format = find_format(head, n, file->size_bytes);
+    *format = find_format(head, n, file->size_bytes, NULL);
     if (*format == NULL && path != NULL) {
         *format = format_of_name(path, head, n);
     }
@@ -379,7 +363,7 @@ enum vc_status vc_format_expect(struct vc_ctx *ctx, const struct vc_infile *file
     VC_TRY(look(ctx, file, NULL, &found, &is_zip));
     if (is_zip) {
         VC_TRY(vc_zip_open(ctx, file, &zip));
-        found = find_format_of_zip(&zip);
+        found = find_format(NULL, 0, 0, &zip);
         vc_zip_close(ctx, &zip);
     }
     if (found != format) {
@@ -457,7 +441,7 @@ static enum vc_status open_zip(struct vc_ctx *ctx, struct vc_infile *file, const
         }
     }
     VC_TRY(status);
-    vc_model_set_format(model, find_format_of_zip(&zip));
+    vc_model_set_format(model, find_format(NULL, 0, 0, &zip));
     status = refuse_zip(ctx, &zip);
     if (status != VC_OK) {
         vc_zip_close(ctx, &zip);
@@ -472,10 +456,9 @@ out:
 /* "model-00002-of-00003.safetensors": names of the tensors in it may belong to tensors in another file. */
 static bool is_one_of_several(const char *path)
 {
-    const char *slash = strrchr(path, '/');
     struct vc_numbered_name name;
 
-    return vc_numbered_name_parse(slash != NULL ? slash + 1 : path, NULL, &name) && name.count > 1;
+    return vc_numbered_name_parse(vc_base_name(path), NULL, &name) && name.count > 1;
 }
 
 /* Standard input while it is copied. */
@@ -493,7 +476,7 @@ static enum vc_status look_at_stream(struct vc_ctx *ctx, struct vc_stream *strea
         stream->find_end = vc_zip_stream_end;
         return VC_OK;
     }
-    own->format = find_format(head, n, INT64_MAX);
+    own->format = find_format(head, n, INT64_MAX, NULL);
     if (own->format == NULL) {
         return refuse(ctx, head, n);
     }
@@ -665,13 +648,12 @@ static void set_layout(struct vc_model *model)
 static const char *name_below(const struct vc_model *model, const char *path)
 {
     const char *folder = model->folder != NULL ? vc_infolder_path(model->folder) : "";
-    const char *slash = strrchr(path, '/');
     size_t n = strlen(folder);
 
     if (n != 0 && strncmp(path, folder, n) == 0 && path[n] == '/') {
         return path + n + 1;
     }
-    return slash != NULL ? slash + 1 : path;
+    return vc_base_name(path);
 }
 
 /* struct vc_model.check_unchanged. A file beside the one that was given, or in a folder, is named. */

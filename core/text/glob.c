@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
+#define MAX_WORD 96 /* of a list of globs */
+
 /* Matches one set "[...]" at *glob against c; *glob moves behind it. A '[' without ']' stands for itself. */
 static bool match_set(const char **glob, char c)
 {
@@ -153,6 +155,24 @@ static const char *choose_four(const char *glob)
         }
     }
     return best != NULL ? best : usual;
+}
+
+bool vc_glob_any(const char *globs, const char *s)
+{
+    while (*globs != '\0') {
+        char glob[MAX_WORD];
+        size_t n = strcspn(globs, " ");
+
+        if (n < sizeof glob) {
+            memcpy(glob, globs, n);
+            glob[n] = '\0';
+            if (vc_glob_match(glob, s)) {
+                return true;
+            }
+        }
+        globs += n + strspn(globs + n, " ");
+    }
+    return false;
 }
 
 static void prepare(struct vc_glob_set *set)

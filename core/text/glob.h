@@ -11,6 +11,9 @@
 /* `s` matches the glob (`*`, `?`, `[a-z]`, `[!a-z]`, backslash escapes); no recursion. */
 bool vc_glob_match(const char *glob, const char *s);
 
+/* `s` matches one of the globs, which blanks divide. */
+bool vc_glob_any(const char *globs, const char *s);
+
 #define VC_GLOB_SET_MAX 32
 #define VC_GLOB_FOURS   1024
 

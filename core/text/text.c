@@ -8,6 +8,8 @@
 
 #include <vcompress/report.h>
 
+#include "core/base/checked.h"
+
 void vc_text_init(struct vc_text *text, struct vc_ctx *ctx)
 {
     *text = (struct vc_text){.ctx = ctx, .status = VC_OK};
@@ -272,6 +274,29 @@ bool vc_ends_in(const char *text, const char *end)
     size_t k = strlen(end);
 
     return n >= k && strcmp(text + n - k, end) == 0;
+}
+
+bool vc_is_one_of(const char *word, const char *words)
+{
+    size_t n = strlen(word);
+
+    while (*words != '\0') {
+        size_t k = strcspn(words, "| ");
+
+        if (k == n && memcmp(words, word, n) == 0) {
+            return true;
+        }
+        words += words[k] == '\0' ? k : k + 1;
+    }
+    return false;
+}
+
+void vc_text_add_le(struct vc_text *text, uint64_t v, size_t n)
+{
+    unsigned char bytes[8];
+
+    vc_put_le64(bytes, v);
+    vc_text_add_bytes(text, (const char *)bytes, n);
 }
 
 const char *vc_base_name(const char *path)

@@ -36,6 +36,11 @@ void vc_text_add_json_number(struct vc_text *text, double x);
 char *vc_text_detach(struct vc_text *text);
 
 bool vc_ends_in(const char *text, const char *end);
+/* "a" is one of the words of "a b" (or of "a|b"). */
+bool vc_is_one_of(const char *word, const char *words);
+
+/* Appends a number of n bytes, 2, 4 or 8, little-endian. */
+void vc_text_add_le(struct vc_text *text, uint64_t v, size_t n);
 
 /* What is behind the last '/' of a path. */
 const char *vc_base_name(const char *path);

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "core/text/glob.h"
-
-#define MAX_WORD 96
+#include "core/text/text.h"
 
 const char *vc_family_word(const char *words, size_t *at, size_t *n)
 {
@@ -20,22 +19,7 @@ const char *vc_family_word(const char *words, size_t *at, size_t *n)
 
 bool vc_family_lists(const char *words, const char *name, bool globs)
 {
-    const char *word;
-    size_t at = 0;
-    size_t n;
-
-    while ((word = vc_family_word(words, &at, &n)) != NULL) {
-        char glob[MAX_WORD];
-
-        if (n < sizeof glob) {
-            memcpy(glob, word, n);
-            glob[n] = '\0';
-            if (globs ? vc_glob_match(glob, name) : strcmp(glob, name) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
+    return words != NULL && (globs ? vc_glob_any(words, name) : vc_is_one_of(name, words));
 }
 
 static size_t row_count(const struct vc_family *family)

@@ -39,12 +39,12 @@ static const struct {
 static const char first_of[] = "leading_dense_block_count";
 
 /* What speaks of layers from the last on, or of sizes of tensors outside of the layers. */
-static const char *const refused[] = {"nextn_predict_layers", "attention.shared_kv_layers",
-                                      "embedding_length_per_layer_input"};
+static const char refused[] = "nextn_predict_layers attention.shared_kv_layers embedding_length_per_layer_input";
 
 /* Layers of another kind come after so many. */
-static const char *const periods[] = {"attention.sliding_window_pattern", "full_attention_interval",
-                                      "interleave_moe_layer_step", "moe_every_n_layers", "attention.global_interval"};
+static const char periods[] =
+    "attention.sliding_window_pattern full_attention_interval interleave_moe_layer_step moe_every_n_layers "
+    "attention.global_interval";
 
 /* What llama.cpp does with such models where the file does not say it. */
 static const struct {
@@ -197,16 +197,6 @@ static enum vc_status add_patch(struct editing *e, const struct pair *pair, cons
     return file->fresh.status;
 }
 
-static bool is_one_of(const char *name, const char *const *names, size_t n)
-{
-    size_t i = 0;
-
-    while (i < n && strcmp(names[i], name) != 0) {
-        i++;
-    }
-    return i < n;
-}
-
 static enum vc_status refuse_period(const struct editing *e, const char *name, uint64_t period)
 {
     return vc_fail(e->ctx, VC_E_UNSUPPORTED,
@@ -228,11 +218,11 @@ static enum vc_status edit_layers(struct editing *e, const char *name, unsigned 
         put_number(bytes, size, vc_edit_layers_below(layers, number));
         *changed = true;
     }
-    if (number != 0 && is_one_of(name, refused, sizeof refused / sizeof refused[0])) {
+    if (number != 0 && vc_is_one_of(name, refused)) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED, "'%s.%s' speaks of layers by their number, and layers are left out",
                        e->architecture, name);
     }
-    if (is_one_of(name, periods, sizeof periods / sizeof periods[0])) {
+    if (vc_is_one_of(name, periods)) {
         e->says_kinds = true;
         if (number > 1 && !vc_edit_keeps_period(layers, number)) {
             return refuse_period(e, name, number);
@@ -301,7 +291,7 @@ static enum vc_status edit_array(struct editing *e, const struct pair *pair, con
     count = vc_le64(head + 4);
     n_bytes = count * size;
     drops = layers != NULL && layers->n_dropped != 0 && count == layers->before && strncmp(name, "rope.", 5) != 0;
-    e->says_kinds |= is_one_of(name, periods, sizeof periods / sizeof periods[0]);
+    e->says_kinds |= vc_is_one_of(name, periods);
     if (size == 0 || n_bytes > MOST_ARRAY_BYTES || (!drops && !is_integer(vc_le32(head)))) {
         e->cursor.at = pair->begin;
         return skip_value(e, pair->kind);

@@ -17,34 +17,10 @@
 
 /* ---- bytes ---- */
 
-static void add_u16(struct vc_text *text, unsigned v)
-{
-    unsigned char bytes[2];
-
-    vc_put_le16(bytes, (uint16_t)v);
-    vc_text_add_bytes(text, (const char *)bytes, sizeof bytes);
-}
-
-static void add_u32(struct vc_text *text, uint32_t v)
-{
-    unsigned char bytes[4];
-
-    vc_put_le32(bytes, v);
-    vc_text_add_bytes(text, (const char *)bytes, sizeof bytes);
-}
-
-static void add_u64(struct vc_text *text, uint64_t v)
-{
-    unsigned char bytes[8];
-
-    vc_put_le64(bytes, v);
-    vc_text_add_bytes(text, (const char *)bytes, sizeof bytes);
-}
-
 /* As the format has strings: u64 length, then the bytes without a NUL. */
 static void add_string(struct vc_text *text, const char *s)
 {
-    add_u64(text, strlen(s));
+    vc_text_add_le(text, strlen(s), 8);
     vc_text_add_bytes(text, s, strlen(s));
 }
 
@@ -216,11 +192,11 @@ static void add_pair(struct gguf_file *file, enum gguf_known known, uint32_t v)
 
     add_string(&file->fresh, vc_gguf_known_keys[known]);
     if (known == GGUF_SPLIT_NO || known == GGUF_SPLIT_COUNT) {
-        add_u32(&file->fresh, GGUF_U16);
-        add_u16(&file->fresh, v);
+        vc_text_add_le(&file->fresh, GGUF_U16, 4);
+        vc_text_add_le(&file->fresh, v, 2);
     } else {
-        add_u32(&file->fresh, known == GGUF_SPLIT_TENSORS ? GGUF_I32 : GGUF_U32);
-        add_u32(&file->fresh, v);
+        vc_text_add_le(&file->fresh, known == GGUF_SPLIT_TENSORS ? GGUF_I32 : GGUF_U32, 4);
+        vc_text_add_le(&file->fresh, v, 4);
     }
     add_part(file, false, begin, file->fresh.n);
 }
@@ -405,7 +381,7 @@ static void copy_pairs(struct gguf_file *file, const struct change *changes)
 static void add_text(struct gguf_file *file, const char *key, const char *value)
 {
     add_string(&file->fresh, key);
-    add_u32(&file->fresh, GGUF_STRING);
+    vc_text_add_le(&file->fresh, GGUF_STRING, 4);
     add_string(&file->fresh, value);
     file->n_pairs++;
 }
@@ -413,8 +389,8 @@ static void add_text(struct gguf_file *file, const char *key, const char *value)
 static void add_number(struct gguf_file *file, const char *key, uint32_t value)
 {
     add_string(&file->fresh, key);
-    add_u32(&file->fresh, GGUF_U32);
-    add_u32(&file->fresh, value);
+    vc_text_add_le(&file->fresh, GGUF_U32, 4);
+    vc_text_add_le(&file->fresh, value, 4);
     file->n_pairs++;
 }
 
@@ -437,9 +413,9 @@ static void add_imatrix(struct gguf_file *file)
 {
     add_text(file, "general.type", "imatrix");
     add_string(&file->fresh, "imatrix.datasets");
-    add_u32(&file->fresh, GGUF_ARRAY);
-    add_u32(&file->fresh, GGUF_STRING);
-    add_u64(&file->fresh, 1);
+    vc_text_add_le(&file->fresh, GGUF_ARRAY, 4);
+    vc_text_add_le(&file->fresh, GGUF_STRING, 4);
+    vc_text_add_le(&file->fresh, 1, 8);
     add_string(&file->fresh, "vcompress");
     file->n_pairs++;
     add_number(file, "imatrix.chunk_count", 1);
@@ -509,12 +485,12 @@ static enum vc_status add_entry(struct vc_ctx *ctx, const struct gguf_plan *plan
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: the output would be larger than 2^62 bytes", out.name);
     }
     add_string(text, out.name);
-    add_u32(text, out.n_dims);
+    vc_text_add_le(text, out.n_dims, 4);
     for (unsigned d = out.n_dims; d-- > 0;) {
-        add_u64(text, out.shape[d]);
+        vc_text_add_le(text, out.shape[d], 8);
     }
-    add_u32(text, type);
-    add_u64(text, at);
+    vc_text_add_le(text, type, 4);
+    vc_text_add_le(text, at, 8);
     files->offsets[index] = at;
     file->value_bytes += out.size_bytes;
     file->values_end = out.size_bytes != 0 ? at + out.size_bytes : file->values_end;

@@ -187,25 +187,10 @@ static const struct llm_family families[] = {
     {.types = NULL},
 };
 
-bool vc_llm_is_one_of(const char *word, const char *words)
-{
-    size_t n = strlen(word);
-
-    while (*words != '\0') {
-        size_t k = strcspn(words, "| ");
-
-        if (k == n && memcmp(words, word, n) == 0) {
-            return true;
-        }
-        words += words[k] == '\0' ? k : k + 1;
-    }
-    return false;
-}
-
 const struct llm_family *vc_llm_family(const char *model_type)
 {
     for (const struct llm_family *f = families; f->types != NULL; f++) {
-        if (vc_llm_is_one_of(model_type, f->types)) {
+        if (vc_is_one_of(model_type, f->types)) {
             return f;
         }
     }

@@ -108,7 +108,7 @@ enum vc_status vc_llm_check(struct vc_ctx *ctx, const struct llm_config *config,
     uint64_t window = window_of(config, family);
     enum vc_status status = VC_OK;
 
-    if (activation != NULL && !vc_llm_is_one_of(activation, family->activation)) {
+    if (activation != NULL && !vc_is_one_of(activation, family->activation)) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "config.json: the activation is '%s', expected '%.*s'", activation,
                        (int)strcspn(family->activation, "|"), family->activation);
     }
@@ -176,7 +176,7 @@ const struct llm_key vc_llm_keys[] = {
 bool vc_llm_knows_key(const struct llm_family *family, const struct llm_key *key)
 {
     return (family->flags & key->has) == key->has &&
-           (key->architectures == NULL || vc_llm_is_one_of(family->architecture, key->architectures));
+           (key->architectures == NULL || vc_is_one_of(family->architecture, key->architectures));
 }
 
 uint64_t vc_llm_size(const struct llm_sizes *sizes, const struct llm_key *key)

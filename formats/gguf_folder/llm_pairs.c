@@ -3,39 +3,21 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
-
-static void add_u32(struct llm_pairs *pairs, uint32_t value)
-{
-    unsigned char bytes[4];
-
-    vc_put_le32(bytes, value);
-    vc_text_add_bytes(&pairs->text, (const char *)bytes, sizeof bytes);
-}
-
-static void add_u64(struct llm_pairs *pairs, uint64_t value)
-{
-    unsigned char bytes[8];
-
-    vc_put_le64(bytes, value);
-    vc_text_add_bytes(&pairs->text, (const char *)bytes, sizeof bytes);
-}
-
 static void add_key(struct llm_pairs *pairs, const char *key, enum gguf_kind kind)
 {
     size_t n = key[0] == '.' ? strlen(pairs->architecture) : 0;
 
-    add_u64(pairs, n + strlen(key));
+    vc_text_add_le(&pairs->text, n + strlen(key), 8);
     vc_text_add_bytes(&pairs->text, pairs->architecture, n);
     vc_text_add_bytes(&pairs->text, key, strlen(key));
-    add_u32(pairs, kind);
+    vc_text_add_le(&pairs->text, kind, 4);
     pairs->n++;
 }
 
 void vc_llm_put_u32(struct llm_pairs *pairs, const char *key, uint64_t value)
 {
     add_key(pairs, key, GGUF_U32);
-    add_u32(pairs, (uint32_t)value);
+    vc_text_add_le(&pairs->text, (uint32_t)value, 4);
 }
 
 void vc_llm_put_f32(struct llm_pairs *pairs, const char *key, double value)
@@ -59,13 +41,13 @@ void vc_llm_put_text(struct llm_pairs *pairs, const char *key, const char *value
 void vc_llm_put_array(struct llm_pairs *pairs, const char *key, enum gguf_kind kind, uint64_t n)
 {
     add_key(pairs, key, GGUF_ARRAY);
-    add_u32(pairs, kind);
-    add_u64(pairs, n);
+    vc_text_add_le(&pairs->text, kind, 4);
+    vc_text_add_le(&pairs->text, n, 8);
 }
 
 void vc_llm_element_u32(struct llm_pairs *pairs, uint32_t value)
 {
-    add_u32(pairs, value);
+    vc_text_add_le(&pairs->text, value, 4);
 }
 
 void vc_llm_element_f32(struct llm_pairs *pairs, float value)
@@ -73,7 +55,7 @@ void vc_llm_element_f32(struct llm_pairs *pairs, float value)
     uint32_t bits;
 
     memcpy(&bits, &value, sizeof bits);
-    add_u32(pairs, bits);
+    vc_text_add_le(&pairs->text, bits, 4);
 }
 
 void vc_llm_element_u8(struct llm_pairs *pairs, uint8_t value)
@@ -83,6 +65,6 @@ void vc_llm_element_u8(struct llm_pairs *pairs, uint8_t value)
 
 void vc_llm_element_text(struct llm_pairs *pairs, const char *value, size_t n)
 {
-    add_u64(pairs, n);
+    vc_text_add_le(&pairs->text, n, 8);
     vc_text_add_bytes(&pairs->text, value, n);
 }

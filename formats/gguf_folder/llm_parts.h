@@ -102,9 +102,6 @@ const char *vc_llm_family_list(char *list, size_t room, bool back);
 /* Of all families; the last has no `from`. */
 extern const struct llm_rule vc_llm_rules[];
 
-/* "a" is one of the words of "a|b" (or of "a b"). */
-bool vc_llm_is_one_of(const char *word, const char *words);
-
 /* Whether `name` begins with the pattern, "layers.#.mlp.experts.*.w1". *layer, *expert: its numbers, -1 where there is
  * none; *rest: what follows. */
 bool vc_llm_fits(const char *pattern, const char *name, int64_t *layer, int64_t *expert, const char **rest);

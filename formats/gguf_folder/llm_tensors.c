@@ -585,8 +585,8 @@ static enum vc_status check_asked(const struct planning *p, const struct llm_ten
     bool asked;
 
     (void)snprintf(word, sizeof word, "%.*s", (int)n, tail);
-    asked = t->layer >= 0 ? vc_llm_is_one_of(word, p->family->layer) || vc_llm_is_one_of(word, p->family->maybe)
-                          : vc_llm_is_one_of(word, "token_embd output") || vc_llm_is_one_of(word, whole);
+    asked = t->layer >= 0 ? vc_is_one_of(word, p->family->layer) || vc_is_one_of(word, p->family->maybe)
+                          : vc_is_one_of(word, "token_embd output") || vc_is_one_of(word, whole);
     return asked ? VC_OK
                  : vc_fail(p->ctx, VC_E_UNSUPPORTED, "%s: llama.cpp has no '%s' in a model of the kind '%s'",
                            p->source->tensors[t->pieces[0].source].name, t->name, p->family->architecture);

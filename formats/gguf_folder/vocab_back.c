@@ -238,7 +238,6 @@ out:
 static void put_piece(const struct back_vocab *v, size_t i, json_int_t type, struct vc_text *piece)
 {
     float score = (float)json_number_value(json_array_get(v->scores, i));
-    unsigned char bytes[4];
     struct vc_text text;
     uint32_t bits;
 
@@ -249,11 +248,10 @@ static void put_piece(const struct back_vocab *v, size_t i, json_int_t type, str
         vc_text_add_bytes(&text, space ? "\xe2\x96\x81" : at, space ? 3 : 1);
     }
     memcpy(&bits, &score, sizeof bits);
-    vc_put_le32(bytes, bits);
     piece->n = 0;
     vc_wire_put_bytes(piece, 1, text.n != 0 ? text.data : "", text.n);
     vc_wire_put_tag(piece, 2, VC_WIRE_FIXED32);
-    vc_text_add_bytes(piece, (const char *)bytes, sizeof bytes);
+    vc_text_add_le(piece, bits, 4);
     vc_wire_put_int(piece, 3, (uint64_t)type);
     piece->status = text.status != VC_OK ? text.status : piece->status;
     vc_text_release(&text);

@@ -143,31 +143,12 @@ static bool is_own_pattern(const struct vc_outfolder *folder, const char *path, 
 /* Names of files that go along with models everywhere: an earlier run from another source can have written them. */
 static bool goes_along(const char *name)
 {
-    static const char *const globs[] = {"*config.json",
-                                        "tokenizer*.json",
-                                        "tokenizer*.model",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "vocab*.json",
-                                        "vocab*.txt",
-                                        "merges.txt",
-                                        "spiece.model",
-                                        "sentencepiece*.model",
-                                        "*.spm",
-                                        "chat_template.*",
-                                        "normalizer.json",
-                                        "modules.json",
-                                        "model_index.json",
-                                        "params.json",
-                                        "LICENSE*",
-                                        "NOTICE*"};
+    static const char globs[] =
+        "*config.json tokenizer*.json tokenizer*.model special_tokens_map.json added_tokens.json vocab*.json "
+        "vocab*.txt merges.txt spiece.model sentencepiece*.model *.spm chat_template.* normalizer.json modules.json "
+        "model_index.json params.json LICENSE* NOTICE*";
 
-    for (size_t i = 0; i < sizeof globs / sizeof globs[0]; i++) {
-        if (vc_glob_match(globs[i], name)) {
-            return true;
-        }
-    }
-    return false;
+    return vc_glob_any(globs, name);
 }
 
 /* ---- one folder ---- */

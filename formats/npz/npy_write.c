@@ -133,10 +133,10 @@ static enum vc_status npy_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
 {
     struct npy_sink *self = sink->self;
     const char *why = needs_npz(self, outs);
+    const char *path = self->options.path;
 
-    if (why != NULL && ends_in(self->options.path, ".npy")) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s: cannot be an .npy (%s); let its name end in .npz", self->options.path,
-                       why);
+    if (why != NULL && ends_in(path, ".npy")) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s: cannot be an .npy (%s); let its name end in .npz", path, why);
     }
     if (why != NULL && self->options.format != NULL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "the output cannot be npy (%s); npz can hold it", why);

@@ -14,10 +14,7 @@ void vc_torch_emit_byte(struct torch_emit *e, unsigned op)
 
 void vc_torch_emit_le32(struct torch_emit *e, uint32_t v)
 {
-    unsigned char bytes[4];
-
-    vc_put_le32(bytes, v);
-    vc_text_add_bytes(e->to, (const char *)bytes, sizeof bytes);
+    vc_text_add_le(e->to, v, 4);
 }
 
 void vc_torch_emit_string(struct torch_emit *e, const char *p, size_t n)

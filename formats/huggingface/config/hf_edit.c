@@ -38,16 +38,11 @@ static const char *const of_shared[] = {"n_shared_experts", "num_shared_experts"
                                         "moe_num_shared_experts"};
 
 /* How many experts work on a token, which cannot be more than there are. */
-static const char *const of_choice[] = {"num_experts_per_tok",
-                                        "num_experts_per_token",
-                                        "experts_per_token",
-                                        "top_k_experts",
-                                        "moe_top_k",
-                                        "moe_topk",
-                                        "moe_k"};
+static const char of_choice[] =
+    "num_experts_per_tok num_experts_per_token experts_per_token top_k_experts moe_top_k moe_topk moe_k";
 
 /* Experts of these are divided into so many parts of one size, by their numbers. */
-static const char *const of_parts[] = {"n_group", "num_expert_group"};
+static const char of_parts[] = "n_group num_expert_group";
 
 /* The number of layers where a model has an encoder and a decoder: that of the list whose layers go. */
 static const char *const of_decoder[] = {"decoder_layers", "num_decoder_layers", "decoder_num_hidden_layers", NULL};
@@ -67,17 +62,14 @@ static const struct {
 } beside_lists[] = {{"global_transformer", {"num_global_layers", NULL}}};
 
 /* Numbers of layers that are no list's. */
-static const char *const no_lists[] = {"num_dense_layers", "num_hash_layers", "num_kv_shared_layers",
-                                       "num_nextn_predict_layers", NULL};
+static const char no_lists[] = "num_dense_layers num_hash_layers num_kv_shared_layers num_nextn_predict_layers";
 
 /* Types of models whose loaders take any number of heads, since "head_dim" says how wide one is (seen with transformers
  * 5.23). Others want the heads to divide the hidden size. */
-static const char *const free_heads[] = {
-    "cohere",  "cohere2",    "ernie4_5", "exaone4",    "gemma",     "glm",        "glm4", "glm4_moe",
-    "gpt_oss", "granite",    "helium",   "granitemoe", "ministral", "mistral",    "mt5",  "hunyuan_v1_dense",
-    "mixtral", "ministral3", "nemotron", "olmo",       "olmo2",     "olmo3",      "phi",  "phi3",
-    "qwen2",   "qwen2_moe",  "qwen3",    "qwen3_moe",  "seed_oss",  "starcoder2", "t5",   "umt5",
-    "smollm3"};
+static const char free_heads[] =
+    "cohere cohere2 ernie4_5 exaone4 gemma glm glm4 glm4_moe gpt_oss granite helium granitemoe ministral mistral mt5 "
+    "hunyuan_v1_dense mixtral ministral3 nemotron olmo olmo2 olmo3 phi phi3 qwen2 qwen2_moe qwen3 qwen3_moe seed_oss "
+    "starcoder2 t5 umt5 smollm3";
 
 /* Objects that hold the sizes of the part that works on text. */
 static const char *const sections[] = {"text_config", "llm_config", "language_config"};
@@ -184,13 +176,13 @@ static enum vc_status check_experts(const struct editing *e, const char *name, c
 {
     uint64_t number = vc_json_count(value);
 
-    if (number > e->edit->after && IS_ONE_OF(name, of_choice)) {
+    if (number > e->edit->after && vc_is_one_of(name, of_choice)) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME ": \"%s\" is %" PRIu64 ", and %" PRIu64 " of %" PRIu64
                                          " experts would be left to choose from",
                        name, number, e->edit->after, e->edit->before);
     }
-    if (number > 1 && IS_ONE_OF(name, of_parts)) {
+    if (number > 1 && vc_is_one_of(name, of_parts)) {
         return vc_fail(e->ctx, VC_E_UNSUPPORTED,
                        VC_HF_CONFIG_NAME ": \"%s\" divides the experts into %" PRIu64
                                          " parts by their numbers, so that those which stay would come into others",
@@ -352,7 +344,7 @@ static const char *find_unknown_count(const json_t *object, uint64_t number)
 
         if (says(value, number) && (strncmp(name, "num_", 4) == 0 || strncmp(name, "n_", 2) == 0) &&
             n > strlen("_layers") && strcmp(name + n - strlen("_layers"), "_layers") == 0 && !vc_hf_edit_knows(name) &&
-            !IS_ONE_OF(name, of_encoder_alone) && !IS_ONE_OF(name, no_lists)) {
+            !IS_ONE_OF(name, of_encoder_alone) && !vc_is_one_of(name, no_lists)) {
             return name;
         }
     }
@@ -521,7 +513,7 @@ static bool has_free_heads(const json_t *root)
             return has_free_heads(section);
         }
     }
-    return type != NULL && IS_ONE_OF(type, free_heads);
+    return type != NULL && vc_is_one_of(type, free_heads);
 }
 
 /* Says which numbers next to that one would do: as many queries share a key as before. */

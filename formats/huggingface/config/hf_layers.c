@@ -9,55 +9,32 @@
 #include "formats/json/json_member.h"
 
 /* An entry per layer, or in a text a character. */
-static const char *const by_layer[] = {"layer_types",
-                                       "mlp_layer_types",
-                                       "layers_block_type",
-                                       "block_configs",
-                                       "no_rope_layers",
-                                       "attention_layers",
-                                       "attention_window",
-                                       "attn_type_list",
-                                       "hybrid_layer_pattern",
-                                       "hybrid_override_pattern",
-                                       "moe_layer_freq",
-                                       "num_query_heads",
-                                       "ffn_multipliers",
-                                       "num_attention_heads_per_layer",
-                                       "num_key_value_heads_per_layer",
-                                       "activation_sparsity_pattern",
-                                       NULL};
+static const char by_layer[] =
+    "layer_types mlp_layer_types layers_block_type block_configs no_rope_layers attention_layers attention_window "
+    "attn_type_list hybrid_layer_pattern hybrid_override_pattern moe_layer_freq num_query_heads ffn_multipliers "
+    "num_attention_heads_per_layer num_key_value_heads_per_layer activation_sparsity_pattern";
 
 /* Numbers of layers. */
-static const char *const numbers_of[] = {"mlp_only_layers",
-                                         "cross_attention_layers",
-                                         "full_attn_idxs",
-                                         "moe_layers",
-                                         "attn_layer_indices",
-                                         "hybrid_layer_ids",
-                                         "deepstack_visual_indexes",
-                                         "intermediate_layers_indices",
-                                         NULL};
+static const char numbers_of[] =
+    "mlp_only_layers cross_attention_layers full_attn_idxs moe_layers attn_layer_indices hybrid_layer_ids "
+    "deepstack_visual_indexes intermediate_layers_indices";
 
 /* Of these something else has an entry for each number, so that the layers they name have to stay. */
-static const char *const numbers_that_stay[] = {"deepstack_visual_indexes", "intermediate_layers_indices", NULL};
+static const char numbers_that_stay[] = "deepstack_visual_indexes intermediate_layers_indices";
 
 /* The layer behind which something takes what the vision part has made: 0 is before the first one, -1 behind the last.
  */
-static const char *const features[] = {"vision_feature_layer", "mm_vision_select_layer", NULL};
+static const char features[] = "vision_feature_layer mm_vision_select_layer";
 
 /* So many layers from the first on are of another kind. */
-static const char *const first_of[] = {"first_k_dense_replace", "num_dense_layers", "max_window_layers",
-                                       "moe_layer_start_index", "num_hash_layers",  NULL};
+static const char first_of[] =
+    "first_k_dense_replace num_dense_layers max_window_layers moe_layer_start_index num_hash_layers";
 
 /* What speaks of layers from the last on, of numbers in other lists, or of sizes of tensors outside of the layers:
  * refused, unless it is 0, false, or null. */
-static const char *const refused[] = {"num_kv_shared_layers",
-                                      "hidden_size_per_layer_input",
-                                      "moe_layer_end_index",
-                                      "scale_attn_by_inverse_layer_idx",
-                                      "stage_names",
-                                      "depths",
-                                      NULL};
+static const char refused[] =
+    "num_kv_shared_layers hidden_size_per_layer_input moe_layer_end_index scale_attn_by_inverse_layer_idx stage_names "
+    "depths";
 
 /* Layers of another kind come after so many; not looked at where a list says it layer by layer. */
 static const struct {
@@ -88,14 +65,6 @@ static const struct {
              {"llama4_text", "no_rope_layers", "no_rope_layer_interval", 4},
              {"smollm3", "no_rope_layers", "no_rope_layer_interval", 4},
              {"modernbert", "layer_types", "global_attn_every_n_layers", 3}};
-
-static bool is_one_of(const char *name, const char *const *names)
-{
-    while (*names != NULL && strcmp(*names, name) != 0) {
-        names++;
-    }
-    return *names != NULL;
-}
 
 static bool is_there(const json_t *object, const char *key)
 {
@@ -142,7 +111,7 @@ static enum vc_status renumber(struct vc_ctx *ctx, const struct vc_edit *edit, c
         if (!json_is_integer(entry) || json_integer_value(entry) < 0) {
             return refuse(ctx, name, "has entries that are not numbers of layers");
         }
-        if (is_one_of(name, numbers_that_stay) && vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
+        if (vc_is_one_of(name, numbers_that_stay) && vc_edit_drops_layer(edit, (uint64_t)json_integer_value(entry))) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, VC_HF_CONFIG_NAME ": '%s' names layer %" PRIu64 ", which has to stay",
                            name, (uint64_t)json_integer_value(entry));
         }
@@ -202,14 +171,14 @@ static enum vc_status edit_list(struct vc_ctx *ctx, const struct vc_edit *edit, 
     if (strcmp(name, "attention_types") == 0) {
         return edit_attention_types(ctx, edit, value, out);
     }
-    if (is_size || is_one_of(name, by_layer)) {
+    if (is_size || vc_is_one_of(name, by_layer)) {
         if (json_array_size(value) != edit->before && json_array_size(value) != 0) {
             return refuse(ctx, name, "has not an entry for each layer");
         }
         vc_json_list_drop(text, n, edit->dropped, edit->n_dropped, out);
         return out->status;
     }
-    if (is_one_of(name, numbers_of)) {
+    if (vc_is_one_of(name, numbers_of)) {
         return renumber(ctx, edit, name, value, out);
     }
     return may_be_of_layers(edit, name, value) ? refuse(ctx, name, "is a list whose meaning is not known") : VC_OK;
@@ -248,20 +217,20 @@ enum vc_status vc_hf_layers_member(struct vc_ctx *ctx, const struct vc_edit *edi
 {
     json_int_t number = json_integer_value(value);
 
-    if (is_one_of(name, refused)) {
+    if (vc_is_one_of(name, refused)) {
         return says_nothing(value) ? VC_OK : refuse(ctx, name, "speaks of layers by their number");
     }
     if (json_is_array(value)) {
         return edit_list(ctx, edit, name, value, is_size, text, n, out);
     }
-    if (json_is_string(value) && is_one_of(name, by_layer)) {
+    if (json_is_string(value) && vc_is_one_of(name, by_layer)) {
         if (json_string_length(value) != edit->before) {
             return refuse(ctx, name, "has not a character for each layer");
         }
         drop_characters(edit, json_string_value(value), out);
         return out->status;
     }
-    if (number > 0 && is_one_of(name, first_of) && (uint64_t)number < edit->before) {
+    if (number > 0 && vc_is_one_of(name, first_of) && (uint64_t)number < edit->before) {
         vc_text_add_uint(out, vc_edit_layers_below(edit, (uint64_t)number));
         return out->status;
     }
@@ -320,7 +289,7 @@ enum vc_status vc_hf_layers_feature(struct vc_ctx *ctx, const struct vc_edit *ed
 {
     enum vc_status status = VC_OK;
 
-    if (!is_one_of(name, features) || json_is_null(value)) {
+    if (!vc_is_one_of(name, features) || json_is_null(value)) {
         return VC_OK;
     }
     if (!json_is_array(value)) {
