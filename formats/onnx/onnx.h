@@ -482,16 +482,23 @@ typedef enum vc_status vc_onnx_taker(struct onnx_program_reader *r, const struct
 /* Calls take for each field of the message. */
 enum vc_status vc_onnx_each(struct onnx_program_reader *r, struct vc_span message, vc_onnx_taker *take, void *to);
 
-/* The fields of one number of a message become a list of items. */
+/* The fields of one number of a message become a list of items of a record. */
 struct onnx_list {
     uint32_t number;
     size_t item_bytes;
+    size_t *n_to;         /* of the record: gets n; NULL: no record has the list */
+    void *to;             /* ... and its pointer, any type, which gets items */
     size_t n;             /* fields that there are */
     unsigned char *items; /* zeros, in the arena */
     size_t n_taken;
 };
 
-/* Counts the fields of each list and makes room; behind the last one is a list with item_bytes 0. */
+#define ONNX_LIST(field, n, list)                                                    \
+    {                                                                                \
+        .number = (field), .item_bytes = sizeof *(list), .n_to = &(n), .to = &(list) \
+    }
+
+/* Counts the fields of each list, makes room and fills the record; behind the last is a list with item_bytes 0. */
 enum vc_status vc_onnx_lists(struct onnx_program_reader *r, struct vc_span message, struct onnx_list *lists);
 
 static inline void *vc_onnx_next(struct onnx_list *list)

@@ -53,6 +53,10 @@ enum vc_status vc_onnx_lists(struct onnx_program_reader *r, struct vc_span messa
     for (; lists->item_bytes != 0; lists++) {
         lists->items = vc_onnx_items(r, lists->n, lists->item_bytes);
         VC_TRY_ALLOC(lists->items);
+        if (lists->n_to != NULL) {
+            *lists->n_to = lists->n;
+            memcpy(lists->to, &lists->items, sizeof lists->items);
+        }
     }
 out:
     return status;

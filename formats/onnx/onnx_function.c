@@ -47,34 +47,21 @@ enum vc_status vc_onnx_program_function(struct onnx_program_reader *r, const str
 {
     struct function_reader reader = {
         .function = function,
-        .lists = {[INPUTS] = {.number = ONNX_FUNCTION_INPUT, .item_bytes = sizeof *function->inputs},
-                  [OUTPUTS] = {.number = ONNX_FUNCTION_OUTPUT, .item_bytes = sizeof *function->outputs},
-                  [ATTRS] = {.number = ONNX_FUNCTION_ATTRIBUTE, .item_bytes = sizeof *function->attrs},
-                  [DEFAULTS] = {.number = ONNX_FUNCTION_DEFAULT, .item_bytes = sizeof *function->defaults},
-                  [NODES] = {.number = ONNX_FUNCTION_NODE, .item_bytes = sizeof *function->nodes},
-                  [OPSETS] = {.number = ONNX_FUNCTION_OPSET, .item_bytes = sizeof *function->opsets}}};
-    const struct onnx_list *lists = reader.lists;
+        .lists = {[INPUTS] = ONNX_LIST(ONNX_FUNCTION_INPUT, function->n_inputs, function->inputs),
+                  [OUTPUTS] = ONNX_LIST(ONNX_FUNCTION_OUTPUT, function->n_outputs, function->outputs),
+                  [ATTRS] = ONNX_LIST(ONNX_FUNCTION_ATTRIBUTE, function->n_attrs, function->attrs),
+                  [DEFAULTS] = ONNX_LIST(ONNX_FUNCTION_DEFAULT, function->n_defaults, function->defaults),
+                  [NODES] = ONNX_LIST(ONNX_FUNCTION_NODE, function->n_nodes, function->nodes),
+                  [OPSETS] = ONNX_LIST(ONNX_FUNCTION_OPSET, function->n_opsets, function->opsets)}};
     enum vc_status status;
 
     *function = (struct vc_program_function){.name = "", .domain = "", .overload = ""};
     VC_TRY(vc_wire_expect(&r->wire, f, VC_WIRE_BYTES, "a function"));
     VC_TRY(vc_onnx_lists(r, f->data, reader.lists));
-    if (lists[NODES].n > VC_PROGRAM_MAX_NODES) {
+    if (function->n_nodes > VC_PROGRAM_MAX_NODES) {
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has a function of more than %zu nodes", VC_PROGRAM_MAX_NODES);
     }
     VC_TRY(vc_onnx_each(r, f->data, take_field, &reader));
-    function->n_inputs = lists[INPUTS].n;
-    function->inputs = (const void *)lists[INPUTS].items;
-    function->n_outputs = lists[OUTPUTS].n;
-    function->outputs = (const void *)lists[OUTPUTS].items;
-    function->n_attrs = lists[ATTRS].n;
-    function->attrs = (const void *)lists[ATTRS].items;
-    function->n_defaults = lists[DEFAULTS].n;
-    function->defaults = (const void *)lists[DEFAULTS].items;
-    function->n_nodes = lists[NODES].n;
-    function->nodes = (const void *)lists[NODES].items;
-    function->n_opsets = lists[OPSETS].n;
-    function->opsets = (const void *)lists[OPSETS].items;
 out:
     return status;
 }

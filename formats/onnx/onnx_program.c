@@ -134,10 +134,9 @@ enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, const struct 
                                     struct vc_program_node *node)
 {
     struct node_reader reader = {.node = node,
-                                 .lists = {{.number = ONNX_NODE_INPUT, .item_bytes = sizeof *node->inputs},
-                                           {.number = ONNX_NODE_OUTPUT, .item_bytes = sizeof *node->outputs},
-                                           {.number = ONNX_NODE_ATTRIBUTE, .item_bytes = sizeof *node->attrs}}};
-    const struct onnx_list *lists = reader.lists;
+                                 .lists = {ONNX_LIST(ONNX_NODE_INPUT, node->n_inputs, node->inputs),
+                                           ONNX_LIST(ONNX_NODE_OUTPUT, node->n_outputs, node->outputs),
+                                           ONNX_LIST(ONNX_NODE_ATTRIBUTE, node->n_attrs, node->attrs)}};
     enum vc_status status;
 
     *node = (struct vc_program_node){.op = "", .domain = "", .name = "", .overload = ""};
@@ -145,12 +144,6 @@ enum vc_status vc_onnx_program_node(struct onnx_program_reader *r, const struct 
     VC_TRY(vc_onnx_lists(r, f->data, reader.lists));
     VC_TRY(vc_onnx_each(r, f->data, take_node, &reader));
     node->domain = vc_onnx_domain(node->domain);
-    node->n_inputs = lists[0].n;
-    node->inputs = (const void *)lists[0].items;
-    node->n_outputs = lists[1].n;
-    node->outputs = (const void *)lists[1].items;
-    node->n_attrs = lists[2].n;
-    node->attrs = (const void *)lists[2].items;
 out:
     return status;
 }
@@ -241,10 +234,10 @@ out:
 
 static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_program *out)
 {
-    struct graph_reader g = {.lists = {{.number = ONNX_GRAPH_NODE, .item_bytes = sizeof *out->nodes},
-                                       {.number = ONNX_GRAPH_INPUT, .item_bytes = sizeof *out->inputs},
-                                       {.number = ONNX_GRAPH_OUTPUT, .item_bytes = sizeof *out->outputs},
-                                       {.number = ONNX_GRAPH_VALUE_INFO, .item_bytes = sizeof *out->declared}}};
+    struct graph_reader g = {.lists = {ONNX_LIST(ONNX_GRAPH_NODE, out->n_nodes, out->nodes),
+                                       ONNX_LIST(ONNX_GRAPH_INPUT, out->n_inputs, out->inputs),
+                                       ONNX_LIST(ONNX_GRAPH_OUTPUT, out->n_outputs, out->outputs),
+                                       ONNX_LIST(ONNX_GRAPH_VALUE_INFO, out->n_declared, out->declared)}};
     enum vc_status status;
 
     VC_TRY(vc_onnx_lists(r, r->self->graph, g.lists));
@@ -256,13 +249,6 @@ static enum vc_status read_graph(struct onnx_program_reader *r, struct vc_progra
     }
     VC_TRY(vc_onnx_each(r, r->self->graph, take_graph, &g));
     out->n_nodes = g.lists[0].n_taken;
-    out->nodes = (const void *)g.lists[0].items;
-    out->n_inputs = g.lists[1].n;
-    out->inputs = (const void *)g.lists[1].items;
-    out->n_outputs = g.lists[2].n;
-    out->outputs = (const void *)g.lists[2].items;
-    out->n_declared = g.lists[3].n;
-    out->declared = (const void *)g.lists[3].items;
 out:
     return status;
 }
@@ -404,9 +390,9 @@ static enum vc_status take_file(struct onnx_program_reader *r, const struct vc_f
 static enum vc_status read_around(struct onnx_program_reader *r, struct vc_program *out)
 {
     struct vc_span all = {0, r->self->file->size_bytes};
-    struct file_reader file = {.lists = {{.number = ONNX_MODEL_OPSET, .item_bytes = sizeof *out->opsets},
-                                         {.number = ONNX_MODEL_METADATA, .item_bytes = sizeof *out->notes},
-                                         {.number = ONNX_MODEL_FUNCTION, .item_bytes = sizeof *out->functions}}};
+    struct file_reader file = {.lists = {ONNX_LIST(ONNX_MODEL_OPSET, out->n_opsets, out->opsets),
+                                         ONNX_LIST(ONNX_MODEL_METADATA, out->n_notes, out->notes),
+                                         ONNX_LIST(ONNX_MODEL_FUNCTION, out->n_functions, out->functions)}};
     enum vc_status status;
 
     VC_TRY(vc_onnx_lists(r, all, file.lists));
@@ -414,12 +400,6 @@ static enum vc_status read_around(struct onnx_program_reader *r, struct vc_progr
         return vc_fail(r->ctx, VC_E_UNSUPPORTED, "has more than %d functions", MAX_FUNCTIONS);
     }
     VC_TRY(vc_onnx_each(r, all, take_file, &file));
-    out->n_opsets = file.lists[0].n;
-    out->opsets = (const void *)file.lists[0].items;
-    out->n_notes = file.lists[1].n;
-    out->notes = (const void *)file.lists[1].items;
-    out->n_functions = file.lists[2].n;
-    out->functions = (const void *)file.lists[2].items;
 out:
     return status;
 }

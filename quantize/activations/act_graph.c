@@ -1,6 +1,10 @@
 /* act_graph.c - see act_graph.h. */
 #include "quantize/activations/act_graph.h"
 
+#include <string.h>
+
+#include "core/text/text.h"
+
 struct name_key {
     const struct act_graph *graph;
     const char *name;
@@ -131,22 +135,6 @@ bool vc_act_is(const struct vc_program_node *node, const char *op)
     return *node->domain == '\0' && strcmp(node->op, op) == 0;
 }
 
-/* The words of the text are apart by spaces. */
-static bool has_word(const char *text, const char *word)
-{
-    size_t n = strlen(word);
-
-    for (; *text != '\0'; text += *text == ' ') {
-        size_t length = strcspn(text, " ");
-
-        if (length == n && n != 0 && memcmp(text, word, n) == 0) {
-            return true;
-        }
-        text += length;
-    }
-    return false;
-}
-
 enum act_kind vc_act_kind(const struct vc_program_node *node)
 {
     static const struct {
@@ -160,7 +148,7 @@ enum act_kind vc_act_kind(const struct vc_program_node *node)
                            "DepthToSpace Identity Dropout"}};
 
     for (size_t k = 0; *node->domain == '\0' && k < sizeof rows / sizeof *rows; k++) {
-        if (has_word(rows[k].ops, node->op)) {
+        if (vc_is_one_of(node->op, rows[k].ops)) {
             return rows[k].kind;
         }
     }
@@ -219,7 +207,7 @@ const char *vc_act_changed_before(const struct act_graph *graph, int64_t version
         bool same = *node->domain != '\0';
 
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-            same = same || (vc_act_opset(graph) >= rows[i].since && has_word(rows[i].ops, node->op));
+            same = same || (vc_act_opset(graph) >= rows[i].since && vc_is_one_of(node->op, rows[i].ops));
         }
         if (!same) {
             return node->op;
