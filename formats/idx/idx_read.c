@@ -19,6 +19,7 @@
 #include "formats/formats.h"
 #include "formats/idx/idx.h"
 #include "formats/io/byte_order.h"
+#include "formats/io/one_tensor.h"
 #include "formats/zip/zip_data.h"
 
 #define VC_IDX_TENSOR "arr_0"
@@ -31,11 +32,9 @@
 
 /* `self` of the model. */
 struct idx_file {
-    struct vc_infile *file;
+    struct vc_one_tensor one; /* first */
     bool packed;
     uint64_t packed_offset; /* of the deflated bytes */
-    uint64_t header_bytes;  /* where the elements begin */
-    unsigned swap;          /* bytes of an element that are reversed; 0: none */
     uint64_t shape[VC_MAX_DIMS];
 };
 
@@ -111,32 +110,32 @@ static enum vc_status take_header(struct vc_ctx *ctx, struct idx_file *self, str
         tensor->size_bytes > INT64_MAX / 2) {
         return vc_fail(ctx, VC_E_FORMAT, "the idx array is too large: %" PRIu64 " elements", tensor->n_elems);
     }
-    self->header_bytes = VC_IDX_PREFIX + (uint64_t)4 * tensor->n_dims;
-    self->swap = vc_dtype_size(tensor->dtype) > 1 ? (unsigned)vc_dtype_size(tensor->dtype) : 0;
+    self->one.first_byte = VC_IDX_PREFIX + (uint64_t)4 * tensor->n_dims;
+    self->one.swap = vc_dtype_size(tensor->dtype) > 1 ? (unsigned)vc_dtype_size(tensor->dtype) : 0;
     tensor->name = VC_IDX_TENSOR;
     tensor->shape = self->shape;
     tensor->part_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
-    tensor->file_bytes = self->file->size_bytes;
+    tensor->file_bytes = self->one.file->size_bytes;
     return VC_OK;
 }
 
 static enum vc_status read_plain(struct vc_ctx *ctx, struct idx_file *self, struct vc_tensor *tensor)
 {
     unsigned char head[VC_IDX_HEADER];
-    uint64_t n_bytes = self->file->size_bytes;
+    uint64_t n_bytes = self->one.file->size_bytes;
     enum vc_status status;
 
-    VC_TRY(vc_infile_read(ctx, self->file, 0, head, (size_t)vc_min_u64(VC_IDX_PREFIX, n_bytes)));
+    VC_TRY(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(VC_IDX_PREFIX, n_bytes)));
     if (n_bytes < VC_IDX_PREFIX + (uint64_t)4 * head[3]) {
         return vc_fail(ctx, VC_E_FORMAT, "ends inside the idx header: %" PRIu64 " bytes, %u dimensions", n_bytes,
                        (unsigned)head[3]);
     }
-    VC_TRY(vc_infile_read(ctx, self->file, VC_IDX_PREFIX, head + VC_IDX_PREFIX, (size_t)4 * head[3]));
+    VC_TRY(vc_infile_read(ctx, self->one.file, VC_IDX_PREFIX, head + VC_IDX_PREFIX, (size_t)4 * head[3]));
     VC_TRY(take_header(ctx, self, tensor, head));
-    if (n_bytes - self->header_bytes != tensor->size_bytes) {
+    if (n_bytes - self->one.first_byte != tensor->size_bytes) {
         status = vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of data, but its shape and type need %" PRIu64,
-                         n_bytes - self->header_bytes, tensor->size_bytes);
+                         n_bytes - self->one.first_byte, tensor->size_bytes);
     }
 out:
     return status;
@@ -209,9 +208,9 @@ static enum vc_status open_stream(struct vc_ctx *ctx, const struct idx_file *sel
     stream->inflate = NULL;
     stream->n_bytes = 0;
     stream->crc = 0;
-    stream->fill = (struct vc_zip_fill){.file = self->file,
+    stream->fill = (struct vc_zip_fill){.file = self->one.file,
                                         .offset = self->packed_offset,
-                                        .left = self->file->size_bytes - VC_GZ_TRAILER - self->packed_offset,
+                                        .left = self->one.file->size_bytes - VC_GZ_TRAILER - self->packed_offset,
                                         .buffer = stream->buffer,
                                         .buffer_bytes = sizeof stream->buffer};
     VC_TRY(vc_inflate_open(ctx, vc_zip_fill_next, &stream->fill, &stream->inflate));
@@ -244,7 +243,7 @@ static enum vc_status check_trailer(struct vc_ctx *ctx, const struct idx_file *s
     if (unused != 0 || stream->fill.left != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "there are bytes behind the end of the deflated data");
     }
-    VC_TRY(vc_infile_read(ctx, self->file, self->file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
+    VC_TRY(vc_infile_read(ctx, self->one.file, self->one.file->size_bytes - VC_GZ_TRAILER, t, sizeof t));
     if (vc_le32(t) != stream->crc || vc_le32(t + 4) != (uint32_t)stream->n_bytes) {
         status = vc_fail(ctx, VC_E_FORMAT, "the data is damaged: its checksum is %08" PRIx32, stream->crc);
     }
@@ -258,7 +257,7 @@ static enum vc_status read_packed(struct vc_ctx *ctx, struct idx_file *self, str
     unsigned char head[VC_IDX_HEADER];
     enum vc_status status;
 
-    VC_TRY(skip_gzip_header(ctx, self->file, &self->packed_offset));
+    VC_TRY(skip_gzip_header(ctx, self->one.file, &self->packed_offset));
     VC_TRY(open_stream(ctx, self, &stream));
     status = inflate(ctx, stream, head, VC_IDX_PREFIX);
     if (status == VC_OK && !is_idx(head, VC_IDX_PREFIX)) {
@@ -267,10 +266,10 @@ static enum vc_status read_packed(struct vc_ctx *ctx, struct idx_file *self, str
     VC_TRY(status);
     VC_TRY(inflate(ctx, stream, head + VC_IDX_PREFIX, (size_t)4 * head[3]));
     VC_TRY(take_header(ctx, self, tensor, head));
-    if (tensor->size_bytes / VC_GZ_MOST > self->file->size_bytes) {
+    if (tensor->size_bytes / VC_GZ_MOST > self->one.file->size_bytes) {
         status = vc_fail(ctx, VC_E_FORMAT,
                          "its shape and type need %" PRIu64 " bytes, more than %" PRIu64 " deflated ones can hold",
-                         tensor->size_bytes, self->file->size_bytes);
+                         tensor->size_bytes, self->one.file->size_bytes);
     }
     VC_TRY(status);
     if (tensor->size_bytes == 0) { /* nobody reads it */
@@ -293,7 +292,7 @@ static enum vc_status idx_stream_open(struct vc_ctx *ctx, const struct vc_model 
     VC_TRY(open_stream(ctx, self, out));
     (*out)->model = model;
     (*out)->left = model->tensors[tensor].size_bytes;
-    VC_TRY(inflate(ctx, *out, head, (size_t)self->header_bytes));
+    VC_TRY(inflate(ctx, *out, head, (size_t)self->one.first_byte));
     return VC_OK;
 out:
     close_stream(ctx, *out);
@@ -307,12 +306,12 @@ static enum vc_status idx_stream_read(struct vc_ctx *ctx, struct vc_source_strea
     const struct idx_file *self = stream->model->self;
     enum vc_status status;
 
-    if (n_bytes > stream->left || (self->swap != 0 && n_bytes % self->swap != 0)) {
+    if (n_bytes > stream->left || (self->one.swap != 0 && n_bytes % self->one.swap != 0)) {
         return vc_fail(ctx, VC_E_INTERNAL, "a read beyond the end of the tensor, or of a part of an element");
     }
     VC_TRY(inflate(ctx, stream, dst, n_bytes));
     stream->left -= n_bytes;
-    vc_bytes_swap(dst, n_bytes, self->swap);
+    vc_bytes_swap(dst, n_bytes, self->one.swap);
 out:
     return status == VC_OK ? VC_OK : vc_context(ctx, "%s", stream->model->tensors[0].name);
 }
@@ -334,79 +333,32 @@ static enum vc_status idx_stream_close(struct vc_ctx *ctx, struct vc_source_stre
     return status;
 }
 
-/* ---- reading, opening ---- */
-
-/* vc_source_ops.read */
-static enum vc_status idx_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
-                               uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
-{
-    const struct idx_file *self = model->self;
-    uint64_t size = model->tensors[tensor].size_bytes;
-    enum vc_status status;
-
-    (void)form;
-    (void)check; /* there is no checksum */
-    if (offset > size || n_bytes > size - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[tensor].name);
-    }
-    VC_TRY(vc_infile_read(ctx, self->file, self->header_bytes + offset, dst, n_bytes));
-    vc_bytes_swap(dst, n_bytes, self->swap);
-out:
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", model->tensors[tensor].name);
-}
-
-/* vc_source_ops.ahead */
-static void idx_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes)
-{
-    const struct idx_file *self = model->self;
-
-    (void)tensor;
-    vc_infile_ahead(self->file, self->header_bytes + offset, n_bytes);
-}
+/* ---- opening ---- */
 
 static size_t idx_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     return model->io[tensor].sequential ? sizeof(struct vc_source_stream) + vc_inflate_bytes() : 0;
 }
 
-static void idx_close(struct vc_model *model)
-{
-    struct idx_file *self = model->self;
-
-    vc_infile_close(model->ctx, self->file);
-    vc_free(model->ctx, self);
-    vc_free(model->ctx, model->tensors);
-    vc_free(model->ctx, model->io);
-}
-
-static const struct vc_source_ops idx_ops = {.read = idx_read,
-                                             .ahead = idx_ahead,
+static const struct vc_source_ops idx_ops = {.read = vc_one_tensor_read,
+                                             .ahead = vc_one_tensor_ahead,
                                              .stream_open = idx_stream_open,
                                              .stream_read = idx_stream_read,
                                              .stream_close = idx_stream_close,
                                              .stream_bytes = idx_stream_bytes,
-                                             .close = idx_close};
+                                             .close = vc_one_tensor_close};
 
 /* vc_format.open. */
 static enum vc_status idx_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                struct vc_model *model)
 {
-    struct idx_file *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
+    struct idx_file *self;
     unsigned char magic[2];
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
     (void)options;
-    if (self == NULL) {
-        vc_infile_close(ctx, file);
-        return VC_E_NOMEM;
-    }
-    self->file = file;
-    model->self = self;
-    model->ops = &idx_ops; /* from here on vc_model_close frees everything */
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_TRY(vc_one_tensor_begin(ctx, file, sizeof *self, &idx_ops, model));
+    self = model->self;
     VC_TRY(vc_infile_read(ctx, file, 0, magic, sizeof magic));
     self->packed = is_gzip(magic, sizeof magic);
     status = self->packed ? read_packed(ctx, self, model->tensors) : read_plain(ctx, self, model->tensors);
@@ -422,7 +374,7 @@ out:
 /* vc_format.stream_end: the header and what its shape needs. What is packed does not tell. */
 static enum vc_status idx_stream_end(struct vc_ctx *ctx, const struct vc_infile *so_far, struct vc_stream_end *end)
 {
-    struct idx_file self = {.file = (struct vc_infile *)(uintptr_t)so_far};
+    struct idx_file self = {.one.file = (struct vc_infile *)(uintptr_t)so_far};
     unsigned char head[VC_IDX_HEADER];
     struct vc_tensor tensor;
     enum vc_status status;
@@ -436,7 +388,7 @@ static enum vc_status idx_stream_end(struct vc_ctx *ctx, const struct vc_infile 
     if (so_far->size_bytes >= end->need) {
         VC_TRY(vc_infile_read(ctx, so_far, 0, head, (size_t)end->need));
         VC_TRY(take_header(ctx, &self, &tensor, head));
-        end->end = self.header_bytes + tensor.size_bytes;
+        end->end = self.one.first_byte + tensor.size_bytes;
     }
 out:
     return status;

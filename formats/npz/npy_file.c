@@ -8,6 +8,7 @@
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
 #include "formats/io/byte_order.h"
+#include "formats/io/one_tensor.h"
 #include "formats/npz/npy_data.h"
 #include "formats/npz/npy_write.h"
 #include "formats/npz/npz.h"
@@ -16,7 +17,7 @@
 
 /* `self` of the model. */
 struct npy_file {
-    struct vc_infile *file;
+    struct vc_one_tensor one; /* first; of it the file alone is used */
     struct vc_npy_data data;
     uint64_t shape[VC_MAX_DIMS];
 };
@@ -31,7 +32,7 @@ static enum vc_status npy_read(struct vc_ctx *ctx, const struct vc_model *model,
 
     (void)check;
     if (form == VC_FORM_RAW) {
-        VC_TRY(vc_infile_read(ctx, self->file, offset, dst, n_bytes));
+        VC_TRY(vc_infile_read(ctx, self->one.file, offset, dst, n_bytes));
     } else {
         if (offset > self->data.size_bytes || n_bytes > self->data.size_bytes - offset) {
             return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[tensor].name);
@@ -50,7 +51,7 @@ static void npy_ahead(const struct vc_model *model, size_t tensor, uint64_t offs
 
     (void)tensor;
     if (!self->data.gather) {
-        vc_infile_ahead(self->file, self->data.offset + offset, n_bytes);
+        vc_infile_ahead(self->one.file, self->data.offset + offset, n_bytes);
     }
 }
 
@@ -63,18 +64,8 @@ static size_t npy_stream_bytes(const struct vc_model *model, size_t tensor)
     return self->data.gather ? VC_NPY_WINDOW_BYTES : 0;
 }
 
-static void npy_close(struct vc_model *model)
-{
-    struct npy_file *self = model->self;
-
-    vc_infile_close(model->ctx, self->file);
-    vc_free(model->ctx, self);
-    vc_free(model->ctx, model->tensors);
-    vc_free(model->ctx, model->io);
-}
-
 static const struct vc_source_ops npy_ops = {
-    .read = npy_read, .ahead = npy_ahead, .stream_bytes = npy_stream_bytes, .close = npy_close};
+    .read = npy_read, .ahead = npy_ahead, .stream_bytes = npy_stream_bytes, .close = vc_one_tensor_close};
 
 /* vc_format.probe. Files that are shorter than the magic count as well, if they begin like it: the reader says what is
  * missing. */
@@ -164,11 +155,11 @@ static void fill_tensor(struct vc_model *model, struct npy_file *self, const str
     tensor->shape = self->shape;
     tensor->n_elems = header->n_elems;
     tensor->size_bytes = header->data_bytes;
-    tensor->file_bytes = self->file->size_bytes;
+    tensor->file_bytes = self->one.file->size_bytes;
     tensor->part_of = VC_NO_TENSOR;
     tensor->alias_of = VC_NO_TENSOR;
     model->io[0].sequential = false;
-    model->io[0].raw_bytes = self->file->size_bytes;
+    model->io[0].raw_bytes = self->one.file->size_bytes;
     model->n_tensors = 1;
 }
 
@@ -177,20 +168,11 @@ static enum vc_status npy_open(struct vc_ctx *ctx, struct vc_infile *file, const
                                struct vc_model *model)
 {
     struct vc_npy_header header;
-    struct npy_file *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    enum vc_status status = VC_OK;
+    struct npy_file *self;
+    enum vc_status status;
 
-    if (self == NULL) {
-        vc_infile_close(ctx, file);
-        return VC_E_NOMEM;
-    }
-    self->file = file;
-    model->self = self;
-    model->ops = &npy_ops; /* from here on vc_model_close frees everything */
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
+    VC_TRY(vc_one_tensor_begin(ctx, file, sizeof *self, &npy_ops, model));
+    self = model->self;
     status = read_header(ctx, file, &header);
     if (status != VC_OK) { /* with findings: a file without a tensor */
         return vc_collect(ctx, status, "header", VC_NPY_TENSOR);

@@ -13,6 +13,7 @@
 #include "core/base/checked.h"
 #include "formats/dialects/dialects.h"
 #include "formats/formats.h"
+#include "formats/io/one_tensor.h"
 #include "formats/tokens/tokens.h"
 
 #define TENSOR       "input_ids"
@@ -20,20 +21,19 @@
 
 /* `self` of the model. */
 struct tokens_file {
-    struct vc_infile *file;
-    uint64_t first_byte; /* of the tokens */
+    struct vc_one_tensor one; /* first */
     uint64_t shape[2];
 };
 
 /* The header of llm.c: which tokens they are, and how many. */
 static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, enum vc_dtype *dtype, uint64_t *n)
 {
-    uint64_t size = self->file->size_bytes;
+    uint64_t size = self->one.file->size_bytes;
     unsigned char head[12] = {0};
     enum vc_status status;
     uint32_t magic;
 
-    VC_TRY(vc_infile_read(ctx, self->file, 0, head, (size_t)vc_min_u64(sizeof head, size)));
+    VC_TRY(vc_infile_read(ctx, self->one.file, 0, head, (size_t)vc_min_u64(sizeof head, size)));
     if (memcmp(head, "PK\3\4", 4) == 0) {
         return vc_fail(ctx, VC_E_FORMAT, "is a zip archive; %s is for a file of nothing but tokens",
                        vc_option(ctx, "length"));
@@ -45,7 +45,7 @@ static enum vc_status read_header(struct vc_ctx *ctx, struct tokens_file *self, 
     }
     *dtype = magic == 20240520 ? VC_DTYPE_U16 : VC_DTYPE_U32;
     *n = vc_le32(head + 8);
-    self->first_byte = HEADER_BYTES;
+    self->one.first_byte = HEADER_BYTES;
     if (size - HEADER_BYTES != *n * vc_dtype_size(*dtype)) {
         status =
             vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes of tokens, but its header says %" PRIu64 " of %zu bytes",
@@ -59,13 +59,13 @@ static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, c
                                  struct vc_tensor *tensor)
 {
     enum vc_dtype dtype = options->token_bits == 32 ? VC_DTYPE_U32 : VC_DTYPE_U16;
-    uint64_t n = self->file->size_bytes / vc_dtype_size(dtype);
+    uint64_t n = self->one.file->size_bytes / vc_dtype_size(dtype);
     enum vc_status status;
 
     VC_TRY(read_header(ctx, self, &dtype, &n));
-    if (self->first_byte == 0 && self->file->size_bytes % vc_dtype_size(dtype) != 0) {
+    if (self->one.first_byte == 0 && self->one.file->size_bytes % vc_dtype_size(dtype) != 0) {
         return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " bytes, which are no whole tokens of %zu bytes",
-                       self->file->size_bytes, vc_dtype_size(dtype));
+                       self->one.file->size_bytes, vc_dtype_size(dtype));
     }
     if (n < options->row_tokens) {
         return vc_fail(ctx, VC_E_FORMAT, "holds %" PRIu64 " tokens, less than one row of %" PRIu64, n,
@@ -79,70 +79,24 @@ static enum vc_status read_shape(struct vc_ctx *ctx, struct tokens_file *self, c
                                  .shape = self->shape,
                                  .n_elems = self->shape[0] * self->shape[1],
                                  .size_bytes = self->shape[0] * self->shape[1] * vc_dtype_size(dtype),
-                                 .file_bytes = self->file->size_bytes,
+                                 .file_bytes = self->one.file->size_bytes,
                                  .part_of = VC_NO_TENSOR,
                                  .alias_of = VC_NO_TENSOR};
 out:
     return status;
 }
 
-/* vc_source_ops.read */
-static enum vc_status tokens_read(struct vc_ctx *ctx, const struct vc_model *model, size_t tensor, enum vc_form form,
-                                  uint64_t offset, void *dst, size_t n_bytes, struct vc_check *check)
-{
-    const struct tokens_file *self = model->self;
-    uint64_t size = model->tensors[tensor].size_bytes;
-    enum vc_status status;
-
-    (void)form;
-    (void)check; /* there is no checksum */
-    if (offset > size || n_bytes > size - offset) {
-        return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", TENSOR);
-    }
-    status = vc_infile_read(ctx, self->file, self->first_byte + offset, dst, n_bytes);
-    return status == VC_OK ? VC_OK : vc_context(ctx, "%s", TENSOR);
-}
-
-/* vc_source_ops.ahead */
-static void tokens_ahead(const struct vc_model *model, size_t tensor, uint64_t offset, uint64_t n_bytes)
-{
-    const struct tokens_file *self = model->self;
-
-    (void)tensor;
-    vc_infile_ahead(self->file, self->first_byte + offset, n_bytes);
-}
-
-static void tokens_close(struct vc_model *model)
-{
-    struct tokens_file *self = model->self;
-
-    vc_infile_close(model->ctx, self->file);
-    vc_free(model->ctx, self);
-    vc_free(model->ctx, model->tensors);
-    vc_free(model->ctx, model->io);
-}
-
-static const struct vc_source_ops tokens_ops = {.read = tokens_read, .ahead = tokens_ahead, .close = tokens_close};
+static const struct vc_source_ops tokens_ops = {
+    .read = vc_one_tensor_read, .ahead = vc_one_tensor_ahead, .close = vc_one_tensor_close};
 
 /* vc_format.open. */
 static enum vc_status tokens_open(struct vc_ctx *ctx, struct vc_infile *file, const struct vc_open_options *options,
                                   struct vc_model *model)
 {
-    struct tokens_file *self = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *self);
-    enum vc_status status = VC_OK;
+    enum vc_status status;
 
-    if (self == NULL) {
-        vc_infile_close(ctx, file);
-        return VC_E_NOMEM;
-    }
-    self->file = file;
-    model->self = self;
-    model->ops = &tokens_ops; /* from here on vc_model_close frees everything */
-    model->tensors = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->tensors);
-    VC_TRY_ALLOC(model->tensors);
-    model->io = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *model->io);
-    VC_TRY_ALLOC(model->io);
-    VC_TRY(read_shape(ctx, self, options, model->tensors));
+    VC_TRY(vc_one_tensor_begin(ctx, file, sizeof(struct tokens_file), &tokens_ops, model));
+    VC_TRY(read_shape(ctx, model->self, options, model->tensors));
     model->n_tensors = 1;
 out:
     return status;
