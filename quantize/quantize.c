@@ -264,7 +264,7 @@ static enum vc_status check_target(struct vc_ctx *ctx, const struct quantize *q,
                ? VC_OK
                : vc_fail(ctx, VC_E_UNSUPPORTED,
                          "codes of activations are for ONNX files (both input and output), as nodes of the graph, and "
-                         "for folders with --layout w8a8 or fp8, as a scale of each layer (%s)",
+                         "for folders with the layout w8a8 or fp8, as a scale of each layer (%s)",
                          vc_option(ctx, "activations"));
 }
 

@@ -318,7 +318,7 @@ class Static(Judge):
                 self.path("q.onnx"))
         self.assertIn("are codes already", refused(3, model=self.path("q.onnx")))
         np.savez(self.path("w.npz"), p2=np.zeros((64, 64), "f4"))
-        self.assertIn("only ONNX files have", refused(3, model=self.path("w.npz"), out="no.npz"))
+        self.assertIn("are for ONNX files", refused(3, model=self.path("w.npz"), out="no.npz"))
         self.assertIn("need --calibration", self.refuse(2, "quantize", "--int8", "--activations", "static", net))
         self.assertIn("--saturation", self.refuse(2, "quantize", "--int8", "--saturation", "all", net))
         r = self.vc("quantize", "--int8", "--activations", "static", "--calibration", stats, "--exclude", "p2", net, "-o",
