@@ -80,7 +80,6 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
     const struct vc_bin_range range = {.shift = bits_of(c->dtype).bin_shift, .n_bins = BINS};
     uint32_t *bins = scratch;
     enum vc_status status = VC_OK;
-    size_t i;
 
     memset(bins, 0, BINS * sizeof *bins);
     if (is_short(c->dtype)) {
@@ -91,7 +90,7 @@ enum vc_status vc_curve_count(struct vc_ctx *ctx, struct vc_curve *c, const void
         VC_KERNEL_TRY(k->magnitude_bins_f64(values, n, &range, bins));
     }
     (void)pthread_mutex_lock(&c->mutex);
-    for (i = 0; i < BINS; i++) {
+    for (size_t i = 0; i < BINS; i++) {
         c->bins[i] += bins[i];
     }
     (void)pthread_mutex_unlock(&c->mutex);
@@ -104,10 +103,9 @@ static void find_marks(struct vc_curve *c)
 {
     uint64_t below = 0;
     size_t bin = 0;
-    size_t p;
 
     c->n_marks = 0;
-    for (p = 0; p < c->n_points; p++) {
+    for (size_t p = 0; p < c->n_points; p++) {
         struct vc_curve_mark *mark;
 
         while (bin + 1 < BINS && below + c->bins[bin] <= c->k[p]) {
@@ -128,11 +126,10 @@ static void find_marks(struct vc_curve *c)
 enum vc_status vc_curve_cut(struct vc_ctx *ctx, struct vc_curve *c)
 {
     size_t segment = 0;
-    size_t bin;
 
     c->n_tables = 0;
     find_marks(c);
-    for (bin = 0; bin < BINS; bin++) {
+    for (size_t bin = 0; bin < BINS; bin++) {
         c->classes[bin] = (uint8_t)(2 * segment);
         if (segment < c->n_marks && bin == c->marks[segment].bin) {
             bool counted = c->marks[segment].table != SIZE_MAX;
@@ -155,9 +152,8 @@ static size_t sum_f32(const struct vc_curve *c, const unsigned char *values, siz
                       uint64_t *zeros)
 {
     size_t n_keys = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint32_t key;
         float x;
         unsigned class;
@@ -180,9 +176,8 @@ static size_t sum_f64(const struct vc_curve *c, const unsigned char *values, siz
                       uint64_t *zeros)
 {
     size_t n_keys = 0;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint64_t key;
         double x;
         unsigned class;
@@ -214,7 +209,6 @@ void vc_curve_sum(struct vc_curve *c, const void *values, size_t n, void *scratc
     double sums[(VC_CURVE_POINTS + 1) * LANES] = {0.0};
     uint64_t zeros = 0;
     size_t n_keys;
-    size_t i;
 
     if (is_short(c->dtype)) {
         return;
@@ -222,10 +216,10 @@ void vc_curve_sum(struct vc_curve *c, const void *values, size_t n, void *scratc
     n_keys = c->dtype == VC_DTYPE_F64 ? sum_f64(c, values, n, sums, scratch, &zeros)
                                       : sum_f32(c, values, n, sums, scratch, &zeros);
     (void)pthread_mutex_lock(&c->mutex);
-    for (i = 0; i < n_keys; i++) {
+    for (size_t i = 0; i < n_keys; i++) {
         add_part(c, c->dtype == VC_DTYPE_F64 ? ((const uint64_t *)scratch)[i] : ((const uint32_t *)scratch)[i], bits);
     }
-    for (i = 0; i < (c->n_marks + 1) * LANES; i++) {
+    for (size_t i = 0; i < (c->n_marks + 1) * LANES; i++) {
         vc_exact_add(&c->segments[i / LANES], sums[i]);
     }
     c->zeros += zeros;
@@ -256,9 +250,8 @@ static double part_value(const struct vc_curve *c, const struct vc_curve_mark *m
 static double sum_parts(const struct vc_curve *c, const struct vc_curve_mark *mark, uint64_t need)
 {
     double sum = 0.0;
-    size_t i;
 
-    for (i = 0; mark->table != SIZE_MAX && need != 0 && i < PARTS; i++) {
+    for (size_t i = 0; mark->table != SIZE_MAX && need != 0 && i < PARTS; i++) {
         uint64_t count = vc_min_u64(c->parts[mark->table * PARTS + i], need);
         double x = count != 0 ? part_value(c, mark, i) : 0.0;
 
@@ -271,10 +264,9 @@ static double sum_parts(const struct vc_curve *c, const struct vc_curve_mark *ma
 static void finish_long(struct vc_curve *c)
 {
     double before = 0.0; /* the mark */
-    size_t m;
     size_t p = 0;
 
-    for (m = 0; m <= c->n_marks; m++) {
+    for (size_t m = 0; m <= c->n_marks; m++) {
         before += vc_exact_value(&c->segments[m]);
         if (m == c->n_marks) {
             break;
@@ -291,10 +283,9 @@ static void finish_long(struct vc_curve *c)
 static void finish_short(struct vc_curve *c)
 {
     double before = 0.0; /* the bin */
-    size_t bin;
     size_t p = 0;
 
-    for (bin = 0; bin < BINS / 2; bin++) {
+    for (size_t bin = 0; bin < BINS / 2; bin++) {
         double x = (double)(c->dtype == VC_DTYPE_F16 ? vc_f16_to_f32((uint16_t)bin) : vc_bf16_to_f32((uint16_t)bin));
 
         for (; p < c->n_points && c->marks[c->mark_of[p]].bin == bin; p++) {

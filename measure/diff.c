@@ -38,11 +38,10 @@ static enum vc_status add_tile(struct vc_ctx *ctx, bool is_f64, const struct vc_
     struct vc_diff_sums tile_sums = {.chunk_sums = chunk_sums};
     enum vc_status status = VC_OK;
     size_t n_chunks = vc_tile_chunks(tile);
-    size_t i;
 
     VC_KERNEL_TRY(is_f64 ? k->diff_f64(x, y, tile->n_rows, tile->row_len, &tile_sums)
                          : k->diff_f32(x, y, tile->n_rows, tile->row_len, &tile_sums));
-    for (i = 0; i < n_chunks; i++) {
+    for (size_t i = 0; i < n_chunks; i++) {
         vc_exact_add(&sums->x2, chunk_sums[4 * i]);
         vc_exact_add(&sums->e2, chunk_sums[4 * i + 1]);
         vc_exact_add(&sums->y2, chunk_sums[4 * i + 2]);
@@ -186,10 +185,9 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
                              struct vc_diff_pair *pairs, size_t *n)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     *n = 0;
-    for (i = 0; i < a->n_tensors; i++) {
+    for (size_t i = 0; i < a->n_tensors; i++) {
         VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
         if (a->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(b, a->tensors[i].name);
@@ -200,7 +198,7 @@ enum vc_status vc_diff_pairs(struct vc_ctx *ctx, const struct vc_model *a, const
             pairs[(*n)++] = (struct vc_diff_pair){i, other};
         }
     }
-    for (i = 0; i < b->n_tensors; i++) {
+    for (size_t i = 0; i < b->n_tensors; i++) {
         VC_TRY(i % STRIDE == 0 ? vc_check_cancelled(ctx) : VC_OK);
         if (b->tensors[i].part_of == VC_NO_TENSOR) {
             size_t other = vc_model_find(a, b->tensors[i].name);
@@ -224,11 +222,10 @@ static void sum_up(struct vc_diff *diff)
 {
     struct vc_exact_sum x2;
     struct vc_exact_sum e2;
-    size_t i;
 
     vc_exact_clear(&x2);
     vc_exact_clear(&e2);
-    for (i = 0; i < diff->n_rows; i++) {
+    for (size_t i = 0; i < diff->n_rows; i++) {
         const struct vc_diff_row *row = &diff->rows[i];
 
         diff->n_different += row->kind != VC_DIFF_SAME;
@@ -354,9 +351,8 @@ size_t vc_diff_beyond(const struct vc_diff_limits *limits, const struct vc_diff 
 {
     struct vc_diff_limits own = read_limits(limits);
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < diff->n_rows; i++) {
+    for (size_t i = 0; i < diff->n_rows; i++) {
         n += !within(&own, &diff->rows[i]);
     }
     return n;

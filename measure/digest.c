@@ -58,7 +58,6 @@ static enum vc_status list_files(struct list *list, const char *path, unsigned d
     enum vc_status status = VC_OK;
     struct stat st;
     int n = 0;
-    int i;
 
     if (stat(path, &st) != 0) {
         return vc_fail_errno(list->ctx, errno, "%s: cannot be read back", path);
@@ -73,12 +72,12 @@ static enum vc_status list_files(struct list *list, const char *path, unsigned d
     if (n < 0) {
         return vc_fail_errno(list->ctx, errno, "%s: cannot be read back", path);
     }
-    for (i = 0; status == VC_OK && i < n; i++) {
+    for (int i = 0; status == VC_OK && i < n; i++) {
         const char *name = vc_arena_printf(list->ctx, &list->job->arena, "%s/%s", path, entries[i]->d_name);
 
         status = name == NULL ? VC_E_NOMEM : list_files(list, name, depth + 1);
     }
-    for (i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++) {
         free(entries[i]);
     }
     free(entries);
@@ -131,7 +130,6 @@ static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct list list = {.ctx = ctx, .job = job};
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (!vc_sha256_built_in()) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no SHA-256");
@@ -141,14 +139,14 @@ static enum vc_status digest(struct vc_ctx *ctx, struct vc_job *job)
     }
     list.block = vc_alloc_array(ctx, VC_TAG_IO, BLOCK_BYTES, 1);
     VC_TRY_ALLOC(list.block);
-    for (i = 0; i < job->report.n_outputs; i++) {
+    for (size_t i = 0; i < job->report.n_outputs; i++) {
         const char *path = job->report.outputs[i].path;
 
         VC_TRY(vc_is_stream(path) ? VC_OK : list_files(&list, path, 0));
         path = job->beside[i];
         VC_TRY(path != NULL ? list_files(&list, path, 0) : VC_OK);
     }
-    for (i = 0; i < list.n; i++) {
+    for (size_t i = 0; i < list.n; i++) {
         VC_TRY(hash_file(&list, &list.files[i]));
     }
     job->report.files = list.files;

@@ -63,9 +63,7 @@ static void count(struct owned *owned, const struct vc_tensor *tensor)
 /* Those that occur move to the front. */
 static void list_dtypes(struct owned *owned)
 {
-    size_t i;
-
-    for (i = 0; i < VC_DTYPE_COUNT; i++) {
+    for (size_t i = 0; i < VC_DTYPE_COUNT; i++) {
         owned->dtypes[i].dtype = (enum vc_dtype)i;
         if (owned->dtypes[i].n_tensors != 0) {
             owned->dtypes[owned->result.n_dtypes++] = owned->dtypes[i];
@@ -82,7 +80,6 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
 {
     struct owned *owned;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = NULL;
     owned = vc_calloc_array(ctx, VC_TAG_REPORT, 1, sizeof *owned);
@@ -90,7 +87,7 @@ static enum vc_status inspect(struct vc_ctx *ctx, const struct vc_model *model, 
     owned->ctx = ctx;
     owned->result.model = model;
     owned->result.n_tensors = vc_model_tensor_count(model);
-    for (i = 0; i < owned->result.n_tensors; i++) {
+    for (size_t i = 0; i < owned->result.n_tensors; i++) {
         count(owned, vc_model_tensor(model, i));
     }
     list_dtypes(owned);

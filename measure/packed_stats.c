@@ -40,10 +40,8 @@ static char *put_count(char *to, uint64_t n)
 
 static const char *get_count(const char *from, uint64_t *n)
 {
-    unsigned shift;
-
     *n = 0;
-    for (shift = 0;; shift += 7) {
+    for (unsigned shift = 0;; shift += 7) {
         unsigned char byte = (unsigned char)*from++;
 
         *n |= (uint64_t)(byte & 0x7f) << shift;

@@ -18,7 +18,6 @@ static enum vc_status add_candidate(struct vc_ctx *ctx, struct vc_item *item, co
 static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const struct vc_desc *desc)
 {
     struct vc_curve *c = vc_calloc_array(ctx, VC_TAG_SCRATCH, 1, sizeof *c);
-    size_t i;
 
     if (c == NULL) {
         return VC_E_NOMEM;
@@ -26,7 +25,7 @@ static enum vc_status begin_curve(struct vc_ctx *ctx, struct vc_probe *p, const 
     p->curve = c;
     c->dtype = desc->dtype;
     c->n_points = p->n_percents;
-    for (i = 0; i < p->n_percents; i++) {
+    for (size_t i = 0; i < p->n_percents; i++) {
         c->k[i] = vc_curve_count_of(desc->n_elems, p->percents[i]);
     }
     return vc_curve_begin(ctx, c);
@@ -142,7 +141,6 @@ static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, st
 {
     struct vc_candidate_runs *r = &p->runs;
     enum vc_status status;
-    size_t i;
 
     r->add = add_candidate;
     r->user = p;
@@ -150,7 +148,7 @@ static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, st
     if (r->results == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < p->candidates->n; i++) {
+    for (size_t i = 0; i < p->candidates->n; i++) {
         if (p->candidates->candidates[i].reason(&p->candidates->candidates[i], item) == NULL) {
             r->results[r->n++] =
                 (struct vc_candidate_result){.candidate = (unsigned)i, .sampled = p->candidates->candidates[i].slow};
@@ -158,7 +156,7 @@ static enum vc_status plan_candidates(struct vc_ctx *ctx, struct vc_probe *p, st
     }
     VC_TRY(vc_candidate_runs_init(ctx, r));
     VC_TRY(vc_candidate_runs_open(ctx, r, step, item));
-    for (i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n; i++) {
         vc_candidate_runs_count(r, step, i);
     }
 out:

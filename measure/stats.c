@@ -26,14 +26,13 @@ static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, c
     struct vc_value_counts counts = {.chunk_sums = sums};
     enum vc_status status = VC_OK;
     size_t n_chunks = vc_tile_chunks(tile);
-    size_t i;
 
     if (item->desc->dtype == VC_DTYPE_F64) {
         VC_KERNEL_TRY(k->values_f64(data, tile->n_rows, tile->row_len, &counts));
     } else {
         VC_KERNEL_TRY(k->values_f32(data, tile->n_rows, tile->row_len, &counts));
     }
-    for (i = 0; i < n_chunks; i++) {
+    for (size_t i = 0; i < n_chunks; i++) {
         vc_exact_add(&running->sum, sums[2 * i]);
         vc_exact_add(&running->sum2, sums[2 * i + 1]);
     }
@@ -43,7 +42,7 @@ static enum vc_status add_tile(struct vc_ctx *ctx, const struct vc_item *item, c
     stats->subnormals += counts.subnormals;
     stats->min = fmin(stats->min, counts.min);
     stats->max = fmax(stats->max, counts.max);
-    for (i = 0; i < VC_HISTOGRAM_BINS; i++) {
+    for (size_t i = 0; i < VC_HISTOGRAM_BINS; i++) {
         stats->histogram[i] += counts.histogram[i];
     }
 out:

@@ -42,10 +42,8 @@ struct scoring {
 /* Blocks that go, and those that equal the threshold, of which the first ones go (blocks_scan_end). */
 static void mark(struct vc_prune_state *s, uint64_t block, const double *scores, size_t n)
 {
-    size_t i;
-
     (void)pthread_mutex_lock(&s->bands.mutex);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint8_t bit = (uint8_t)(1u << (block + i) % 8);
         uint64_t key;
 
@@ -129,11 +127,10 @@ static enum vc_status blocks_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
 {
     struct vc_prune_state *s = step->state;
     uint64_t left = s->keys.cut.n_ties;
-    uint64_t i;
 
     (void)ctx;
     (void)item;
-    for (i = 0; left != 0 && i < s->keys.n; i++) {
+    for (uint64_t i = 0; left != 0 && i < s->keys.n; i++) {
         if (get_bit(s->ties, i)) {
             s->mask[i / 8] |= (uint8_t)(1u << i % 8);
             left--;
@@ -187,15 +184,13 @@ static void spread(const struct vc_step *step, const struct vc_tile *tile, uint8
     const struct vc_prune_state *s = step->state;
     const struct vc_prune_options *o = s->options;
     struct layout l = layout_of(o, &step->in);
-    size_t r;
-    size_t c;
     size_t i = 0;
 
     memset(mask, 0, (tile->n_elems + 7) / 8);
-    for (r = 0; r < tile->n_rows; r++) {
+    for (size_t r = 0; r < tile->n_rows; r++) {
         uint64_t block = (tile->row0 + r) / o->block_rows * l.across;
 
-        for (c = 0; c < tile->row_len; c++, i++) {
+        for (size_t c = 0; c < tile->row_len; c++, i++) {
             if (!get_bit(s->mask, block + (tile->col0 + c) / o->block_cols)) {
                 mask[i / 8] |= (uint8_t)(1u << i % 8);
             }

@@ -192,9 +192,8 @@ static size_t first_of(const struct vc_layer_list *list, uint64_t layer)
 static bool has_all(const struct vc_layer_list *list, uint64_t a, uint64_t b)
 {
     size_t i = first_of(list, a);
-    size_t k;
 
-    for (k = first_of(list, b); k < list->n && list->tensors[k].layer == b; k++) {
+    for (size_t k = first_of(list, b); k < list->n && list->tensors[k].layer == b; k++) {
         if (list->tensors[k].beside) {
             continue;
         }
@@ -278,9 +277,8 @@ static enum vc_status edit_names(struct vc_ctx *ctx, struct vc_plan *plan, const
 {
     enum vc_status status = VC_OK;
     uint64_t below = 0; /* layers that stay, before this one */
-    size_t i;
 
-    for (i = 0; i < list->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         const struct vc_layer_tensor *t = &list->tensors[i];
 
         below += i != 0 && t->layer != t[-1].layer && !gone[t[-1].layer];
@@ -303,13 +301,12 @@ static enum vc_status edit_count(struct vc_ctx *ctx, struct vc_plan *plan, const
                            .n_dropped = (size_t)n_gone,
                            .list = list->name};
     uint64_t *numbers = vc_arena_alloc(ctx, plan->arena, (size_t)n_gone * sizeof *numbers);
-    uint64_t i;
     size_t n = 0;
 
     if (numbers == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < list->n_layers; i++) {
+    for (uint64_t i = 0; i < list->n_layers; i++) {
         if (gone[i]) {
             numbers[n++] = i;
         }
@@ -367,9 +364,8 @@ static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
     struct vc_depth_options *o = &d->options;
     const char **text[] = {&o->drop, &o->keep, &o->layers};
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < sizeof text / sizeof text[0]; i++) {
+    for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
         if (*text[i] != NULL) {
             *text[i] = vc_arena_printf(ctx, &d->arena, "%s", *text[i]);
             VC_TRY_ALLOC(*text[i]);

@@ -43,9 +43,8 @@ static bool place_of(const char *name, const char *list, struct vc_layer_tensor 
 {
     size_t n_list = list != NULL ? strlen(list) : 0;
     const char *word = name;
-    const char *at;
 
-    for (at = name; *at != '\0'; at++) {
+    for (const char *at = name; *at != '\0'; at++) {
         size_t n_digits;
 
         if (*at != '.' && *at != '/') {
@@ -87,11 +86,10 @@ static enum vc_status list_tensors(struct vc_ctx *ctx, const struct vc_model *mo
                                    struct vc_layer_list *out)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     out->tensors = vc_alloc_array(ctx, VC_TAG_MISC, model->n_tensors, sizeof *out->tensors);
     VC_TRY_ALLOC(out->tensors);
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         struct vc_layer_tensor *t = &out->tensors[out->n];
 
         if (model->tensors[i].role != VC_ROLE_OPTIMIZER && vc_model_find(model, model->tensors[i].name) == i &&

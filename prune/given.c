@@ -79,9 +79,8 @@ enum vc_status vc_given_find(struct vc_ctx *ctx, const struct vc_model *masks, c
 enum vc_status vc_given_check(struct vc_ctx *ctx, const struct vc_model *masks, const struct vc_model *model)
 {
     size_t n_masks = 0;
-    size_t i;
 
-    for (i = 0; i < masks->n_tensors; i++) {
+    for (size_t i = 0; i < masks->n_tensors; i++) {
         const struct vc_tensor *t = &masks->tensors[i];
         size_t stem = stem_of(t->name);
         char *name;
@@ -132,13 +131,11 @@ static enum vc_status pack(struct vc_ctx *ctx, const struct vc_tensor *t, const 
 {
     size_t size = vc_dtype_size(t->dtype);
     uint64_t one = one_of(t->dtype);
-    size_t i;
-    size_t k;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint64_t value = 0;
 
-        for (k = size; k-- > 0;) {
+        for (size_t k = size; k-- > 0;) {
             value = value << 8 | bytes[i * size + k];
         }
         if (value != 0 && value != one) {
@@ -160,13 +157,12 @@ static enum vc_status read_mask(struct vc_ctx *ctx, const struct vc_model *masks
     uint8_t *chunk = packed ? NULL : vc_alloc(ctx, VC_TAG_SCRATCH, CHUNK_BYTES);
     struct vc_source_reader reader = {0};
     enum vc_status status = VC_OK;
-    uint64_t at;
 
     if (!packed) {
         VC_TRY_ALLOC(chunk);
     }
     VC_TRY(vc_source_reader_start(ctx, masks, index, &reader));
-    for (at = 0; at < t->n_elems; at += CHUNK_BYTES / size) {
+    for (uint64_t at = 0; at < t->n_elems; at += CHUNK_BYTES / size) {
         size_t n_here = (size_t)vc_min_u64(CHUNK_BYTES / size, t->n_elems - at);
 
         VC_TRY(vc_source_reader_read(ctx, &reader, packed ? bits + at : chunk, n_here * size));

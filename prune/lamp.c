@@ -42,9 +42,7 @@ static double square_of(const struct vc_lamp *lamp, uint64_t key)
 /* sum += x * times, exactly: one addition for each bit of `times`. */
 static void add_times(struct vc_exact_sum *sum, double x, uint64_t times)
 {
-    int bit;
-
-    for (bit = 0; times != 0; bit++, times >>= 1) {
+    for (int bit = 0; times != 0; bit++, times >>= 1) {
         if ((times & 1) != 0) {
             vc_exact_add(sum, ldexp(x, bit));
         }
@@ -60,9 +58,8 @@ void vc_lamp_begin(struct vc_lamp *lamp)
 static void add_chunk_f32(struct vc_exact_sum *sum, const char *values, size_t n, uint32_t end)
 {
     uint64_t squares[256] = {0};
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint32_t key;
         uint64_t mantissa;
 
@@ -71,7 +68,7 @@ static void add_chunk_f32(struct vc_exact_sum *sum, const char *values, size_t n
         mantissa = key >= end ? (key & 0x7fffffu) | (key >> 23 != 0 ? 0x800000u : 0) : 0;
         squares[key >> 23] += mantissa * mantissa;
     }
-    for (i = 0; i < 255; i++) { /* 255: not finite, refused before it counts */
+    for (size_t i = 0; i < 255; i++) { /* 255: not finite, refused before it counts */
         int exponent = 2 * ((i == 0 ? 1 : (int)i) - 150);
 
         if (squares[i] != 0) {
@@ -84,19 +81,18 @@ static void add_chunk_f32(struct vc_exact_sum *sum, const char *values, size_t n
 void vc_lamp_add(struct vc_lamp *lamp, pthread_mutex_t *mutex, const void *values, size_t n)
 {
     struct vc_exact_sum sum;
-    size_t i;
 
     if (lamp->end == 0 || lamp->type == VC_KEY_U16) {
         return;
     }
     vc_exact_clear(&sum);
     if (lamp->type == VC_KEY_F32) {
-        for (i = 0; i < n; i += CHUNK) {
+        for (size_t i = 0; i < n; i += CHUNK) {
             add_chunk_f32(&sum, (const char *)values + i * sizeof(float), n - i < CHUNK ? n - i : CHUNK,
                           (uint32_t)lamp->end);
         }
     } else {
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             uint64_t key;
 
             memcpy(&key, (const char *)values + i * sizeof key, sizeof key);
@@ -167,9 +163,8 @@ static uint64_t count_bound(const struct place *p, double t, bool upper)
     double above = vc_exact_value(&p->above);
     double lost = 0.0; /* of the sum, by rounding: it is added compensated */
     uint64_t before = p->before_top;
-    size_t i;
 
-    for (i = p->top; i-- > 0;) {
+    for (size_t i = p->top; i-- > 0;) {
         uint64_t first = keys->range.first + ((uint64_t)vc_keys_bin(keys->list[i]) << keys->range.shift);
         uint64_t count = vc_keys_count(keys->list[i]);
         double lo = square_of(p->of->lamp, first);
@@ -217,9 +212,8 @@ static uint64_t count_exact(const struct place *p, double t)
     const struct vc_keys *keys = p->of->keys;
     struct vc_exact_sum above = p->above;
     uint64_t before = p->before_top;
-    size_t i;
 
-    for (i = p->top; i-- > 0;) {
+    for (size_t i = p->top; i-- > 0;) {
         double square = square_of(p->of->lamp, keys->range.first + vc_keys_bin(keys->list[i]));
         uint64_t count = vc_keys_count(keys->list[i]);
         uint64_t j0 = 0;
@@ -263,9 +257,8 @@ static uint64_t find_score(const struct place *places, size_t n, uint64_t k, uin
     while (from < to) {
         uint64_t middle = from + (to - from) / 2;
         uint64_t total = 0;
-        size_t i;
 
-        for (i = 0; i < n && total < k; i++) {
+        for (size_t i = 0; i < n && total < k; i++) {
             uint64_t found = count(&places[i], from_bits(middle), how);
 
             total += found < places[i].of->keys->limit ? found : places[i].of->keys->limit;
@@ -313,10 +306,8 @@ static size_t list_places(const struct vc_lamp_keys *tensors, size_t n, struct p
 {
     uint64_t most = 0;
     size_t n_places = 0;
-    size_t t;
-    size_t i;
 
-    for (t = 0; t < n; t++) {
+    for (size_t t = 0; t < n; t++) {
         const struct vc_keys *keys = tensors[t].keys;
         struct place *p = &places[n_places];
 
@@ -325,7 +316,7 @@ static size_t list_places(const struct vc_lamp_keys *tensors, size_t n, struct p
         }
         *p = (struct place){.of = &tensors[t], .top = keys->n_list, .above = tensors[t].lamp->above};
         p->before_top = keys->below;
-        for (i = 0; i < keys->n_list; i++) {
+        for (size_t i = 0; i < keys->n_list; i++) {
             p->before_top += vc_keys_count(keys->list[i]);
         }
         most += keys->limit;
@@ -354,10 +345,9 @@ static void settle(struct vc_ctx *ctx, struct place *places, size_t n, uint64_t 
 {
     uint64_t left = *k;
     uint64_t score;
-    size_t i;
 
     score = find_score(places, n, *k, from, to, how);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         uint64_t limit = places[i].of->keys->limit;
 
         places[i].low = count_below(&places[i], score, how);
@@ -366,7 +356,7 @@ static void settle(struct vc_ctx *ctx, struct place *places, size_t n, uint64_t 
         places[i].high = places[i].high < limit ? places[i].high : limit;
         left -= places[i].low < left ? places[i].low : left;
     }
-    for (i = 0; i < n; i++) { /* of equal scores those of the first tensor go first */
+    for (size_t i = 0; i < n; i++) { /* of equal scores those of the first tensor go first */
         uint64_t equal = places[i].high - places[i].low;
         uint64_t go = equal < left ? equal : left;
 
@@ -395,17 +385,16 @@ static size_t narrow_places(struct vc_ctx *ctx, struct place *places, size_t n, 
                             uint64_t *k)
 {
     size_t n_open = 0;
-    size_t i;
 
     *from = find_score(places, n, *k, 0, ONE, AT_MOST);
     *to = find_score(places, n, *k, *from, ONE, AT_LEAST);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct place *p = &places[i];
 
         p->low = *k == 0 ? p->of->keys->below : count_below(p, *from, AT_LEAST);
         p->high = *k == 0 ? p->low : count(p, from_bits(*to), AT_MOST);
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (places[i].low >= places[i].of->keys->limit || places[i].low >= places[i].high) {
             fix(ctx, places[i].of, places[i].low, k);
         } else {
@@ -435,10 +424,9 @@ enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *ten
     size_t n_open;
     uint64_t from;
     uint64_t to;
-    size_t i;
 
     VC_TRY_ALLOC(places);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(check_large(ctx, &tensors[i]));
         if (tensors[i].keys->own && !tensors[i].keys->done) {
             vc_keys_narrow(ctx, tensors[i].keys);
@@ -450,13 +438,13 @@ enum vc_status vc_lamp_narrow(struct vc_ctx *ctx, const struct vc_lamp_keys *ten
         settle(ctx, places, n_open, 0, 0, AT_LEAST, k);
         goto out;
     }
-    for (i = 0; i < n_open; i++) {
+    for (size_t i = 0; i < n_open; i++) {
         places[i].of->lamp->waits = !look_closer(ctx, &places[i]);
         closer = closer || !places[i].of->lamp->waits;
         single = single && places[i].of->keys->range.shift == 0;
     }
     if (!closer && single) {
-        for (i = 0; i < n_open; i++) {
+        for (size_t i = 0; i < n_open; i++) {
             add_rest(&places[i]);
         }
         settle(ctx, places, n_open, from, to, EXACTLY, k);

@@ -26,7 +26,6 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
     const struct vc_prune_state *s = step->state;
     enum vc_status status = VC_OK;
     double *wide;
-    size_t i;
 
     *values = data;
     if (s->key_type == VC_KEY_U16) {
@@ -35,7 +34,7 @@ static enum vc_status key_values(struct vc_ctx *ctx, const struct vc_step *step,
     VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, scratch, values));
     if (s->key_type == VC_KEY_F64 && step->in.dtype != VC_DTYPE_F64) {
         wide = (double *)(void *)*scratch;
-        for (i = 0; i < tile->n_elems; i++) {
+        for (size_t i = 0; i < tile->n_elems; i++) {
             float f;
 
             memcpy(&f, (const char *)*values + i * sizeof f, sizeof f);
@@ -77,15 +76,14 @@ static enum vc_status magnitude_calibrate(struct vc_ctx *ctx, struct vc_step *st
     enum vc_status status = VC_OK;
     const void *values;
     uint32_t bad = 0;
-    size_t i;
 
     if (s->keys.bins == NULL) { /* the figures of a refusal are wanted, no threshold */
         return vc_policy_calibrate(ctx, step, item, tile, in, scratch);
     }
     VC_TRY(key_values(ctx, step, tile, in->data, &room, &values));
     VC_TRY(count_bins(ctx, s->key_type, values, tile->n_elems, range, bins));
-    for (i = (size_t)(first_nonfinite(step, s->key_type) >> range->shift); range->first == 0 && i < range->n_bins;
-         i++) {
+    for (size_t i = (size_t)(first_nonfinite(step, s->key_type) >> range->shift);
+         range->first == 0 && i < range->n_bins; i++) {
         bad |= bins[i];
     }
     if (bad != 0) {
@@ -132,11 +130,10 @@ static enum vc_status magnitude_scan_end(struct vc_ctx *ctx, struct vc_step *ste
 {
     struct vc_prune_state *s = step->state;
     uint64_t left = s->keys.cut.n_ties;
-    uint64_t i;
 
     (void)ctx;
     (void)item;
-    for (i = 0; i < s->n_tiles; i++) {
+    for (uint64_t i = 0; i < s->n_tiles; i++) {
         s->tile_ties[i] = (uint32_t)vc_min_u64(s->tile_ties[i], left);
         left -= s->tile_ties[i];
     }

@@ -66,7 +66,6 @@ static bool complete(struct vc_mask_part *part, uint64_t place, uint8_t seen, ui
 static void place_bits(const uint8_t *src, uint64_t from, size_t n, unsigned at, uint8_t *dst)
 {
     size_t n_bytes = (at + n + 7) / 8;
-    size_t i;
 
     memset(dst, 0, n_bytes);
     if (from % 8 == at) {
@@ -75,7 +74,7 @@ static void place_bits(const uint8_t *src, uint64_t from, size_t n, unsigned at,
         dst[n_bytes - 1] &= (uint8_t)(0xffu >> (n_bytes * 8 - at - n));
         return;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         dst[(at + i) / 8] |= (uint8_t)(((unsigned)src[(from + i) / 8] >> (from + i) % 8 & 1u) << (at + i) % 8);
     }
 }
@@ -89,10 +88,9 @@ enum vc_status vc_mask_part_give(struct vc_ctx *ctx, struct vc_mask_part *part, 
     size_t n = (size_t)(vc_ceil_div_u64(end, 8) - first);
     unsigned at = (unsigned)(tile->first % 8);
     size_t begin = 0;
-    size_t k;
 
     place_bits(mask, from, tile->n_elems, at, scratch);
-    for (k = 0; k<n; k += n> 1 ? n - 1 : 1) { /* the first and the last byte */
+    for (size_t k = 0; k<n; k += n> 1 ? n - 1 : 1) { /* the first and the last byte */
         uint64_t low = (first + k) * 8;
         uint64_t high = vc_min_u64(low + 8, n_elems);
         uint64_t own_low = low > tile->first ? low : tile->first;

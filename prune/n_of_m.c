@@ -45,11 +45,9 @@ static uint64_t bad_in_bytes(const uint8_t *mask, uint64_t n_bits, unsigned keep
 {
     unsigned part = (1u << group) - 1;
     uint64_t n_bad = 0;
-    uint64_t i;
-    unsigned at;
 
-    for (i = 0; i < n_bits / 8; i++) {
-        for (at = 0; at < 8; at += group) {
+    for (uint64_t i = 0; i < n_bits / 8; i++) {
+        for (unsigned at = 0; at < 8; at += group) {
             n_bad += bits_of((unsigned)mask[i] >> at & part) > keep;
         }
     }
@@ -62,21 +60,19 @@ static uint64_t bad_groups(const struct vc_prune_state *s, const uint8_t *mask, 
 {
     const struct vc_prune_options *o = s->options;
     uint64_t n_bad = 0;
-    uint64_t first;
-    uint64_t inner;
     uint64_t n;
-    uint64_t k;
 
     *n_groups = n_bits / (len * s->n_inner) * vc_ceil_div_u64(len, o->group) * s->n_inner;
     if (s->n_inner == 1 && len % 8 == 0 && (o->group == 2 || o->group == 4 || o->group == 8)) {
         return bad_in_bytes(mask, n_bits, o->keep, o->group);
     }
-    for (first = 0; first < n_bits / s->n_inner; first += n) { /* rows of n_inner bits, as many as a group has */
+    for (uint64_t first = 0; first < n_bits / s->n_inner;
+         first += n) { /* rows of n_inner bits, as many as a group has */
         n = vc_min_u64(o->group, len - first % len);
-        for (inner = 0; inner < s->n_inner; inner++) {
+        for (uint64_t inner = 0; inner < s->n_inner; inner++) {
             unsigned kept = 0;
 
-            for (k = 0; k < n; k++) {
+            for (uint64_t k = 0; k < n; k++) {
                 uint64_t at = (first + k) * s->n_inner + inner;
 
                 kept += (unsigned)mask[at / 8] >> at % 8 & 1u;
@@ -225,14 +221,13 @@ enum vc_status vc_n_of_m_add(struct vc_ctx *ctx, struct vc_item *item, const str
     enum vc_status status;
     uint64_t n_rows;
     uint64_t row_len;
-    unsigned d;
 
     VC_TRY(vc_prune_add_step(ctx, item, &n_of_m_ops, options, scheme, &s, &step));
     step->keep = options->keep;
     step->group = options->group;
     s->n_len = step->in.shape[axis];
     s->n_inner = 1;
-    for (d = axis + 1; d < step->in.n_dims; d++) {
+    for (unsigned d = axis + 1; d < step->in.n_dims; d++) {
         s->n_inner *= step->in.shape[d];
     }
     s->bands.grid = (struct vc_band_grid){.n_elems = step->in.n_elems,

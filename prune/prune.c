@@ -29,11 +29,10 @@ void vc_prune_defaults_sized(struct vc_prune_options *options, size_t struct_siz
 static bool sparsity_of(const struct vc_prune *p, const char *name, struct vc_fraction *out, bool *own)
 {
     bool found = p->options.sparsity != NULL;
-    size_t i;
 
     *own = false;
     *out = p->sparsity;
-    for (i = 0; i < p->options.n_sets; i++) {
+    for (size_t i = 0; i < p->options.n_sets; i++) {
         if (vc_glob_match(p->sets[i].glob, name)) {
             *out = p->sets[i].sparsity;
             *own = true;
@@ -288,9 +287,8 @@ static enum vc_status apply_pair(struct vc_ctx *ctx, const struct vc_prune *p, s
                                  bool more)
 {
     enum vc_status status;
-    size_t k;
 
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         if (item->chain->steps[k]->action == VC_ACTION_PRUNED) { /* an earlier prune has done it */
             return VC_OK;
         }
@@ -374,9 +372,8 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
 {
     struct vc_prune *p = pass->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < plan->n_items; i++) { /* what other workers prune does not change type or shape */
+    for (size_t i = 0; i < plan->n_items; i++) { /* what other workers prune does not change type or shape */
         if (plan->items[i].in_other_shard && plan->items[i].chain->n_steps > plan->items[i].chain->pass_first) {
             plan->items[i].chain->steps[plan->items[i].chain->n_steps - 1]->calibrate = false;
         }

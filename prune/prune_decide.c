@@ -36,16 +36,15 @@ static int by_name(const void *a, const void *b)
 static enum vc_status sort_shared(struct vc_ctx *ctx, struct vc_prune *p, const struct vc_plan *plan)
 {
     struct named *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
-    size_t i;
 
     if (list == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < p->n_shared; i++) {
+    for (size_t i = 0; i < p->n_shared; i++) {
         list[i] = (struct named){plan->model->tensors[p->shared[i]].name, p->shared[i]};
     }
     qsort(list, p->n_shared, sizeof *list, by_name);
-    for (i = 0; i < p->n_shared; i++) {
+    for (size_t i = 0; i < p->n_shared; i++) {
         p->shared[i] = list[i].index;
     }
     vc_free(ctx, list);
@@ -57,9 +56,8 @@ static enum vc_key_type common_type(const struct vc_prune *p, const struct vc_pl
 {
     enum vc_dtype first = plan->items[p->shared[0]].desc->dtype;
     enum vc_key_type type = vc_prune_key_type(plan->items[p->shared[0]].desc);
-    size_t i;
 
-    for (i = 1; i < p->n_shared; i++) {
+    for (size_t i = 1; i < p->n_shared; i++) {
         const struct vc_desc *desc = plan->items[p->shared[i]].desc;
 
         if (desc->dtype == VC_DTYPE_F64) {
@@ -78,12 +76,11 @@ enum vc_status vc_prune_share(struct vc_ctx *ctx, struct vc_prune *p, const stru
     enum vc_key_type type = common_type(p, plan);
     uint64_t total = 0;
     uint64_t most = 0;
-    size_t i;
 
     if (sort_shared(ctx, p, plan) != VC_OK) {
         return ctx->status;
     }
-    for (i = 0; i < p->n_shared; i++) {
+    for (size_t i = 0; i < p->n_shared; i++) {
         struct vc_keys *keys = keys_of(plan, p->shared[i]);
 
         if (!blocks) {
@@ -137,9 +134,8 @@ static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct v
     bool any = false;
     bool kept;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_item *item = &plan->items[i];
 
         if (vc_item_calibrates(item)) {
@@ -147,7 +143,7 @@ static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct v
             any = any || kept;
         }
     }
-    for (i = 0; any && i < p->n_shared; i++) {
+    for (size_t i = 0; any && i < p->n_shared; i++) {
         if (plan->items[p->shared[i]].chain->n_steps > plan->items[p->shared[i]].chain->pass_first) {
             p->shared[n++] = p->shared[i];
         }
@@ -155,7 +151,7 @@ static enum vc_status drop_kept(struct vc_ctx *ctx, struct vc_prune *p, struct v
     if (any && p->n_shared != 0) {
         p->n_shared = n;
         p->k = 0;
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             p->k += keys_of(plan, p->shared[i])->n;
         }
         p->k = vc_fraction_floor(p->sparsity, p->k);
@@ -173,10 +169,9 @@ static enum vc_status narrow_scores(struct vc_ctx *ctx, struct vc_prune *p, cons
 {
     struct vc_lamp_keys *list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(list);
-    for (i = 0; i < p->n_shared; i++) {
+    for (size_t i = 0; i < p->n_shared; i++) {
         list[i] = (struct vc_lamp_keys){.name = plan->model->tensors[p->shared[i]].name,
                                         .keys = keys_of(plan, p->shared[i]),
                                         .lamp = lamp_of(plan, p->shared[i])};
@@ -191,10 +186,9 @@ static enum vc_status narrow_shared(struct vc_ctx *ctx, struct vc_prune *p, stru
 {
     struct vc_keys **list = vc_alloc_array(ctx, VC_TAG_MISC, p->n_shared, sizeof *list);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(list);
-    for (i = 0; i < p->n_shared; i++) {
+    for (size_t i = 0; i < p->n_shared; i++) {
         list[i] = keys_of(plan, p->shared[i]);
     }
     VC_TRY(vc_keys_narrow_together(ctx, list, p->n_shared, &p->k));
@@ -206,9 +200,7 @@ out:
 /* A round of calibration that had no memory for its counts. */
 static enum vc_status check_counted(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         if (vc_item_calibrates(&plan->items[i]) && keys_of(plan, i)->failed) {
             return vc_fail(ctx, VC_E_NOMEM, "%s: no memory for the counts of its weights",
                            plan->model->tensors[i].name);
@@ -238,13 +230,12 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
 {
     struct vc_prune *p = pass->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (round == 0) {
         VC_TRY(drop_kept(ctx, p, plan));
     }
     if (vc_prune_says_itself(&p->options)) {
-        for (i = 0; i < plan->n_items; i++) {
+        for (size_t i = 0; i < plan->n_items; i++) {
             if (vc_item_calibrates(&plan->items[i])) {
                 last_step(&plan->items[i])->calibrate = false;
             }
@@ -252,7 +243,8 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
         return VC_OK;
     }
     VC_TRY(check_counted(ctx, plan));
-    for (i = 0; i < plan->n_items; i++) { /* those of a common threshold follow below: some may not have looked */
+    for (size_t i = 0; i < plan->n_items;
+         i++) { /* those of a common threshold follow below: some may not have looked */
         if (vc_item_calibrates(&plan->items[i]) && !keys_of(plan, i)->shared) {
             follow_keys(ctx, p, last_step(&plan->items[i]));
         }
@@ -260,7 +252,7 @@ enum vc_status vc_prune_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct 
     if (p->n_shared != 0) {
         VC_TRY(p->options.score == VC_SCORE_LAMP ? narrow_scores(ctx, p, plan) : narrow_shared(ctx, p, plan));
     }
-    for (i = 0; i < p->n_shared; i++) {
+    for (size_t i = 0; i < p->n_shared; i++) {
         struct vc_step *step = last_step(&plan->items[p->shared[i]]);
 
         if (step->calibrate || p->options.score == VC_SCORE_LAMP) {

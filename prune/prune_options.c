@@ -130,7 +130,6 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     struct vc_prune_options *o = &p->options;
     const struct vc_sparsity_rule *sets = o->sets;
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(vc_rules_copy(ctx, &p->arena, o->rules, o->n_rules, &o->rules));
     if (o->sparsity != NULL) {
@@ -145,7 +144,7 @@ enum vc_status vc_prune_copy(struct vc_ctx *ctx, struct vc_prune *p)
     }
     p->sets = vc_arena_alloc(ctx, &p->arena, (o->n_sets + 1) * sizeof *p->sets);
     VC_TRY_ALLOC(p->sets);
-    for (i = 0; i < o->n_sets; i++) {
+    for (size_t i = 0; i < o->n_sets; i++) {
         p->sets[i].glob = vc_arena_printf(ctx, &p->arena, "%s", sets[i].glob);
         VC_TRY_ALLOC(p->sets[i].glob);
         VC_TRY(vc_share_read(ctx, "sets", sets[i].sparsity, &p->sets[i].sparsity));
@@ -177,9 +176,8 @@ static const char *pattern_text(struct vc_ctx *ctx, struct vc_prune *p)
 static const char *sets_text(struct vc_ctx *ctx, struct vc_prune *p)
 {
     const char *text = "";
-    size_t i;
 
-    for (i = 0; text != NULL && i < p->options.n_sets; i++) {
+    for (size_t i = 0; text != NULL && i < p->options.n_sets; i++) {
         text = vc_arena_printf(ctx, &p->arena, "%s%s%s=%g", text, i == 0 ? "" : ",", p->sets[i].glob,
                                (double)p->sets[i].sparsity.n / (double)p->sets[i].sparsity.d);
     }
@@ -233,9 +231,8 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
                   : o->reconstruct          ? "wanda, reconstruct"
                                             : "wanda"},
     };
-    size_t i;
 
-    for (i = 0; i < sizeof entries / sizeof entries[0] - !scored; i++) {
+    for (size_t i = 0; i < sizeof entries / sizeof entries[0] - !scored; i++) {
         if (entries[i].value == NULL) {
             return VC_E_NOMEM;
         }

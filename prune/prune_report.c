@@ -18,9 +18,8 @@ static bool is_pruned(const struct vc_item *item)
 static const struct vc_step *pattern_of(const struct vc_item *item)
 {
     const struct vc_step *found = NULL;
-    size_t k;
 
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         const struct vc_step *step = item->chain->steps[k];
 
         found = step->group != 0 ? step : step->regroups ? NULL : found;
@@ -49,9 +48,7 @@ static bool fits_2_4(const struct vc_item *item)
 
 static void count_planned(const struct vc_plan *plan, const struct vc_report *report, struct vc_report_pruning *p)
 {
-    size_t i;
-
-    for (i = 0; i < report->n_rows; i++) {
+    for (size_t i = 0; i < report->n_rows; i++) {
         const struct vc_item *item = vc_plan_row_item(plan, i);
         uint64_t n = item->desc->n_elems;
 
@@ -105,10 +102,8 @@ static void add_checked(struct vc_report_pruning *p, const struct vc_item *item)
 
 static void count_measured(const struct vc_plan *plan, const struct vc_report *report, struct vc_report_pruning *p)
 {
-    size_t i;
-
     p->measured = true;
-    for (i = 0; i < report->n_rows; i++) {
+    for (size_t i = 0; i < report->n_rows; i++) {
         const struct vc_item *item = vc_plan_row_item(plan, i);
         struct vc_report_row row;
 

@@ -55,11 +55,10 @@ static enum vc_status give_mask(struct vc_ctx *ctx, const struct vc_step *step, 
 {
     struct vc_prune_state *s = step->state;
     uint8_t *both = (uint8_t *)*scratch;
-    size_t i;
 
     if (s->also != NULL) {
         memset(both, 0, (tile->n_elems + 7) / 8);
-        for (i = 0; i < tile->n_elems; i++) {
+        for (size_t i = 0; i < tile->n_elems; i++) {
             uint64_t at = tile->first + i;
             unsigned own = mask[(first + i) / 8];
             unsigned other = s->also->mask[at / 8];

@@ -60,9 +60,8 @@ bool vc_cpu_has(enum vc_cpu_level level)
 enum vc_cpu_level vc_cpu_best(void)
 {
     static const enum vc_cpu_level order[] = {VC_CPU_AVX512, VC_CPU_AVX2, VC_CPU_NEON};
-    size_t i;
 
-    for (i = 0; i < sizeof order / sizeof order[0]; i++) {
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
         if (vc_cpu_has(order[i])) {
             return order[i];
         }
@@ -77,13 +76,11 @@ const char *vc_cpu_level_name(enum vc_cpu_level level)
 
 bool vc_cpu_level_parse(const char *name, enum vc_cpu_level *out)
 {
-    unsigned i;
-
     if (strcmp(name, "all") == 0) {
         *out = vc_cpu_best();
         return true;
     }
-    for (i = 0; i < VC_CPU_COUNT; i++) {
+    for (unsigned i = 0; i < VC_CPU_COUNT; i++) {
         if (strcmp(name, level_names[i]) == 0) {
             *out = (enum vc_cpu_level)i;
             return true;

@@ -62,12 +62,11 @@ static size_t next_slot(const struct vc_hash_table *table, size_t at)
 size_t vc_hash_find(const struct vc_hash_table *table, uint64_t hash, vc_hash_same_fn *same, const void *key)
 {
     uint32_t mask = number_mask(table);
-    size_t at;
 
     if (table->n_slots == 0) {
         return SIZE_MAX;
     }
-    for (at = first_slot(table, hash); table->slots[at] != 0; at = next_slot(table, at)) {
+    for (size_t at = first_slot(table, hash); table->slots[at] != 0; at = next_slot(table, at)) {
         size_t number = (table->slots[at] & mask) - 1;
 
         if ((table->slots[at] & ~mask) == ((uint32_t)hash & ~mask) && same(key, number)) {
@@ -91,7 +90,6 @@ enum vc_status vc_hash_grow(struct vc_ctx *ctx, struct vc_hash_table *table, siz
                             const void *user)
 {
     struct vc_hash_table grown = {.slots = NULL};
-    size_t i;
 
     if (number < table->room) {
         return VC_OK;
@@ -99,7 +97,7 @@ enum vc_status vc_hash_grow(struct vc_ctx *ctx, struct vc_hash_table *table, siz
     if (vc_hash_make(ctx, table->room < FIRST_ROOM ? FIRST_ROOM : 2 * table->room, &grown) != VC_OK) {
         return ctx->status;
     }
-    for (i = 0; i < table->n_slots; i++) {
+    for (size_t i = 0; i < table->n_slots; i++) {
         if (table->slots[i] != 0) {
             size_t old = (table->slots[i] & number_mask(table)) - 1;
 

@@ -38,7 +38,6 @@ void vc_plugin_list(const struct vc_plugin_kind *kind, struct vc_plugin_search *
     char program[3900];
     char file[128];
     ssize_t length;
-    int up;
 
     search->n_places = 0;
     if (wanted != NULL && wanted[0] != '\0') {
@@ -51,7 +50,7 @@ void vc_plugin_list(const struct vc_plugin_kind *kind, struct vc_plugin_search *
         return;
     }
     program[length] = '\0';
-    for (up = 0; up < 2; up++) { /* the program, then its folder */
+    for (int up = 0; up < 2; up++) { /* the program, then its folder */
         char *slash = strrchr(program, '/');
 
         if (slash == NULL) {
@@ -66,13 +65,12 @@ void vc_plugin_list(const struct vc_plugin_kind *kind, struct vc_plugin_search *
 void vc_plugin_outcome(char outcome[VC_PLUGIN_OUTCOME], const char *path, const char *text)
 {
     size_t n = strlen(path);
-    size_t i;
 
     if (strncmp(text, path, n) == 0 && strncmp(text + n, ": ", 2) == 0) {
         text += n + 2;
     }
     (void)snprintf(outcome, VC_PLUGIN_OUTCOME, "%.255s", text);
-    for (i = 0; outcome[i] != '\0'; i++) {
+    for (size_t i = 0; outcome[i] != '\0'; i++) {
         if ((unsigned char)outcome[i] < 0x20) {
             outcome[i] = ' ';
         }

@@ -264,10 +264,9 @@ static void print_line(FILE *to, const char *name, uint64_t now, uint64_t peak, 
 void vc_pool_print(const struct vc_pool *pool, FILE *to)
 {
     uint64_t count = 0;
-    unsigned tag;
 
     (void)fprintf(to, "memory         in use KiB     peak KiB  allocations\n");
-    for (tag = 0; tag < VC_TAG_COUNT; tag++) {
+    for (unsigned tag = 0; tag < VC_TAG_COUNT; tag++) {
         if (pool->count[tag] != 0) {
             print_line(to, tag_names[tag], pool->in_use[tag], pool->peak_by_tag[tag], pool->count[tag]);
             count += tag == VC_TAG_DEVICE ? 0 : pool->count[tag];

@@ -12,12 +12,11 @@ static enum vc_status list_parts(struct vc_ctx *ctx, const struct vc_item_set *s
 {
     const struct vc_quant *quant = desc->quant;
     struct vc_part_desc *parts = vc_arena_alloc(ctx, set->arena, quant->n_parts * sizeof *parts);
-    unsigned i;
 
     if (parts == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < quant->n_parts; i++) {
+    for (unsigned i = 0; i < quant->n_parts; i++) {
         const struct vc_tensor *t = &set->model->tensors[quant->parts[i].tensor];
 
         parts[i] = (struct vc_part_desc){.role = quant->parts[i].role,
@@ -149,12 +148,11 @@ enum vc_status vc_step_add_part(struct vc_ctx *ctx, struct vc_item *item, struct
 {
     struct vc_part_desc *parts = copy_parts(ctx, item, &step->out);
     uint64_t n_elems = 1;
-    unsigned d;
 
     if (parts == NULL) {
         return VC_E_NOMEM;
     }
-    for (d = 0; d < n_dims; d++) {
+    for (unsigned d = 0; d < n_dims; d++) {
         if (!vc_mul_u64(n_elems, shape[d], &n_elems)) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "a part of it has too many elements");
         }
@@ -178,12 +176,11 @@ enum vc_status vc_step_drop_coding(struct vc_ctx *ctx, struct vc_item *item, str
 {
     struct vc_part_desc *parts = copy_parts(ctx, item, &step->out);
     size_t n = 0;
-    size_t i;
 
     if (parts == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < step->out.n_parts; i++) {
+    for (size_t i = 0; i < step->out.n_parts; i++) {
         if (parts[i].role == VC_PART_MASK) {
             parts[n++] = parts[i];
         }
@@ -256,9 +253,7 @@ enum vc_status vc_item_keep(struct vc_ctx *ctx, struct vc_item *item, const char
 
 size_t vc_desc_find_part(const struct vc_desc *desc, enum vc_part_role role)
 {
-    size_t i;
-
-    for (i = 0; i < desc->n_parts; i++) {
+    for (size_t i = 0; i < desc->n_parts; i++) {
         if (desc->parts[i].role == role) {
             return i;
         }

@@ -76,14 +76,13 @@ static enum vc_status join_dropped(struct vc_ctx *ctx, struct vc_plan *plan, con
 {
     uint64_t *joined = vc_arena_alloc(ctx, plan->arena, (first->n_dropped + second->n_dropped + 1) * sizeof *joined);
     uint64_t left = 0; /* number among the layers that the first edit left */
-    uint64_t layer;
     size_t n = 0;
 
     *out = joined;
     if (joined == NULL) {
         return VC_E_NOMEM;
     }
-    for (layer = 0; n < first->n_dropped + second->n_dropped && layer < first->before; layer++) {
+    for (uint64_t layer = 0; n < first->n_dropped + second->n_dropped && layer < first->before; layer++) {
         if (holds(first->dropped, first->n_dropped, layer)) {
             joined[n++] = layer;
         } else if (holds(second->dropped, second->n_dropped, left++)) {
@@ -169,10 +168,9 @@ out:
 enum vc_status vc_plan_edit_graph(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_graph_edit *edits, size_t n)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(VC_ARENA_GROW(ctx, plan->arena, plan->graph_edits, plan->graph_edits_capacity, plan->n_graph_edits + n));
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(copy_graph_edit(ctx, plan, &edits[i], &plan->graph_edits[plan->n_graph_edits]));
         plan->n_graph_edits++;
     }

@@ -26,13 +26,12 @@ size_t vc_reshape_bytes(struct vc_item *item)
     size_t n_levels = 0;
     size_t inputs = 0;
     size_t views = 0;
-    size_t k;
 
     if (n_covered == 0) {
         return 0;
     }
     vc_buffer_sizes_add(&sizes, item);
-    for (k = 0; k < n_covered; k++) {
+    for (size_t k = 0; k < n_covered; k++) {
         n_levels += item->chain->steps[k]->regroups;
         inputs += item->chain->steps[k]->regroups ? tile_bytes(item, &item->chain->steps[k]->out) + 64 : 0;
         views += item->chain->steps[k]->n_made * sizeof(struct vc_part_view);
@@ -72,18 +71,17 @@ enum vc_status vc_reshape_open(struct vc_ctx *ctx, struct vc_item *item, size_t 
     enum vc_status status = VC_OK;
     size_t n_levels = 0;
     size_t first = 0;
-    size_t i;
 
     *stage = (struct vc_reshape_stage){.item = item, .n_steps = n_covered};
     if (n_covered == 0) {
         return VC_OK;
     }
-    for (i = 0; i < n_covered; i++) {
+    for (size_t i = 0; i < n_covered; i++) {
         n_levels += item->chain->steps[i]->regroups;
     }
     stage->levels = vc_calloc_array(ctx, VC_TAG_TILES, n_levels, sizeof *stage->levels);
     VC_TRY_ALLOC(stage->levels);
-    for (i = 0; i < n_covered; i++) {
+    for (size_t i = 0; i < n_covered; i++) {
         if (item->chain->steps[i]->regroups) {
             VC_TRY(open_level(ctx, stage, stage->n_levels++, first, i));
             first = i + 1;
@@ -99,13 +97,11 @@ out:
 
 void vc_reshape_close(struct vc_ctx *ctx, struct vc_reshape_stage *stage)
 {
-    size_t i;
-
     if (stage->n_steps == 0) {
         return;
     }
     vc_source_reader_stop(ctx, &stage->reader);
-    for (i = 0; i < stage->n_levels; i++) {
+    for (size_t i = 0; i < stage->n_levels; i++) {
         vc_buffers_release(ctx, &stage->levels[i].buffers);
         vc_free(ctx, stage->levels[i].input);
         vc_free(ctx, stage->levels[i].views);

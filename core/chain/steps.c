@@ -53,9 +53,8 @@ static void add_steps(struct vc_buffer_sizes *sizes, struct vc_item *item)
     size_t n_views = 0;
     size_t scratch = 0;
     size_t sums = 0;
-    size_t k;
 
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         struct vc_step *step = item->chain->steps[k];
 
         step->first_view = n_views;
@@ -145,12 +144,11 @@ struct vc_part_view vc_steps_view(const struct vc_item *item, const struct vc_de
                                   const struct vc_tile_in *in, const struct vc_buffers *buffers)
 {
     const struct vc_part_desc *p = &desc->parts[part];
-    size_t i;
 
     if (p->maker != NULL && is_own(item, p->maker)) {
         return buffers->views[p->maker->first_view + p->index];
     }
-    for (i = 0; in->parts != NULL && i < item->first->n_parts; i++) { /* came with the item's input */
+    for (size_t i = 0; in->parts != NULL && i < item->first->n_parts; i++) { /* came with the item's input */
         if (item->first->parts[i].maker == p->maker && item->first->parts[i].index == p->index) {
             return in->parts[i];
         }
@@ -161,9 +159,7 @@ struct vc_part_view vc_steps_view(const struct vc_item *item, const struct vc_de
 static const struct vc_part_view *views_for(const struct vc_item *item, const struct vc_step *step,
                                             const struct vc_tile_in *in, struct vc_buffers *buffers)
 {
-    size_t i;
-
-    for (i = 0; i < step->in.n_parts; i++) {
+    for (size_t i = 0; i < step->in.n_parts; i++) {
         buffers->in_views[i] = vc_steps_view(item, &step->in, i, in, buffers);
     }
     return buffers->in_views;
@@ -196,10 +192,9 @@ enum vc_status vc_steps_apply(struct vc_ctx *ctx, struct vc_item *item, size_t f
                               struct vc_tile_result *result)
 {
     size_t n_chunks = vc_tile_chunks(tile);
-    size_t k;
 
     result->data = in->data;
-    for (k = from; k < to; k++) {
+    for (size_t k = from; k < to; k++) {
         struct vc_step *step = item->chain->steps[k];
         struct vc_figures *figures = &buffers->figures[k];
         struct vc_tile_in step_in = {.data = result->data, .parts = views_for(item, step, in, buffers)};
@@ -224,9 +219,7 @@ enum vc_status vc_steps_apply(struct vc_ctx *ctx, struct vc_item *item, size_t f
 
 enum vc_status vc_steps_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n_steps)
 {
-    size_t i;
-
-    for (i = 0; i < n_steps; i++) {
+    for (size_t i = 0; i < n_steps; i++) {
         struct vc_step *step = item->chain->steps[i];
 
         step->begun = true; /* end also follows a begin that failed */
@@ -240,9 +233,7 @@ enum vc_status vc_steps_begin(struct vc_ctx *ctx, struct vc_item *item, size_t n
 
 void vc_steps_end(struct vc_ctx *ctx, struct vc_item *item)
 {
-    size_t i;
-
-    for (i = 0; i < item->chain->n_steps; i++) {
+    for (size_t i = 0; i < item->chain->n_steps; i++) {
         struct vc_step *step = item->chain->steps[i];
 
         if (step->begun && step->ops->end != NULL) {

@@ -73,7 +73,6 @@ static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_tile_reader *reader
     struct vc_buffers *buffers = reader->buffers;
     struct vc_step *step = item->chain->steps[k];
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(rewind_reader(ctx, reader, k));
     while (reader->next < reader->n_tiles) {
@@ -84,7 +83,7 @@ static enum vc_status scan_all(struct vc_ctx *ctx, struct vc_tile_reader *reader
 
         VC_TRY(next_tile(ctx, reader, k, &tile, &result));
         in.data = result.data;
-        for (i = 0; i < step->in.n_parts; i++) {
+        for (size_t i = 0; i < step->in.n_parts; i++) {
             buffers->in_views[i] = vc_steps_view(item, &step->in, i, &source, buffers);
         }
         VC_TRY(step->ops->scan(ctx, step, item, &tile, &in, vc_steps_scratch(item, k, buffers)));
@@ -99,12 +98,11 @@ enum vc_status vc_tile_reader_open(struct vc_ctx *ctx, struct vc_item *item, str
                                    struct vc_tile_reader *reader)
 {
     enum vc_status status = VC_OK;
-    size_t k;
 
     *reader = (struct vc_tile_reader){.item = item, .buffers = buffers};
     VC_TRY(vc_steps_begin(ctx, item, item->chain->n_steps));
     reader->begun = true;
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         if (item->chain->steps[k]->scan) {
             VC_TRY(scan_all(ctx, reader, k));
         }

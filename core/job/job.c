@@ -35,12 +35,10 @@ enum vc_status vc_job_make(struct vc_ctx *ctx, const struct vc_model *model, con
 
 void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
 {
-    size_t i;
-
     if (job->sink != NULL) {
         job->sink->ops->free(ctx, job->sink);
     }
-    for (i = 0; i < job->plan.n_items; i++) {
+    for (size_t i = 0; i < job->plan.n_items; i++) {
         struct vc_compare *compare = job->plan.items[i].chain != NULL ? job->plan.items[i].chain->compare : NULL;
 
         if (compare != NULL) {
@@ -73,14 +71,13 @@ void vc_job_reset(struct vc_ctx *ctx, struct vc_job *job)
 void vc_job_free(struct vc_job *job)
 {
     struct vc_ctx *ctx;
-    size_t i;
 
     if (job == NULL) {
         return;
     }
     ctx = job->ctx;
     vc_job_reset(ctx, job);
-    for (i = 0; i < job->n_passes; i++) {
+    for (size_t i = 0; i < job->n_passes; i++) {
         job->passes[i]->ops->free(ctx, job->passes[i]);
     }
     vc_free(ctx, job->passes);
@@ -121,9 +118,7 @@ const struct vc_report *vc_job_report(const struct vc_job *job)
 /* Refuses a source with tensors that cannot be read, unless their role is dropped: the output would lack them. */
 static enum vc_status check_refused(struct vc_ctx *ctx, const struct vc_job *job)
 {
-    size_t i;
-
-    for (i = 0; i < job->model->n_refused; i++) {
+    for (size_t i = 0; i < job->model->n_refused; i++) {
         const struct vc_refused *refused = &job->model->refused[i];
 
         if (!job->drop[refused->role]) {
@@ -147,11 +142,10 @@ void vc_job_choose_recipe(struct vc_job *job)
 static enum vc_status make_results(struct vc_ctx *ctx, struct vc_job *job)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     job->results = vc_calloc_array(ctx, VC_TAG_MISC, job->plan.n_items, sizeof *job->results);
     VC_TRY_ALLOC(job->results);
-    for (i = 0; i < job->plan.n_items; i++) {
+    for (size_t i = 0; i < job->plan.n_items; i++) {
         size_t n_bytes = job->plan.items[i].chain->n_steps * sizeof(struct vc_error);
 
         if (n_bytes != 0) {

@@ -37,9 +37,7 @@ enum vc_status vc_job_list_gates(struct vc_ctx *ctx, struct vc_job *job)
 /* Puts down what was found. A gate that the job does not have is passed over. */
 static void judge(struct vc_job *job, const char *id, double value, bool passed)
 {
-    size_t i;
-
-    for (i = 0; i < job->report.n_gates; i++) {
+    for (size_t i = 0; i < job->report.n_gates; i++) {
         if (strcmp(job->gates[i].id, id) == 0) {
             job->gates[i].value = value;
             job->gates[i].judged = true;
@@ -62,9 +60,8 @@ static enum vc_status check_size(struct vc_ctx *ctx, struct vc_job *job, const c
     const struct vc_report_output *largest = NULL;
     bool several = job->report.n_outputs > 1;
     bool known = true;
-    size_t i;
 
-    for (i = 0; allowed != 0 && i < job->report.n_outputs; i++) {
+    for (size_t i = 0; allowed != 0 && i < job->report.n_outputs; i++) {
         const struct vc_report_output *output = &job->outputs[i];
 
         known = known && output->file_bytes != 0;
@@ -135,9 +132,8 @@ struct zeros {
 static struct zeros count_zeros(const struct vc_job *job, double share)
 {
     struct zeros zeros = {.measured = true};
-    size_t i;
 
-    for (i = 0; i < job->report.n_rows; i++) {
+    for (size_t i = 0; i < job->report.n_rows; i++) {
         const struct vc_item *item = vc_job_row_item(job, i);
 
         if (vc_item_has_action(item, VC_ACTION_PRUNED)) {

@@ -7,9 +7,7 @@
 /* What lies beside a tensor that is left out goes with it. */
 static void drop_parts(struct vc_job *job)
 {
-    size_t i;
-
-    for (i = 0; i < job->plan.n_items; i++) {
+    for (size_t i = 0; i < job->plan.n_items; i++) {
         size_t owner = job->model->tensors[i].part_of;
 
         job->plan.gone[i] |= owner != VC_NO_TENSOR && job->plan.gone[owner];
@@ -20,9 +18,7 @@ static void drop_parts(struct vc_job *job)
  * one would be lost for them. */
 static enum vc_status untie(struct vc_ctx *ctx, struct vc_job *job)
 {
-    size_t i;
-
-    for (i = 0; i < job->plan.n_items; i++) {
+    for (size_t i = 0; i < job->plan.n_items; i++) {
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_item *root = vc_job_root(job, i);
 
@@ -53,12 +49,10 @@ out:
 
 static void settle(struct vc_ctx *ctx, struct vc_job *job)
 {
-    size_t i;
-
-    for (i = 0; i < job->plan.n_sets; i++) {
+    for (size_t i = 0; i < job->plan.n_sets; i++) {
         job->plan.sets[i].model = job->renamed;
     }
-    for (i = 0; i < job->plan.n_items; i++) {
+    for (size_t i = 0; i < job->plan.n_items; i++) {
         struct vc_item *item = &job->plan.items[i];
 
         item->tied = item->tied && job->renamed->tensors[i].alias_of != VC_NO_TENSOR;

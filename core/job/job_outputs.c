@@ -72,11 +72,10 @@ static enum vc_status add_output(struct vc_ctx *ctx, struct vc_job *job, const c
     struct vc_report *report = &job->report;
     struct vc_report_output *output = &job->outputs[report->n_outputs];
     enum vc_status status = VC_OK;
-    size_t i;
 
     *output = (struct vc_report_output){.path = vc_arena_printf(ctx, &job->arena, "%s", path), .format = ""};
     VC_TRY_ALLOC(output->path);
-    for (i = 0; i < report->n_outputs; i++) {
+    for (size_t i = 0; i < report->n_outputs; i++) {
         VC_TRY(refuse_same_file(ctx, job, job->outputs[i].path, path));
     }
     report->n_outputs++;
@@ -88,9 +87,8 @@ out:
 static enum vc_status list_parts_file(struct vc_ctx *ctx, struct vc_job *job)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < job->n_passes; i++) {
+    for (size_t i = 0; i < job->n_passes; i++) {
         const struct vc_part_file *file = job->passes[i]->part_file;
         const char *role = file != NULL ? vc_part_role_name(file->role) : NULL;
 
@@ -120,7 +118,6 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_write_options *options = &job->options;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (options->format != NULL && options->n_emit != 0) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s is for one output; with %s the names say the formats",
@@ -134,7 +131,7 @@ static enum vc_status list_outputs(struct vc_ctx *ctx, struct vc_job *job)
     if (options->path != NULL || options->n_emit == 0) {
         VC_TRY(add_output(ctx, job, options->path != NULL ? options->path : ""));
     }
-    for (i = 0; i < options->n_emit; i++) {
+    for (size_t i = 0; i < options->n_emit; i++) {
         VC_TRY(add_output(ctx, job, options->emit[i]));
     }
     VC_TRY(list_parts_file(ctx, job));
@@ -178,11 +175,10 @@ enum vc_status vc_job_list_beside(struct vc_ctx *ctx, struct vc_job *job)
 {
     size_t n = job->report.n_outputs;
     enum vc_status status = VC_OK;
-    size_t i;
 
     job->beside = vc_arena_alloc(ctx, &job->arena, (n + 1) * sizeof *job->beside);
     VC_TRY_ALLOC(job->beside);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const char *path = vc_sink_of_output(job->sink, i)->beside;
 
         job->beside[i] = path != NULL ? vc_arena_printf(ctx, &job->arena, "%s", path) : NULL;
@@ -257,9 +253,8 @@ static void note_refused(struct refused *refused, size_t item)
 static const char *name_others(struct vc_ctx *ctx, struct vc_job *job, const struct refused *refused, bool types)
 {
     const char *text = "";
-    size_t i;
 
-    for (i = 1; text != NULL && i < refused->n && i < VC_NAMED_TENSORS; i++) {
+    for (size_t i = 1; text != NULL && i < refused->n && i < VC_NAMED_TENSORS; i++) {
         const struct vc_tensor *t = &job->model->tensors[refused->items[i]];
 
         text = vc_arena_printf(ctx, &job->arena, "%s%s%.60s%s%s%s", text, i == 1 ? "" : ", ", t->name,
@@ -323,7 +318,6 @@ static enum vc_status check_signs(struct vc_ctx *ctx, const struct vc_job *job, 
     const struct vc_tensor *own;
     unsigned char *values;
     size_t n_bytes;
-    size_t i;
     enum vc_status status = VC_OK;
 
     if (quant == NULL || item->chain->n_steps != 0 || to == NULL || !to->positive_scales ||
@@ -336,7 +330,7 @@ static enum vc_status check_signs(struct vc_ctx *ctx, const struct vc_job *job, 
     values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes);
     VC_TRY_ALLOC(values);
     VC_TRY(vc_source_read_any(ctx, job->model, vc_quant_scale(quant), VC_FORM_VALUES, 0, values, n_bytes));
-    for (i = vc_dtype_size(scale->dtype) - 1; i < n_bytes && status == VC_OK; i += vc_dtype_size(scale->dtype)) {
+    for (size_t i = vc_dtype_size(scale->dtype) - 1; i < n_bytes && status == VC_OK; i += vc_dtype_size(scale->dtype)) {
         if ((values[i] & 0x80u) != 0) { /* the sign of f32, f16 and bf16 */
             status = vc_fail(ctx, VC_E_UNSUPPORTED,
                              "%s: has scales below 0, and loaders of the layout %s were seen with positive ones only; "
@@ -353,13 +347,12 @@ enum vc_status vc_job_check_held(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct refused types = {0};
     struct refused layouts = {0};
-    size_t i;
 
     if (vc_sink_is_null(job->sink)) {
         return VC_OK;
     }
 
-    for (i = 0; i < job->model->n_tensors; i++) {
+    for (size_t i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
         bool raw = vc_sink_of_tensor(job->sink, i)->accepts_raw;
 

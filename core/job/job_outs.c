@@ -48,7 +48,6 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
     const struct vc_item *root = vc_job_root(job, item->source);
     const struct vc_quant *source = root->chain->n_steps == 0 ? item->desc->quant : root->desc->quant;
     struct vc_quant *quant;
-    size_t k;
 
     *out = NULL;
     if (source == NULL) {
@@ -60,12 +59,12 @@ static enum vc_status out_quant(struct vc_ctx *ctx, struct vc_job *job, const st
     }
     *quant = *source;
     if (root->chain->n_steps == 0) {
-        for (k = 0; k < quant->n_parts; k++) {
+        for (size_t k = 0; k < quant->n_parts; k++) {
             quant->parts[k].tensor = job->first_out[quant->parts[k].tensor];
         }
     } else {
         quant->n_parts = 0;
-        for (k = 0; k < root->desc->n_parts; k++) {
+        for (size_t k = 0; k < root->desc->n_parts; k++) {
             if (root->desc->parts[k].role != VC_PART_MASK) {
                 vc_quant_set(quant, root->desc->parts[k].role, job->first_out[item->source] + 1 + k);
             }
@@ -89,7 +88,6 @@ static enum vc_status describe_outs(struct vc_ctx *ctx, struct vc_job *job, stru
     struct vc_item_outs *outs;
     const char **names;
     enum vc_status status = VC_OK;
-    size_t k;
 
     if (n_parts == 0 && item->desc->quant == NULL && root->desc->quant == NULL) {
         if (item->chain->outs != NULL) { /* of an earlier list: passes have changed their minds */
@@ -102,7 +100,7 @@ static enum vc_status describe_outs(struct vc_ctx *ctx, struct vc_job *job, stru
     VC_TRY_ALLOC(outs);
     names = vc_arena_alloc(ctx, &job->arena, (n_parts + 1) * sizeof *names);
     VC_TRY_ALLOC(names);
-    for (k = 0; k < n_parts; k++) {
+    for (size_t k = 0; k < n_parts; k++) {
         VC_TRY(name_part(ctx, job, item, &root->desc->parts[k], &names[k]));
     }
     *outs = (struct vc_item_outs){.names = names};
@@ -200,7 +198,6 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_out_tensor *to;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (job->options.n_shards == 0) {
         return VC_OK;
@@ -209,7 +206,7 @@ static enum vc_status list_other_shards(struct vc_ctx *ctx, struct vc_job *job)
     VC_TRY_ALLOC(to);
     job->other_shards = to;
     job->outs.other_shards = to;
-    for (i = 0; i < job->model->n_tensors; i++) {
+    for (size_t i = 0; i < job->model->n_tensors; i++) {
         const struct vc_item *item = &job->plan.items[i];
         const struct vc_quant *quant = NULL;
 
@@ -242,9 +239,8 @@ static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
     size_t n_tensors = job->model->n_tensors;
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < n_tensors; i++) {
+    for (size_t i = 0; i < n_tensors; i++) {
         n += count_outs(job, &job->plan.items[i]);
     }
     if (n > UINT32_MAX) {
@@ -255,7 +251,7 @@ static enum vc_status number_outs(struct vc_ctx *ctx, struct vc_job *job)
     job->out_item = vc_alloc_array(ctx, VC_TAG_MISC, n, sizeof *job->out_item);
     VC_TRY_ALLOC(job->out_item);
     job->outs.n = 0;
-    for (i = 0; i < n_tensors; i++) {
+    for (size_t i = 0; i < n_tensors; i++) {
         size_t left = count_outs(job, &job->plan.items[i]);
 
         job->first_out[i] = left != 0 ? (uint32_t)job->outs.n : 0;
@@ -290,23 +286,20 @@ static void add_to_stage(struct vc_out_stage *stage, const struct vc_desc *befor
 
 void vc_job_add_stage(struct vc_job *job, size_t pass)
 {
-    size_t i;
-
-    for (i = 0; i < job->plan.n_items; i++) {
+    for (size_t i = 0; i < job->plan.n_items; i++) {
         const struct vc_item *item = &job->plan.items[i];
         size_t set = (size_t)(item->set - job->plan.sets);
         const struct vc_desc *before = item->first;
-        size_t k;
 
         if (job->model->tensors[i].part_of != VC_NO_TENSOR || item->tied || item->dropped) {
             continue;
         }
-        for (k = 0; k < item->chain->n_steps && item->chain->steps[k]->pass != job->passes[pass]; k++) {
+        for (size_t k = 0; k < item->chain->n_steps && item->chain->steps[k]->pass != job->passes[pass]; k++) {
             before = &item->chain->steps[k]->out;
         }
         add_to_stage(&job->stages[set * job->n_passes + pass], before, item->desc);
     }
-    for (i = 0; i < job->plan.n_sets; i++) {
+    for (size_t i = 0; i < job->plan.n_sets; i++) {
         job->stages[i * job->n_passes + pass].mixture = job->passes[pass]->mixture;
     }
 }
@@ -314,10 +307,9 @@ void vc_job_add_stage(struct vc_job *job, size_t pass)
 enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(number_outs(ctx, job));
-    for (i = 0; i < job->model->n_tensors; i++) {
+    for (size_t i = 0; i < job->model->n_tensors; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         if (count_outs(job, &job->plan.items[i]) != 0) {
             VC_TRY(describe_outs(ctx, job, &job->plan.items[i]));
@@ -332,7 +324,7 @@ enum vc_status vc_job_list_outs(struct vc_ctx *ctx, struct vc_job *job)
     job->outs.edits = job->plan.edits;
     job->outs.n_graph_edits = job->plan.n_graph_edits;
     job->outs.graph_edits = job->plan.graph_edits;
-    for (i = 0; i < job->n_passes; i++) { /* the last one's, as if every pass had written a file of its own */
+    for (size_t i = 0; i < job->n_passes; i++) { /* the last one's, as if every pass had written a file of its own */
         job->outs.lineage = job->passes[i]->lineage != NULL ? job->passes[i]->lineage : job->outs.lineage;
     }
     VC_TRY(list_other_shards(ctx, job));

@@ -53,12 +53,11 @@ static enum vc_status share_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     const struct vc_model *model = job->model;
     const struct vc_write_options *o = &job->options;
-    size_t i;
 
     if (o->n_shards == 0) {
         return VC_OK;
     }
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         size_t owner = model->tensors[i].part_of;
 
         if (owner != VC_NO_TENSOR && model->io[owner].shard != model->io[i].shard) {
@@ -89,9 +88,8 @@ static bool is_part(const struct vc_quant *quant, size_t tensor)
 void vc_job_settle_parts(struct vc_job *job)
 {
     struct vc_item *items = job->plan.items;
-    size_t i;
 
-    for (i = 0; i < job->model->n_tensors; i++) {
+    for (size_t i = 0; i < job->model->n_tensors; i++) {
         size_t owner = job->model->tensors[i].part_of;
         const struct vc_quant *quant = owner != VC_NO_TENSOR ? job->model->tensors[owner].quant : NULL;
         bool needed = quant == NULL || is_part(quant, i) || vc_sink_of_tensor(job->sink, i)->accepts_raw;
@@ -104,7 +102,7 @@ void vc_job_settle_parts(struct vc_job *job)
         }
     }
     /* A tied scale whose first name is merged is written under its second name. */
-    for (i = 0; i < job->model->n_tensors; i++) {
+    for (size_t i = 0; i < job->model->n_tensors; i++) {
         items[i].tied = items[i].tied && !vc_job_root(job, i)->merged;
     }
 }
@@ -113,9 +111,7 @@ void vc_job_settle_parts(struct vc_job *job)
 
 static bool wants_calibration(const struct vc_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         if (vc_item_calibrates(&plan->items[i])) {
             return true;
         }
@@ -127,9 +123,7 @@ static bool wants_calibration(const struct vc_plan *plan)
  * and the outputs are told so (other_shards_unsure). */
 static void clear_calibration(struct vc_item *item)
 {
-    size_t k;
-
-    for (k = 0; !vc_item_is_idle(item) && k < item->chain->n_steps; k++) {
+    for (size_t k = 0; !vc_item_is_idle(item) && k < item->chain->n_steps; k++) {
         item->chain->steps[k]->calibrate = false;
     }
 }
@@ -139,10 +133,8 @@ static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct v
 {
     struct vc_plan *plan = &job->plan;
     enum vc_status status = VC_OK;
-    size_t round;
-    size_t i;
 
-    for (round = 0; wants_calibration(plan); round++) {
+    for (size_t round = 0; wants_calibration(plan); round++) {
         struct vc_exec exec = {.items = plan->items, .n_items = plan->n_items, .calibrate = true, .what = "survey"};
 
         if (pass->ops->decide == NULL) {
@@ -151,7 +143,7 @@ static enum vc_status calibrate(struct vc_ctx *ctx, struct vc_job *job, struct v
         VC_TRY(vc_exec_run(ctx, &exec));
         VC_TRY(pass->ops->decide(ctx, pass, plan, round));
     }
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         clear_calibration(&plan->items[i]);
     }
 out:
@@ -163,13 +155,12 @@ enum vc_status vc_job_explain(struct vc_ctx *ctx, struct vc_job *job, size_t fai
     struct vc_item *item = &job->plan.items[failed];
     struct vc_exec exec = {.items = item, .n_items = 1, .calibrate = true, .what = "survey"};
     char message[VC_MESSAGE_BYTES];
-    size_t k;
 
     if (status != VC_E_UNSUPPORTED) {
         return status;
     }
     memcpy(message, ctx->message, sizeof message);
-    for (k = 0; k < item->chain->n_steps; k++) { /* which step refused is not known: each is asked, in order */
+    for (size_t k = 0; k < item->chain->n_steps; k++) { /* which step refused is not known: each is asked, in order */
         struct vc_step *step = item->chain->steps[k];
 
         if (step->ops->calibrate == NULL || step->ops->explain == NULL) {
@@ -216,16 +207,15 @@ static enum vc_status plan_pass(struct vc_ctx *ctx, struct vc_job *job, size_t n
 {
     struct vc_pass *pass = job->passes[number];
     enum vc_status status = VC_OK;
-    size_t i;
 
     pass->said = NULL; /* that of an earlier plan is gone */
-    for (i = 0; i < job->plan.n_sets; i++) {
+    for (size_t i = 0; i < job->plan.n_sets; i++) {
         job->plan.sets[i].pass = pass;
     }
     if (pass->ops->plan_begin != NULL) {
         VC_TRY(pass->ops->plan_begin(ctx, pass, &job->plan));
     }
-    for (i = 0; i < job->plan.n_items; i++) {
+    for (size_t i = 0; i < job->plan.n_items; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(plan_item(ctx, job, pass, i));
     }
@@ -249,12 +239,11 @@ static enum vc_status plan_total(struct vc_ctx *ctx, const struct vc_job *job, s
 {
     size_t from = item->chain->n_steps;
     size_t n_lossy = 0;
-    size_t k;
 
     while (from > 0 && !item->chain->steps[from - 1]->regroups) {
         from--;
     }
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         bool told =
             k >= from || !item->chain->steps[k]->lossy; /* `from`: the first step after the last change of shape */
 
@@ -274,13 +263,10 @@ static enum vc_status plan_total(struct vc_ctx *ctx, const struct vc_job *job, s
 /* A part of an earlier step has the shape of before: the step that changes it has to make its own, or drop it. */
 static enum vc_status check_parts(struct vc_ctx *ctx, const struct vc_item *item)
 {
-    size_t k;
-    size_t i;
-
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         const struct vc_step *step = item->chain->steps[k];
 
-        for (i = 0; step->regroups && i < step->out.n_parts; i++) {
+        for (size_t i = 0; step->regroups && i < step->out.n_parts; i++) {
             if (step->out.parts[i].maker != step) {
                 return vc_fail(ctx, VC_E_UNSUPPORTED,
                                "%s: its %s does not fit the shape that %s gives it; change shapes first",
@@ -298,9 +284,8 @@ static enum vc_status check_told(struct vc_ctx *ctx, const struct vc_job *job, c
     bool errors = job->options.min_sqnr_db > 0.0;
     bool zeros = job->options.expect_sparsity > 0.0 && vc_item_has_action(item, VC_ACTION_PRUNED);
     bool lossy = false;
-    size_t k;
 
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         lossy = lossy || item->chain->steps[k]->lossy;
     }
     if ((!errors && !zeros) || !lossy || item->chain->total_step != SIZE_MAX || item->chain->compare != NULL) {
@@ -319,11 +304,10 @@ enum vc_status vc_job_list_targets(struct vc_ctx *ctx, struct vc_job *job)
     const struct vc_model *model = job->plan.model;
     struct vc_plan_target *targets = vc_arena_alloc(ctx, &job->arena, (model->n_components + 1) * sizeof *targets);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(targets);
     job->plan.n_targets = 0;
-    for (i = 0; i < model->n_components; i++) {
+    for (size_t i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
 
         if (c->model->n_tensors != 0) {
@@ -346,10 +330,9 @@ static enum vc_status make_sets(struct vc_ctx *ctx, struct vc_job *job)
     size_t n = model->n_components != 0 ? model->n_components : 1;
     struct vc_item_set *sets = vc_arena_alloc(ctx, &job->arena, n * sizeof *sets);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(sets);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         size_t first = model->n_components != 0 ? model->components[i].first : 0;
 
         sets[i] = (struct vc_item_set){.model = model, .arena = &job->arena, .dialect = job->sink->dialect};
@@ -370,7 +353,6 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
 {
     struct vc_plan *plan = &job->plan;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *plan = (struct vc_plan){.model = job->model,
                              .arena = &job->arena,
@@ -383,19 +365,19 @@ enum vc_status vc_job_plan_items(struct vc_ctx *ctx, struct vc_job *job)
     plan->n_items = job->model->n_tensors;
     VC_TRY(vc_job_list_targets(ctx, job));
     VC_TRY(make_sets(ctx, job));
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(make_item(ctx, job, i));
     }
     VC_TRY(share_items(ctx, job));
-    for (i = 0; i < job->n_passes; i++) {
+    for (size_t i = 0; i < job->n_passes; i++) {
         VC_TRY(plan_pass(ctx, job, i));
     }
-    for (i = 0; i < plan->n_sets; i++) {
+    for (size_t i = 0; i < plan->n_sets; i++) {
         plan->sets[i].pass = NULL;
     }
     vc_job_settle_parts(job);
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         VC_TRY(check_parts(ctx, &plan->items[i]));
         VC_TRY(plan_total(ctx, job, &plan->items[i]));

@@ -11,10 +11,9 @@ static uint64_t source_bytes(const struct vc_model *model, size_t index, uint64_
 {
     const struct vc_tensor *t = &model->tensors[index];
     uint64_t bytes = t->size_bytes;
-    unsigned i;
 
     *file_bytes = t->file_bytes;
-    for (i = 0; t->quant != NULL && i < t->quant->n_parts; i++) {
+    for (unsigned i = 0; t->quant != NULL && i < t->quant->n_parts; i++) {
         bytes += model->tensors[t->quant->parts[i].tensor].size_bytes;
         *file_bytes += model->tensors[t->quant->parts[i].tensor].file_bytes;
     }
@@ -67,9 +66,8 @@ static void fill_kept(const struct vc_model *model, const struct vc_item *item, 
 static uint64_t parts_bytes(const struct vc_desc *desc)
 {
     uint64_t bytes = 0;
-    size_t k;
 
-    for (k = 0; k < desc->n_parts; k++) {
+    for (size_t k = 0; k < desc->n_parts; k++) {
         bytes += desc->parts[k].apart ? 0 : vc_dtype_bytes(desc->parts[k].dtype, desc->parts[k].n_elems);
     }
     return bytes;
@@ -79,14 +77,13 @@ static void fill_changed(const struct vc_model *model, const struct vc_item *ite
 {
     const struct vc_step *last = item->chain->steps[item->chain->n_steps - 1];
     const struct vc_tensor *t = &model->tensors[item->source];
-    size_t k;
 
     row->action = last->action;
     row->scheme = last->scheme;
     row->reason = last->why != NULL ? last->why : "";
     row->n_dims_after = item->desc->n_dims;
     row->shape_after = item->desc->shape;
-    for (k = 0; k < item->desc->n_parts; k++) { /* a mask is no scale */
+    for (size_t k = 0; k < item->desc->n_parts; k++) { /* a mask is no scale */
         row->scale_bytes += item->desc->parts[k].role != VC_PART_MASK
                                 ? vc_dtype_bytes(item->desc->parts[k].dtype, item->desc->parts[k].n_elems)
                                 : 0;
@@ -106,12 +103,11 @@ static enum vc_status list_steps(struct vc_ctx *ctx, struct vc_job *job, const s
                                  struct vc_item_lists *lists)
 {
     struct vc_report_step *steps = vc_arena_alloc(ctx, &job->arena, item->chain->n_steps * sizeof *steps);
-    size_t k;
 
     if (steps == NULL) {
         return VC_E_NOMEM;
     }
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         const struct vc_step *step = item->chain->steps[k];
 
         if (k + 1 < item->chain->n_steps && item->chain->steps[k + 1]->pass == step->pass) {
@@ -134,12 +130,11 @@ static enum vc_status list_parts(struct vc_ctx *ctx, struct vc_job *job, const s
 {
     const struct vc_desc *desc = item->desc;
     struct vc_report_part *parts = vc_arena_alloc(ctx, &job->arena, (desc->n_parts + 1) * sizeof *parts);
-    size_t k;
 
     if (parts == NULL) {
         return VC_E_NOMEM;
     }
-    for (k = 0; k < desc->n_parts; k++) {
+    for (size_t k = 0; k < desc->n_parts; k++) {
         const struct vc_part_desc *part = &desc->parts[k];
 
         if (part->apart) {
@@ -268,9 +263,8 @@ bool vc_report_get_row(const struct vc_report *report, size_t index, struct vc_r
 static const char *join_commands(struct vc_ctx *ctx, struct vc_job *job)
 {
     const char *all = "convert";
-    size_t p;
 
-    for (p = 0; p < job->n_passes && all != NULL; p++) {
+    for (size_t p = 0; p < job->n_passes && all != NULL; p++) {
         all = p == 0 ? job->passes[0]->command
                      : vc_arena_printf(ctx, &job->arena, "%s + %s", all, job->passes[p]->command);
     }
@@ -313,22 +307,21 @@ static enum vc_status list_notes(struct vc_ctx *ctx, struct vc_job *job)
     const struct vc_model *model = job->model;
     size_t most = model->n_facts + job->n_passes + 2 * job->report.n_outputs + 2;
     enum vc_status status = VC_OK;
-    size_t i;
 
     job->notes = vc_arena_alloc(ctx, &job->arena, most * sizeof *job->notes);
     VC_TRY_ALLOC(job->notes);
     job->report.note = "";
     job->report.notes = job->notes;
-    for (i = 0; i < model->n_facts; i++) {
+    for (size_t i = 0; i < model->n_facts; i++) {
         if (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0) {
             VC_TRY(add_note(ctx, job, "input", model->facts[i].value));
         }
     }
-    for (i = 0; i < job->n_passes; i++) {
+    for (size_t i = 0; i < job->n_passes; i++) {
         VC_TRY(add_note(ctx, job, "pass", job->passes[i]->note));
     }
     VC_TRY(add_note(ctx, job, "unchanged", unchanged(job)));
-    for (i = 0; i < job->report.n_outputs; i++) {
+    for (size_t i = 0; i < job->report.n_outputs; i++) {
         VC_TRY(add_note(ctx, job, "output", vc_sink_of_output(job->sink, i)->note));
     }
 out:
@@ -369,11 +362,10 @@ static enum vc_status list_layouts(struct vc_ctx *ctx, struct vc_job *job)
     struct vc_layout *layouts = vc_arena_alloc(ctx, &job->arena, n * sizeof *layouts);
     bool codes = has_codes(job);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(list);
     VC_TRY_ALLOC(layouts);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct vc_sink *sink = vc_sink_of_output(job->sink, i);
 
         list[i] = codes && sink->dialect != NULL ? &layouts[i] : NULL;
@@ -390,12 +382,11 @@ out:
 static uint64_t source_file_bytes(const struct vc_job *job)
 {
     uint64_t total = 0;
-    size_t i;
 
     if (job->options.n_shards == 0) {
         return job->model->file_bytes;
     }
-    for (i = 0; i < job->model->n_tensors; i++) {
+    for (size_t i = 0; i < job->model->n_tensors; i++) {
         total += job->plan.items[i].in_other_shard ? 0 : job->model->tensors[i].file_bytes;
     }
     return total;
@@ -407,16 +398,15 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct vc_job *job)
     const struct vc_model *model = job->model;
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         n += model->tensors[i].part_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard;
     }
     if (n != model->n_tensors) {
         job->row_item = vc_alloc_array(ctx, VC_TAG_REPORT, n, sizeof *job->row_item);
         VC_TRY_ALLOC(job->row_item);
     }
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         if (model->tensors[i].part_of == VC_NO_TENSOR && !job->plan.items[i].in_other_shard) {
             if (job->row_item != NULL) {
@@ -438,10 +428,9 @@ out:
 static void fill_rows(struct vc_job *job)
 {
     struct vc_totals sum;
-    size_t i;
 
     vc_totals_begin(&sum);
-    for (i = 0; i < job->report.n_rows; i++) {
+    for (size_t i = 0; i < job->report.n_rows; i++) {
         struct vc_report_row row = vc_job_row(job, i);
 
         vc_totals_add(&sum, &row);
@@ -456,9 +445,8 @@ static void fill_rows(struct vc_job *job)
 static enum vc_status report_passes(struct vc_ctx *ctx, struct vc_job *job, bool measured)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < job->n_passes; i++) {
+    for (size_t i = 0; i < job->n_passes; i++) {
         if (job->passes[i]->ops->report != NULL) {
             VC_TRY(job->passes[i]->ops->report(ctx, job->passes[i], &job->plan, measured, &job->report));
         }
@@ -472,9 +460,8 @@ enum vc_status vc_job_report_plan(struct vc_ctx *ctx, struct vc_job *job)
     struct vc_report *report = &job->report;
     const struct vc_model *model = job->model;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         report->input_compressed |= model->tensors[i].compressed;
     }
     VC_TRY(list_rows(ctx, job));
@@ -514,9 +501,9 @@ static enum vc_status add_late_note(struct vc_ctx *ctx, struct vc_job *job)
 static void fill_steps(const struct vc_item *item, const struct vc_item_result *result)
 {
     size_t at = 0;
-    size_t k;
 
-    for (k = 0; item->chain->lists != NULL && item->chain->lists->n_steps != 0 && k < item->chain->n_steps; k++) {
+    for (size_t k = 0; item->chain->lists != NULL && item->chain->lists->n_steps != 0 && k < item->chain->n_steps;
+         k++) {
         struct vc_report_step *step = &item->chain->lists->steps[at];
         const struct vc_error *error = &result->steps[k];
 
@@ -532,9 +519,7 @@ static void fill_steps(const struct vc_item *item, const struct vc_item_result *
 
 enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
 {
-    size_t i;
-
-    for (i = 0; i < job->report.n_rows; i++) {
+    for (size_t i = 0; i < job->report.n_rows; i++) {
         const struct vc_item *item = vc_job_row_item(job, i);
 
         fill_steps(item, &job->results[item->source]);
@@ -546,9 +531,7 @@ enum vc_status vc_job_report_results(struct vc_ctx *ctx, struct vc_job *job)
 /* A note that there is no memory for is left out: the files are there. */
 void vc_job_report_written(struct vc_ctx *ctx, struct vc_job *job)
 {
-    size_t i;
-
-    for (i = 0; i < job->report.n_outputs; i++) {
+    for (size_t i = 0; i < job->report.n_outputs; i++) {
         const char *before = job->report.note;
 
         if (add_note(ctx, job, "left", vc_sink_of_output(job->sink, i)->late_note) != VC_OK) {

@@ -15,12 +15,11 @@ double vc_sqnr_db(double x2, double e2)
 static uint64_t elems_after(const struct vc_report_row *row)
 {
     uint64_t n = 1;
-    unsigned d;
 
     if (row->action == VC_ACTION_KEPT) {
         return row->n_elems;
     }
-    for (d = 0; d < row->n_dims_after; d++) {
+    for (unsigned d = 0; d < row->n_dims_after; d++) {
         n *= row->shape_after[d];
     }
     return row->action == VC_ACTION_DROPPED ? 0 : n;

@@ -123,13 +123,12 @@ enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *
     struct own *own = vc_calloc_array(ctx, VC_TAG_NAMES, 1, sizeof *own);
     struct vc_model *model;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = NULL;
     VC_TRY_ALLOC(own);
     model = &own->model;
     *model = *base;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         n_added += changes[i].changed ? changes[i].n_parts : 0;
     }
     own->self = (struct changed){base, changes, vc_alloc_array(ctx, VC_TAG_NAMES, n_added + 1, sizeof(struct added))};
@@ -147,14 +146,14 @@ enum vc_status vc_changed_model_make(struct vc_ctx *ctx, const struct vc_model *
         vc_changed_model_free(ctx, model);
         return VC_E_NOMEM;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         model->tensors[i] = base->tensors[i];
         model->io[i] = base->io[i];
         if (changes[i].changed) {
             change(&changes[i], &model->tensors[i], &model->io[i]);
         }
     }
-    for (i = 0; i < n && status == VC_OK; i++) {
+    for (size_t i = 0; i < n && status == VC_OK; i++) {
         status = changes[i].changed && changes[i].quant != NULL ? add_parts(ctx, own, i) : VC_OK;
     }
     if (status != VC_OK) {

@@ -75,9 +75,7 @@ uint64_t vc_edit_layers_below(const struct vc_edit *edit, uint64_t layer)
 
 bool vc_edit_keeps_period(const struct vc_edit *edit, uint64_t period)
 {
-    size_t i;
-
-    for (i = 0; i < edit->n_dropped; i++) { /* each layer moves by the dropped ones below it */
+    for (size_t i = 0; i < edit->n_dropped; i++) { /* each layer moves by the dropped ones below it */
         bool last = i + 1 == edit->n_dropped;
         uint64_t next = last ? edit->before : edit->dropped[i + 1];
 

@@ -46,9 +46,8 @@ static enum vc_status joined_check_rest(struct vc_ctx *ctx, const struct vc_mode
 {
     const struct joined *self = model->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         if (self->parts[i] != NULL && self->parts[i]->ops->check_rest != NULL) {
             VC_TRY(self->parts[i]->ops->check_rest(ctx, self->parts[i]));
         }
@@ -61,10 +60,9 @@ out:
 static void joined_late_note(const struct vc_model *model, char *buffer, size_t n)
 {
     const struct joined *self = model->self;
-    size_t i;
 
     buffer[0] = '\0';
-    for (i = 0; i < self->n && buffer[0] == '\0'; i++) {
+    for (size_t i = 0; i < self->n && buffer[0] == '\0'; i++) {
         if (self->parts[i] != NULL && self->parts[i]->ops->late_note != NULL) {
             self->parts[i]->ops->late_note(self->parts[i], buffer, n);
         }
@@ -75,9 +73,8 @@ static void joined_close(struct vc_model *model)
 {
     struct vc_ctx *ctx = model->ctx;
     struct joined *self = model->self;
-    size_t i;
 
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         vc_model_close(self->parts[i]);
     }
     vc_free(ctx, self->parts);
@@ -106,14 +103,12 @@ struct counts {
 static struct counts count(const struct joined *self)
 {
     struct counts c = {0, 0, 0, 0};
-    size_t i;
-    size_t k;
 
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         const struct vc_model *part = self->parts[i];
 
         self->first[i] = c.tensors;
-        for (k = 0; part != NULL && k < part->n_tensors; k++) {
+        for (size_t k = 0; part != NULL && k < part->n_tensors; k++) {
             c.quants += part->tensors[k].quant != NULL;
         }
         c.tensors += part != NULL ? part->n_tensors : 0;
@@ -128,10 +123,8 @@ static void take_tensors(const struct joined *self, size_t index, struct vc_mode
 {
     const struct vc_model *part = self->parts[index];
     size_t first = self->first[index];
-    size_t i;
-    unsigned k;
 
-    for (i = 0; i < part->n_tensors; i++) {
+    for (size_t i = 0; i < part->n_tensors; i++) {
         struct vc_tensor *t = &model->tensors[first + i];
 
         *t = part->tensors[i];
@@ -139,7 +132,7 @@ static void take_tensors(const struct joined *self, size_t index, struct vc_mode
         t->alias_of += t->alias_of != VC_NO_TENSOR ? first : 0;
         if (t->quant != NULL) {
             **quants = *t->quant;
-            for (k = 0; k < (*quants)->n_parts; k++) {
+            for (unsigned k = 0; k < (*quants)->n_parts; k++) {
                 (*quants)->parts[k].tensor += first;
             }
             t->quant = (*quants)++;
@@ -161,13 +154,12 @@ static enum vc_status name_tensors(struct vc_ctx *ctx, const struct joined *self
     const struct vc_model *part = self->parts[index];
     struct vc_tensor *tensors = model->tensors + self->first[index];
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; self->names != NULL && i < part->n_tensors; i++) {
+    for (size_t i = 0; self->names != NULL && i < part->n_tensors; i++) {
         tensors[i].name = with_name(ctx, model, self->names[index], part->tensors[i].name);
         VC_TRY_ALLOC(tensors[i].name);
     }
-    for (i = 0; self->names != NULL && i < part->n_refused; i++) {
+    for (size_t i = 0; self->names != NULL && i < part->n_refused; i++) {
         struct vc_refused *refused = &self->refused[model->n_refused - part->n_refused + i];
 
         refused->name = with_name(ctx, model, self->names[index], refused->name);
@@ -183,10 +175,9 @@ static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *part
                                  struct vc_model *model)
 {
     enum vc_status status = VC_OK;
-    size_t i;
     size_t k;
 
-    for (i = 0; name != NULL && i < part->n_facts; i++) {
+    for (size_t i = 0; name != NULL && i < part->n_facts; i++) {
         if (strcmp(part->facts[i].key, VC_FACT_NOTE) == 0) {
             VC_TRY(vc_model_add_fact(ctx, model, VC_FACT_NOTE, "%s: %s", name, part->facts[i].value));
         }
@@ -194,7 +185,7 @@ static enum vc_status take_facts(struct vc_ctx *ctx, const struct vc_model *part
     if (name != NULL) {
         return VC_OK;
     }
-    for (i = 0; i < part->n_facts; i++) {
+    for (size_t i = 0; i < part->n_facts; i++) {
         for (k = 0; k < model->n_facts && (strcmp(model->facts[k].key, part->facts[i].key) != 0 ||
                                            strcmp(model->facts[k].value, part->facts[i].value) != 0);
              k++) {
@@ -213,13 +204,12 @@ static enum vc_status take_part(struct vc_ctx *ctx, struct joined *self, size_t 
     const struct vc_model *part = self->parts[index];
     const char *name = self->names != NULL ? self->names[index] : NULL;
     enum vc_status status;
-    size_t i;
 
     take_tensors(self, index, model, quants);
-    for (i = 0; i < part->n_refused; i++) {
+    for (size_t i = 0; i < part->n_refused; i++) {
         self->refused[model->n_refused++] = part->refused[i];
     }
-    for (i = 0; i < part->n_inputs; i++) {
+    for (size_t i = 0; i < part->n_inputs; i++) {
         model->inputs[model->n_inputs++] = part->inputs[i];
     }
     if (part->input != NULL) {
@@ -242,12 +232,11 @@ out:
 static enum vc_status list_components(struct vc_ctx *ctx, struct joined *self, struct vc_model *model)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     self->components = vc_calloc_array(ctx, VC_TAG_NAMES, self->n, sizeof *self->components);
     VC_TRY_ALLOC(self->components);
     model->components = self->components;
-    for (i = 0; i < self->n; i++) {
+    for (size_t i = 0; i < self->n; i++) {
         if (self->parts[i] != NULL) {
             const char *name = vc_arena_printf(ctx, &model->arena, "%s", self->names[i]);
 
@@ -266,10 +255,9 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
     struct vc_quant *quants;
     struct counts c;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (self == NULL) {
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             vc_model_close(parts[i]);
         }
         vc_free(ctx, parts);
@@ -296,7 +284,7 @@ enum vc_status vc_joined_model_make(struct vc_ctx *ctx, struct vc_model **parts,
     quants = model->quants;
     model->refused = self->refused;
     model->n_shards = n;
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(self->parts[i] != NULL ? take_part(ctx, self, i, model, &quants) : VC_OK);
     }
     model->n_tensors = c.tensors;

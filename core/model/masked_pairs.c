@@ -70,15 +70,14 @@ static enum vc_status join(struct vc_ctx *ctx, struct vc_model *model)
     char **names = vc_calloc_array(ctx, VC_TAG_NAMES, n + 1, sizeof *names);
     enum vc_status status = VC_OK;
     bool any = false;
-    size_t i;
 
     VC_TRY_ALLOC(masks);
     VC_TRY_ALLOC(names);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(find_mask(ctx, model, i, &masks[i], &names[i]));
         any = any || masks[i] != VC_NO_TENSOR;
     }
-    for (i = 0; any && i < n; i++) {
+    for (size_t i = 0; any && i < n; i++) {
         if (masks[i] != VC_NO_TENSOR) {
             model->tensors[i].name = names[i];
             model->tensors[masks[i]].part_of = i;

@@ -40,9 +40,8 @@ static const struct vc_source_ops memory_ops = {.read = memory_read, .close = me
 static enum vc_status fill(struct vc_ctx *ctx, const struct vc_memory_tensor *from, struct vc_tensor *to)
 {
     uint64_t n_elems = 1;
-    unsigned d;
 
-    for (d = 0; d < from->n_dims; d++) {
+    for (unsigned d = 0; d < from->n_dims; d++) {
         if (!vc_mul_u64(n_elems, from->shape[d], &n_elems)) {
             return vc_fail(ctx, VC_E_ARGUMENT, "%s: its shape overflows", from->name);
         }
@@ -65,7 +64,6 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
     struct vc_model *model = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *model);
     struct memory *self = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = NULL;
     VC_TRY_ALLOC(model);
@@ -83,7 +81,7 @@ enum vc_status vc_memory_model_create(struct vc_ctx *ctx, const struct vc_memory
     VC_TRY_ALLOC(model->tensors);
     model->io = vc_calloc_array(ctx, VC_TAG_NAMES, n, sizeof *model->io);
     VC_TRY_ALLOC(model->io);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(fill(ctx, &tensors[i], &model->tensors[i]));
         self->data[i] = tensors[i].data;
         model->file_bytes += model->tensors[i].size_bytes;

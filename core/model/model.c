@@ -113,9 +113,7 @@ const char *vc_part_role_name(enum vc_part_role role)
 
 size_t vc_quant_find(const struct vc_quant *quant, enum vc_part_role role)
 {
-    unsigned i;
-
-    for (i = 0; i < quant->n_parts; i++) {
+    for (unsigned i = 0; i < quant->n_parts; i++) {
         if (quant->parts[i].role == role) {
             return quant->parts[i].tensor;
         }
@@ -155,10 +153,9 @@ static struct vc_name_list names_of(const struct vc_model *model)
 enum vc_status vc_model_index_names(struct vc_ctx *ctx, struct vc_model *model)
 {
     enum vc_status status;
-    size_t i;
 
     VC_TRY(vc_name_table_make(ctx, model->n_tensors, &model->names));
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         if (vc_name_table_add(&model->names, names_of(model), i) != SIZE_MAX) {
             status = vc_fail(ctx, VC_E_FORMAT, "tensor '%s' occurs twice", model->tensors[i].name);
             VC_TRY(vc_collect(ctx, status, "duplicate", model->tensors[i].name));
@@ -180,9 +177,7 @@ static int compare_entries(const void *a, const void *b)
 
 const struct vc_component *vc_model_component(const struct vc_model *model, size_t tensor)
 {
-    size_t i;
-
-    for (i = 0; i < model->n_components; i++) {
+    for (size_t i = 0; i < model->n_components; i++) {
         const struct vc_component *c = &model->components[i];
 
         if (tensor >= c->first && tensor - c->first < c->model->n_tensors) {
@@ -205,19 +200,18 @@ enum vc_status vc_model_sort_names(struct vc_ctx *ctx, const struct vc_model *mo
     size_t n = model->n_tensors;
     struct name_entry *entries = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof *entries);
     enum vc_status status = VC_OK;
-    size_t i;
 
     *order = NULL;
     VC_TRY_ALLOC(entries);
     *order = vc_alloc_array(ctx, VC_TAG_NAMES, n, sizeof **order);
     VC_TRY_ALLOC(*order);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         entries[i] = (struct name_entry){model->tensors[i].name, i};
     }
     if (n != 0) {
         qsort(entries, n, sizeof *entries, compare_entries);
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         (*order)[i] = entries[i].index;
     }
 out:
@@ -227,9 +221,7 @@ out:
 
 void vc_model_name_axes(struct vc_model *model)
 {
-    size_t i;
-
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         struct vc_tensor *t = &model->tensors[i];
 
         t->axis_reason = vc_name_channel_axis(t->name, t->n_dims, t->shape, &t->channel_axis);
@@ -383,7 +375,6 @@ out:
 void vc_model_close(struct vc_model *model)
 {
     struct vc_ctx *ctx;
-    size_t i;
 
     if (model == NULL) {
         return;
@@ -395,7 +386,7 @@ void vc_model_close(struct vc_model *model)
     if (model->folder != NULL) {
         model->close_folder(ctx, model->folder);
     }
-    for (i = 0; i < model->n_facts; i++) {
+    for (size_t i = 0; i < model->n_facts; i++) {
         vc_free(ctx, (void *)(uintptr_t)model->facts[i].value);
     }
     vc_arena_release(ctx, &model->arena);

@@ -301,15 +301,13 @@ const char *const *vc_name_joined(const char *module, size_t n, size_t *n_base)
 {
     static const char *const sets[][4] = {
         {"q_proj", "k_proj", "v_proj", NULL}, {"query", "key", "value", NULL}, {"gate_proj", "up_proj", NULL, NULL}};
-    size_t i;
-    size_t k;
 
     *n_base = n;
     while (*n_base > 0 && module[*n_base - 1] != '.') {
         (*n_base)--;
     }
-    for (i = 0; i < sizeof sets / sizeof sets[0]; i++) {
-        for (k = 0; sets[i][k] != NULL; k++) {
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        for (size_t k = 0; sets[i][k] != NULL; k++) {
             if (strlen(sets[i][k]) == n - *n_base && memcmp(module + *n_base, sets[i][k], n - *n_base) == 0) {
                 return sets[i];
             }

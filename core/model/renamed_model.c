@@ -7,9 +7,7 @@
  * walk is enough; the gone tensor remembers that first one meanwhile. */
 static void move_aliases(const struct vc_model *source, const bool *gone, struct vc_model *to)
 {
-    size_t i;
-
-    for (i = 0; i < source->n_tensors; i++) {
+    for (size_t i = 0; i < source->n_tensors; i++) {
         size_t of = source->tensors[i].alias_of;
 
         if (of == VC_NO_TENSOR || !gone[of] || gone[i]) {
@@ -27,10 +25,9 @@ static enum vc_status index_names(struct vc_ctx *ctx, const bool *gone, struct v
 {
     struct vc_name_list list = VC_NAME_LIST(model->tensors, sizeof *model->tensors);
     enum vc_status status;
-    size_t i;
 
     VC_TRY(vc_name_table_make(ctx, model->n_tensors, &model->names));
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         if (!gone[i] && vc_name_table_add(&model->names, list, i) != SIZE_MAX) {
             return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: two tensors of the output would have this name",
                            model->tensors[i].name);
@@ -61,13 +58,12 @@ enum vc_status vc_renamed_model_make(struct vc_ctx *ctx, const struct vc_model *
                                      const bool *gone, struct vc_model **out)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (*out == NULL) {
         *out = create(ctx, source);
         VC_TRY_ALLOC(*out);
     }
-    for (i = 0; i < source->n_tensors; i++) {
+    for (size_t i = 0; i < source->n_tensors; i++) {
         (*out)->tensors[i] = source->tensors[i];
         if (names[i] != NULL) {
             (*out)->tensors[i].name = names[i];
@@ -92,9 +88,8 @@ void vc_renamed_model_free(struct vc_ctx *ctx, struct vc_model *model)
 static size_t common_start(const char *a, const char *b)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; a[i] != '\0' && a[i] == b[i]; i++) {
+    for (size_t i = 0; a[i] != '\0' && a[i] == b[i]; i++) {
         n = a[i] == '.' ? i + 1 : n;
     }
     return n;
@@ -106,9 +101,8 @@ static size_t common_end(const char *a, const char *b, size_t from)
     size_t n_a = strlen(a);
     size_t n_b = strlen(b);
     size_t n = 0;
-    size_t i;
 
-    for (i = 1; i + from <= n_a && i + from <= n_b && a[n_a - i] == b[n_b - i]; i++) {
+    for (size_t i = 1; i + from <= n_a && i + from <= n_b && a[n_a - i] == b[n_b - i]; i++) {
         n = a[n_a - i] == '.' ? i : n;
     }
     return n;

@@ -9,9 +9,8 @@ const uint64_t *vc_shapes_keep(struct vc_ctx *ctx, struct vc_arena *arena, struc
     uint64_t hash = n;
     uint64_t *copy;
     size_t at;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         hash = (hash ^ dims[i]) * UINT64_C(0x9e3779b97f4a7c15);
     }
     at = (size_t)(hash >> 58);

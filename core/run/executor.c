@@ -41,13 +41,12 @@ static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
     struct order_entry *entries = NULL;
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
     rs->order = vc_alloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof *rs->order);
     VC_TRY_ALLOC(rs->order);
     entries = vc_alloc_array(ctx, VC_TAG_MISC, exec->n_items, sizeof *entries);
     VC_TRY_ALLOC(entries);
-    for (i = 0; i < exec->n_items; i++) {
+    for (size_t i = 0; i < exec->n_items; i++) {
         if (!rs->ordered && is_sequential(&exec->items[i])) {
             entries[n++] =
                 (struct order_entry){i, exec->items[i].set->model->tensors[exec->items[i].source].size_bytes};
@@ -56,10 +55,10 @@ static enum vc_status make_order(struct vc_ctx *ctx, struct vc_run_state *rs)
     if (n != 0) {
         qsort(entries, n, sizeof *entries, larger_first);
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         rs->order[i] = entries[i].item;
     }
-    for (i = 0; i < exec->n_items; i++) {
+    for (size_t i = 0; i < exec->n_items; i++) {
         if (rs->ordered || !is_sequential(&exec->items[i])) {
             rs->order[n++] = i;
         }
@@ -78,9 +77,8 @@ static size_t max_size(size_t a, size_t b)
 static size_t item_state(struct vc_run_state *rs, struct vc_item *item)
 {
     size_t state = vc_reshape_bytes(item);
-    size_t k;
 
-    for (k = 0; k < item->chain->n_steps; k++) {
+    for (size_t k = 0; k < item->chain->n_steps; k++) {
         state += item->chain->steps[k]->state_bytes;
     }
     if (item->chain->compare != NULL && !rs->exec->calibrate) {
@@ -94,9 +92,8 @@ static size_t worker_room(struct vc_run_state *rs)
 {
     struct vc_exec *exec = rs->exec;
     bool writes = exec->sink != NULL && !exec->calibrate;
-    size_t i;
 
-    for (i = 0; i < exec->n_items; i++) {
+    for (size_t i = 0; i < exec->n_items; i++) {
         struct vc_item *item = &exec->items[i];
 
         if (exec->calibrate ? !vc_item_calibrates(item) : vc_item_is_idle(item)) {
@@ -303,9 +300,8 @@ static void worker_main(void *user, unsigned number)
 static uint64_t total_bytes(const struct vc_run_state *rs)
 {
     uint64_t total = 0;
-    size_t i;
 
-    for (i = 0; i < rs->exec->n_items; i++) {
+    for (size_t i = 0; i < rs->exec->n_items; i++) {
         const struct vc_item *item = &rs->exec->items[i];
 
         if (!nothing_to_do(rs, item)) {
@@ -332,9 +328,7 @@ out:
 
 static void run_state_release(struct vc_ctx *ctx, struct vc_run_state *rs)
 {
-    size_t i;
-
-    for (i = 0; rs->live != NULL && i < rs->exec->n_items; i++) {
+    for (size_t i = 0; rs->live != NULL && i < rs->exec->n_items; i++) {
         if (rs->live[i] != NULL) {
             vc_live_free(ctx, rs, rs->live[i]);
         }
@@ -421,7 +415,6 @@ static void each_main(void *user, unsigned number)
     struct vc_buffers buffers[2] = {{0}, {0}};
     enum vc_status status;
     size_t position;
-    unsigned i;
 
     vc_ctx_fork(each->ctx, &ctx);
     status = vc_buffers_alloc(&ctx, each->sizes, &buffers[0]);
@@ -439,7 +432,7 @@ static void each_main(void *user, unsigned number)
             each_failed(each, &ctx, position, failure);
         }
     }
-    for (i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 2; i++) {
         vc_buffers_release(&ctx, &buffers[i]);
     }
 }

@@ -6,11 +6,10 @@ static const struct vc_quant *move_quant(struct vc_ctx *ctx, struct vc_arena *ar
                                          const size_t *place)
 {
     struct vc_quant *copy = vc_arena_alloc(ctx, arena, sizeof *copy);
-    size_t k;
 
     if (copy != NULL) {
         *copy = *quant;
-        for (k = 0; k < copy->n_parts; k++) {
+        for (size_t k = 0; k < copy->n_parts; k++) {
             copy->parts[k].tensor = place[copy->parts[k].tensor];
         }
     }
@@ -20,9 +19,7 @@ static const struct vc_quant *move_quant(struct vc_ctx *ctx, struct vc_arena *ar
 /* Counts the outputs of each list, and numbers them. */
 static void number(const struct vc_out_list *outs, struct vc_out_division *d)
 {
-    size_t i;
-
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         size_t list = d->list_of[i];
 
         d->place[i] = list == SIZE_MAX ? SIZE_MAX : d->lists[list].n++;
@@ -33,7 +30,6 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
                              const size_t *list_of, struct vc_out_division *out)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = (struct vc_out_division){.n = n, .list_of = list_of};
     out->lists = vc_arena_alloc(ctx, arena, (n + 1) * sizeof *out->lists);
@@ -42,17 +38,17 @@ enum vc_status vc_out_divide(struct vc_ctx *ctx, struct vc_arena *arena, const s
     VC_TRY_ALLOC(out->tensors);
     out->place = vc_arena_alloc(ctx, arena, (outs->n + 1) * sizeof *out->place);
     VC_TRY_ALLOC(out->place);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         out->lists[i] = *outs;
         out->lists[i].n = 0;
     }
     number(outs, out);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         out->tensors[i] = vc_arena_alloc(ctx, arena, (out->lists[i].n + 1) * sizeof *out->tensors[i]);
         VC_TRY_ALLOC(out->tensors[i]);
         out->lists[i].tensors = out->tensors[i];
     }
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         struct vc_out_tensor *to;
 
         if (list_of[i] == SIZE_MAX) {

@@ -31,10 +31,9 @@ enum vc_status vc_tee_parts_divide(struct vc_ctx *ctx, struct tee_parts *parts, 
     size_t *list_of = vc_arena_alloc(ctx, &parts->arena, (outs->n + 1) * sizeof *list_of);
     struct vc_out_list *list;
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(list_of);
-    for (i = 0; i < outs->n; i++) {
+    for (size_t i = 0; i < outs->n; i++) {
         const struct vc_out_tensor t = vc_out_at(outs, i);
 
         list_of[i] = !t.apart ? MAIN : t.alias ? SIZE_MAX : PARTS; /* of second names no bytes come */
@@ -42,7 +41,7 @@ enum vc_status vc_tee_parts_divide(struct vc_ctx *ctx, struct tee_parts *parts, 
     VC_TRY(vc_out_divide(ctx, &parts->arena, outs, LISTS, list_of, &parts->division));
     list = &parts->division.lists[PARTS];
     *list = (struct vc_out_list){.n = list->n, .tensors = list->tensors, .drop = outs->drop};
-    for (i = 0; i < list->n; i++) {
+    for (size_t i = 0; i < list->n; i++) {
         parts->division.tensors[PARTS][i].role = VC_PART_CODES;
     }
 out:
@@ -56,12 +55,11 @@ static enum vc_status make_model(struct vc_ctx *ctx, struct tee_parts *parts, co
     size_t n = source->n_tensors;
     struct vc_memory_tensor *tensors = vc_arena_alloc(ctx, &parts->arena, (n + 1) * sizeof *tensors);
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (tensors == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         tensors[i] = (struct vc_memory_tensor){.name = source->tensors[i].name, .dtype = dtype};
     }
     VC_TRY(vc_memory_model_create(ctx, tensors, n, &parts->model));

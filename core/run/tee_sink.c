@@ -28,7 +28,6 @@ static bool gets_parts(const struct tee *tee, size_t i)
 static void join(struct vc_sink *sink)
 {
     struct tee *tee = sink->self;
-    size_t i;
 
     sink->format = tee->sinks[0]->format;
     sink->dialect = tee->sinks[0]->dialect;
@@ -36,7 +35,7 @@ static void join(struct vc_sink *sink)
     sink->aliases = true;
     sink->ordered = false;
     sink->memory_bytes = 0;
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         tee->outputs[i].format = tee->sinks[i]->format;
         sink->memory_bytes += tee->sinks[i]->memory_bytes;
         if (gets_parts(tee, i)) {
@@ -55,12 +54,11 @@ static enum vc_status tee_layout(struct vc_ctx *ctx, struct vc_sink *sink, const
 {
     struct tee *tee = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (tee->parts != NULL) {
         VC_TRY(vc_tee_parts_divide(ctx, tee->parts, outs));
     }
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         const struct vc_out_list *own = tee->parts == NULL ? outs : vc_tee_parts_list(tee->parts, gets_parts(tee, i));
 
         VC_TRY(tee->sinks[i]->ops->layout(ctx, tee->sinks[i], own, &tee->outputs[i].file_bytes));
@@ -75,9 +73,8 @@ static enum vc_status tee_begin(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct tee *tee = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         VC_TRY(tee->sinks[i]->ops->begin(ctx, tee->sinks[i]));
     }
 out:
@@ -95,9 +92,8 @@ static size_t tee_pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     const struct tee *tee = sink->self;
     size_t total = aligned(tee->n * sizeof(struct vc_packet));
-    size_t i;
 
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         total += aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
     }
     return total;
@@ -110,12 +106,11 @@ static enum vc_status tee_pack(struct vc_ctx *ctx, struct vc_sink *sink, struct 
     char *at = (char *)packet->buffer + aligned(tee->n * sizeof(struct vc_packet));
     size_t n_bytes = packet->n_bytes;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (tee_pack_bound(sink, n_bytes) > packet->buffer_bytes) {
         return vc_fail(ctx, VC_E_INTERNAL, "a packet of %zu bytes needs more room than was planned", n_bytes);
     }
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         size_t room = aligned(vc_sink_pack_bound(tee->sinks[i], n_bytes));
 
         size_t out = tee->parts == NULL ? packet->out : vc_tee_parts_out(tee->parts, packet->out, gets_parts(tee, i));
@@ -136,9 +131,8 @@ static enum vc_status tee_emit(struct vc_ctx *ctx, struct vc_sink *sink, const s
     struct tee *tee = sink->self;
     const struct vc_packet *packets = packet->buffer;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         if (packets[i].out != SIZE_MAX) {
             VC_TRY(tee->sinks[i]->ops->emit(ctx, tee->sinks[i], &packets[i]));
         }
@@ -153,9 +147,8 @@ static enum vc_status tee_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint6
 {
     struct tee *tee = sink->self;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         VC_TRY(tee->sinks[i]->ops->finish(ctx, tee->sinks[i], &tee->outputs[i].file_bytes));
     }
     *file_bytes = tee->outputs[0].file_bytes;
@@ -174,9 +167,8 @@ static enum vc_status tell_written(struct vc_ctx *ctx, const struct tee *tee, en
     char message[VC_MESSAGE_BYTES];
     char written[VC_MESSAGE_BYTES / 2] = "";
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         if (tee->outputs[i].written && n + strlen(tee->outputs[i].path) + 4 < sizeof written) {
             memcpy(written + n, n == 0 ? "" : ", ", n == 0 ? 1 : 3);
             n += n == 0 ? 0 : 2;
@@ -195,11 +187,9 @@ static enum vc_status tee_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct tee *tee = sink->self;
     enum vc_status status = VC_OK;
-    unsigned round;
-    size_t i;
 
-    for (round = 0; round < 2; round++) {
-        for (i = 0; i < tee->n; i++) {
+    for (unsigned round = 0; round < 2; round++) {
+        for (size_t i = 0; i < tee->n; i++) {
             if (is_stdout(&tee->outputs[i]) == (round == 0)) {
                 status = tee->sinks[i]->ops->commit(ctx, tee->sinks[i]);
                 if (status != VC_OK) {
@@ -215,9 +205,8 @@ static enum vc_status tee_commit(struct vc_ctx *ctx, struct vc_sink *sink)
 static void tee_interrupt(struct vc_sink *sink)
 {
     struct tee *tee = sink->self;
-    size_t i;
 
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         vc_sink_interrupt(tee->sinks[i]);
     }
 }
@@ -225,9 +214,8 @@ static void tee_interrupt(struct vc_sink *sink)
 static void tee_free(struct vc_ctx *ctx, struct vc_sink *sink)
 {
     struct tee *tee = sink->self;
-    size_t i;
 
-    for (i = 0; tee != NULL && tee->sinks != NULL && i < tee->n; i++) {
+    for (size_t i = 0; tee != NULL && tee->sinks != NULL && i < tee->n; i++) {
         if (tee->sinks[i] != NULL) {
             tee->sinks[i]->ops->free(ctx, tee->sinks[i]);
         }
@@ -269,12 +257,11 @@ static const struct vc_sink_ops tee_ops = {.layout = tee_layout,
 const struct vc_sink *vc_sink_refusing(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     const struct tee *tee = sink->self;
-    size_t i;
 
     if (sink->ops != &tee_ops) {
         return sink->ops->can_hold(sink, dtype) ? NULL : sink;
     }
-    for (i = 0; i < tee->n; i++) {
+    for (size_t i = 0; i < tee->n; i++) {
         if (!gets_parts(tee, i) && !tee->sinks[i]->ops->can_hold(tee->sinks[i], dtype)) {
             return tee->sinks[i];
         }
@@ -298,7 +285,6 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writer
     struct vc_sink *sink = vc_calloc_array(ctx, VC_TAG_IO, 1, sizeof *sink);
     struct tee *tee = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *out = NULL;
     VC_TRY_ALLOC(sink);
@@ -310,7 +296,7 @@ enum vc_status vc_tee_create(struct vc_ctx *ctx, const struct vc_writers *writer
     tee->outputs = outputs;
     tee->sinks = vc_calloc_array(ctx, VC_TAG_IO, n, sizeof(struct vc_sink *));
     VC_TRY_ALLOC(tee->sinks);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         struct vc_write_options own = *options;
 
         own.path = options->path != NULL ? outputs[i].path : NULL;

@@ -66,9 +66,8 @@ size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *ite
 {
     size_t target = target_steps(rs, item);
     size_t n = 1;
-    size_t k;
 
-    for (k = 0; k < target; k++) {
+    for (size_t k = 0; k < target; k++) {
         n += item->chain->steps[k]->scan;
     }
     return n;
@@ -78,9 +77,8 @@ size_t vc_ticket_phases(const struct vc_run_state *rs, const struct vc_item *ite
 static size_t steps_of_phase(const struct vc_run_state *rs, const struct vc_item *item, size_t phase)
 {
     size_t target = target_steps(rs, item);
-    size_t k;
 
-    for (k = 0; k < target; k++) {
+    for (size_t k = 0; k < target; k++) {
         if (item->chain->steps[k]->scan && phase-- == 0) {
             return k;
         }
@@ -320,9 +318,8 @@ static enum vc_status write_batch(struct vc_worker *worker, const struct vc_tick
     struct vc_sink *sink = rs->exec->sink;
     struct vc_packet packets[VC_PACKETS];
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         packets[i] =
             (struct vc_packet){.buffer = worker->packets == NULL ? NULL : worker->packets + i * rs->packet_bytes,
                                .buffer_bytes = rs->packet_bytes};
@@ -332,7 +329,7 @@ static enum vc_status write_batch(struct vc_worker *worker, const struct vc_tick
     VC_TRY(wait_to_emit(worker, ticket));
     /* Where the order is free, the small parts go first. A file has one writer at a time: after the large piece, this
      * worker would often have to wait for another worker's large piece before it could write the small ones. */
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(sink->ops->emit(&worker->ctx, sink, &packets[rs->ordered ? i : n - 1 - i]));
     }
 out:
@@ -414,11 +411,10 @@ static void add_figures(struct vc_worker *worker, struct vc_running *to, const s
                         const struct vc_tile_stats *stats)
 {
     size_t n = vc_tile_chunks(tile);
-    size_t i;
 
     vc_exact_clear(&worker->sum_x2);
     vc_exact_clear(&worker->sum_e2);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         vc_exact_add(&worker->sum_x2, stats->chunk_sums[2 * i]);
         vc_exact_add(&worker->sum_e2, stats->chunk_sums[2 * i + 1]);
     }
@@ -440,9 +436,8 @@ static void add_steps(struct vc_worker *worker, struct vc_live *live, size_t fro
                       const struct vc_tile *tile, const struct vc_buffers *buffers)
 {
     uint64_t nonfinite = 0;
-    size_t k;
 
-    for (k = from; k < to; k++) {
+    for (size_t k = from; k < to; k++) {
         nonfinite += buffers->figures[k].nonfinite;
         if (buffers->figures[k].measured) {
             add_figures(worker, &live->running[k], tile, &buffers->figures[k].stats);
@@ -465,9 +460,8 @@ static enum vc_status compare_ends(struct vc_worker *worker, struct vc_live *liv
     struct vc_tile_in result = {.data = data, .parts = buffers->in_views};
     struct vc_tile_stats stats = {0};
     enum vc_status status;
-    size_t i;
 
-    for (i = 0; i < item->desc->n_parts; i++) {
+    for (size_t i = 0; i < item->desc->n_parts; i++) {
         buffers->in_views[i] = vc_steps_view(item, item->desc, i, source, buffers);
     }
     VC_TRY(compare->ops->tile(&worker->ctx, compare, tile, source, &result, &worker->before, &worker->after, &stats));
@@ -486,11 +480,10 @@ static enum vc_status write_tile(struct vc_worker *worker, const struct vc_ticke
     enum vc_dtype dtype = item->desc->dtype;
     size_t main_out = exec->first_out[ticket->item];
     enum vc_status status;
-    size_t i;
 
     VC_TRY(add_piece(&batch, (struct piece){main_out, vc_dtype_bytes(dtype, tile->first), data,
                                             (size_t)vc_dtype_bytes(dtype, tile->n_elems)}));
-    for (i = 0; i < item->desc->n_parts; i++) {
+    for (size_t i = 0; i < item->desc->n_parts; i++) {
         const struct vc_part_desc *part = &item->desc->parts[i];
         struct vc_part_view view = vc_steps_view(item, item->desc, i, source, &worker->buffers);
 
@@ -513,9 +506,8 @@ static enum vc_status look_at_tile(struct vc_worker *worker, struct vc_item *ite
     struct vc_tile_in in = {.data = data, .parts = buffers->in_views};
     void *scratch = vc_steps_scratch(item, k, buffers);
     enum vc_status status;
-    size_t i;
 
-    for (i = 0; i < step->in.n_parts; i++) {
+    for (size_t i = 0; i < step->in.n_parts; i++) {
         buffers->in_views[i] = vc_steps_view(item, &step->in, i, source, buffers);
     }
     status = calibrate ? step->ops->calibrate(&worker->ctx, step, item, tile, &in, scratch)
@@ -638,11 +630,11 @@ static void close_error(struct vc_running *running)
 static struct vc_error total_error(const struct vc_item *item, const struct vc_live *live)
 {
     struct vc_error error = {0};
-    size_t k;
 
     if (item->chain->compare != NULL) {
         error = live->running[item->chain->n_steps].error;
-        for (k = 0; k < item->chain->n_steps; k++) { /* zeros at the end are those that the last lossy step counted */
+        for (size_t k = 0; k < item->chain->n_steps;
+             k++) { /* zeros at the end are those that the last lossy step counted */
             error.zeros_after = item->chain->steps[k]->lossy ? live->running[k].error.zeros_after : error.zeros_after;
             error.clipped += live->running[k].error.clipped;
         }
@@ -657,14 +649,13 @@ static void give_results(struct vc_run_state *rs, struct vc_live *live)
 {
     const struct vc_item *item = &rs->exec->items[live->item];
     struct vc_item_result *result = &rs->exec->results[live->item];
-    size_t k;
 
-    for (k = 0; k < live->n_running; k++) {
+    for (size_t k = 0; k < live->n_running; k++) {
         close_error(&live->running[k]);
     }
     result->total = total_error(item, live);
     result->nonfinite = live->nonfinite;
-    for (k = 0; result->steps != NULL && k < item->chain->n_steps; k++) {
+    for (size_t k = 0; result->steps != NULL && k < item->chain->n_steps; k++) {
         result->steps[k] = live->running[k].error;
     }
 }

@@ -12,10 +12,9 @@ static bool match_set(const char **glob, char c)
     const char *p = *glob + 1;
     bool negate = *p == '!' || *p == '^';
     bool hit = false;
-    const char *first;
 
     p += negate;
-    for (first = p; *p != '\0' && (*p != ']' || p == first); p++) {
+    for (const char *first = p; *p != '\0' && (*p != ']' || p == first); p++) {
         if (p[1] == '-' && p[2] != ']' && p[2] != '\0') {
             hit |= (unsigned char)p[0] <= (unsigned char)c && (unsigned char)c <= (unsigned char)p[2];
             p += 2;
@@ -145,9 +144,8 @@ static const char *choose_four(const char *glob)
     size_t end = strcspn(glob, "[");
     const char *usual = NULL;
     const char *best = NULL;
-    size_t k;
 
-    for (k = 0; k + 4 <= end; k++) {
+    for (size_t k = 0; k + 4 <= end; k++) {
         const char four[5] = {glob[k], glob[k + 1], glob[k + 2], glob[k + 3], '\0'};
 
         if (is_plain(four[0]) && is_plain(four[1]) && is_plain(four[2]) && is_plain(four[3])) {
@@ -177,9 +175,7 @@ bool vc_glob_any(const char *globs, const char *s)
 
 static void prepare(struct vc_glob_set *set)
 {
-    size_t i;
-
-    for (i = 0; i < set->n; i++) {
+    for (size_t i = 0; i < set->n; i++) {
         const char *four = choose_four(set->globs[i]);
         size_t place;
 
@@ -199,7 +195,6 @@ size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     size_t n = strlen(name);
     uint32_t maybe;
-    size_t i;
 
     if (!atomic_load_explicit(&set->ready, memory_order_acquire)) {
         (void)pthread_mutex_lock(&mutex);
@@ -210,15 +205,14 @@ size_t vc_glob_set_find(struct vc_glob_set *set, const char *name)
         (void)pthread_mutex_unlock(&mutex);
     }
     maybe = set->always;
-    for (i = 0; i + 4 <= n; i++) {
+    for (size_t i = 0; i + 4 <= n; i++) {
         uint32_t four = read_four(name + i);
-        size_t of;
 
-        for (of = set->first[place_of(four)]; of != 0; of = set->next[of - 1]) {
+        for (size_t of = set->first[place_of(four)]; of != 0; of = set->next[of - 1]) {
             maybe |= set->fours[of - 1] == four ? UINT32_C(1) << (of - 1) : 0;
         }
     }
-    for (i = 0; maybe != 0; i++, maybe >>= 1) { /* of several that match the first one counts */
+    for (size_t i = 0; maybe != 0; i++, maybe >>= 1) { /* of several that match the first one counts */
         if ((maybe & 1) != 0 && vc_glob_match(set->globs[i], name)) {
             return i;
         }

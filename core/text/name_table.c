@@ -76,11 +76,10 @@ enum vc_status vc_names_unique(struct vc_ctx *ctx, struct vc_name_list list, siz
 {
     struct vc_name_table table = {{.slots = NULL}};
     enum vc_status status;
-    size_t i;
 
     *twice = SIZE_MAX;
     VC_TRY(vc_name_table_make(ctx, n, &table));
-    for (i = 0; i < n && *twice == SIZE_MAX; i++) {
+    for (size_t i = 0; i < n && *twice == SIZE_MAX; i++) {
         *twice = vc_name_table_add(&table, list, i) != SIZE_MAX ? i : SIZE_MAX;
     }
 out:

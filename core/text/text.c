@@ -109,7 +109,6 @@ void vc_text_add(struct vc_text *text, const char *format, ...)
 static size_t utf8_length(const unsigned char *s, size_t n)
 {
     size_t len = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] < 0xf5 ? 4 : 0;
-    size_t i;
 
     if (len == 4 && s[0] < 0xf0) { /* a continuation byte or c0, c1 */
         return 0;
@@ -117,7 +116,7 @@ static size_t utf8_length(const unsigned char *s, size_t n)
     if (len == 0 || len > n) {
         return 0;
     }
-    for (i = 1; i < len; i++) {
+    for (size_t i = 1; i < len; i++) {
         if ((s[i] & 0xc0) != 0x80) {
             return 0;
         }
@@ -220,7 +219,6 @@ void vc_text_add_json_string(struct vc_text *text, const char *s)
 void vc_text_add_json_number(struct vc_text *text, double x)
 {
     char digits[40];
-    int precision;
     char *comma;
 
     if (!isfinite(x)) {
@@ -231,7 +229,7 @@ void vc_text_add_json_number(struct vc_text *text, double x)
         vc_text_add(text, "%.0f", x);
         return;
     }
-    for (precision = 1; precision <= 17; precision++) {
+    for (int precision = 1; precision <= 17; precision++) {
         (void)snprintf(digits, sizeof digits, "%.*g", precision, x);
         if (strtod(digits, NULL) == x) { /* both in the same locale */
             break;

@@ -76,9 +76,7 @@ const char *vc_dtype_name(enum vc_dtype dtype)
 
 enum vc_dtype vc_dtype_from_name(const char *name)
 {
-    unsigned i;
-
-    for (i = 0; i < VC_DTYPE_COUNT; i++) {
+    for (unsigned i = 0; i < VC_DTYPE_COUNT; i++) {
         if (strcmp(dtypes[i].name, name) == 0) {
             return (enum vc_dtype)i;
         }

@@ -49,9 +49,7 @@ void vc_exact_add(struct vc_exact_sum *sum, double x)
 
 void vc_exact_merge(struct vc_exact_sum *sum, const struct vc_exact_sum *other)
 {
-    unsigned i;
-
-    for (i = 0; i < VC_EXACT_LIMBS; i++) {
+    for (unsigned i = 0; i < VC_EXACT_LIMBS; i++) {
         sum->limb[i] += other->limb[i];
     }
     sum->special += other->special;
@@ -61,9 +59,8 @@ void vc_exact_merge(struct vc_exact_sum *sum, const struct vc_exact_sum *other)
 static void normalize(int64_t *limb, int first, int top)
 {
     int64_t carry = 0;
-    int i;
 
-    for (i = first; i < top; i++) {
+    for (int i = first; i < top; i++) {
         int64_t v = limb[i] + carry;
 
         limb[i] = v & 0xffffffffLL;
@@ -81,7 +78,6 @@ double vc_exact_value(const struct vc_exact_sum *sum)
     int top = VC_EXACT_LIMBS - 1;
     int zeros;
     int sticky = 0;
-    int i;
 
     if (sum->special != 0.0) { /* NaN is not equal to 0 either */
         return sum->special;
@@ -97,7 +93,7 @@ double vc_exact_value(const struct vc_exact_sum *sum)
     normalize(limb, first, top);
     if (limb[top] < 0) {
         sign = -1.0;
-        for (i = first; i <= top; i++) {
+        for (int i = first; i <= top; i++) {
             limb[i] = -limb[i];
         }
         normalize(limb, first, top);
@@ -119,7 +115,7 @@ double vc_exact_value(const struct vc_exact_sum *sum)
     }
     head |= zeros == 0 ? 0 : (uint64_t)limb[top - 2] >> (32 - zeros);
     sticky = ((uint64_t)limb[top - 2] << zeros & 0xffffffffULL) != 0;
-    for (i = first; i < top - 2; i++) {
+    for (int i = first; i < top - 2; i++) {
         sticky |= limb[i] != 0;
     }
     return sign * ldexp((double)(head | (unsigned)sticky), (top - 1) * 32 - zeros - 1074);

@@ -7,11 +7,9 @@
 
 void vc_rows_of(const uint64_t *shape, unsigned n_dims, uint64_t *n_rows, uint64_t *row_len)
 {
-    unsigned i;
-
     *n_rows = n_dims < 2 ? 1 : shape[0];
     *row_len = n_dims == 1 ? shape[0] : 1;
-    for (i = 1; i < n_dims; i++) {
+    for (unsigned i = 1; i < n_dims; i++) {
         *row_len *= shape[i]; /* the product of all dimensions was checked when the model was opened */
     }
 }

@@ -43,20 +43,19 @@ static enum vc_status list_candidates(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_arena *arena = &m->owned->arena;
     struct vc_sensitivity_candidate *candidates;
-    size_t i;
     enum vc_status status;
 
     VC_TRY(vc_candidates_list(ctx, arena, &m->tried));
     m->owned->result.n_candidates = N_PERCENTS + m->tried.n;
     candidates = vc_arena_alloc(ctx, arena, m->owned->result.n_candidates * sizeof *candidates);
     VC_TRY_ALLOC(candidates);
-    for (i = 0; i < N_PERCENTS; i++) {
+    for (size_t i = 0; i < N_PERCENTS; i++) {
         candidates[i] = (struct vc_sensitivity_candidate){.kind = VC_SENSITIVITY_MAGNITUDE,
                                                           .percent = percents[i],
                                                           .name = vc_arena_printf(ctx, arena, "%u%%", percents[i])};
         VC_TRY_ALLOC(candidates[i].name);
     }
-    for (i = 0; i < m->tried.n; i++) {
+    for (size_t i = 0; i < m->tried.n; i++) {
         const struct vc_candidate *candidate = &m->tried.candidates[i];
 
         candidates[N_PERCENTS + i] = (struct vc_sensitivity_candidate){
@@ -124,12 +123,11 @@ static enum vc_status list_rows(struct vc_ctx *ctx, struct measuring *m)
     struct vc_sensitivity_owned *owned = m->owned;
     const struct vc_model *model = owned->result.model;
     enum vc_status status = VC_OK;
-    size_t i;
 
     owned->rows = vc_calloc_array(ctx, VC_TAG_REPORT, model->n_tensors, sizeof *owned->rows);
     VC_TRY_ALLOC(owned->rows);
     owned->result.rows = owned->rows;
-    for (i = 0; i < model->n_tensors; i++) {
+    for (size_t i = 0; i < model->n_tensors; i++) {
         const struct vc_tensor *t = &model->tensors[i];
         struct vc_sensitivity_row *row = &owned->rows[owned->result.n_rows];
 
@@ -159,13 +157,12 @@ static enum vc_status make_items(struct vc_ctx *ctx, struct measuring *m)
     const struct vc_sensitivity *result = &m->owned->result;
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
     m->items = vc_calloc_array(ctx, VC_TAG_MISC, m->n_items, sizeof *m->items);
     VC_TRY_ALLOC(m->items);
     m->n_items = 0;
     m->set = (struct vc_item_set){.model = result->model, .arena = &m->arena};
-    for (i = 0; i < result->n_rows; i++) {
+    for (size_t i = 0; i < result->n_rows; i++) {
         VC_TRY(vc_check_cancelled(ctx));
         if (result->rows[i].reason == NULL) {
             m->n_items = ++n;
@@ -191,20 +188,19 @@ static enum vc_status fill_row(struct vc_ctx *ctx, struct measuring *m, const st
     uint64_t bytes = vc_dtype_bytes(floats->dtype, floats->n_elems);
     struct vc_sensitivity_error *errors =
         vc_arena_alloc(ctx, &m->owned->arena, m->owned->result.n_candidates * sizeof *errors);
-    size_t i;
 
     if (errors == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < N_PERCENTS; i++) {
+    for (size_t i = 0; i < N_PERCENTS; i++) {
         errors[i] = figures(p->sum_x2, p->sum_e2[i], bytes);
     }
-    for (i = 0; i < m->tried.n; i++) {
+    for (size_t i = 0; i < m->tried.n; i++) {
         const struct vc_candidate *candidate = &m->tried.candidates[i];
 
         errors[N_PERCENTS + i] = (struct vc_sensitivity_error){.reason = candidate->reason(candidate, item)};
     }
-    for (i = 0; i < p->runs.n; i++) {
+    for (size_t i = 0; i < p->runs.n; i++) {
         const struct vc_candidate_result *r = &p->runs.results[i];
 
         errors[N_PERCENTS + r->candidate] = r->refused
@@ -225,9 +221,8 @@ static enum vc_status take_figures(struct vc_ctx *ctx, struct measuring *m)
     enum vc_status status = VC_OK;
     bool sampled = false;
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < owned->result.n_rows; i++) {
+    for (size_t i = 0; i < owned->result.n_rows; i++) {
         struct vc_sensitivity_row *row = &owned->rows[i];
         struct vc_item *item = &m->items[n];
 
@@ -261,7 +256,6 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
 {
     struct vc_exec exec = {.calibrate = true, .what = "measuring"};
     enum vc_status status;
-    size_t i;
 
     VC_TRY(list_candidates(ctx, m));
     VC_TRY(list_rows(ctx, m));
@@ -272,7 +266,7 @@ static enum vc_status measure(struct vc_ctx *ctx, struct measuring *m)
     VC_TRY(take_figures(ctx, m));
     VC_TRY(vc_sensitivity_advise(ctx, m->owned));
 out:
-    for (i = 0; m->items != NULL && i < m->n_items; i++) {
+    for (size_t i = 0; m->items != NULL && i < m->n_items; i++) {
         vc_item_release(ctx, &m->items[i]);
     }
     vc_free(ctx, m->items);

@@ -55,9 +55,8 @@ static double error_of(const struct vc_sensitivity *s, const struct vc_sensitivi
 static unsigned percent_within(const struct vc_sensitivity *s, const struct vc_sensitivity_row *row, double limit)
 {
     unsigned percent = 0;
-    size_t i;
 
-    for (i = 0; i < s->n_candidates && s->candidates[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
+    for (size_t i = 0; i < s->n_candidates && s->candidates[i].kind == VC_SENSITIVITY_MAGNITUDE; i++) {
         double error = error_of(s, row, i);
 
         if (error > limit) {
@@ -93,10 +92,9 @@ static void advise(const struct vc_sensitivity *s, const char *candidate, double
 {
     size_t number = find_candidate(s, candidate);
     size_t n = 0;
-    size_t i;
 
     *advice = (struct vc_sensitivity_advice){.candidate = VC_NO_TENSOR, .picks = picks};
-    for (i = 0; number != VC_NO_TENSOR && i < s->n_rows; i++) {
+    for (size_t i = 0; number != VC_NO_TENSOR && i < s->n_rows; i++) {
         errors[n] = error_of(s, &s->rows[i], number);
         n += isfinite(errors[n]) ? 1 : 0;
     }
@@ -107,7 +105,7 @@ static void advise(const struct vc_sensitivity *s, const char *candidate, double
     advice->candidate = number;
     advice->median = n % 2 != 0 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2.0;
     advice->limit = (s->measured != NULL ? MEASURED_FACTOR : factor) * advice->median;
-    for (i = 0; i < s->n_rows; i++) {
+    for (size_t i = 0; i < s->n_rows; i++) {
         double error = error_of(s, &s->rows[i], number);
 
         if (error > advice->limit) { /* never of NaN; infinite: outputs that are no numbers */

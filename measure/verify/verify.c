@@ -26,9 +26,8 @@ enum vc_status vc_verify_take(struct vc_ctx *ctx, enum vc_status status, char **
 static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *model)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < model->n_facts; i++) {
+    for (size_t i = 0; i < model->n_facts; i++) {
         if (strcmp(model->facts[i].key, VC_FACT_NOTE) == 0) {
             bool is_name = &model->facts[i] == model->wrong_name;
 
@@ -36,7 +35,7 @@ static enum vc_status find_notes(struct vc_ctx *ctx, const struct vc_model *mode
                 vc_find(ctx, VC_SEVERITY_WARNING, is_name ? "extension" : "note", NULL, "%s", model->facts[i].value));
         }
     }
-    for (i = 0; i < model->n_refused; i++) {
+    for (size_t i = 0; i < model->n_refused; i++) {
         if (!vc_findings_has(ctx->findings, model->refused[i].name)) {
             VC_TRY(vc_find(ctx, VC_SEVERITY_WARNING, "refused", model->refused[i].name, "cannot be read here: %s",
                            model->refused[i].why));
@@ -62,14 +61,12 @@ static enum vc_status sort_findings(struct vc_ctx *ctx, struct verify *v)
 {
     struct vc_finding *list = vc_alloc_array(ctx, VC_TAG_REPORT, v->findings.n, sizeof *list);
     size_t n = 0;
-    int severity;
-    size_t i;
 
     if (list == NULL) {
         return VC_E_NOMEM;
     }
-    for (severity = VC_SEVERITY_ERROR; severity <= VC_SEVERITY_WARNING; severity++) {
-        for (i = 0; i < v->findings.n; i++) {
+    for (int severity = VC_SEVERITY_ERROR; severity <= VC_SEVERITY_WARNING; severity++) {
+        for (size_t i = 0; i < v->findings.n; i++) {
             if ((int)v->findings.list[i].severity == severity) {
                 list[n++] = v->findings.list[i];
             }
@@ -84,13 +81,12 @@ static enum vc_status sort_findings(struct vc_ctx *ctx, struct verify *v)
 static enum vc_status make_rows(struct vc_ctx *ctx, struct verify *v)
 {
     size_t n = v->model->n_tensors;
-    size_t i;
 
     v->rows = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *v->rows);
     if (v->rows == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const struct vc_tensor *t = &v->model->tensors[i];
 
         v->rows[i] = (struct vc_verify_row){.name = t->name, .dtype = t->dtype, .n_elems = t->n_elems};
@@ -119,15 +115,14 @@ static enum vc_status open_both(struct vc_ctx *ctx, struct verify *v, const char
 static void count_dtypes(struct verify *v)
 {
     struct vc_verify_dtype all[VC_DTYPE_COUNT] = {{0}};
-    size_t i;
 
-    for (i = 0; i < v->model->n_tensors; i++) {
+    for (size_t i = 0; i < v->model->n_tensors; i++) {
         const struct vc_tensor *t = &v->model->tensors[i];
 
         all[t->dtype].n_tensors++;
         all[t->dtype].size_bytes += t->alias_of == VC_NO_TENSOR ? t->size_bytes : 0;
     }
-    for (i = 0; i < VC_DTYPE_COUNT; i++) {
+    for (size_t i = 0; i < VC_DTYPE_COUNT; i++) {
         if (all[i].n_tensors != 0) {
             all[i].dtype = (enum vc_dtype)i;
             v->dtypes[v->result.n_dtypes++] = all[i];

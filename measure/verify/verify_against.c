@@ -136,11 +136,10 @@ static enum vc_status report(struct vc_ctx *ctx, struct verify *v, const struct 
 {
     struct vc_exact_sum sums[2];
     enum vc_status status = VC_OK;
-    size_t i;
 
     vc_exact_clear(&sums[0]);
     vc_exact_clear(&sums[1]);
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (job->errors[i] != NULL) { /* the file's own tensors were read before */
             VC_TRY(
                 vc_find(ctx, VC_SEVERITY_ERROR, "source", job->rows[i].name, "cannot be compared: %s", job->errors[i]));
@@ -161,7 +160,6 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
     struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
     job.pairs = vc_alloc_array(ctx, VC_TAG_MISC, n_max, sizeof *job.pairs);
     VC_TRY_ALLOC(job.pairs);
@@ -174,7 +172,7 @@ enum vc_status vc_verify_against(struct vc_ctx *ctx, struct verify *v)
     VC_TRY(vc_exec_each(ctx, n, NULL, &sizes, 2, one_pair, &job));
     VC_TRY(report(ctx, v, &job, n));
 out:
-    for (i = 0; job.errors != NULL && i < n; i++) {
+    for (size_t i = 0; job.errors != NULL && i < n; i++) {
         vc_free(ctx, job.errors[i]);
     }
     vc_free(ctx, job.errors);

@@ -37,9 +37,7 @@ struct data_job {
 static void look_at_scales(const float *x, const struct vc_tile *tile, bool absmax, bool negative, bool any_sign,
                            struct seen *seen)
 {
-    uint64_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
+    for (uint64_t i = 0; i < tile->n_elems; i++) {
         if (!isfinite(x[i]) || (!any_sign && ((x[i] < 0.0F && !negative) || (x[i] == 0.0F && !absmax)))) {
             if (seen->bad_scales++ == 0) {
                 seen->first_bad = tile->first + i;
@@ -52,9 +50,7 @@ static void look_at_scales(const float *x, const struct vc_tile *tile, bool absm
 /* Scales that are bytes: E8M0 or E4M3. One of 0 is harmless: its codes are 0. */
 static void look_at_bytes(const uint8_t *bytes, const struct vc_tile *tile, enum vc_dtype type, struct seen *seen)
 {
-    uint64_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
+    for (uint64_t i = 0; i < tile->n_elems; i++) {
         float value = type == VC_DTYPE_F8_E8M0 ? vc_e8m0_value(bytes[i]) : vc_e4m3_value(bytes[i]);
 
         if (!isfinite(value) || signbit(value)) {
@@ -69,9 +65,7 @@ static void look_at_bytes(const uint8_t *bytes, const struct vc_tile *tile, enum
 /* Counts -128: symmetric codes of this library go from -127 to 127, so something else wrote it, or damage did. */
 static void look_at_codes(const int8_t *codes, const struct vc_tile *tile, struct seen *seen)
 {
-    uint64_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
+    for (uint64_t i = 0; i < tile->n_elems; i++) {
         seen->low_codes += codes[i] == INT8_MIN;
     }
 }
@@ -84,11 +78,10 @@ static enum vc_status look_at_floats(struct vc_ctx *ctx, bool is_f64, const stru
     struct vc_value_counts counts = {.chunk_sums = sums};
     enum vc_status status = VC_OK;
     size_t n_chunks = vc_tile_chunks(tile);
-    size_t i;
 
     VC_KERNEL_TRY(is_f64 ? k->values_f64(data, tile->n_rows, tile->row_len, &counts)
                          : k->values_f32(data, tile->n_rows, tile->row_len, &counts));
-    for (i = 0; i < n_chunks; i++) {
+    for (size_t i = 0; i < n_chunks; i++) {
         vc_exact_add(&total[0], sums[2 * i]);
         vc_exact_add(&total[1], sums[2 * i + 1]);
     }
@@ -267,9 +260,8 @@ static int compare_keyed_tensors(const void *a, const void *b)
 static size_t list_keyed_tensors(const struct verify *v, const struct seen *seen, struct keyed_tensor *list)
 {
     size_t n = 0;
-    size_t i;
 
-    for (i = 0; i < v->model->n_tensors; i++) {
+    for (size_t i = 0; i < v->model->n_tensors; i++) {
         const struct vc_tensor *t = &v->model->tensors[i];
 
         if (v->rows[i].read && seen[i].numeric && t->n_elems >= VC_TIED_MIN_ELEMS && seen[i].min < seen[i].max &&
@@ -291,12 +283,11 @@ static enum vc_status find_tied(struct vc_ctx *ctx, const struct verify *v, cons
     struct vc_buffer_sizes sizes = {0};
     enum vc_status status = VC_OK;
     size_t n;
-    size_t i;
 
     VC_TRY_ALLOC(list);
     n = list_keyed_tensors(v, seen, list);
     vc_diff_sizes(v->model, v->model, &sizes);
-    for (i = 1; i < n; i++) {
+    for (size_t i = 1; i < n; i++) {
         struct vc_diff_pair pair = {list[i - 1].tensor, list[i].tensor};
         struct vc_diff_row row;
 
@@ -357,7 +348,6 @@ enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
     size_t n = v->model->n_tensors;
     size_t *order = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     if (vc_kernels_get(ctx) == NULL) {
         return ctx->status;
@@ -367,14 +357,14 @@ enum vc_status vc_verify_data(struct vc_ctx *ctx, struct verify *v)
     VC_TRY(vc_values_order(ctx, v->model, &order));
     vc_values_sizes(v->model, 2, &sizes);
     VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, v, i, &job.seen[i]));
     }
     VC_TRY(v->model->ops != NULL && v->model->ops->check_rest != NULL ? v->model->ops->check_rest(ctx, v->model)
                                                                       : VC_OK);
     VC_TRY(find_tied(ctx, v, job.seen));
 out:
-    for (i = 0; job.seen != NULL && i < n; i++) {
+    for (size_t i = 0; job.seen != NULL && i < n; i++) {
         vc_free(ctx, job.seen[i].error);
     }
     vc_free(ctx, job.seen);

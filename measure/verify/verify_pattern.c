@@ -65,9 +65,7 @@ static bool is_zero(const void *data, bool is_f64, uint64_t i)
 static void count_tile(const struct pattern_job *job, const struct groups *g, const struct vc_tile *tile,
                        const void *data, bool is_f64, struct seen *seen)
 {
-    uint64_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
+    for (uint64_t i = 0; i < tile->n_elems; i++) {
         uint64_t at = tile->first + i;
         uint64_t along = at / g->inner % g->len;
         uint32_t *count = &g->count[at % g->inner];
@@ -88,9 +86,8 @@ static void count_tile(const struct pattern_job *job, const struct groups *g, co
 static void end_blocks(const struct pattern_job *job, const struct groups *g, uint64_t row, struct seen *seen)
 {
     uint64_t n_rows = row % job->rows + 1;
-    uint64_t col;
 
-    for (col = 0; col < g->inner; col += job->cols) {
+    for (uint64_t col = 0; col < g->inner; col += job->cols) {
         uint64_t n_cols = vc_min_u64(job->cols, g->inner - col);
         uint32_t *count = &g->count[col / job->cols];
 
@@ -105,9 +102,7 @@ static void end_blocks(const struct pattern_job *job, const struct groups *g, ui
 static void count_blocks(const struct pattern_job *job, const struct groups *g, const struct vc_tile *tile,
                          const void *data, bool is_f64, struct seen *seen)
 {
-    uint64_t i;
-
-    for (i = 0; i < tile->n_elems; i++) {
+    for (uint64_t i = 0; i < tile->n_elems; i++) {
         uint64_t row = (tile->first + i) / g->inner;
         uint64_t col = (tile->first + i) % g->inner;
 
@@ -126,9 +121,8 @@ static enum vc_status walk(struct vc_ctx *ctx, const struct pattern_job *job, co
     struct groups g = {.len = t->shape[axis], .inner = 1};
     struct vc_tile_reader reader = {0};
     enum vc_status status = VC_OK;
-    unsigned d;
 
-    for (d = axis + 1; d < t->n_dims; d++) {
+    for (unsigned d = axis + 1; d < t->n_dims; d++) {
         g.inner *= t->shape[d];
     }
     if (job->rows != 0) {
@@ -225,7 +219,6 @@ enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
     size_t n = v->model->n_tensors;
     size_t *order = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY(parse_pattern(ctx, v->options.pattern, &job));
     job.seen = vc_calloc_array(ctx, VC_TAG_REPORT, n, sizeof *job.seen);
@@ -233,7 +226,7 @@ enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
     VC_TRY(vc_values_order(ctx, v->model, &order));
     vc_values_sizes(v->model, 2, &sizes);
     VC_TRY(vc_exec_each(ctx, n, order, &sizes, 1, one_tensor, &job));
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         VC_TRY(report_tensor(ctx, &job, i));
     }
     if (v->result.n_pattern == 0) {
@@ -241,7 +234,7 @@ enum vc_status vc_verify_pattern(struct vc_ctx *ctx, struct verify *v)
                        "no tensor is one that prune would choose, so nothing has the pattern %s", v->options.pattern));
     }
 out:
-    for (i = 0; job.seen != NULL && i < n; i++) {
+    for (size_t i = 0; job.seen != NULL && i < n; i++) {
         vc_free(ctx, job.seen[i].error);
     }
     vc_free(ctx, job.seen);

@@ -266,7 +266,6 @@ enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpus, cons
     struct words words = words_of(text, n);
     const struct vc_gpu *found = NULL;
     unsigned long number = 1;
-    size_t k;
 
     vc_clear_error(ctx);
     *gpu = NULL;
@@ -278,7 +277,7 @@ enum vc_status vc_gpus_find(struct vc_ctx *ctx, const struct vc_gpus *gpus, cons
             return vc_fail(ctx, VC_E_ARGUMENT, "'%s': behind the colon stands how many there are, 1 to 1048576", text);
         }
     }
-    for (k = 0; k < gpus->n && found == NULL; k++) {
+    for (size_t k = 0; k < gpus->n && found == NULL; k++) {
         found = has_name(gpus->rows[k], &words) ? gpus->rows[k] : NULL;
     }
     found = found != NULL ? found : only_one(gpus, &words);

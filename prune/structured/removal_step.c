@@ -31,10 +31,9 @@ static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, co
 {
     struct vc_removal_state *s = step->state;
     enum vc_status status = VC_OK;
-    size_t i;
 
     (void)item;
-    for (i = 0; step->calibrate && i < s->n_axes; i++) {
+    for (size_t i = 0; step->calibrate && i < s->n_axes; i++) {
         if (s->axes[i].scored) {
             VC_TRY(
                 vc_axis_sums_init(ctx, &s->axes[i].sums, step->in.shape, step->in.n_dims, s->axes[i].axis, s->power));
@@ -52,7 +51,6 @@ static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step
     const void *values = in->data;
     char *room = (char *)scratch + widened_bytes(&step->in) / 64 * 64;
     enum vc_status status = VC_OK;
-    size_t i;
 
     (void)item;
     if (step->in.dtype == VC_DTYPE_F16) {
@@ -62,7 +60,7 @@ static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step
         VC_KERNEL_TRY(k->bf16_to_f32(in->data, tile->n_elems, scratch));
         values = scratch;
     }
-    for (i = 0; i < s->n_axes; i++) {
+    for (size_t i = 0; i < s->n_axes; i++) {
         if (s->axes[i].scored) {
             VC_TRY(vc_axis_sums_add(ctx, &s->axes[i].sums, tile, values, step->in.dtype == VC_DTYPE_F64, room));
         }
@@ -74,9 +72,8 @@ out:
 static void removal_end(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_removal_state *s = step->state;
-    size_t i;
 
-    for (i = 0; i < s->n_axes; i++) {
+    for (size_t i = 0; i < s->n_axes; i++) {
         if (s->axes[i].sums.ready) {
             vc_axis_sums_end(ctx, &s->axes[i].sums);
         }
@@ -86,9 +83,8 @@ static void removal_end(struct vc_ctx *ctx, struct vc_step *step)
 static void removal_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct vc_removal_state *s = step->state;
-    size_t i;
 
-    for (i = 0; s != NULL && i < s->n_axes; i++) {
+    for (size_t i = 0; s != NULL && i < s->n_axes; i++) {
         vc_axis_sums_release(ctx, &s->axes[i].sums);
     }
     step->state = NULL;
@@ -123,9 +119,8 @@ static uint64_t line_start(const struct vc_step *step, uint64_t line)
     uint64_t stride = last->len * last->inner;
     uint64_t start = 0;
     size_t next = s->n_axes - 1; /* cuts before this one are still to come */
-    unsigned d;
 
-    for (d = last->axis; d-- > 0;) {
+    for (unsigned d = last->axis; d-- > 0;) {
         uint64_t at = line % step->out.shape[d];
 
         line /= step->out.shape[d];
@@ -144,16 +139,14 @@ static uint64_t line_start(const struct vc_step *step, uint64_t line)
 /* Copies n elements of that size; both are aligned to it. Runs are often a few elements. */
 static void copy_few(char *to, const char *from, size_t n, size_t size)
 {
-    size_t i;
-
     if (n > 16 || (size != 4 && size != 2)) {
         memcpy(to, from, n * size);
     } else if (size == 4) {
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(to + 4 * i, from + 4 * i, 4);
         }
     } else {
-        for (i = 0; i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
             memcpy(to + 2 * i, from + 2 * i, 2);
         }
     }
@@ -276,14 +269,12 @@ static void list_axes(const struct vc_structured *s, const struct vc_item *item,
                       struct vc_removal_state *state)
 {
     const struct vc_desc *desc = item->desc;
-    unsigned axis;
-    size_t i;
 
-    for (axis = 0; axis < desc->n_dims; axis++) {
+    for (unsigned axis = 0; axis < desc->n_dims; axis++) {
         struct vc_axis_cut *cut = &state->axes[state->n_axes];
         bool found = false;
 
-        for (i = first; i < first + n; i++) {
+        for (size_t i = first; i < first + n; i++) {
             bool scored = is_scored(s, &s->members[i], desc);
 
             if (s->members[i].member->axis == axis && (!s->members[i].member->whole || scored)) {
@@ -292,12 +283,10 @@ static void list_axes(const struct vc_structured *s, const struct vc_item *item,
             }
         }
         if (found) {
-            unsigned d;
-
             cut->axis = axis;
             cut->len = cut->n_kept = desc->shape[axis];
             cut->inner = 1;
-            for (d = axis + 1; d < desc->n_dims; d++) {
+            for (unsigned d = axis + 1; d < desc->n_dims; d++) {
                 cut->inner *= desc->shape[d];
             }
             state->n_axes++;
@@ -313,7 +302,6 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
     size_t sums = 0;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
-    size_t i;
 
     state = vc_arena_alloc(ctx, item->set->arena, sizeof *state + (n + 1) * sizeof state->axes[0]);
     VC_TRY_ALLOC(state);
@@ -328,7 +316,7 @@ enum vc_status vc_removal_add(struct vc_ctx *ctx, const struct vc_structured *s,
     step->state = state;
     step->action = VC_ACTION_CUT;
     step->regroups = true;
-    for (i = 0; i < state->n_axes; i++) {
+    for (size_t i = 0; i < state->n_axes; i++) {
         struct vc_axis_cut *cut = &state->axes[i];
 
         if (cut->scored) {
@@ -354,16 +342,13 @@ void vc_removal_mark(const struct vc_structured *s, const struct vc_item *item, 
 {
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
-    size_t i;
 
-    for (i = first; i < first + n; i++) {
+    for (size_t i = first; i < first + n; i++) {
         const struct vc_coupling_member *m = s->members[i].member;
         const struct vc_removal_group *group = &s->groups[s->members[i].group];
-        uint64_t u;
-        uint64_t r;
 
-        for (u = 0; !m->whole && m->axis == axis && u < group->coupling->n_units; u++) {
-            for (r = 0; group->goes[u] && r < m->repeat; r++) {
+        for (uint64_t u = 0; !m->whole && m->axis == axis && u < group->coupling->n_units; u++) {
+            for (uint64_t r = 0; group->goes[u] && r < m->repeat; r++) {
                 memset(gone + vc_unit_place(group->coupling, m, r, u, 0), 1, (size_t)m->block);
             }
         }
@@ -377,17 +362,16 @@ static enum vc_status list_runs(struct vc_ctx *ctx, const struct vc_structured *
     enum vc_status status = VC_OK;
     uint64_t kept = 0;
     size_t n = 0;
-    uint64_t i;
 
     VC_TRY_ALLOC(gone);
     vc_removal_mark(s, item, cut->axis, gone);
-    for (i = 0; i < cut->len; i++) {
+    for (uint64_t i = 0; i < cut->len; i++) {
         n += !gone[i] && (i == 0 || gone[i - 1]);
     }
     cut->runs = vc_arena_alloc(ctx, item->set->arena, (n + 1) * sizeof *cut->runs);
     VC_TRY_ALLOC(cut->runs);
     cut->n_runs = 0;
-    for (i = 0; i < cut->len; i++) {
+    for (uint64_t i = 0; i < cut->len; i++) {
         if (!gone[i] && (i == 0 || gone[i - 1])) {
             cut->runs[cut->n_runs++] = (struct vc_kept_run){.first = i, .out = kept};
         }
@@ -429,21 +413,19 @@ static uint64_t count_kept(const struct vc_structured *s, const struct vc_item *
     uint64_t kept = cut->len;
     size_t first;
     size_t n = vc_structured_find(s, item, &first);
-    size_t i;
-    size_t k;
 
-    for (i = first; i < first + n; i++) {
+    for (size_t i = first; i < first + n; i++) {
         const struct vc_removal_member *member = &s->members[i];
         uint64_t stays = extent(s, member);
         bool again = false;
 
-        for (k = first; k < i && !again; k++) {
+        for (size_t k = first; k < i && !again; k++) {
             again = same_extent(s, member, &s->members[k]);
         }
         if (again || member->member->whole || member->member->axis != cut->axis) {
             continue;
         }
-        for (k = i; k < first + n; k++) {
+        for (size_t k = i; k < first + n; k++) {
             const struct vc_removal_group *group = &s->groups[s->members[k].group];
 
             if (same_extent(s, member, &s->members[k])) {
@@ -459,9 +441,8 @@ static uint64_t count_kept(const struct vc_structured *s, const struct vc_item *
 static const char *shape_text(struct vc_ctx *ctx, struct vc_item *item, const struct vc_desc *desc)
 {
     const char *text = "";
-    unsigned d;
 
-    for (d = 0; text != NULL && d < desc->n_dims; d++) {
+    for (unsigned d = 0; text != NULL && d < desc->n_dims; d++) {
         text = vc_arena_printf(ctx, item->set->arena, "%s%s%llu", text, d == 0 ? "" : "x",
                                (unsigned long long)desc->shape[d]);
     }
@@ -475,17 +456,15 @@ enum vc_status vc_removal_settle(struct vc_ctx *ctx, const struct vc_structured 
     uint64_t *shape = vc_arena_alloc(ctx, item->set->arena, (step->in.n_dims + 1) * sizeof *shape);
     enum vc_status status = VC_OK;
     uint64_t n_elems = 1;
-    unsigned d;
-    size_t i;
 
     VC_TRY_ALLOC(shape);
     memcpy(shape, step->in.shape, step->in.n_dims * sizeof *shape);
-    for (i = 0; i < state->n_axes; i++) {
+    for (size_t i = 0; i < state->n_axes; i++) {
         state->axes[i].n_kept = count_kept(s, item, &state->axes[i]);
         VC_TRY(final ? list_runs(ctx, s, item, &state->axes[i]) : VC_OK);
         shape[state->axes[i].axis] = state->axes[i].n_kept;
     }
-    for (d = 0; d < step->in.n_dims; d++) {
+    for (unsigned d = 0; d < step->in.n_dims; d++) {
         n_elems *= shape[d];
     }
     step->out.shape = shape;

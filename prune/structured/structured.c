@@ -51,13 +51,11 @@ static enum vc_status structured_plan_begin(struct vc_ctx *ctx, struct vc_pass *
 static enum vc_status keep(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_item *item)
 {
     const char *name = item->set->model->tensors[item->source].name;
-    size_t i;
-    size_t k;
 
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_coupling *c = s->groups[i].coupling;
 
-        for (k = 0; s->groups[i].reason != NULL && k < c->n_members; k++) {
+        for (size_t k = 0; s->groups[i].reason != NULL && k < c->n_members; k++) {
             if (strcmp(c->members[k].tensor, name) == 0) {
                 return vc_item_keep(ctx, item, "%s", s->groups[i].reason);
             }
@@ -131,9 +129,7 @@ out:
 /* What has a place in a group, but is not planned: a part of a quantized weight, or no weight at all. */
 static enum vc_status check_planned(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < s->n_members; i++) {
+    for (size_t i = 0; i < s->n_members; i++) {
         const struct vc_item *item = &plan->items[s->members[i].tensor];
 
         if (vc_removal_step(s, item) == NULL && !s->members[i].member->whole) {
@@ -142,7 +138,7 @@ static enum vc_status check_planned(struct vc_ctx *ctx, const struct vc_structur
                            item->dropped ? "left out" : "no weight by itself");
         }
     }
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         if (plan->model->tensors[i].role == VC_ROLE_OPTIMIZER && !plan->items[i].dropped) {
             return vc_fail(ctx, VC_E_UNSUPPORTED,
                            "%s: is state of the optimizer, which would not fit the weights any more; leave it out (%s)",
@@ -175,9 +171,8 @@ static enum vc_status settle(struct vc_ctx *ctx, struct vc_structured *s, struct
 {
     enum vc_status status = VC_OK;
     const char *why;
-    size_t i;
 
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         struct vc_step *step = vc_removal_step(s, &plan->items[i]);
 
         if (step == NULL) {
@@ -204,9 +199,7 @@ out:
 
 static bool calibrates(const struct vc_structured *s, const struct vc_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         const struct vc_step *step = vc_removal_step(s, &plan->items[i]);
 
         if (step != NULL && step->calibrate) {

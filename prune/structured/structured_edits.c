@@ -18,9 +18,8 @@ static bool asks_configuration(const struct vc_structured *s)
 static bool has_word(const char *name, const char *word)
 {
     size_t n = strlen(word);
-    const char *at;
 
-    for (at = strstr(name, word); at != NULL; at = strstr(at + 1, word)) {
+    for (const char *at = strstr(name, word); at != NULL; at = strstr(at + 1, word)) {
         bool begins = word[0] == '_' || at == name || at[-1] == '.' || at[-1] == '/';
 
         if (begins && (at[n] == '.' || at[n] == '/' || at[n] == '\0')) {
@@ -59,11 +58,8 @@ bool vc_structured_names_expert(const char *name)
 /* A key for widths by the names of those that make them; VC_EDIT_INTERMEDIATE: no word is there. */
 static enum vc_edit_key width_of(const struct vc_coupling *c)
 {
-    size_t i;
-    size_t k;
-
-    for (k = 0; k < sizeof widths / sizeof widths[0]; k++) {
-        for (i = 0; i < c->n_members; i++) {
+    for (size_t k = 0; k < sizeof widths / sizeof widths[0]; k++) {
+        for (size_t i = 0; i < c->n_members; i++) {
             if (c->members[i].makes && has_word(c->members[i].tensor, widths[k].word)) {
                 return widths[k].key;
             }
@@ -148,9 +144,8 @@ enum vc_status vc_structured_find_keys(struct vc_ctx *ctx, struct vc_structured 
     enum vc_edit_key own_before = VC_EDIT_INTERMEDIATE;
     const struct vc_removal_group *before = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_coupling *c = s->groups[i].coupling;
         enum vc_edit_key own = width_of(c);
 
@@ -189,9 +184,8 @@ static uint64_t queries_of(const struct vc_coupling *c)
 {
     uint64_t least = UINT64_MAX;
     uint64_t most = 0;
-    size_t i;
 
-    for (i = 0; i < c->n_members; i++) {
+    for (size_t i = 0; i < c->n_members; i++) {
         uint64_t rows = c->members[i].block * c->members[i].repeat;
 
         if (c->members[i].makes && rows > 1) {
@@ -235,10 +229,9 @@ static enum vc_status find_other(struct vc_ctx *ctx, struct vc_structured *s, co
                                  const struct vc_removal_group *group, const struct vc_removal_group **found)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
     *found = NULL;
-    for (i = 0; i < s->n_groups && *found == NULL; i++) {
+    for (size_t i = 0; i < s->n_groups && *found == NULL; i++) {
         const struct vc_removal_group *other = &s->groups[i];
         bool same = false;
 
@@ -280,9 +273,7 @@ static enum vc_status refuse_global(struct vc_ctx *ctx, const struct vc_structur
 static enum vc_status add_edit(struct vc_ctx *ctx, struct vc_plan *plan, enum vc_edit_key key, uint64_t before,
                                uint64_t after)
 {
-    size_t i;
-
-    for (i = 0; i < plan->n_edits; i++) { /* another group has said it */
+    for (size_t i = 0; i < plan->n_edits; i++) { /* another group has said it */
         if (plan->edits[i].key == key && plan->edits[i].before == before && plan->edits[i].after == after) {
             return VC_OK;
         }
@@ -348,9 +339,8 @@ static enum vc_status ask_writer(struct vc_ctx *ctx, struct vc_plan *plan)
 enum vc_status vc_structured_edit(struct vc_ctx *ctx, struct vc_structured *s, struct vc_plan *plan)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; asks_configuration(s) && !s->plain && i < s->n_groups; i++) {
+    for (size_t i = 0; asks_configuration(s) && !s->plain && i < s->n_groups; i++) {
         const struct vc_removal_group *group = &s->groups[i];
         bool shared = s->options.scope == VC_PRUNE_GLOBAL && group->scores != NULL && !group->own;
 
@@ -372,9 +362,8 @@ out:
 enum vc_status vc_structured_note_experts(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; s->program.kind == VC_PROGRAM_CONFIG && i < s->n_groups; i++) {
+    for (size_t i = 0; s->program.kind == VC_PROGRAM_CONFIG && i < s->n_groups; i++) {
         const struct vc_removal_group *group = &s->groups[i];
         const struct vc_coupling_member *m = &group->coupling->members[0];
         uint64_t left = group->coupling->n_units - group->n_go;

@@ -17,11 +17,10 @@ enum vc_status vc_structured_find_numbers(struct vc_ctx *ctx, const struct vc_pl
     bool *has = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)c->n_units + 1, sizeof *has);
     enum vc_status status = VC_OK;
     uint64_t n = 0;
-    size_t i;
 
     VC_TRY_ALLOC(has);
     group->names = vc_unit_names_of(c);
-    for (i = 0; i < c->n_members && *reason == NULL; i++) {
+    for (size_t i = 0; i < c->n_members && *reason == NULL; i++) {
         const struct vc_coupling_member *m = &c->members[i];
         const char *rest;
         uint64_t unit;
@@ -54,12 +53,11 @@ static bool tensor_sum(const struct vc_structured *s, const struct vc_removal_me
     const struct vc_step *step = vc_removal_step(s, &plan->items[place->tensor]);
     const struct vc_axis_cut *cut = step == NULL ? NULL : vc_removal_axis(step, 0);
     double total = 0;
-    uint64_t i;
 
     if (cut == NULL || !cut->sums.ready || !vc_structured_counts(s, place->member, step->in.n_dims)) {
         return false;
     }
-    for (i = 0; i < cut->len; i++) {
+    for (uint64_t i = 0; i < cut->len; i++) {
         total += cut->sums.sum[i];
     }
     *sum = total;
@@ -73,10 +71,9 @@ enum vc_status vc_structured_score_tensors(struct vc_ctx *ctx, const struct vc_s
     struct vc_unit_part *list = vc_alloc_array(ctx, VC_TAG_SCRATCH, s->n_members + 1, sizeof *list);
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
     VC_TRY_ALLOC(list);
-    for (i = 0; i < s->n_members; i++) {
+    for (size_t i = 0; i < s->n_members; i++) {
         const struct vc_removal_member *place = &s->members[i];
         struct vc_unit_part *t = &list[n];
 
@@ -109,13 +106,12 @@ static enum vc_status renumber_group(struct vc_ctx *ctx, struct vc_plan *plan, c
     uint64_t *number = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n + 1, sizeof *number);
     enum vc_status status = VC_OK;
     uint64_t u;
-    size_t i;
 
     VC_TRY_ALLOC(number);
     for (u = 0, number[0] = 0; u < n; u++) {
         number[u + 1] = number[u] + !group->goes[u];
     }
-    for (i = 0; i < plan->n_items; i++) {
+    for (size_t i = 0; i < plan->n_items; i++) {
         const char *name = plan->model->tensors[i].name;
         const char *rest;
 
@@ -136,9 +132,8 @@ out:
 enum vc_status vc_structured_renumber(struct vc_ctx *ctx, const struct vc_structured *s, struct vc_plan *plan)
 {
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_removal_group *group = &s->groups[i];
 
         if (group->reason == NULL && group->names.prefix != NULL && group->n_go != 0) {

@@ -63,12 +63,11 @@ enum vc_status vc_structured_match_graph(struct vc_ctx *ctx, struct vc_structure
 {
     struct vc_graph *graph = NULL;
     enum vc_status status = VC_OK;
-    size_t i;
 
     s->stating = s->couplings;
     s->stated = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->stated);
     VC_TRY_ALLOC(s->stated);
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         s->stated[i] = i;
     }
     if (s->options.couplings == NULL || s->program.kind != VC_PROGRAM_NODES) {
@@ -78,7 +77,7 @@ enum vc_status vc_structured_match_graph(struct vc_ctx *ctx, struct vc_structure
     VC_TRY(vc_graph_bind_usual(ctx, graph));
     VC_TRY(vc_couplings_of_graph(ctx, graph, &s->built));
     s->stating = s->built;
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         VC_TRY(s->groups[i].reason == NULL ? match_group(ctx, s, i) : VC_OK);
     }
 out:
@@ -89,16 +88,15 @@ out:
 enum vc_status vc_structured_kept(struct vc_ctx *ctx, const struct vc_structured *s, uint64_t **kept)
 {
     size_t n = vc_couplings_count(s->stating);
-    size_t i;
 
     *kept = vc_alloc_array(ctx, VC_TAG_SCRATCH, n + 1, sizeof **kept);
     if (*kept == NULL) {
         return VC_E_NOMEM;
     }
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         (*kept)[i] = vc_coupling(s->stating, i)->n_units;
     }
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         if (s->groups[i].reason == NULL) {
             (*kept)[s->stated[i]] -= s->groups[i].n_go;
         }

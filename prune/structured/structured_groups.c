@@ -34,11 +34,9 @@ static size_t bias_of(struct vc_ctx *ctx, const struct vc_plan *plan, const char
 static const char *example_line(struct vc_ctx *ctx, const struct vc_plan *plan)
 {
     const struct vc_tensor *tensors = plan->model->tensors;
-    size_t i;
-    size_t k;
 
-    for (i = 0; i < plan->model->n_tensors; i++) {
-        for (k = i + 1; tensors[i].n_dims == 2 && k < plan->model->n_tensors && k < i + 16; k++) {
+    for (size_t i = 0; i < plan->model->n_tensors; i++) {
+        for (size_t k = i + 1; tensors[i].n_dims == 2 && k < plan->model->n_tensors && k < i + 16; k++) {
             if (tensors[k].n_dims == 2 && tensors[k].shape[1] == tensors[i].shape[0]) {
                 size_t bias = bias_of(ctx, plan, tensors[i].name, tensors[i].shape[0]);
 
@@ -190,12 +188,10 @@ static bool share_of(const struct vc_structured *s, struct vc_removal_group *gro
 {
     const struct vc_coupling *c = group->coupling;
     bool found = s->options.share != NULL;
-    size_t i;
-    size_t k;
 
     group->share = s->share;
-    for (i = 0; i < s->options.n_sets; i++) {
-        for (k = 0; k < c->n_members; k++) {
+    for (size_t i = 0; i < s->options.n_sets; i++) {
+        for (size_t k = 0; k < c->n_members; k++) {
             if (vc_glob_match(s->sets[i].glob, c->members[k].tensor)) {
                 group->share = s->sets[i].share;
                 group->own = found = true;
@@ -218,9 +214,7 @@ static bool has_whole(const struct vc_coupling *c)
 /* True if some member of the group counts for the scores; scores by norms need a normalization. */
 static bool has_scores(const struct vc_structured *s, const struct vc_plan *plan, const struct vc_coupling *c)
 {
-    size_t i;
-
-    for (i = 0; i < c->n_members; i++) {
+    for (size_t i = 0; i < c->n_members; i++) {
         const struct vc_tensor *t = &plan->model->tensors[c->members[i].index];
 
         if (vc_structured_counts(s, &c->members[i], t->n_dims)) {
@@ -318,19 +312,17 @@ static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, 
 {
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
-    size_t k;
 
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         n += s->groups[i].reason == NULL ? s->groups[i].coupling->n_members : 0;
     }
     s->members = vc_arena_alloc(ctx, plan->arena, (n + 1) * sizeof *s->members);
     VC_TRY_ALLOC(s->members);
     s->n_members = 0;
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_coupling *c = s->groups[i].coupling;
 
-        for (k = 0; s->groups[i].reason == NULL && k < c->n_members; k++) {
+        for (size_t k = 0; s->groups[i].reason == NULL && k < c->n_members; k++) {
             size_t first = plan->model->tensors[c->members[k].index].alias_of;
 
             s->members[s->n_members++] = (struct vc_removal_member){
@@ -339,10 +331,10 @@ static enum vc_status list_members(struct vc_ctx *ctx, struct vc_structured *s, 
     }
     qsort(s->members, s->n_members, sizeof *s->members, by_tensor);
     n = 0;
-    for (i = 0; i < s->n_members; i++) {
+    for (size_t i = 0; i < s->n_members; i++) {
         bool again = false;
 
-        for (k = n; k > 0 && s->members[k - 1].tensor == s->members[i].tensor && !again; k--) {
+        for (size_t k = n; k > 0 && s->members[k - 1].tensor == s->members[i].tensor && !again; k--) {
             again = same_place(&s->members[k - 1], &s->members[i]);
         }
         if (!again) {
@@ -384,9 +376,8 @@ size_t vc_structured_find(const struct vc_structured *s, const struct vc_item *i
 static void take_units(const struct vc_structured_units *remove, struct vc_removal_group *group, struct vc_text *wrong)
 {
     const struct vc_coupling *c = group->coupling;
-    size_t i;
 
-    for (i = 0; i < remove->n; i++) {
+    for (size_t i = 0; i < remove->n; i++) {
         if (remove->units[i] >= c->n_units) {
             vc_text_add(wrong, "%s%s:%u has %llu units, numbered from 0; there is no number %llu",
                         wrong->n != 0 ? "; " : "", remove->tensor, remove->axis, (unsigned long long)c->n_units,
@@ -464,9 +455,7 @@ static enum vc_status take_removals(struct vc_ctx *ctx, struct vc_structured *s,
 
 static enum vc_status check_members(struct vc_ctx *ctx, const struct vc_coupling *c, const struct vc_plan *plan)
 {
-    size_t i;
-
-    for (i = 0; i < c->n_members; i++) {
+    for (size_t i = 0; i < c->n_members; i++) {
         const struct vc_coupling_member *m = &c->members[i];
         const struct vc_tensor *t = m->index < plan->model->n_tensors ? &plan->model->tensors[m->index] : NULL;
 
@@ -489,9 +478,8 @@ static enum vc_status check_members(struct vc_ctx *ctx, const struct vc_coupling
 static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structured *s)
 {
     const struct vc_removal_group *group = NULL;
-    size_t i;
 
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         bool asked = (s->options.units >> s->groups[i].coupling->unit & 1u) != 0;
 
         if (group == NULL || (!group->unsaid && s->groups[i].unsaid) ||
@@ -519,9 +507,8 @@ static enum vc_status refuse_nothing(struct vc_ctx *ctx, const struct vc_structu
 enum vc_status vc_structured_check_any(struct vc_ctx *ctx, const struct vc_structured *s)
 {
     const struct vc_removal_group *group = NULL;
-    size_t i;
 
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         if (s->groups[i].reason == NULL && (s->groups[i].n_go != 0 || s->groups[i].scores == NULL)) {
             return VC_OK;
         }
@@ -538,7 +525,6 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
 {
     enum vc_status status;
     bool any = false;
-    size_t i;
 
     s->plain = plan->layout != NULL && strcmp(plan->layout, "plain") == 0;
     VC_TRY(vc_model_program(ctx, plan->model, plan->arena, &s->program));
@@ -547,12 +533,12 @@ enum vc_status vc_structured_list(struct vc_ctx *ctx, struct vc_structured *s, c
     s->n_groups = vc_couplings_count(s->couplings);
     s->groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *s->groups);
     VC_TRY_ALLOC(s->groups);
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         s->groups[i] = (struct vc_removal_group){.coupling = vc_coupling(s->couplings, i)};
     }
     VC_TRY(vc_structured_find_keys(ctx, s));
     VC_TRY(sort_removals(ctx, s, plan));
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         struct vc_removal_group *group = &s->groups[i];
         size_t n;
 

@@ -49,11 +49,10 @@ static enum vc_status copy_sets(struct vc_ctx *ctx, struct vc_structured *s)
 {
     struct vc_structured_options *o = &s->options;
     enum vc_status status = VC_OK;
-    size_t i;
 
     s->sets = vc_arena_alloc(ctx, &s->arena, (o->n_sets + 1) * sizeof *s->sets);
     VC_TRY_ALLOC(s->sets);
-    for (i = 0; i < o->n_sets; i++) {
+    for (size_t i = 0; i < o->n_sets; i++) {
         s->sets[i].glob = vc_arena_printf(ctx, &s->arena, "%s", o->sets[i].glob);
         VC_TRY_ALLOC(s->sets[i].glob);
         VC_TRY(parse_share(ctx, "sets", o->sets[i].sparsity, &s->sets[i].share));
@@ -68,18 +67,16 @@ static enum vc_status copy_removals(struct vc_ctx *ctx, struct vc_structured *s)
     struct vc_structured_options *o = &s->options;
     struct vc_structured_units *own = vc_arena_alloc(ctx, &s->arena, (o->n_remove + 1) * sizeof *own);
     enum vc_status status = VC_OK;
-    size_t i;
-    size_t k;
 
     VC_TRY_ALLOC(own);
-    for (i = 0; i < o->n_remove; i++) {
+    for (size_t i = 0; i < o->n_remove; i++) {
         uint64_t *units = vc_arena_alloc(ctx, &s->arena, (o->remove[i].n + 1) * sizeof *units);
 
         VC_TRY_ALLOC(units);
         own[i] = o->remove[i];
         own[i].tensor = vc_arena_printf(ctx, &s->arena, "%s", o->remove[i].tensor);
         VC_TRY_ALLOC(own[i].tensor);
-        for (k = 0; k < o->remove[i].n; k++) {
+        for (size_t k = 0; k < o->remove[i].n; k++) {
             units[k] = o->remove[i].units[k];
         }
         own[i].units = units;
@@ -110,9 +107,8 @@ static const char *units_text(struct vc_ctx *ctx, struct vc_structured *s)
 {
     static const char *const names[] = {"neurons", "heads", "experts", "hidden"};
     const char *text = "";
-    size_t i;
 
-    for (i = 0; text != NULL && i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; text != NULL && i < sizeof names / sizeof names[0]; i++) {
         if ((s->options.units >> i & 1u) != 0) {
             text = vc_arena_printf(ctx, &s->arena, "%s%s%s", text, text[0] == '\0' ? "" : ",", names[i]);
         }
@@ -124,9 +120,8 @@ static const char *units_text(struct vc_ctx *ctx, struct vc_structured *s)
 static const char *sets_text(struct vc_ctx *ctx, struct vc_structured *s)
 {
     const char *text = "";
-    size_t i;
 
-    for (i = 0; text != NULL && i < s->options.n_sets; i++) {
+    for (size_t i = 0; text != NULL && i < s->options.n_sets; i++) {
         text = vc_arena_printf(ctx, &s->arena, "%s%s%s=%g", text, i == 0 ? "" : ",", s->sets[i].glob,
                                (double)s->sets[i].share.n / (double)s->sets[i].share.d);
     }
@@ -173,9 +168,8 @@ enum vc_status vc_structured_describe(struct vc_ctx *ctx, struct vc_structured *
         {"reconstruct", "true"}, /* the last entry: left out where it says nothing */
     };
     size_t n = sizeof entries / sizeof entries[0] - (o->reconstruct ? 0 : 1);
-    size_t i;
 
-    for (i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (entries[i].value == NULL) {
             return VC_E_NOMEM;
         }

@@ -7,10 +7,9 @@ static enum vc_status list_names(struct vc_ctx *ctx, struct vc_plan *plan, const
 {
     const char **names = vc_arena_alloc(ctx, plan->arena, (c->n_members + 1) * sizeof *names);
     enum vc_status status = VC_OK;
-    size_t i;
 
     VC_TRY_ALLOC(names);
-    for (i = 0; i < c->n_members; i++) {
+    for (size_t i = 0; i < c->n_members; i++) {
         const struct vc_coupling_member *m = &c->members[i];
 
         names[i] = m->whole ? vc_arena_printf(ctx, plan->arena, "%s@%llu", m->tensor, (unsigned long long)m->unit)
@@ -28,10 +27,9 @@ static enum vc_status list_removed(struct vc_ctx *ctx, struct vc_plan *plan, con
 {
     uint64_t *removed = vc_arena_alloc(ctx, plan->arena, ((size_t)group->n_go + 1) * sizeof *removed);
     enum vc_status status = VC_OK;
-    uint64_t u;
 
     VC_TRY_ALLOC(removed);
-    for (u = 0; group->reason == NULL && u < group->coupling->n_units; u++) {
+    for (uint64_t u = 0; group->reason == NULL && u < group->coupling->n_units; u++) {
         if (group->goes[u]) {
             removed[out->n_removed++] = u;
         }
@@ -62,9 +60,7 @@ out:
 /* Sides of kernels: nobody would remove one. */
 static bool is_side(const struct vc_structured *s, const struct vc_coupling *c)
 {
-    size_t i;
-
-    for (i = 0; c->fixed != NULL && s->options.n_remove == 0 && i < c->n_members; i++) {
+    for (size_t i = 0; c->fixed != NULL && s->options.n_remove == 0 && i < c->n_members; i++) {
         if (c->members[i].whole || c->members[i].axis < 2) {
             return false;
         }
@@ -79,11 +75,10 @@ enum vc_status vc_structured_report(struct vc_ctx *ctx, struct vc_structured *s,
     struct vc_report_group *groups = vc_arena_alloc(ctx, plan->arena, (s->n_groups + 1) * sizeof *groups);
     enum vc_status status = VC_OK;
     size_t n = 0;
-    size_t i;
 
     VC_TRY_ALLOC(removal);
     VC_TRY_ALLOC(groups);
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         const struct vc_removal_group *group = &s->groups[i];
         const struct vc_coupling *c = group->coupling;
 

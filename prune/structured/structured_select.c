@@ -30,9 +30,8 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
 {
     struct vc_unit_scores scores;
     enum vc_status status = VC_OK;
-    size_t i;
 
-    for (i = 0; i < s->n_members; i++) {
+    for (size_t i = 0; i < s->n_members; i++) {
         struct vc_removal_group *group = &s->groups[s->members[i].group];
         const struct vc_step *step = vc_removal_step(s, &plan->items[s->members[i].tensor]);
         const struct vc_axis_cut *cut = step == NULL ? NULL : vc_removal_axis(step, s->members[i].member->axis);
@@ -44,7 +43,7 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
             group->n_scored = scores.n_scored;
         }
     }
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         scores = scores_of(s, &s->groups[i]);
         VC_TRY(s->groups[i].names.prefix != NULL && s->groups[i].scores != NULL
                    ? vc_structured_score_tensors(ctx, s, &s->groups[i], plan, &scores)
@@ -65,14 +64,13 @@ static enum vc_status choose(struct vc_ctx *ctx, struct vc_removal_group *group)
     uint64_t n = group->coupling->n_units;
     struct vc_ranked_unit *order = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n, sizeof *order);
     enum vc_status status = VC_OK;
-    uint64_t u;
 
     VC_TRY_ALLOC(order);
-    for (u = 0; u < n; u++) {
+    for (uint64_t u = 0; u < n; u++) {
         order[u] = (struct vc_ranked_unit){group->scores[u], 0, u};
     }
     vc_ranked_units_sort(order, (size_t)n);
-    for (u = 0; u < group->n_go; u++) {
+    for (uint64_t u = 0; u < group->n_go; u++) {
         group->goes[order[u].unit] = true;
     }
     if (group->n_go != 0) {
@@ -100,10 +98,8 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
     enum vc_status status = VC_OK;
     uint64_t n = 0;
     uint64_t left;
-    size_t i;
-    uint64_t u;
 
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         n += is_shared(s, &s->groups[i], unit) ? s->groups[i].coupling->n_units : 0;
     }
     if (n == 0) {
@@ -112,14 +108,14 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
     order = vc_alloc_array(ctx, VC_TAG_SCRATCH, (size_t)n, sizeof *order);
     VC_TRY_ALLOC(order);
     n = 0;
-    for (i = 0; i < s->n_groups; i++) {
-        for (u = 0; is_shared(s, &s->groups[i], unit) && u < s->groups[i].coupling->n_units; u++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
+        for (uint64_t u = 0; is_shared(s, &s->groups[i], unit) && u < s->groups[i].coupling->n_units; u++) {
             order[n++] = (struct vc_ranked_unit){s->groups[i].scores[u], i, u};
         }
     }
     vc_ranked_units_sort(order, (size_t)n);
     left = vc_fraction_floor(s->share, n);
-    for (u = 0; u < n && left != 0; u++) {
+    for (uint64_t u = 0; u < n && left != 0; u++) {
         struct vc_removal_group *group = &s->groups[order[u].group];
 
         if (group->n_go + 1 < group->coupling->n_units) {
@@ -127,7 +123,7 @@ static enum vc_status divide(struct vc_ctx *ctx, struct vc_structured *s, enum v
             left--;
         }
     }
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         struct vc_removal_group *group = &s->groups[i];
 
         if (is_shared(s, group, unit)) {
@@ -142,13 +138,12 @@ out:
 enum vc_status vc_structured_select(struct vc_ctx *ctx, struct vc_structured *s, const struct vc_plan *plan)
 {
     enum vc_status status;
-    size_t i;
 
     VC_TRY(make_scores(ctx, s, plan));
-    for (i = VC_UNIT_NEURONS; i <= VC_UNIT_HIDDEN; i++) {
+    for (size_t i = VC_UNIT_NEURONS; i <= VC_UNIT_HIDDEN; i++) {
         VC_TRY(divide(ctx, s, (enum vc_unit)i));
     }
-    for (i = 0; i < s->n_groups; i++) {
+    for (size_t i = 0; i < s->n_groups; i++) {
         if (s->groups[i].reason == NULL && s->groups[i].scores != NULL) {
             VC_TRY(choose(ctx, &s->groups[i]));
         }

@@ -43,10 +43,9 @@ static enum vc_status list_params(struct vc_ctx *ctx, const struct vc_plan *plan
                                   const struct vc_graph_param ***out)
 {
     const struct vc_graph_param **list = vc_calloc_array(ctx, VC_TAG_MISC, plan->n_items + 1, sizeof(const void *));
-    uint32_t k;
 
     *out = list;
-    for (k = 0; list != NULL && k < vc_graph_param_count(graph); k++) {
+    for (uint32_t k = 0; list != NULL && k < vc_graph_param_count(graph); k++) {
         const struct vc_graph_param *param = vc_graph_param(graph, k);
 
         if (param->index < plan->n_items) {
@@ -106,14 +105,13 @@ static bool is_numbered(const char *name)
 static bool may_be_layer(const struct vc_plan *plan, const struct vc_coupling *c)
 {
     bool layers = false;
-    size_t i;
 
-    for (i = 0; i < c->n_members; i++) {
+    for (size_t i = 0; i < c->n_members; i++) {
         if (c->members[i].makes && is_numbered(c->members[i].tensor)) {
             return true;
         }
     }
-    for (i = 0; i < plan->model->n_tensors && !layers; i++) {
+    for (size_t i = 0; i < plan->model->n_tensors && !layers; i++) {
         layers = is_numbered(plan->model->tensors[i].name);
     }
     return !layers;
@@ -124,7 +122,6 @@ enum vc_status vc_structured_has_role(struct vc_ctx *ctx, const struct vc_struct
 {
     const struct vc_coupling *c = group->coupling;
     enum vc_status status = VC_OK;
-    size_t i;
 
     *has = true;
     if (c->unit != VC_UNIT_NEURONS && c->unit != VC_UNIT_HIDDEN) { /* of attention and of experts there is one kind */
@@ -135,7 +132,7 @@ enum vc_status vc_structured_has_role(struct vc_ctx *ctx, const struct vc_struct
         *has = c->unit == VC_UNIT_HIDDEN || may_be_layer(plan, c);
         return VC_OK;
     }
-    for (i = 0; i < c->n_members && *has; i++) {
+    for (size_t i = 0; i < c->n_members && *has; i++) {
         const struct vc_coupling_member *m = &c->members[i];
         const struct vc_graph_param *param = m->index < plan->n_items ? role->params[m->index] : NULL;
 
@@ -151,9 +148,8 @@ out:
 static const char *shape_text(struct vc_arena *arena, struct vc_ctx *ctx, unsigned n_dims, const uint64_t *shape)
 {
     const char *text = "";
-    unsigned k;
 
-    for (k = 0; k < n_dims && text != NULL; k++) {
+    for (unsigned k = 0; k < n_dims && text != NULL; k++) {
         text = vc_arena_printf(ctx, arena, "%s%s%llu", text, k == 0 ? "" : ", ", (unsigned long long)shape[k]);
     }
     return text != NULL ? text : "";
@@ -180,9 +176,7 @@ static bool fits(const struct vc_graph_param *param, const uint64_t *shape, unsi
 static const struct vc_graph_param *find_misfit(const struct vc_plan *plan, const struct vc_graph_param *const *before,
                                                 const struct vc_graph *after)
 {
-    uint32_t k;
-
-    for (k = 0; k < vc_graph_param_count(after); k++) {
+    for (uint32_t k = 0; k < vc_graph_param_count(after); k++) {
         const struct vc_graph_param *is = vc_graph_param(after, k);
         const struct vc_item *item = is->index < plan->n_items ? &plan->items[is->index] : NULL;
         const struct vc_graph_param *was = item != NULL ? before[is->index] : NULL;
