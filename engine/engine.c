@@ -1,5 +1,4 @@
 /* engine.c - see engine.h: making the program of a graph. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"

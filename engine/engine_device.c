@@ -13,8 +13,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
-
 /* ---- when the program is made ---- */
 
 static uint64_t whole_blocks(uint64_t bytes)

@@ -8,7 +8,6 @@
  * the second one a node is computed only if its own part's backward instructions need what it makes. Random numbers are
  * functions of seed, step, row and node, so a second computation gives the same bits; running statistics are left as
  * they are. */
-#include <string.h>
 
 #include "engine/train_program.h"
 #include "graph/parts.h"

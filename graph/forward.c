@@ -2,7 +2,6 @@
  * use. Called by measure/, which knows where parameters and inputs come from. */
 #include "graph/forward.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"

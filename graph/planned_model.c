@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/chain/tile_reader.h"
 #include "core/model/changed_model.h"
 #include "graph/build.h"

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/option_struct.h"
 #include "graph/build.h"
 #include "graph/layers/layers.h"
 #include "graph/text_read.h"

@@ -1,10 +1,8 @@
 /* graph_run.c - vc_graph_run: a graph with the parameters of a model and the arrays of a program, in f32 on the engine,
  * in f64 by the plain loops of graph/. */
-#include <string.h>
 
 #include <vcompress/graph.h>
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "engine/answers/answers.h"
 #include "kernels/kernels.h"

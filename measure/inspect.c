@@ -1,8 +1,6 @@
 /* inspect.c - counts what is in a checkpoint, and plans what a plain quantize would write. */
 #include <vcompress/inspect.h>
 
-#include <string.h>
-
 #include <vcompress/quantize.h>
 
 #include "core/base/ctx.h"

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "graph/ops/ops.h"
 #include "measure/graph_inputs.h"
 #include "measure/output_parts.h"

@@ -1,5 +1,4 @@
 /* cache.c - keys and values of attention that generation keeps. */
-#include <string.h>
 
 #include "memory/estimate.h"
 

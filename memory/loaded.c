@@ -1,5 +1,4 @@
 /* loaded.c - what weights take as they are loaded: from a file, or as the parameters of a graph. */
-#include <string.h>
 
 #include "core/model/names.h"
 #include "core/model/source.h"

@@ -1,6 +1,5 @@
 /* points.c - a run as points in time, for drawings: vc_memory_timeline_make. The steps are those of timeline.h; states
  * live from the first to the last. */
-#include <string.h>
 
 #include "memory/estimate.h"
 

@@ -2,7 +2,6 @@
  * timeline, step by step, for two steps of training or one run of inference. The second step of training is the usual
  * one: gradients and states are there already, between what the first one left. */
 #include <math.h>
-#include <string.h>
 
 #include "memory/estimate.h"
 

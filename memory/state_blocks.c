@@ -5,7 +5,6 @@
  * The order of the requests is that of a program that trains: weights as they are loaded, adapters, the gradients as
  * the first backward pass makes them, the masters, then the states of each weight in the optimizer's first step. What
  * activations leave between them is not known to any estimate, and no part of this. */
-#include <string.h>
 
 #include "core/base/array.h"
 #include "memory/estimate.h"

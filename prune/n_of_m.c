@@ -8,8 +8,6 @@
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
-#include <string.h>
-
 /* The mask of n elements, whole groups inside one block of n_len x n_inner, or whole blocks. */
 static enum vc_status mask_of(struct vc_ctx *ctx, const struct vc_step *step, const void *values, size_t n,
                               uint8_t *mask)

@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include <vcompress/measure.h>
-#include <vcompress/report.h>
 
 #include "core/base/option_struct.h"
 #include "report/document_parts.h"

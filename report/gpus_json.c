@@ -1,6 +1,5 @@
 /* gpus_json.c - the catalogue of GPUs as one JSON document, schema vcompress.gpus/1 (gpus-1.schema.json). */
 #include <vcompress/gpus.h>
-#include <vcompress/report.h>
 
 #include "core/text/json_write.h"
 

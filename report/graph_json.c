@@ -1,6 +1,5 @@
 /* graph_json.c - what a model computes as one JSON document, schema vcompress.graph/1 (graph-1.schema.json). */
 #include <vcompress/graph.h>
-#include <vcompress/report.h>
 
 #include "core/text/json_write.h"
 

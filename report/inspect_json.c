@@ -1,6 +1,5 @@
 /* inspect_json.c - what is in a checkpoint as one JSON document, schema vcompress.inspect/1 (inspect-1.schema.json). */
 #include <vcompress/inspect.h>
-#include <vcompress/report.h>
 
 #include "core/model/code_schemes.h"
 #include "report/document_parts.h"

@@ -1,7 +1,6 @@
 /* memory_json.c - what memory a model takes, and where it fits, as JSON: vcompress.estimate/1 (estimate-1.schema.json)
  * and vcompress.fit/1 (fit-1.schema.json), which has the first one's members, too. */
 #include <vcompress/fit.h>
-#include <vcompress/report.h>
 
 #include "core/text/json_write.h"
 

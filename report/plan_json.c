@@ -1,6 +1,5 @@
 /* plan_json.c - recipes for making a model fit, as JSON: vcompress.plan/1 (plan-1.schema.json). */
 #include <vcompress/plan.h>
-#include <vcompress/report.h>
 
 #include "core/text/json_write.h"
 

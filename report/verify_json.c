@@ -2,7 +2,6 @@
  * (verify-1.schema.json). */
 #include <math.h>
 
-#include <vcompress/report.h>
 #include <vcompress/verify.h>
 
 #include "core/text/json_write.h"

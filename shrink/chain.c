@@ -1,6 +1,5 @@
 /* chain.c - a candidate as words, as lines of a recipe, and as passes of a job: all from one struct vc_chain, so that
  * "vcompress run" with the lines does what the search did. */
-#include <stdio.h>
 #include <string.h>
 
 #include "shrink/shrink_inside.h"

@@ -6,9 +6,7 @@
 #include "shrink/shrink_inside.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define USUAL_STEPS  2400

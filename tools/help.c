@@ -3,8 +3,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include <vcompress/experimental.h>
-
 #include "tools/app.h"
 
 #define HELP_WIDTH  80

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "core/base/array.h"
-#include "core/base/checked.h"
 #include "core/base/clock.h"
 #include "core/base/cpu.h"
 #include "core/base/option_struct.h"

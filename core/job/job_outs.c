@@ -1,5 +1,4 @@
 /* job_outs.c - the output tensors of a job: the main tensor of every item, then the parts that its steps make. */
-#include "core/base/checked.h"
 #include "core/job/job_state.h"
 
 /* What follows the weight's name in that of a part. */

@@ -1,7 +1,6 @@
 /* job_plan.c - decides what happens to every tensor: makes an item for each, lets the passes plan one after the other,
  * each with its calibration, and settles what follows for parts and second names. Output tensors and files come
  * after this (job_outs.c, job_outputs.c). Nothing but calibration reads weights. */
-#include "core/base/checked.h"
 #include "core/chain/compare.h"
 #include "core/job/job_state.h"
 

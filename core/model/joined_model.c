@@ -1,10 +1,7 @@
 /* joined_model.c - see joined_model.h. */
 #include "core/model/joined_model.h"
 
-#include <stdio.h>
 #include <string.h>
-
-#include "core/base/checked.h"
 
 struct joined {
     size_t n;

@@ -2,9 +2,6 @@
  * so that nothing else of the source (its metadata, its folder) goes there. */
 #include "core/run/tee_parts.h"
 
-#include <string.h>
-
-#include "core/base/checked.h"
 #include "core/model/memory_model.h"
 #include "core/run/out_division.h"
 

@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/run/tee_parts.h"
 
 struct tee {

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
-
 enum vc_status vc_worker_init(struct vc_worker *worker)
 {
     struct vc_run_state *rs = worker->rs;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
 #include "passes/statistics/calibration.h"

@@ -9,13 +9,11 @@
 
 #include <vcompress/calibrate.h>
 
-#include "core/base/checked.h"
 #include "core/model/memory_model.h"
 #include "distill/calibrate/value_range.h"
 #include "kernels/kernels.h"
 #include "passes/graph_params.h"
 #include "passes/statistics/calibration.h"
-#include "passes/values.h"
 
 #define HALF (VC_RANGE_BINS / 2)
 

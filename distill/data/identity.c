@@ -1,7 +1,6 @@
 /* identity.c - see identity.h. */
 #include "distill/data/identity.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"

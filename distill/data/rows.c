@@ -9,7 +9,6 @@
 #include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "distill/math/step_math.h"
-#include "kernels/arith.h"
 #include "passes/graph_params.h"
 #include "passes/random.h"
 

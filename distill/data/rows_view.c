@@ -2,9 +2,7 @@
  * elements. See rows.h. */
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "distill/data/rows.h"
-#include "kernels/arith.h"
 #include "passes/graph_params.h"
 
 /* ---- shapes ---- */

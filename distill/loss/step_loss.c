@@ -2,7 +2,6 @@
  * order of the rows, as one thread does it, so the number of threads changes no bit. */
 #include "distill/loss/step_loss.h"
 #include "core/base/checked.h"
-#include "distill/math/real.h"
 
 #define PER_BLOCK 1024 /* elements of the rows that a thread takes at a time; at least one row */
 #define MOST_ROWS 1024 /* whose sums are kept at a time */

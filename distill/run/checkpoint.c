@@ -3,12 +3,10 @@
 
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <vcompress/job.h>
 
-#include "core/base/checked.h"
 #include "core/base/kept_files.h"
 #include "core/model/memory_model.h"
 #include "distill/data/identity.h"

@@ -1,5 +1,4 @@
 /* logits.c - vc_logits: what a network answers to every row, in a file. teacher_file.h has its arrays. */
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"

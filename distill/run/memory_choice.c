@@ -7,7 +7,6 @@
  * is beyond options.memory.max_memory: batches of fewer rows, which accumulate to the same steps, as many rows as fit;
  * then, with the smallest batches, recomputation, as little as fits. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"

@@ -2,7 +2,6 @@
 #include "distill/update/device_step.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "core/base/checked.h"
 #include "distill/update/device_ranks.h"

@@ -5,11 +5,9 @@
 #include "distill/update/masks.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "distill/math/real.h"
 #include "distill/update/gradual.h"
 #include "passes/graph_params.h"
 

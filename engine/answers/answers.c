@@ -1,7 +1,6 @@
 /* answers.c - see answers.h. */
 #include "engine/answers/answers.h"
 
-#include "core/base/checked.h"
 #include "engine/engine.h"
 
 struct vc_answers {

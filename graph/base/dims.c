@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/base/array.h"
-#include "core/text/text.h"
 
 #define NO_ATOM   ((uint32_t)-1)
 #define MAX_TERMS 32

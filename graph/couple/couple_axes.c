@@ -1,8 +1,6 @@
 /* couple_axes.c - see couple_axes.h. */
 #include "graph/couple/couple_axes.h"
 
-#include <string.h>
-
 #include "core/base/array.h"
 #include "core/base/checked.h"
 

@@ -1,6 +1,5 @@
 /* couple_compute.c - rules of operators that compute: one element at a time, products, convolutions, norms, reductions.
  */
-#include <string.h>
 
 #include "graph/couple/couple_rules.h"
 

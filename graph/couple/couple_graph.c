@@ -2,8 +2,6 @@
  * the tensors after that. */
 #include "graph/couple/couple_graph.h"
 
-#include <string.h>
-
 static const char is_input[] = "is an input of the graph";
 static const char is_output[] = "is an output of the graph";
 

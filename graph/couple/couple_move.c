@@ -1,5 +1,4 @@
 /* couple_move.c - rules of operators that put elements into other places and compute nothing. */
-#include <string.h>
 
 #include "graph/couple/couple_rules.h"
 

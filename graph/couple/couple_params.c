@@ -3,7 +3,6 @@
  *
  *     qkv.weight [1536, 512] in three slices     axis 0 is concat(512, 512, 512), each an axis of one parameter */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/text/name_table.h"
 #include "graph/couple/couple_graph.h"

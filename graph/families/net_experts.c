@@ -7,8 +7,6 @@
  *     mlp.experts.gate_proj.weight [experts, inner, hidden]  GGUF; also up_proj, down_proj */
 #include "graph/families/net_decoder.h"
 
-#include <string.h>
-
 enum form { ONE_BY_ONE, GATE_UP_IN_ONE, STACKED };
 
 /* ---- configuration ---- */

@@ -5,7 +5,6 @@
 
 #include <vcompress/structured.h>
 
-#include "core/base/checked.h"
 #include "core/job/job_state.h"
 #include "graph/planned_model.h"
 

@@ -2,7 +2,6 @@
  * probe.c, what follows from the figures in sensitivity_advice.c. */
 #include <math.h>
 
-#include "core/base/checked.h"
 #include "core/base/option_struct.h"
 #include "core/job/totals.h"
 #include "core/model/names.h"

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "core/chain/tile_reader.h"
 #include "passes/decode.h"
 

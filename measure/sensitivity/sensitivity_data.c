@@ -2,7 +2,6 @@
  * group removed. A target is a tensor or a group; a unit of work is one target changed by one candidate, which is one
  * run of the graph (output_runs.h). Threads take units of work in their order. */
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -17,7 +16,6 @@
 #include "measure/sensitivity/sensitivity_changes.h"
 #include "measure/sensitivity/sensitivity_parts.h"
 #include "measure/sensitivity/sensitivity_units.h"
-#include "passes/graph_params.h"
 
 static const unsigned percents[] = {50, 70, 90};
 #define N_PERCENTS (sizeof percents / sizeof percents[0])

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "measure/sensitivity/sensitivity_changes.h"
 #include "passes/graph_params.h"
 #include "passes/scores/axis_sums.h"

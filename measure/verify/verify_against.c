@@ -1,6 +1,5 @@
 /* verify_against.c - a file and what it was made from: the same tensors in the same shapes, kept ones byte for byte,
  * the error of the others. */
-#include <math.h>
 
 #include "core/job/totals.h"
 #include "measure/diff.h"

@@ -5,7 +5,6 @@
  *     fc2.bias   [10]      --[ refit: adds the mean of what fc2.weight does not say any more ]
  *
  * The steps are planned before it is known what goes, and pass tiles on until then. */
-#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"

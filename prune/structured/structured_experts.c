@@ -6,7 +6,6 @@
  *
  * Their numbers stand behind a part of the name that all of them have ("layers.0.mlp.experts."). Whatever else has such
  * a name belongs to the unit, too: biases that no graph mentions, scales and masks of quantized weights. */
-#include <string.h>
 
 #include "prune/structured/removal.h"
 

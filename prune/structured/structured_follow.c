@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/checked.h"
 #include "prune/structured/removal.h"
 
 /* A changed tensor, by its name without numbers and its shape before. */

@@ -4,10 +4,8 @@
  *
  *     given   fc1.weight:0 = fc1.bias:0 = fc2.weight:1       group 0 of the file of couplings
  *     graph   fc1.weight:0 = fc1.bias:0 = fc2.weight:1       group 4 of the graph: what it states is edited */
-#include <string.h>
 
 #include "graph/build.h"
-#include "graph/couple/couple.h"
 #include "prune/structured/removal.h"
 
 static bool same_place(const struct vc_coupling_member *a, const struct vc_coupling_member *b)

@@ -1,8 +1,6 @@
 /* svg_text.c - names in drawings: svg_text.h. */
 #include "report/page/svg_text.h"
 
-#include <string.h>
-
 /* Length of the character at s, 1 to 4; 0: it is none that XML allows, or one that reorders text. */
 static size_t char_length(const unsigned char *s)
 {

@@ -1,5 +1,4 @@
 /* cmd_help.c - vcompress help: what a command does, and the manual page. */
-#include <string.h>
 
 #include "tools/app.h"
 #include "tools/commands/commands.h"

@@ -1,6 +1,5 @@
 /* cmd_model.c - vcompress MODEL: what a model is, the memory that the model takes, where the model fits, and the
  * commands that come next. Reads headers only. */
-#include <string.h>
 
 #include "tools/commands/commands.h"
 #include "tools/model/memory_cli.h"

@@ -1,6 +1,5 @@
 /* cmd_verify.c - vcompress verify: everything that is wrong with a checkpoint, listed at once. The library finds it
  * (vc_verify); here are the options, the list as text, and the exit status. */
-#include <math.h>
 #include <string.h>
 
 #include "tools/app.h"

@@ -2,8 +2,6 @@
  * here. What the library refuses by itself (its sentences say why) is not among them. */
 #include "tools/convert/distill_effects.h"
 
-#include <string.h>
-
 typedef bool holds_fn(const struct effects_of *of);
 
 static bool by_momentum(const struct effects_of *of)

@@ -1,7 +1,6 @@
 /* distill_nets.c - see distill_nets.h. */
 #include "tools/convert/distill_nets.h"
 
-#include <math.h>
 #include <string.h>
 
 static bool take_array(void *group, const char *value)

@@ -7,7 +7,6 @@
 #include "tools/show/print_sensitivity.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,10 +5,8 @@
 #include <mpi.h>
 
 #include <ctype.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "distill/ranks/transport.h"
