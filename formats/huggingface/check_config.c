@@ -38,7 +38,7 @@ struct names {
 
 struct group {
     struct names targets;
-    const json_t *weights;
+    const json_t *weights, *inputs;
 };
 
 /* A module that has a weight. */
@@ -191,6 +191,7 @@ static enum vc_status read_config(struct check *c)
     {
         if (c->n_groups < MAX_GROUPS) {
             c->groups[c->n_groups].weights = json_object_get(group, "weights");
+            c->groups[c->n_groups].inputs = json_object_get(group, "input_activations");
             VC_TRY(read_names(c, json_object_get(group, "targets"), &c->groups[c->n_groups++].targets));
         } else {
             c->ignored.unsure = true; /* another group may be about any module */
@@ -277,6 +278,17 @@ static enum vc_status check_zero_point(const struct check *c, const struct modul
     return VC_OK;
 }
 
+/* One scale for all inputs of the module is a tensor of its own, which loaders need. */
+static enum vc_status check_inputs(const struct check *c, const struct module *m, const json_t *inputs)
+{
+    bool is_fixed = json_is_false(json_object_get(inputs, "dynamic")) && vc_json_says(inputs, "strategy", "tensor");
+
+    return !is_fixed || part_of(c, m, ".input_scale") != NULL
+               ? VC_OK
+               : vc_find(c->ctx, VC_SEVERITY_ERROR, "companion", m->t->name,
+                         "has no input_scale, but its inputs have a fixed scale by " VC_HF_CONFIG_NAME);
+}
+
 /* strategy and group_size of the group against the shape of the scales. */
 static enum vc_status check_groups(const struct check *c, const struct module *m, const json_t *weights)
 {
@@ -315,6 +327,7 @@ static enum vc_status check_said(const struct check *c, const struct module *m, 
     VC_TRY(check_bits(c, m, group->weights));
     VC_TRY(check_zero_point(c, m, group->weights));
     VC_TRY(check_groups(c, m, group->weights));
+    VC_TRY(check_inputs(c, m, group->inputs));
 out:
     return status;
 }
