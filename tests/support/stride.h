@@ -1,7 +1,7 @@
 /* stride.h - TEST_STRIDE: tests of many like cases, for example of every place that a file can be damaged at, take
- * every ninth of them under AddressSanitizer, which makes each some ten times as slow; without it they take all.
- * TEST_TURN(i, n): case i of like ones, n in a row, has its turn: with the sanitizer one in each row, another each
- * time. */
+ * every ninth of them under AddressSanitizer and in cross builds, whose programs an emulator runs: both make each case
+ * some ten times as slow. Other builds take all. TEST_TURN(i, n): case i of like ones, n in a row, has its turn: where
+ * TEST_STRIDE is 9, one in each row, another each time. */
 #ifndef VC_TESTS_STRIDE_H
 #define VC_TESTS_STRIDE_H
 
