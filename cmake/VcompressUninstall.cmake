@@ -15,6 +15,12 @@ foreach(manifest ${manifests})
   file(REMOVE ${manifest})
 endforeach()
 list(REMOVE_DUPLICATES folders)
+foreach(folder ${folders}) # CMake makes the folder of a plug-in also where the plug-in was not built
+  if(IS_DIRECTORY ${folder}/vcompress)
+    list(APPEND folders ${folder}/vcompress)
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES folders)
 list(SORT folders ORDER DESCENDING) # folders before those that they are in
 foreach(folder ${folders})
   while(folder MATCHES "/vcompress(/|$)")
