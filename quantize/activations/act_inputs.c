@@ -9,9 +9,10 @@
 #include "passes/statistics/calibration.h"
 #include "quantize/activations/activations.h"
 
-/* The largest magnitude of an array of the statistics. VC_E_UNSUPPORTED: there is none, or it is not finite. */
-static enum vc_status largest(struct vc_ctx *ctx, const struct vc_model *file, const char *name, const char *tail,
-                              float *out)
+/* The largest magnitude of an array of the statistics. VC_E_UNSUPPORTED: there is none, it is not finite, or the layer
+ * has other columns now, which an earlier pass removed. */
+static enum vc_status largest(struct vc_ctx *ctx, const struct vc_model *file, const char *name, uint64_t n_columns,
+                              const char *tail, float *out)
 {
     float *values = NULL;
     size_t array;
@@ -21,6 +22,12 @@ static enum vc_status largest(struct vc_ctx *ctx, const struct vc_model *file, c
     VC_TRY(vc_calibration_array(ctx, file, name, tail, &array));
     if (array == VC_NO_TENSOR || file->tensors[array].dtype != VC_DTYPE_F32) {
         return vc_fail(ctx, VC_E_UNSUPPORTED, "%s: has no range of the inputs of '%s'", file->path, name);
+    }
+    if (file->tensors[array].n_elems != n_columns) {
+        return vc_fail(
+            ctx, VC_E_UNSUPPORTED,
+            "%s: has ranges of %llu inputs of '%s', whose weights have %llu columns: measure what is quantized",
+            file->path, (unsigned long long)file->tensors[array].n_elems, name, (unsigned long long)n_columns);
     }
     n_bytes = (size_t)vc_dtype_bytes(VC_DTYPE_F32, file->tensors[array].n_elems);
     values = vc_alloc(ctx, VC_TAG_SCALES, n_bytes);
@@ -43,12 +50,13 @@ enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model 
     const char *name = item->set->model->tensors[item->source].name;
     struct vc_step *last = item->chain->steps[item->chain->n_steps - 1];
     struct vc_quant *quant = vc_arena_alloc(ctx, item->set->arena, sizeof *quant);
+    uint64_t n_columns = item->desc->shape[1]; /* the layouts take matrices [out, in] only */
     float most = 0.0f;
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(quant);
-    VC_TRY(largest(ctx, statistics, name, ".in_min", &most));
-    VC_TRY(largest(ctx, statistics, name, ".in_max", &most));
+    VC_TRY(largest(ctx, statistics, name, n_columns, ".in_min", &most));
+    VC_TRY(largest(ctx, statistics, name, n_columns, ".in_max", &most));
     *quant = *last->out.quant;
     most = most > 0.0f ? most : 1.0f; /* inputs that were always 0 */
     quant->input_scale = most / (quant->scheme == VC_SCHEME_INT8 ? 127.5f : 448.0f);

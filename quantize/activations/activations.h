@@ -58,7 +58,7 @@ enum vc_status vc_activations_finish(struct vc_ctx *ctx, const struct vc_activat
 /* ---- act_inputs.c ---- */
 
 /* The codes that the item has become get the scale of their layer's inputs, by the statistics. VC_E_UNSUPPORTED: these
- * have no range of the layer, or one that is not finite. */
+ * have no range of the layer, one of another number of columns, or one that is not finite. */
 enum vc_status vc_act_set_input_scale(struct vc_ctx *ctx, const struct vc_model *statistics, struct vc_item *item);
 
 /* ---- act_place.c ---- */

@@ -437,6 +437,9 @@ class Transformers(Judge):
         why = self.refuse(3, "quantize", "--int8", "--layout", "w8a8", "--activations", "static", "--calibration", self.path("st.npz"), "--ranges",
                           "error", self.path("model"), "-o", self.path("n"))
         self.assertIn("for ONNX", why)
+        why = self.refuse(3, "run", "--pass", "prune --structured 0.5", "--pass",
+                          "quantize --int8 --layout w8a8 --activations static --calibration " + self.path("st.npz"), self.path("model"), "-o", self.path("n"))
+        self.assertIn("columns", why)
 
     def test_w8a8(self):
         """Inputs are rounded, too, row by row: bit for bit what the definition computes."""
