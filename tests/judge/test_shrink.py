@@ -225,6 +225,18 @@ class Shrink(Judge):
             with open(self.path("s/" + name), "rb") as a, open(self.path("again/" + name), "rb") as b:
                 self.assertEqual(a.read(), b.read(), name)
 
+    def test_layout(self):
+        """The command in the recipe repeats the bytes of an output whose layout was asked for."""
+        self.llama()
+        self.vc("shrink", "--ratio", 3, "--layout", "plain", "llama", "-o", "s", "-q", cwd=self.dir)
+        with open(self.path("s.recipe"), encoding="utf-8") as f:
+            words = f.read().split("\n")[1].split()
+        self.assertEqual(words[:5] + words[-2:], ["#", "vcompress", "run", "--layout", "plain", "-o", "s"])
+        self.vc(*words[2:-1], "again", "-q", cwd=self.dir)
+        with open(self.path("s/model.safetensors"), "rb") as a, open(self.path("again/model.safetensors"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.refuse(2, "run", "--layout", "plain", "--pass", "quantize --int8 --layout w8a8", "llama", "-o", "n", cwd=self.dir)
+
     def test_codes_behind_layers(self):
         """Codes are trained in the layout of the folder, under the names of the layers that stay."""
         self.llama(idle=None)

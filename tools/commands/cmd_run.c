@@ -31,8 +31,14 @@ static const struct opt pass_opts[] = {
      .option = "pass",
      .help =
          "a pass with its options, such as 'quantize --int8'; repeatable, done in this order; then no RECIPE is read"},
+    {.name = "layout",
+     .value = "auto",
+     .more = vc_layout_name,
+     .kind = OPT_WORD,
+     OPT_FIELD(struct run_cli, convert.write.layout),
+     .help = "layout of codes in the output, as of a pass of quantize"},
 };
-static const struct opt_group group_pass = {"Passes", pass_opts, 1, 0};
+static const struct opt_group group_pass = {"Passes", pass_opts, 2, 0};
 static const struct opt_group *const groups[] = {
     &group_pass, &group_write_pruned, &group_run, &group_json, &group_comment, &group_report, &group_help,
 };
