@@ -578,9 +578,16 @@ VC_HD struct vc_float_scale vc_asymmetric_scale(const struct vc_group_codes *c, 
 
 /* ---- any scheme with a scale per group ---- */
 
-/* The scale of a group of n finite elements. */
-VC_HD struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n,
-                                           uint32_t absmax_bits)
+/* The scale of a group of n finite elements. The search is large: on the host it is compiled once, in group_scale.c. */
+#if defined(__cplusplus)
+#define VC_GROUP_SCALE VC_HD
+#else
+#define VC_GROUP_SCALE
+struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n, uint32_t absmax_bits);
+#endif
+#if defined(__cplusplus) || defined(VC_GROUP_SCALE_BODY)
+VC_GROUP_SCALE struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const float *x, size_t n,
+                                                    uint32_t absmax_bits)
 {
     const struct vc_scale_search ternary = {16, 1, 1, 16.0, 1};
     const struct vc_scale_search ints = {16, 50, 4, 100.0, -c->low};
@@ -603,6 +610,7 @@ VC_HD struct vc_float_scale vc_group_scale(const struct vc_group_codes *c, const
                    : vc_searched_scale(VC_GRID_NONE, c, c->low == -1 ? &ternary : &ints, x, n, absmax, &error);
     }
 }
+#endif
 
 /* What the code of x stands for. */
 VC_HD float vc_group_value(const struct vc_group_codes *c, const struct vc_float_scale *scale, float x)
