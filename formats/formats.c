@@ -41,17 +41,17 @@
 
 #define VC_NAMED_ODD 4 /* files that a note names */
 
-static const struct vc_format *const formats[] = {&vc_format_npy,         &vc_format_npz,  &vc_format_idx,
-                                                  &vc_format_safetensors, &vc_format_gguf, &vc_format_torch,
-                                                  &vc_format_onnx};
+static const struct vc_format *const formats[] = {&vc_format_npy,         &vc_format_npz,    &vc_format_idx,
+                                                  &vc_format_safetensors, &vc_format_gguf,   &vc_format_torch,
+                                                  &vc_format_onnx,        &vc_format_imatrix};
 static const size_t n_formats = sizeof formats / sizeof formats[0];
 
 /* ------------------------------------------------------------------------------------------------ not for us */
 
 #define READABLE_BYTES 160
 
-/* "npy, npz, idx, safetensors, GGUF, PyTorch and ONNX files", from the table: what every message says that tells what
- * can be read. Returns `list`. */
+/* "npy, npz, idx, safetensors, GGUF, PyTorch, ONNX and imatrix files", from the table: what every message says that
+ * tells what can be read. Returns `list`. */
 static const char *list_readable(char *list)
 {
     size_t n = 0;

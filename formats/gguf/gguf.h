@@ -25,6 +25,7 @@
 
 /* The row of this format in the table of formats. */
 extern const struct vc_format vc_format_gguf;
+extern const struct vc_format vc_format_imatrix; /* imatrix_read.c */
 
 #define VC_GGUF_HEADER_BYTES     24
 #define VC_GGUF_VERSION          3

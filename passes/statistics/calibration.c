@@ -216,7 +216,7 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     }
     VC_TRY(check_tensor(ctx, file, out->sums, out->row * out->n_matrices, own->name));
     if (out->counts != VC_NO_TENSOR) {
-        bool one = axis_rows && file->tensors[out->counts].n_elems == 1;
+        bool one = file->tensors[out->counts].n_elems == 1; /* of all matrices */
 
         VC_TRY(check_tensor(ctx, file, out->counts, one ? 1 : out->n_matrices, own->name));
     }

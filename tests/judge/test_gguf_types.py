@@ -173,6 +173,19 @@ def statistics(path, tensors):
                            pair_u32("imatrix.chunk_count", 4), pair_u32("imatrix.chunk_size", 512)])
 
 
+def before_gguf(path, source):
+    """The same statistics as llama-imatrix wrote them before GGUF; llama-quantize divides values by calls, too."""
+    arrays, _ = gguf_read(source)
+    names = [n[:-8] for n in arrays if n.endswith(".in_sum2")]
+    out = struct.pack("<i", len(names))
+    for name in names:
+        content = arrays[name + ".in_sum2"][2]
+        calls = int(np.frombuffer(arrays[name + ".counts"][2], "f4")[0])
+        out += struct.pack("<i", len(name)) + name.encode() + struct.pack("<ii", calls, len(content) // 4) + content
+    with open(path, "wb") as f:
+        f.write(out + struct.pack("<ii", 4, 4) + b"text")
+
+
 class GgufTypes(Judge):
     def write(self, name):
         tensors, pairs = model(name)
@@ -220,6 +233,31 @@ class GgufTypes(Judge):
         for n, (none, llama, best) in error.items():
             self.assertLess(best, llama, n)
             self.assertLess(llama, none, n)
+
+    def test_statistics_before_gguf(self):
+        """imatrix.dat: the bytes that its GGUF gives; cut or changed, a sentence."""
+        path = self.write("llama")
+        statistics(self.path("im.gguf"), model("llama")[0])
+        dat, out = self.path("imatrix.dat"), self.path("out.gguf")
+        before_gguf(dat, self.path("im.gguf"))
+        run = ["quantize", "--gguf", "Q4_K_M", "--encoder", "llama", "--force", "--calibration", dat, path, "-o", out]
+        self.vc(*run)
+        self.assertEqual(digest(gguf_read(out)[0]), CALIBRATED["llama", "Q4_K_M"])
+        with open(dat, "rb") as f:
+            whole = f.read()
+        ends = (len(whole) - 4, len(whole) - 8, len(whole) - 12)  # with the data's name; chunks alone; entries alone
+        for n in (*ends, ends[0] + 1, ends[1] + 1, ends[2] - 1, len(whole) // 2, 31, 12):
+            with open(dat, "wb") as f:
+                f.write(whole[:n])
+            if n in ends[1:]:
+                self.vc(*run)
+            else:
+                self.refuse(3, *run)
+        n_values = 8 + whole[4] + 4
+        for at, number in ((0, -1), (0, 0), (0, 1 << 30), (4, 0), (4, 1 << 20), (n_values, 1 << 29), (n_values, -1)):
+            with open(dat, "wb") as f:
+                f.write(whole[:at] + struct.pack("<i", number) + whole[at + 4:])
+            self.refuse(3, *run)
 
     def test_wrong_statistics(self):
         """Of another model, damaged, or none at all: refused, and nothing written."""
