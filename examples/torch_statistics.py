@@ -51,6 +51,8 @@ class Statistics:
             elif self.mask is not None and x.shape[:-1] == self.mask.shape:
                 x = x[self.mask.bool()]
             x = x.reshape(-1, x.shape[-1])
+            if len(x) == 0:  # no token reaches this expert
+                return
             new = {"counts": torch.tensor([float(len(x))]), "in_sum": x.sum(0), "in_sum2": (x * x).sum(0),
                    "in_min": x.min(0)[0], "in_max": x.max(0)[0]}
             if self.second_moments and (not is_conv or module.groups == 1):

@@ -49,6 +49,17 @@ enum { SUM2, COUNTS, SUM, MIN, MAX, AXIS, HIST, HIST_WIDTH, SAMPLE, MOMENTS, N_A
 static const char *const tails[N_ARRAYS] = {".in_sum2", ".counts",  ".in_sum",        ".in_min", ".in_max",
                                             ".in_axis", ".in_hist", ".in_hist_width", VC_SAMPLE, ".in_xtx"};
 
+/* A router. Its experts' inputs are computed before its weights and wait for these; the weights wait for all values
+ * that are computed within the experts. */
+struct route {
+    uint32_t value;              /* the weights */
+    size_t n_collectors, n_left; /* of its experts; those that have not got vectors of this batch */
+    struct vc_run_value inputs;  /* a copy; data NULL: they do not wait */
+    uint32_t inputs_value;
+    float *weights; /* a copy; NULL: not computed, or no longer needed */
+    size_t n_experts;
+};
+
 struct calibration {
     struct vc_ctx *ctx;
     struct vc_calibrate_options options;
@@ -61,6 +72,8 @@ struct calibration {
     uint64_t batch;
     struct vc_collector *collectors; /* as many as there are nodes, at most */
     size_t n_collectors;
+    struct route *routes;
+    size_t n_routes;
     struct vc_value_range **ranges; /* of the collectors' values, one for each */
     size_t n_ranges;
     struct vc_graph_values graph_values; /* those that static quantization needs */
@@ -127,9 +140,6 @@ static unsigned tensor_axis(const struct product *p)
 /* Why there are no statistics of the product; NULL: there are. */
 static const char *reason(const struct vc_graph_node *node, const struct product *p)
 {
-    if (node->expert) {
-        return "belongs to an expert, which does not see all tokens";
-    }
     if (vc_node_is(node, VC_OP_gemm) && int_of(node, "transA", 0) != 0) {
         return "multiplies a transposed matrix";
     }
@@ -169,22 +179,43 @@ static bool same_lists(const struct vc_graph_node *a, const struct vc_graph_node
     return a->n_attrs == b->n_attrs;
 }
 
+/* NULL: the value is no router's. */
+static struct route *route_of(const struct calibration *c, uint32_t value)
+{
+    size_t k = 0;
+
+    while (k < c->n_routes && c->routes[k].value != value) {
+        k++;
+    }
+    return k < c->n_routes ? &c->routes[k] : NULL;
+}
+
 /* The collector of the product's vectors, which may be there already. */
 static enum vc_status find_collector(struct calibration *c, const struct vc_graph_node *node, const struct product *p,
                                      size_t *out)
 {
     const struct vc_graph_node *conv = p->windows ? node : NULL;
+    uint32_t routes = node->expert ? node->routes : VC_NO_VALUE;
     uint64_t columns = columns_of(c->graph, node, p);
+    struct route *route;
 
     for (*out = 0; *out < c->n_collectors; (*out)++) {
         const struct vc_collector *other = &c->collectors[*out];
 
-        if (other->value == p->x && other->n_columns == columns && (other->conv == NULL) == (conv == NULL) &&
-            (conv == NULL || same_lists(conv, other->conv))) {
+        if (other->value == p->x && other->routes == routes &&
+            (!node->expert || other->expert == node->expert_number) && other->n_columns == columns &&
+            (other->conv == NULL) == (conv == NULL) && (conv == NULL || same_lists(conv, other->conv))) {
             return VC_OK;
         }
     }
-    c->collectors[c->n_collectors++] = (struct vc_collector){.value = p->x, .conv = conv, .n_columns = columns};
+    if (node->expert) {
+        route = route_of(c, routes);
+        route = route != NULL ? route : &c->routes[c->n_routes++];
+        route->value = routes;
+        route->n_left = ++route->n_collectors;
+    }
+    c->collectors[c->n_collectors++] = (struct vc_collector){
+        .value = p->x, .conv = conv, .n_columns = columns, .routes = routes, .expert = node->expert_number};
     return vc_collector_begin(c->ctx, &c->collectors[*out], p->param->tensor,
                               c->options.second_moments && int_of(node, "group", 1) == 1);
 }
@@ -240,6 +271,8 @@ static enum vc_status list_layers(struct calibration *c, struct vc_calibration_o
 
     c->collectors = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->collectors);
     VC_TRY_ALLOC(c->collectors);
+    c->routes = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->routes);
+    VC_TRY_ALLOC(c->routes);
     c->ranges = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->ranges);
     VC_TRY_ALLOC(c->ranges);
     c->layers = vc_calloc_array(c->ctx, VC_TAG_MISC, c->graph->n_nodes + (size_t)1, sizeof *c->layers);
@@ -320,6 +353,73 @@ out:
     return status;
 }
 
+static enum vc_status copy_elements(struct vc_ctx *ctx, const struct vc_run_value *from, void **to)
+{
+    size_t n_bytes = (size_t)from->n * sizeof(float);
+
+    *to = vc_alloc(ctx, VC_TAG_TILES, n_bytes + 1);
+    if (*to == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(*to, from->data, n_bytes);
+    return VC_OK;
+}
+
+/* Vectors of an expert, whose weights are there. The last collector of the router frees them. */
+static enum vc_status add_of_expert(struct calibration *c, struct vc_collector *to, struct route *route,
+                                    const struct vc_run_value *elements)
+{
+    enum vc_status status;
+
+    to->weights = route->weights;
+    to->n_experts = route->n_experts;
+    status = vc_collector_add(c->ctx, to, c->pool, c->graph, elements, &c->now);
+    to->weights = NULL;
+    if (--route->n_left == 0) {
+        route->n_left = route->n_collectors;
+        vc_free(c->ctx, route->weights);
+        route->weights = NULL;
+    }
+    return status;
+}
+
+/* A router's weights have come: its experts' inputs may wait for them. */
+static enum vc_status take_weights(struct calibration *c, struct route *route, const struct vc_run_value *weights)
+{
+    struct vc_run_value inputs = route->inputs;
+    enum vc_status status;
+
+    route->inputs.data = NULL;
+    route->n_experts = (size_t)weights->shape[weights->n_dims - 1];
+    VC_TRY(copy_elements(c->ctx, weights, (void **)&route->weights));
+    for (size_t k = 0; inputs.data != NULL && k < c->n_collectors; k++) {
+        if (c->collectors[k].routes == route->value && c->collectors[k].value == route->inputs_value) {
+            VC_TRY(add_of_expert(c, &c->collectors[k], route, &inputs));
+        }
+    }
+out:
+    vc_free(c->ctx, inputs.data);
+    return status;
+}
+
+static enum vc_status take_vectors(struct calibration *c, struct vc_collector *to, const struct vc_run_value *elements)
+{
+    struct route *route = route_of(c, to->routes);
+
+    if (route == NULL) {
+        return vc_collector_add(c->ctx, to, c->pool, c->graph, elements, &c->now);
+    }
+    if (route->weights != NULL) {
+        return add_of_expert(c, to, route, elements);
+    }
+    if (route->inputs.data != NULL) { /* another expert's collector has kept them */
+        return VC_OK;
+    }
+    route->inputs = *elements;
+    route->inputs_value = to->value;
+    return copy_elements(c->ctx, elements, &route->inputs.data);
+}
+
 /* vc_run_calls.take */
 static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const struct vc_run_value *elements)
 {
@@ -334,8 +434,11 @@ static enum vc_status take(struct vc_ctx *ctx, void *user, uint32_t value, const
     }
     for (size_t k = 0; k < c->n_collectors && status == VC_OK; k++) {
         if (c->collectors[k].value == value) {
-            status = vc_collector_add(ctx, &c->collectors[k], c->pool, c->graph, elements, &c->now);
+            status = take_vectors(c, &c->collectors[k], elements);
         }
+    }
+    if (status == VC_OK && route_of(c, value) != NULL) {
+        status = take_weights(c, route_of(c, value), elements);
     }
     return status != VC_OK ? status : vc_graph_values_take(ctx, &c->graph_values, c->graph, value, elements, &c->now);
 }
@@ -359,7 +462,7 @@ static void tell(const struct calibration *c, uint64_t n_rows)
 static enum vc_status run_batches(struct calibration *c)
 {
     const struct vc_run_calls calls = {.user = c, .param = bring_param, .input = bring_input, .take = take};
-    size_t n_wanted = c->n_ranges + c->graph_values.n_ranges; /* some twice */
+    size_t n_wanted = c->n_routes + c->n_ranges + c->graph_values.n_ranges; /* some twice */
     uint32_t *wanted = vc_alloc_array(c->ctx, VC_TAG_MISC, n_wanted + 1, sizeof *wanted);
     uint8_t *mask = vc_alloc_array(c->ctx, VC_TAG_MISC, (size_t)c->batch * c->width + 1, sizeof *mask);
     struct vc_answers_series *series = NULL;
@@ -371,6 +474,9 @@ static enum vc_status run_batches(struct calibration *c)
     }
     for (size_t k = 0; k < c->graph_values.n_ranges; k++) {
         wanted[c->n_ranges + k] = c->graph_values.ranges[k].value;
+    }
+    for (size_t k = 0; k < c->n_routes; k++) {
+        wanted[n_wanted - 1 - k] = c->routes[k].value;
     }
     VC_TRY(vc_answers_series_make(c->ctx, c->graph, wanted, n_wanted, true, &series));
     for (uint64_t first = 0; first < c->n_numbers; first += c->now.n) {
@@ -556,6 +662,9 @@ static void fill(struct calibration *c)
         const struct vc_collector *from = &c->collectors[layer->collector];
         const struct vc_value_range *range = range_of(c, from->value);
 
+        for (uint64_t i = 0; from->n_vectors == 0 && i < from->n_columns; i++) { /* no token reached the expert */
+            from->min[i] = from->max[i] = 0.0f;
+        }
         *layer->counts = (double)from->n_vectors;
         *layer->width = ldexpf(1.0f, range->exponent);
         for (size_t b = 0; b < VC_RANGE_BINS; b++) {
@@ -623,6 +732,11 @@ static void release(struct calibration *c)
     for (size_t k = 0; k < c->n_ranges; k++) {
         vc_free(c->ctx, c->ranges[k]);
     }
+    for (size_t k = 0; k < c->n_routes; k++) {
+        vc_free(c->ctx, c->routes[k].inputs.data);
+        vc_free(c->ctx, c->routes[k].weights);
+    }
+    vc_free(c->ctx, c->routes);
     vc_free(c->ctx, c->arrays);
     vc_free(c->ctx, c->ranges);
     vc_free(c->ctx, c->collectors);

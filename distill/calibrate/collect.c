@@ -174,15 +174,16 @@ static void add_rows(struct vc_collector *c, struct vc_thread_pool *pool, const 
     size_t n = value->n / k;
     const float *x = value->data;
     bool masked = rows->mask != NULL && n == rows->n * rows->width;
+    bool chosen = c->weights != NULL; /* not every token reaches the expert */
 
     for (size_t v = 0, more; v < n; v += more) {
         size_t left = until_end(rows, n, v);
-        bool whole = !masked && c->filled == 0 && VC_AT_MOST(left, TILE) <= n - v;
+        bool whole = !masked && !chosen && c->filled == 0 && VC_AT_MOST(left, TILE) <= n - v;
 
         more = whole ? VC_AT_MOST(left, TILE) : 1;
         if (whole) {
             add_tile(c, pool, x + v * k, more);
-        } else if (!masked || rows->mask[v] != 0) {
+        } else if ((!masked || rows->mask[v] != 0) && (!chosen || c->weights[v * c->n_experts + c->expert] != 0.0f)) {
             memcpy(c->tile + c->filled * k, x + v * k, k * sizeof *x);
             count_in(c, pool, left == 1);
         } else if (left == 1) {

@@ -19,6 +19,11 @@ struct vc_collector {
     double *steps;   /* of the tile that is added: the square roots of what sum2 is a multiple of */
     float *tile;     /* `filled` vectors that are not added yet; NULL: none */
     size_t filled;
+    /* Vectors of an expert: those of tokens that reach it. */
+    uint32_t routes;      /* value [tokens][n_experts], 0 for tokens that do not; VC_NO_VALUE: of no expert */
+    size_t expert;        /* its number */
+    const float *weights; /* elements of `routes` while vectors are added */
+    size_t n_experts;
 };
 
 /* n rows of `width` positions of the data begin with row `first`; mask: 0 for a position that does not count; NULL:

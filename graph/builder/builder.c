@@ -462,6 +462,8 @@ uint32_t vc_graph_add_node(struct vc_graph *graph, const struct vc_node_spec *sp
                                   .name = vc_graph_copy_text(graph, spec->name != NULL ? spec->name : ""),
                                   .block = graph->block,
                                   .expert = graph->in_expert,
+                                  .routes = graph->routes,
+                                  .expert_number = graph->expert_number,
                                   .n_inputs = spec->n_inputs,
                                   .n_outputs = spec->n_outputs,
                                   .n_attrs = spec->n_attrs};
@@ -512,9 +514,11 @@ void vc_graph_set_block(struct vc_graph *graph, const char *format, ...)
     }
 }
 
-void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token)
+void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token, uint32_t routes, uint32_t number)
 {
     graph->in_expert = n != 0;
+    graph->routes = routes;
+    graph->expert_number = number;
     if (n != 0) {
         graph->n_experts = n;
         graph->experts_per_token = per_token;

@@ -73,8 +73,8 @@ uint32_t vc_graph_output_of(const struct vc_graph *graph, uint32_t first, unsign
 void vc_graph_set_block(struct vc_graph *graph, const char *format, ...) VC_PRINTF(2, 3);
 
 /* Nodes that are added from now on are part of one of n experts, of which each token uses `per_token`; the same numbers
- * in all of a graph. n 0: they are part of none. */
-void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token);
+ * in all of a graph. routes, number: vc_graph_node. n 0: they are part of none. */
+void vc_graph_set_expert(struct vc_graph *graph, uint32_t n, uint32_t per_token, uint32_t routes, uint32_t number);
 
 static inline struct vc_graph_attr vc_attr_int(const char *name, int64_t i)
 {

@@ -209,9 +209,9 @@ uint32_t vc_decoder_experts(struct vc_decoder *d, uint32_t x, const char *layer)
         uint32_t y;
         uint32_t weight;
 
-        vc_graph_set_expert(net->graph, (uint32_t)d->experts, (uint32_t)d->chosen);
+        vc_graph_set_expert(net->graph, (uint32_t)d->experts, (uint32_t)d->chosen, weights, (uint32_t)e);
         y = expert(d, x, module, e, form);
-        vc_graph_set_expert(net->graph, 0, 0);
+        vc_graph_set_expert(net->graph, 0, 0, 0, 0);
         vc_net_block(net, "%s", module);
         weight = vc_net_reshape(net, vc_net_pick(net, weights, -1, e), (int64_t[]){0, 0, 1}, 3);
         y = vc_net_op(net, "Mul", NULL, y, weight);

@@ -121,6 +121,9 @@ struct vc_graph_node {
     const struct vc_graph_attr *attrs;
     struct vc_dim macs; /* multiply-adds for all tokens of Conv, Gemm, MatMul, attention; else 0 */
     bool expert;        /* part of an expert (vc_graph_experts) */
+    /* Of such a node: the value [batch, sequence, experts] that has the weight of each expert for each token, 0 for
+     * experts that the token does not reach; the number of the expert. */
+    uint32_t routes, expert_number;
 };
 
 struct vc_graph;

@@ -315,10 +315,13 @@ enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_c
     for (size_t i = 0; i < n; i++) {
         good = good && isfinite(moments[i]);
     }
-    *count = (double)counted;
-    if (!good || !(counted > 0.0f) || !isfinite(counted)) {
-        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts no inputs", file->path,
-                         file->tensors[calibration->moments].name);
+    *count = counted == 0.0f ? 1.0 : (double)counted;
+    for (size_t i = 0; counted == 0.0f && i < n; i++) { /* an expert that no token reached: all columns are alike */
+        moments[i] = i % (calibration->row + 1) == 0 ? 1.0f : 0.0f;
+    }
+    if (!good || !(counted >= 0.0f) || !isfinite(counted)) {
+        status = vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers, or counts less than no inputs",
+                         file->path, file->tensors[calibration->moments].name);
     }
 out:
     return status;
