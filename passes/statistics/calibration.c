@@ -214,6 +214,9 @@ enum vc_status vc_calibration_find(struct vc_ctx *ctx, const struct vc_model *fi
     if (axis_rows) {
         fit_rows(desc, file->tensors[out->sums].n_elems, out);
     }
+    if (out->n_matrices != 1) { /* experts and groups have none of their own */
+        out->moments = VC_NO_TENSOR;
+    }
     VC_TRY(check_tensor(ctx, file, out->sums, out->row * out->n_matrices, own->name));
     if (out->counts != VC_NO_TENSOR) {
         bool one = file->tensors[out->counts].n_elems == 1; /* of all matrices */

@@ -28,7 +28,7 @@
 struct vc_calibration {
     const struct vc_model *file;
     size_t sums, counts; /* tensors of the file; sums VC_NO_TENSOR: it says nothing; counts may be missing, too */
-    size_t moments;      /* sums of x_i x_j; VC_NO_TENSOR: there are none */
+    size_t moments;      /* sums of x_i x_j, of one matrix; VC_NO_TENSOR: there are none */
     size_t means;        /* sums of x_i; VC_NO_TENSOR: there are none */
     uint64_t
         n_matrices; /* each with statistics of its own, for as many rows: experts, groups of a convolution; else 1 */

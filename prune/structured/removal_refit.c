@@ -68,8 +68,7 @@ static enum vc_status look(struct vc_ctx *ctx, const struct vc_structured *s, co
     VC_TRY(vc_calibration_find(ctx, s->options.calibration, item, true, &r->calibration));
     *why = r->calibration.moments == VC_NO_TENSOR ? "no second moments, so what stays is as it was"
            : desc->dtype == VC_DTYPE_F64          ? "f64 is not reconstructed"
-           : r->calibration.n_matrices != 1 || r->calibration.row * desc->shape[0] != desc->n_elems ||
-                   r->calibration.row > VC_TILE_ELEMS
+           : r->calibration.row * desc->shape[0] != desc->n_elems || r->calibration.row > VC_TILE_ELEMS
                ? "statistics of parts of its rows"
                : NULL;
     *is = *why == NULL;

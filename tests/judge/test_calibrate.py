@@ -378,6 +378,14 @@ class Pruning(Statistical):
                     "-o", self.path("n.npz"))
         self.assertFalse(os.path.exists(self.path("n.npz")))
 
+    def test_second_moments_of_experts(self):
+        """One matrix of second moments is not that of 500 experts."""
+        np.savez(self.path("e.npz"), w=np.random.default_rng(1).standard_normal((500, 4, 8)).astype("f4"))
+        np.savez(self.path("es.npz"), **{"w.in_sum2": np.ones(4000, "f4"), "w.counts": np.ones(500, "f4"), "w.in_xtx": np.eye(8, dtype="f4")})
+        r = self.vc("prune", "--sparsity", "0.5", "--calibration", self.path("es.npz"), "--reconstruct", "-v", self.path("e.npz"), "-o",
+                    self.path("o.npz"))
+        self.assertIn("no second moments", r.out.decode())
+
 
 class Removal(Statistical):
     """Whole units go, and the columns that stay make up for those that went."""
