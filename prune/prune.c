@@ -268,7 +268,7 @@ static enum vc_status prune_plan_begin(struct vc_ctx *ctx, struct vc_pass *pass,
                        "has no pairs of torch.nn.utils.prune, such as weight_orig and weight_mask, so there is nothing "
                        "to make permanent");
     }
-    p->n_shared = 0;
+    p->n_shared = p->n_scored = p->n_unscored = 0;
     p->shared = vc_alloc_array(ctx, VC_TAG_MISC, plan->n_items, sizeof *p->shared);
     return p->shared == NULL ? VC_E_NOMEM : VC_OK;
 }
@@ -306,7 +306,7 @@ out:
 }
 
 /* Scores by statistics; tensors that have none are kept. */
-static enum vc_status add_wanda(struct vc_ctx *ctx, const struct vc_prune *p, struct vc_item *item,
+static enum vc_status add_wanda(struct vc_ctx *ctx, struct vc_prune *p, struct vc_item *item,
                                 struct vc_fraction sparsity, const char *scheme)
 {
     struct vc_calibration calibration;
@@ -314,6 +314,8 @@ static enum vc_status add_wanda(struct vc_ctx *ctx, const struct vc_prune *p, st
     const char *reason = vc_wanda_reason(ctx, &p->options, item, &calibration, &status);
 
     VC_TRY(status);
+    p->n_scored += reason == NULL;
+    p->n_unscored += calibration.sums != VC_NO_TENSOR && calibration.moments == VC_NO_TENSOR;
     status = reason != NULL ? vc_item_keep_as(ctx, item, reason)
                             : vc_wanda_add(ctx, item, &p->options, &calibration, sparsity, scheme);
 out:
@@ -347,7 +349,7 @@ static enum vc_status prune_plan(struct vc_ctx *ctx, struct vc_pass *pass, struc
     (void)sparsity_of(p, item->set->model->tensors[item->source].name, &sparsity, &own);
     shared = o->scope == VC_PRUNE_GLOBAL && !own;
     scheme = scheme_text(ctx, p, item, sparsity, shared);
-    if (o->score == VC_SCORE_WANDA) {
+    if (o->score >= VC_SCORE_WANDA) {
         return add_wanda(ctx, p, item, sparsity, scheme);
     }
     if (o->pattern == VC_PATTERN_N_OF_M) {
@@ -380,6 +382,12 @@ static enum vc_status prune_plan_end(struct vc_ctx *ctx, struct vc_pass *pass, s
     }
     if (p->n_shared != 0 && vc_prune_share(ctx, p, plan) != VC_OK) {
         return ctx->status;
+    }
+    if (p->options.score == VC_SCORE_SPARSEGPT && p->n_scored == 0 && p->n_unscored != 0) {
+        return vc_fail(ctx, VC_E_UNSUPPORTED,
+                       "%s: has no second moments of the inputs of these tensors, which %s sparsegpt needs: calibrate "
+                       "with %s gathers them",
+                       p->options.calibration->path, vc_option(ctx, "score"), vc_option(ctx, "second_moments"));
     }
     VC_TRY(vc_rules_unmatched(ctx, &p->arena, p->options.rules, p->options.n_rules, plan->model, &pass->note));
     if (p->changed) {

@@ -5,6 +5,8 @@
 #define MAX_GROUP 256u
 #define MAX_BLOCK 65536u
 
+static const char *const score_names[] = {"magnitude", "lamp", "wanda", "sparsegpt"};
+
 static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_options *o)
 {
     bool wanted = o->sparsity != NULL || o->n_sets != 0;
@@ -62,26 +64,28 @@ static enum vc_status check_pattern(struct vc_ctx *ctx, const struct vc_prune_op
 /* Scores and least squares by statistics. */
 static enum vc_status check_statistics(struct vc_ctx *ctx, const struct vc_prune_options *o)
 {
-    bool wanda = o->score == VC_SCORE_WANDA;
+    bool by_data = o->score >= VC_SCORE_WANDA;
 
-    if (o->calibration == NULL && (wanda || o->reconstruct)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s%s needs statistics of the inputs of layers: %s",
-                       vc_option(ctx, wanda ? "score" : "reconstruct"), wanda ? " wanda" : "",
-                       vc_option(ctx, "calibration"));
+    if (o->calibration == NULL && (by_data || o->reconstruct)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s%s%s needs statistics of the inputs of layers: %s",
+                       vc_option(ctx, by_data ? "score" : "reconstruct"), by_data ? " " : "",
+                       by_data ? score_names[o->score] : "", vc_option(ctx, "calibration"));
     }
     if (o->calibration == NULL && o->calibration_anyway) {
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
                        vc_option(ctx, "calibration"));
     }
-    if (o->calibration != NULL && !wanda && !o->reconstruct) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s, or with %s wanda", vc_option(ctx, "calibration"),
-                       vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
+    if (o->calibration != NULL && !by_data && !o->reconstruct) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s, or with %s wanda or sparsegpt",
+                       vc_option(ctx, "calibration"), vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
     }
-    return !wanda || (o->scope == VC_PRUNE_TENSOR && (o->pattern == VC_PATTERN_NONE || o->pattern == VC_PATTERN_N_OF_M))
+    return !by_data ||
+                   (o->scope == VC_PRUNE_TENSOR && (o->pattern == VC_PATTERN_NONE || o->pattern == VC_PATTERN_N_OF_M))
                ? VC_OK
                : vc_fail(ctx, VC_E_ARGUMENT,
-                         "%s wanda compares the weights of a row: it goes with %s tensor, alone or with a pattern N:M",
-                         vc_option(ctx, "score"), vc_option(ctx, "scope"));
+                         "%s %s compares the weights of a %s: it goes with %s tensor, alone or with a pattern N:M",
+                         vc_option(ctx, "score"), score_names[o->score], o->score == VC_SCORE_WANDA ? "row" : "tensor",
+                         vc_option(ctx, "scope"));
 }
 
 enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
@@ -97,7 +101,7 @@ enum vc_status vc_prune_check(struct vc_ctx *ctx, struct vc_prune *p)
                        vc_option(ctx, "nonfinite"));
     }
     VC_TRY(check_pattern(ctx, o));
-    if ((unsigned)o->score > VC_SCORE_WANDA) {
+    if ((unsigned)o->score > VC_SCORE_SPARSEGPT) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_prune_options: no such score");
     }
     VC_TRY(check_statistics(ctx, o));
@@ -190,8 +194,9 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_prune *p, const ch
     const struct vc_prune_options *o = &p->options;
     bool global = o->scope == VC_PRUNE_GLOBAL;
     bool blocks = o->pattern == VC_PATTERN_BLOCK;
-    const char *wanda = o->score == VC_SCORE_WANDA ? " --score wanda" : "";
-    const char *more = " --reconstruct";
+    const char *score = o->score != VC_SCORE_MAGNITUDE ? " --score " : "";
+    const char *name = o->score != VC_SCORE_MAGNITUDE ? score_names[o->score] : "";
+    const char *more = o->reconstruct ? " --reconstruct" : "";
 
     if (o->mask != NULL) {
         return o->reconstruct ? "prune --mask --reconstruct" : "prune --mask";
@@ -200,11 +205,10 @@ static const char *command_text(struct vc_ctx *ctx, struct vc_prune *p, const ch
         return "prune --make-permanent";
     }
     if (o->pattern == VC_PATTERN_N_OF_M) {
-        return vc_arena_printf(ctx, &p->arena, "prune --pattern %s%s%s", pattern, wanda, o->reconstruct ? more : "");
+        return vc_arena_printf(ctx, &p->arena, "prune --pattern %s%s%s%s", pattern, score, name, more);
     }
-    return vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
-                           global ? " --scope global" : (blocks ? "" : " --scope tensor"),
-                           o->score == VC_SCORE_LAMP ? " --score lamp" : wanda, o->reconstruct ? more : "",
+    return vc_arena_printf(ctx, &p->arena, "prune --sparsity %s%s%s%s%s%s%s", o->sparsity != NULL ? o->sparsity : "0",
+                           global ? " --scope global" : (blocks ? "" : " --scope tensor"), score, name, more,
                            blocks ? " --pattern " : "", blocks ? pattern : "");
 }
 
@@ -227,9 +231,8 @@ enum vc_status vc_prune_describe(struct vc_ctx *ctx, struct vc_prune *p)
         {"min_elements", vc_arena_printf(ctx, &p->arena, "%llu", (unsigned long long)o->min_elems)},
         {"rules", vc_rules_text(ctx, &p->arena, o->rules, o->n_rules)},
         /* the last entry: left out where it says nothing */
-        {"score", o->score == VC_SCORE_LAMP ? "lamp"
-                  : o->reconstruct          ? "wanda, reconstruct"
-                                            : "wanda"},
+        {"score",
+         vc_arena_printf(ctx, &p->arena, "%s%s", score_names[o->score], o->reconstruct ? ", reconstruct" : "")},
     };
 
     for (size_t i = 0; i < sizeof entries / sizeof entries[0] - !scored; i++) {

@@ -14,6 +14,7 @@
 #include "passes/nonfinite.h"
 #include "passes/scores/keys.h"
 #include "passes/statistics/calibration.h"
+#include "passes/statistics/compensate.h"
 #include "prune/bands.h"
 #include "prune/lamp.h"
 #include "prune/mask_part.h"
@@ -41,10 +42,13 @@ struct vc_prune_state {
     uint64_t n_len, n_inner;           /* N of M: elements along the input axis, and apart from each other */
     struct vc_calibration calibration; /* scores of Wanda: the statistics of the tensor's inputs */
     float *importance;                 /* ... sqrt(E[x^2]) of each column; between begin and end */
-    bool refitted;                     /* what stays changes (reconstruct.c), by ... */
-    float *moments;                    /* ... these; between begin and end */
-    struct vc_fraction share;          /* ... of each row that goes */
-    _Atomic uint64_t n_checked;        /* ... and groups whose mask was looked at */
+    struct vc_compensation *compensation; /* scores of SparseGPT: U, ... */
+    float *fitted;                        /* ... what the weights that stay become; between begin and end */
+    size_t first_row;                     /* ... and the row that is looked at */
+    bool refitted;                        /* what stays changes (reconstruct.c), by ... */
+    float *moments;                       /* ... these; between begin and end */
+    struct vc_fraction share;             /* ... of each row that goes */
+    _Atomic uint64_t n_checked;           /* ... and groups whose mask was looked at */
 };
 
 /* The state of a new step on item->desc, plain floats: added with its policy, the flags of `ops` and the report's words
@@ -69,6 +73,21 @@ const char *vc_wanda_reason(struct vc_ctx *ctx, const struct vc_prune_options *o
                             struct vc_calibration *out, enum vc_status *status);
 enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_prune_options *options,
                             const struct vc_calibration *calibration, struct vc_fraction share, const char *scheme);
+
+/* sparsegpt.c, for wanda.c: bytes between begin and end, a part of begin, the scan that makes s->mask and s->fitted. */
+size_t vc_sparse_state(const struct vc_prune_state *s, uint64_t n_elems);
+enum vc_status vc_sparse_begin(struct vc_ctx *ctx, struct vc_prune_state *s, uint64_t n_elems);
+enum vc_status vc_sparse_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                              const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch);
+enum vc_status vc_sparse_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item);
+
+struct vc_low_score {
+    float value;
+    size_t at;
+};
+
+/* The n_go lowest of n scores lose their bits of the mask, of equal ones the first. They are put into order. */
+void vc_mask_lowest(struct vc_low_score *scores, size_t n, size_t n_go, uint8_t *mask);
 
 /* Looks whether the mask that is applied to n elements has the pattern, and counts its groups: whole groups, s->n_len
  * elements along the input axis, n_inner apart. */

@@ -99,7 +99,7 @@ enum vc_status vc_prune_apply(struct vc_ctx *ctx, const struct vc_step *step, co
         VC_TRY(vc_prune_values(ctx, step->in.dtype, data, tile->n_elems, &scratch, &values));
         VC_KERNEL_TRY(k->mask_apply_f32(values, mask, first, r, c, NULL, out->stats));
     }
-    if (s->refitted) {
+    if (s->refitted || s->fitted != NULL) {
         VC_TRY(vc_reconstruct(ctx, step, tile, values, mask, first, scratch, out));
     }
 out:

@@ -1,5 +1,6 @@
 /* reconstruct.c - what the weights that stay become, for every kind of step: least squares by the second moments of the
- * inputs (passes/statistics/refit.h), row by row, in the tile that the mask was applied to. */
+ * inputs (passes/statistics/refit.h), row by row, in the tile that the mask was applied to; or what sparsegpt.c found.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -48,7 +49,9 @@ size_t vc_reconstruct_scratch(const struct vc_step *step)
 {
     const struct vc_prune_state *s = step->state;
 
-    return s->refitted ? (tile_elems(step) + vc_refit_floats((size_t)s->calibration.row)) * sizeof(float) : 0;
+    return s->refitted || s->options->score == VC_SCORE_SPARSEGPT
+               ? (tile_elems(step) + vc_refit_floats((size_t)s->calibration.row)) * sizeof(float)
+               : 0;
 }
 
 enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step)
@@ -105,7 +108,10 @@ enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, co
     uint64_t zeros = 0;
 
     memcpy(y, values, tile->n_elems * sizeof *y);
-    for (size_t at = 0; at < tile->n_elems; at += VC_REFIT_ROWS * row) {
+    for (size_t i = 0; !s->refitted && i < tile->n_elems; i++) {
+        y[i] = (mask[(first + i) / 8] >> (first + i) % 8 & 1u) != 0 ? s->fitted[first + i] : 0.0f;
+    }
+    for (size_t at = 0; s->refitted && at < tile->n_elems; at += VC_REFIT_ROWS * row) {
         vc_refit(s->moments, row, mask, (size_t)first + at, y + at,
                  (size_t)vc_min_u64(VC_REFIT_ROWS, (tile->n_elems - at) / row), work);
     }

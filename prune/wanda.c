@@ -1,7 +1,8 @@
 /* wanda.c - the step that scores a weight by what it does to the answers of its row, |w| * sqrt(E[x^2]) with x the
  * input of its column (Wanda, Sun et al. 2023): of each row the smallest scores go, or N of every M stay. The row of a
  * convolution is a filter. With `reconstruct` the weights that stay make up for those that go
- * (passes/statistics/refit.h), which needs second moments. */
+ * (passes/statistics/refit.h), which needs second moments. Scores of SparseGPT are found by a scan before
+ * (sparsegpt.c). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,20 +10,23 @@
 #include "core/base/checked.h"
 #include "prune/prune_steps.h"
 
-struct score {
-    float value;
-    uint32_t column;
-};
-
 static int by_value(const void *a, const void *b)
 {
-    const struct score *x = a;
-    const struct score *y = b;
+    const struct vc_low_score *x = a;
+    const struct vc_low_score *y = b;
 
     if (x->value != y->value) {
         return x->value < y->value ? -1 : 1;
     }
-    return x->column < y->column ? -1 : x->column > y->column;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+void vc_mask_lowest(struct vc_low_score *scores, size_t n, size_t n_go, uint8_t *mask)
+{
+    qsort(scores, n, sizeof *scores, by_value);
+    for (size_t i = 0; i < n_go; i++) {
+        mask[scores[i].at / 8] &= (uint8_t) ~(1u << scores[i].at % 8);
+    }
 }
 
 /* ---- what begin reads ---- */
@@ -35,6 +39,10 @@ static enum vc_status wanda_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 
     (void)item;
     atomic_store(&s->n_checked, 0);
+    if (step->scan) {
+        VC_TRY(vc_sparse_begin(ctx, s, step->in.n_elems));
+        return vc_reconstruct_begin(ctx, step);
+    }
     s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
     VC_TRY_ALLOC(s->importance);
     VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
@@ -52,7 +60,12 @@ static void wanda_end(struct vc_ctx *ctx, struct vc_step *step)
 
     step->n_checked = atomic_load(&s->n_checked);
     vc_free(ctx, s->importance);
-    s->importance = NULL;
+    vc_free(ctx, s->fitted);
+    vc_free(ctx, s->mask);
+    vc_compensation_free(ctx, s->compensation);
+    s->importance = s->fitted = NULL;
+    s->mask = NULL;
+    s->compensation = NULL;
     vc_reconstruct_end(ctx, step);
 }
 
@@ -62,7 +75,7 @@ static void wanda_end(struct vc_ctx *ctx, struct vc_step *step)
 struct room {
     uint8_t *mask;
     float *scores;
-    struct score *order;
+    struct vc_low_score *order;
     char *rest; /* of prune_tile.c */
 };
 
@@ -76,7 +89,7 @@ static size_t room_bytes(const struct vc_step *step, const struct vc_prune_state
     size_t n = (size_t)vc_min_u64(step->in.n_elems, VC_TILE_ELEMS);
     size_t row = (size_t)s->calibration.row;
 
-    return aligned(VC_TILE_ELEMS / 8 + 8) + aligned(n * sizeof(float)) + aligned(row * sizeof(struct score));
+    return aligned(VC_TILE_ELEMS / 8 + 8) + aligned(n * sizeof(float)) + aligned(row * sizeof(struct vc_low_score));
 }
 
 static void carve(const struct vc_step *step, const struct vc_prune_state *s, void *scratch, struct room *r)
@@ -89,8 +102,8 @@ static void carve(const struct vc_step *step, const struct vc_prune_state *s, vo
     at += aligned(VC_TILE_ELEMS / 8 + 8);
     r->scores = (float *)(void *)at;
     at += aligned(n * sizeof(float));
-    r->order = (struct score *)(void *)at;
-    r->rest = at + aligned(row * sizeof(struct score));
+    r->order = (struct vc_low_score *)(void *)at;
+    r->rest = at + aligned(row * sizeof(struct vc_low_score));
 }
 
 static float value_at(const void *values, size_t i)
@@ -123,14 +136,9 @@ static void mask_rows(const struct vc_prune_state *s, const struct vc_tile *tile
     memset(r->mask, 0xff, (tile->n_elems + 7) / 8);
     for (size_t first = 0; first < tile->n_elems; first += row) {
         for (size_t j = 0; j < row; j++) {
-            r->order[j] = (struct score){r->scores[first + j], (uint32_t)j};
+            r->order[j] = (struct vc_low_score){r->scores[first + j], first + j};
         }
-        qsort(r->order, row, sizeof *r->order, by_value);
-        for (size_t j = 0; j < n_go; j++) {
-            size_t at = first + r->order[j].column;
-
-            r->mask[at / 8] &= (uint8_t) ~(1u << at % 8);
-        }
+        vc_mask_lowest(r->order, row, n_go, r->mask);
     }
 }
 
@@ -168,6 +176,9 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
         return vc_prune_refuse(ctx);
     }
+    if (s->mask != NULL) {
+        return vc_prune_apply(ctx, step, tile, in->data, s->mask, tile->first, scratch, out);
+    }
     carve(step, s, scratch, &r);
     after = r.rest;
     VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
@@ -180,6 +191,8 @@ out:
 static const struct vc_step_ops wanda_ops = {.calibrate = vc_policy_calibrate,
                                              .explain = vc_policy_explain,
                                              .begin = wanda_begin,
+                                             .scan = vc_sparse_scan,
+                                             .scan_end = vc_sparse_scan_end,
                                              .apply = wanda_apply,
                                              .end = wanda_end,
                                              .forget = vc_prune_forget};
@@ -195,7 +208,8 @@ const char *vc_wanda_reason(struct vc_ctx *ctx, const struct vc_prune_options *o
     if (*status != VC_OK || out->sums == VC_NO_TENSOR) {
         return "no statistics";
     }
-    return item->desc->dtype == VC_DTYPE_F64                ? "f64"
+    return item->desc->dtype == VC_DTYPE_F64                                      ? "f64"
+           : options->score == VC_SCORE_SPARSEGPT && out->moments == VC_NO_TENSOR ? "no second moments"
            : row_len != out->row || row_len > VC_TILE_ELEMS ? "its rows are not those of the statistics"
                                                             : NULL;
 }
@@ -217,7 +231,10 @@ enum vc_status vc_wanda_add(struct vc_ctx *ctx, struct vc_item *item, const stru
         s->n_len = along_last ? calibration->row : step->in.shape[1]; /* input channels */
         s->n_inner = calibration->row / s->n_len;
     }
-    step->state_bytes = (size_t)vc_calibration_elems(calibration) * sizeof(float) + vc_reconstruct_state(step);
+    step->scan = options->score == VC_SCORE_SPARSEGPT;
+    step->state_bytes =
+        step->scan ? vc_sparse_state(s, step->in.n_elems) : (size_t)vc_calibration_elems(calibration) * sizeof(float);
+    step->state_bytes += vc_reconstruct_state(step);
     step->scratch_bytes = vc_prune_scratch(step, room_bytes(step, s));
     vc_item_replan(item);
 out:

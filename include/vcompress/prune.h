@@ -28,7 +28,12 @@ enum vc_prune_score {
     /* |w| * sqrt(E[x^2]), x the input of the weight's column (arXiv 2306.11695): needs `calibration`. floor(sparsity *
      * columns) weights of each row go, or N of M stay. Only with VC_PRUNE_TENSOR, and VC_PATTERN_NONE or _N_OF_M.
      * Tensors without statistics are kept. */
-    VC_SCORE_WANDA = 2
+    VC_SCORE_WANDA = 2,
+    /* w^2 / U_jj^2, U the upper factor of the inverse second moments of the inputs (SparseGPT, arXiv 2301.00774): needs
+     * `calibration` with second moments, and holds a tensor in memory. The share of every 128 columns goes, over all
+     * rows, or N of M stay, and the weights behind in the row make up for each that goes. As VC_SCORE_WANDA else; with
+     * `reconstruct` only the mask is taken. */
+    VC_SCORE_SPARSEGPT = 3
 };
 
 enum vc_prune_pattern {
@@ -70,7 +75,8 @@ struct vc_prune_options {
      * `force` decides whether an existing file is replaced, as for the other outputs. NULL: no file. */
     const char *mask_path;
     enum vc_prune_score score;
-    /* VC_SCORE_WANDA and `reconstruct`: what the layers get to see, a file of vc_calibrate; must outlive the job. */
+    /* VC_SCORE_WANDA, VC_SCORE_SPARSEGPT and `reconstruct`: what the layers get to see, a file of vc_calibrate; must
+     * outlive the job. */
     const struct vc_model *calibration;
     /* The weights of a row that stay change so that the answers of the row change least (least squares), whatever chose
      * them. Tensors without second moments in `calibration` are pruned only. */

@@ -46,14 +46,14 @@ static int by_weight(const void *a, const void *b)
 }
 
 /* Descending by the diagonal; of equal ones the first column first. */
-static enum vc_status sort_columns(struct vc_ctx *ctx, const float *moments, struct vc_compensation *c)
+static enum vc_status sort_columns(struct vc_ctx *ctx, const float *moments, bool sorted, struct vc_compensation *c)
 {
     struct column *columns = vc_alloc_array(ctx, VC_TAG_MISC, c->k + 1, sizeof *columns);
     enum vc_status status = VC_OK;
 
     VC_TRY_ALLOC(columns);
     for (size_t j = 0; j < c->k; j++) {
-        columns[j] = (struct column){(double)moments[j * c->k + j], j};
+        columns[j] = (struct column){sorted ? (double)moments[j * c->k + j] : 0.0, j};
     }
     qsort(columns, c->k, sizeof *columns, by_weight);
     for (size_t j = 0; j < c->k; j++) {
@@ -107,7 +107,7 @@ static bool prepare(const struct vc_compensation *c, const float *moments, doubl
     return mean > 0.0 && isfinite(mean);
 }
 
-enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k,
+enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k, bool sorted,
                                     struct vc_compensation **out)
 {
     struct vc_compensation *c = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *c);
@@ -121,7 +121,7 @@ enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, do
     VC_TRY_ALLOC(c->order);
     c->factor = vc_alloc_array(ctx, VC_TAG_TILES, k * k, sizeof *c->factor);
     VC_TRY_ALLOC(c->factor);
-    VC_TRY(sort_columns(ctx, moments, c));
+    VC_TRY(sort_columns(ctx, moments, sorted, c));
     if (!prepare(c, moments, count, h) || !vc_cholesky_factor(h, k)) {
         status = vc_fail(ctx, VC_E_FORMAT, "they are no sums of products of inputs");
         goto out;
@@ -130,6 +130,9 @@ enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, do
     for (size_t i = 0; i < k; i++) {
         for (size_t j = i; j < k; j++) {
             c->factor[i * k + j] = (float)h[(k - 1 - i) * k + (k - 1 - j)];
+        }
+        if (!(moments[c->order[i] * (k + 1)] > 0.0f)) {
+            c->factor[i * k + i] = INFINITY;
         }
     }
     *out = c;
@@ -142,32 +145,42 @@ out:
 
 /* ---- rows ---- */
 
-void vc_compensate(const struct vc_compensation *c, float *rows, size_t n, float *work,
+float vc_compensation_diagonal(const struct vc_compensation *c, size_t j)
+{
+    return c->factor[j * c->k + j];
+}
+
+void vc_compensate(const struct vc_compensation *c, size_t from, size_t to, float *rows, size_t n, float *work,
                    float (*value)(const void *user, size_t row, size_t column, float x), const void *user)
 {
     size_t k = c->k;
 
-    for (size_t j = 0; j < k; j++) { /* in the order of rounding, the rows side by side */
+    for (size_t j = from; j < k; j++) { /* in the order of rounding, the rows side by side */
         for (size_t r = 0; r < VC_COMPENSATE_ROWS; r++) {
             work[j * VC_COMPENSATE_ROWS + r] = r < n ? rows[r * k + c->order[j]] : 0.0f;
         }
     }
-    for (size_t j = 0; j < k; j++) {
+    for (size_t j = from; j < to; j++) {
         const float *factor = c->factor + j * k;
         float e[VC_COMPENSATE_ROWS] = {0.0f};
 
         for (size_t r = 0; r < n; r++) {
             float x = work[j * VC_COMPENSATE_ROWS + r];
-            float *to = &rows[r * k + c->order[j]];
-            bool gone = *to == 0.0f;
+            float *at = &rows[r * k + c->order[j]];
+            bool gone = *at == 0.0f;
 
-            *to = gone ? 0.0f : x;
+            *at = gone ? 0.0f : x;
             e[r] = (x - (gone ? 0.0f : value(user, r, c->order[j], x))) / factor[j];
         }
         for (size_t i = j + 1; i < k; i++) {
             for (size_t r = 0; r < VC_COMPENSATE_ROWS; r++) {
                 work[i * VC_COMPENSATE_ROWS + r] -= e[r] * factor[i];
             }
+        }
+    }
+    for (size_t j = to; j < k; j++) {
+        for (size_t r = 0; r < n; r++) {
+            rows[r * k + c->order[j]] = work[j * VC_COMPENSATE_ROWS + r];
         }
     }
 }

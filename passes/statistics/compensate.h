@@ -6,8 +6,8 @@
  *     for j = 0 .. K-1:   q = the grid's value of w_j     e = (w_j - q) / U_jj     w_i -= e U_ji for i > j
  *
  * damp is 0.01 with inputs enough (at least 4 K of them), up to 0.1 with fewer. Columns that were always 0 are rounded
- * as they are. A weight that is 0 stays 0, so pruned ones do, and every grid has to have 0. Scales are chosen before,
- * from the weights as they were. Bits: f64 for U, f32 for rows, each sum in one order. */
+ * as they are, and have an infinite U_jj. A weight that is 0 stays 0, so pruned ones do, and every grid has to have 0.
+ * Scales are chosen before, from the weights as they were. Bits: f64 for U, f32 for rows, each sum in one order. */
 #ifndef VC_STATISTICS_COMPENSATE_H
 #define VC_STATISTICS_COMPENSATE_H
 
@@ -20,15 +20,17 @@ struct vc_compensation;
 /* What vc_compensation_make takes, with its result, in bytes. */
 uint64_t vc_compensation_bytes(uint64_t k);
 
-/* moments: K * K sums of x_i x_j over `count` inputs. VC_E_FORMAT: they cannot be such sums. */
-enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k,
+/* moments: K * K sums of x_i x_j over `count` inputs. sorted: columns in descending order of H_jj, else in that of the
+ * file. VC_E_FORMAT: they cannot be such sums. */
+enum vc_status vc_compensation_make(struct vc_ctx *ctx, const float *moments, double count, size_t k, bool sorted,
                                     struct vc_compensation **out);
-void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c); /* accepts NULL */
+float vc_compensation_diagonal(const struct vc_compensation *c, size_t j); /* U_jj */
+void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c);  /* accepts NULL */
 
 /* n rows of K weights become what the grid is to round instead: rounding each of them with the scale of its column
- * gives the codes. value: what column j of row `row` is after rounding. work: K * VC_COMPENSATE_ROWS floats. n is at
- * most VC_COMPENSATE_ROWS. */
-void vc_compensate(const struct vc_compensation *c, float *rows, size_t n, float *work,
+ * gives the codes. value: what column j of row `row` is after rounding, or 0 for a weight that goes. work: K *
+ * VC_COMPENSATE_ROWS floats. n is at most VC_COMPENSATE_ROWS. Columns from..to - 1 of the order, 0..K for all. */
+void vc_compensate(const struct vc_compensation *c, size_t from, size_t to, float *rows, size_t n, float *work,
                    float (*value)(const void *user, size_t row, size_t column, float x), const void *user);
 
 #endif

@@ -213,7 +213,7 @@ static void encode_rows(const struct group_state *s, const struct vc_step *step,
                                 t->shared.pos[k + i]);
         put_scale(s, &t->scales[i], k + i, t);
     }
-    vc_compensate(s->compensation, t->targets, n_rows, t->work, rounded, &r);
+    vc_compensate(s->compensation, 0, (size_t)s->calibration.row, t->targets, n_rows, t->work, rounded, &r);
     for (size_t i = 0; i < n_rows * r.n_groups; i++) {
         size_t at = i / r.n_groups * len + i % r.n_groups * group;
 
@@ -312,7 +312,7 @@ static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, cons
         moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *moments);
         VC_TRY_ALLOC(moments);
         VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
-        VC_TRY(vc_compensation_make(ctx, moments, count, row, &s->compensation));
+        VC_TRY(vc_compensation_make(ctx, moments, count, row, true, &s->compensation));
     }
 out:
     vc_free(ctx, moments);

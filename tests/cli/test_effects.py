@@ -52,6 +52,7 @@ MODES = {
               "remove": ["--remove", "r.txt", "--graph", "g.txt", "w.npz", "-o", "out.npz"],
               "mask": ["--mask", "m.npz", "w.npz", "-o", "out.npz"],
               "wanda": ["--sparsity", "0.5", "--score", "wanda", "--calibration", "st.npz", "w.npz", "-o", "out.npz"],
+              "sparsegpt": ["--pattern", "2:4", "--score", "sparsegpt", "--calibration", "st.npz", "w.npz", "-o", "out.npz"],
               "drop-layers": ["--drop-layers", "1", "l.npz", "-o", "out.npz"]},
     "dequantize": {"int8": ["q.npz", "-o", "out.npz"], "fp16": ["--fp16", "q.npz", "-o", "out.npz"]},
     "convert": {"npz": ["w.npz", "-o", "out.npz"], "safetensors": ["w.npz", "-o", "out.safetensors"],

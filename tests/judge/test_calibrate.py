@@ -378,6 +378,79 @@ class Pruning(Statistical):
                     "-o", self.path("n.npz"))
         self.assertFalse(os.path.exists(self.path("n.npz")))
 
+    def sparsegpt(self, w, h, width, go):
+        """NumPy's answer: go tells for the scores of a block of columns which of them are removed."""
+        u = np.linalg.cholesky(np.linalg.inv(h)).T
+        left, out = w.copy(), np.zeros_like(w)
+        for first in range(0, w.shape[1], width):
+            columns = np.arange(first, min(first + width, w.shape[1]))
+            gone = go(np.where(self.dead[columns], 0, np.abs(left[:, columns]) / np.diag(u)[columns]), first)
+            for j, g in zip(columns, gone.T):
+                out[:, j] = np.where(g, 0, left[:, j])
+                left[:, j:] -= np.outer((left[:, j] - out[:, j]) / u[j, j], u[j, j:])
+        return out
+
+    def test_sparsegpt(self):
+        """Random weights of correlated inputs: the least answer to the inputs is lost, within 1 % of NumPy's."""
+        r = np.random.default_rng(5)
+        shapes = {"fc": (37, 300), "conv": (24, 10, 3, 3), "small": (9, 7)}
+        model, stats, moments = {}, {}, {}
+        for name, shape in shapes.items():
+            k = int(np.prod(shape[1:]))
+            x = r.standard_normal((4 * k, k)) @ r.standard_normal((k, k)) ** 3
+            x[:, 5] = 0
+            model[name] = r.standard_normal(shape).astype("f4")
+            model[name].reshape(shape[0], k)[::3, 2] = 0
+            moments[name] = (x.T @ x).astype("f4")
+            stats.update({name + ".in_sum2": np.diag(moments[name]).copy(), name + ".counts": np.array([len(x)], "f4"), name + ".in_xtx": moments[name]})
+        np.savez(self.path("w.npz"), **model)
+        np.savez(self.path("r.npz"), **stats)
+
+        def share(scores, first):
+            n, last = len(scores), first + scores.shape[1]
+            k = 37 * n * last // 100 - 37 * n * first // 100
+            gone = np.zeros(scores.size, bool)
+            gone[np.argsort(scores.ravel(), kind="stable")[:k]] = True
+            return gone.reshape(scores.shape)
+
+        def two_of_four(scores, inner):
+            groups = scores.reshape(len(scores), -1, inner)
+            order = np.argsort(np.argsort(-groups, 1, kind="stable"), 1, kind="stable")
+            return (order >= 2).reshape(scores.shape)
+
+        for how in (["--sparsity", "0.37"], ["--pattern", "2:4"]):
+            written = []
+            for threads, refit in ((1, []), (3, []), (2, ["--reconstruct"])):
+                self.vc("prune", "--score", "sparsegpt", "--calibration", self.path("r.npz"), *how, *refit, "--threads", threads, self.path("w.npz"), "-f", "-o",
+                        self.path("p.npz"))
+                written.append(self.load(self.path("p.npz")))
+            for name, shape in shapes.items():
+                w = model[name].reshape(shape[0], -1).astype("f8")
+                inner = int(np.prod(shape[2:]))
+                h = moments[name].astype("f8") / (4 * len(moments[name]))
+                self.dead = np.diag(h) == 0
+                h += np.diag(np.where(self.dead, 1, 0.01 * np.diag(h).mean()))
+                want = self.sparsegpt(w, h, *((128, share) if how[0] == "--sparsity" else (4 * inner, lambda s, _: two_of_four(s, inner))))
+                got, again, refit = (z[name].reshape(w.shape) for z in written)
+                self.same_bits(got, again, name)
+                self.assertGreater(((got == 0) == (want == 0)).mean(), 0.99, name)
+                self.assertTrue((got[::3, 2] == 0).all(), name)
+                exact, reached, least = (objective(h, w, a.astype("f8")).sum() for a in (want, got, refit))
+                self.assertLess(abs(reached / exact - 1), 0.01, (name, how))
+                self.assertLess(least, reached, (name, how))
+                self.assertTrue(((refit == 0) == (got == 0)).all(), name)
+                if how[0] == "--sparsity":
+                    self.assertEqual((got == 0).sum(), 37 * got.size // 100, name)
+                else:
+                    whole = np.moveaxis(got.reshape(shape), 1, -1)
+                    self.assertTrue(all(((whole[..., i:i + 4] != 0).sum(-1) <= 2).all() for i in range(0, shape[1], 4)), name)
+        few = {k: a for k, a in stats.items() if k != "fc.in_xtx"}
+        np.savez(self.path("few.npz"), **few)
+        use = ("prune", "--sparsity", "0.5", "--score", "sparsegpt", "--calibration", self.path("few.npz"), self.path("w.npz"), "-f", "-o", self.path("q.npz"))
+        r = self.vc(*use, "--json").json()
+        self.assertEqual({t["name"]: t.get("reason") for t in r["tensors"]}, {"fc": "no second moments", "conv": None, "small": None})
+        self.assertIn("needs: calibrate with --second-moments", self.refuse(3, *use, "--exclude", "conv", "--exclude", "small"))
+
     def test_second_moments_of_experts(self):
         """One matrix of second moments is not that of 500 experts."""
         np.savez(self.path("e.npz"), w=np.random.default_rng(1).standard_normal((500, 4, 8)).astype("f4"))

@@ -51,7 +51,7 @@ options_in_strings() {
                 }
             }
             recipe = FILENAME ~ /^quantize\// && text ~ /(\.flag =|"quantize (%s )?--|" --(asymmetric|encoder llama|pure|rest %s|activations static|aim-sqnr %g|aim-bytes %llu|aim-(bpw|loss) %g|aim-)")/
-            recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --mask --reconstruct"|prune --(mask|make-permanent)"|prune --(pattern|sparsity) %s| --scope (global|tensor)| --score (lamp|wanda)"| --reconstruct"| --pattern )/)
+            recipe = recipe || (FILENAME == "prune/prune_options.c" && text ~ /"(prune --mask --reconstruct"|prune --(mask|make-permanent)"|prune --(pattern|sparsity) %s| --scope (global|tensor)| --score "| --reconstruct"| --pattern )/)
             recipe = recipe || (FILENAME == "prune/depth.c" && text ~ /"prune --%s-layers %s --layers %s"/)
             recipe = recipe || (FILENAME == "prune/structured/structured_options.c" && text ~ /"(prune --(remove|structured %s)"| --scope global"| --reconstruct"|%s --score %s|%s --round-to )/)
             recipe = recipe || (FILENAME == "memory/recipes/plan_forms.c" && text ~ /"(prune --structured %s|quantize --(int8|fp16) --rest (fp16|bf16))"/)

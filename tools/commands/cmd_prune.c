@@ -69,15 +69,16 @@ static const struct opt prune_opts[] = {
      .help = "prune the same share of each tensor, which loses more, or all tensors with one threshold (default: with "
              "--sparsity global, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
              "--structured tensor)"},
-    {.name = "score", .value = "magnitude|lamp|wanda|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
+    {.name = "score", .value = "magnitude|lamp|wanda|sparsegpt|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
      .option = "score",
      .help = "the score of a weight. magnitude: its magnitude; lamp, which means --scope global: its square divided "
              "by the sum of the squares in its tensor that are not smaller, so that no tensor is emptied because its "
              "weights are small; wanda: its magnitude times the size of what it is multiplied with, by --calibration: the "
-             "smallest of each row go (default: lamp with --sparsity; magnitude with --scope, --set alone or a pattern). "
+             "smallest of each row go; sparsegpt: by the second moments of --calibration what its removal costs, and the weights "
+             "behind in the row make up for it (default: lamp with --sparsity; magnitude with --scope, --set alone or a pattern). "
              "With --structured: l2, l1, or norm, the scales of the normalizations (default l2)"},
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, calibration),
-     .help = "--score wanda, --reconstruct: what the layers get to see, a file of vcompress calibrate"},
+     .help = "--score wanda or sparsegpt, --reconstruct: what the layers get to see, a file of vcompress calibrate"},
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, PRUNE(calibration_anyway),
      .help = "also statistics that were measured with weights of another training"},
     {.name = "reconstruct", .kind = OPT_BOOL, .set = 1, PRUNE(reconstruct),
@@ -233,10 +234,11 @@ static bool is_shared_by_lamp(const struct app *app, const struct prune_cli *own
 static int take_score(struct app *app, struct prune_cli *own)
 {
     int word = own->score == NULL ? (is_shared_by_lamp(app, own) ? VC_SCORE_LAMP : VC_SCORE_MAGNITUDE)
-                                  : options_word("magnitude|lamp|wanda", own->score);
+                                  : options_word("magnitude|lamp|wanda|sparsegpt", own->score);
 
     if (word < 0) {
-        return app_usage(app, "--score %s goes with --structured; else magnitude, lamp or wanda", own->score);
+        return app_usage(app, "--score %s goes with --structured; else magnitude, lamp, wanda or sparsegpt",
+                         own->score);
     }
     own->prune.score = (enum vc_prune_score)word;
     return GO_ON;

@@ -32,7 +32,7 @@ for options in '--sparsity 0.5' '--sparsity 0.8 --scope tensor' '--sparsity 0.7 
         there $f prune $options
     done
 done
-for options in '--sparsity 0.5 --score wanda' '--sparsity 0.5 --reconstruct' '--pattern 2:4 --reconstruct'; do
+for options in '--sparsity 0.5 --score wanda' '--sparsity 0.5 --score sparsegpt' '--sparsity 0.5 --reconstruct' '--pattern 2:4 --reconstruct'; do
     there layers-f32.safetensors prune $options --calibration $in/layers-statistics.npz
 done
 for score in l2 l1 norm; do
