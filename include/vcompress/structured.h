@@ -25,7 +25,10 @@ enum vc_structured_score {
     VC_STRUCTURED_L2 = 0,
     VC_STRUCTURED_L1 = 1, /* the same with the sum of magnitudes instead of the root */
     /* The same over the scales of normalizations only: Network Slimming, arXiv 1708.06519. */
-    VC_STRUCTURED_NORM = 2
+    VC_STRUCTURED_NORM = 2,
+    /* What the layers that read the units lose although the units that stay make up for it, unit by unit, by the second
+     * moments of `calibration` (docs/numerics.md): the order in which units cost least with `reconstruct`. */
+    VC_STRUCTURED_OBS = 3
 };
 
 /* Units of one group to remove, whatever their scores. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #define LANES 8 /* partial sums of a product of two rows */
+#define SIDES VC_CHOLESKY_SIDES
 
 static double dot(const double *a, const double *b, size_t n)
 {
@@ -39,4 +40,32 @@ bool vc_cholesky_factor(double *m, size_t k)
         m[i * k + i] = sqrt(m[i * k + i]);
     }
     return true;
+}
+
+void vc_cholesky_solve(const double *factor, size_t k, double *y)
+{
+    for (size_t i = 0; i < k; i++) {
+        double *to = y + i * SIDES;
+
+        for (size_t j = 0; j < i; j++) {
+            for (size_t r = 0; r < SIDES; r++) {
+                to[r] -= factor[i * k + j] * y[j * SIDES + r];
+            }
+        }
+        for (size_t r = 0; r < SIDES; r++) {
+            to[r] /= factor[i * k + i];
+        }
+    }
+    for (size_t i = k; i-- > 0;) {
+        const double *from = y + i * SIDES;
+
+        for (size_t r = 0; r < SIDES; r++) {
+            y[i * SIDES + r] /= factor[i * k + i];
+        }
+        for (size_t j = 0; j < i; j++) {
+            for (size_t r = 0; r < SIDES; r++) {
+                y[j * SIDES + r] -= factor[i * k + j] * from[r];
+            }
+        }
+    }
 }

@@ -9,4 +9,8 @@
  * positive. */
 bool vc_cholesky_factor(double *m, size_t k);
 
+/* M M^T x = y in the place of y, of which VC_CHOLESKY_SIDES lie side by side: [k][VC_CHOLESKY_SIDES]. */
+#define VC_CHOLESKY_SIDES 8
+void vc_cholesky_solve(const double *factor, size_t k, double *y);
+
 #endif

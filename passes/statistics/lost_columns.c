@@ -50,21 +50,19 @@ static void list_columns(struct vc_lost_columns *c, const bool *gone)
     }
 }
 
-static enum vc_status load(struct vc_ctx *ctx, const struct vc_calibration *calibration, bool centred,
-                           struct vc_lost_columns *c)
+enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, bool centred,
+                                    float *h, float *means)
 {
-    size_t k = c->k;
+    size_t k = (size_t)calibration->row;
     double count;
     enum vc_status status;
 
-    VC_TRY(vc_calibration_load_moments(ctx, calibration, c->h, &count));
-    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, count, c->means) : VC_OK);
-    for (size_t i = 0; i < k; i++) {
-        for (size_t j = 0; j < k; j++) {
-            c->h[i * k + j] = (float)((double)c->h[i * k + j] - count * (double)c->means[i] * (double)c->means[j]);
-        }
+    VC_TRY(vc_calibration_load_moments(ctx, calibration, h, &count));
+    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, count, means) : VC_OK);
+    for (size_t i = 0; i < k * k && centred; i++) {
+        h[i] = (float)((double)h[i] - count * (double)means[i / k] * (double)means[i % k]);
     }
-    vc_refit_prepare(c->h, count, k);
+    vc_refit_prepare(h, count, k);
 out:
     return status;
 }
@@ -88,7 +86,7 @@ enum vc_status vc_lost_columns_make(struct vc_ctx *ctx, const struct vc_calibrat
     c->mask = vc_calloc_array(ctx, VC_TAG_MISC, R * k / 8 + 1, 1);
     VC_TRY_ALLOC(c->mask);
     list_columns(c, gone);
-    VC_TRY(load(ctx, calibration, centred, c));
+    VC_TRY(vc_lost_columns_load(ctx, calibration, centred, c->h, c->means));
     c->factor = vc_alloc_array(ctx, VC_TAG_TILES, c->n_kept * c->n_kept + 1, sizeof *c->factor);
     VC_TRY_ALLOC(c->factor);
     for (size_t i = 0; i < c->n_kept; i++) {
@@ -143,35 +141,6 @@ static void multiply(const struct vc_lost_columns *c, const float *rows, size_t 
     }
 }
 
-/* L L^T x = y, in the place of y. */
-static void solve(const double *factor, size_t k, double *y)
-{
-    for (size_t i = 0; i < k; i++) {
-        double *to = y + i * R;
-
-        for (size_t j = 0; j < i; j++) {
-            for (size_t r = 0; r < R; r++) {
-                to[r] -= factor[i * k + j] * y[j * R + r];
-            }
-        }
-        for (size_t r = 0; r < R; r++) {
-            to[r] /= factor[i * k + i];
-        }
-    }
-    for (size_t i = k; i-- > 0;) {
-        const double *from = y + i * R;
-
-        for (size_t r = 0; r < R; r++) {
-            y[i * R + r] /= factor[i * k + i];
-        }
-        for (size_t j = 0; j < i; j++) {
-            for (size_t r = 0; r < R; r++) {
-                y[j * R + r] -= factor[i * k + j] * from[r];
-            }
-        }
-    }
-}
-
 void vc_lost_columns_rows(const struct vc_lost_columns *c, float *rows, size_t n, void *work, double *gains)
 {
     float *before = work;
@@ -182,7 +151,7 @@ void vc_lost_columns_rows(const struct vc_lost_columns *c, float *rows, size_t n
         vc_refit(c->h, c->k, c->mask, 0, rows, n, (float *)(void *)y);
     } else {
         multiply(c, rows, n, y);
-        solve(c->factor, c->n_kept, y);
+        vc_cholesky_solve(c->factor, c->n_kept, y);
         for (size_t r = 0; r < n; r++) {
             for (size_t i = 0; i < c->k; i++) {
                 float *w = &rows[r * c->k + c->columns[i]];

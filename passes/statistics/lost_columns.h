@@ -16,6 +16,10 @@
 
 struct vc_lost_columns;
 
+/* C of K columns, damped; centred: its means, too, else they stay. */
+enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibration *calibration, bool centred,
+                                    float *h, float *means);
+
 /* What vc_lost_columns_make takes, with its result, in bytes. */
 uint64_t vc_lost_columns_bytes(uint64_t k);
 

@@ -4,6 +4,7 @@
  *     structured_groups.c   which groups are cut, and by how much
  *     structured_options.c  checks and copies the options; words for the report
  *     structured_select.c   scores, and which units go
+ *     structured_obs.c      scores by statistics
  *     structured_experts.c  units that are tensors of their own: their scores, and the numbers in names
  *     structured_graph.c    which groups of the file's own graph they are
  *     structured_edits.c    what the model's configuration says afterwards
@@ -23,6 +24,7 @@
 #include "core/values/fraction.h"
 #include "passes/scores/axis_sums.h"
 #include "passes/scores/unit_scores.h"
+#include "passes/statistics/calibration.h"
 
 /* A group of the couplings. Units that go are known after the scores are, how many of them before that where each
  * group has its own share. */
@@ -202,7 +204,15 @@ void vc_removal_mark(const struct vc_structured *s, const struct vc_item *item, 
 /* The item's step; NULL: it has none of this pass. */
 struct vc_step *vc_removal_step(const struct vc_structured *s, const struct vc_item *item);
 
-/* removal_refit.c, before vc_removal_add: *added: the item is a weight that loses columns, or the bias of such a
+/* removal_refit.c. *is: the item, as the source has it, is a weight that loses columns and whose inputs are known;
+ * *bias: the bias that may take the mean, or VC_NO_TENSOR. Else *why says what it lacks, if it loses columns. */
+enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
+                                 struct vc_calibration *calibration, size_t *bias, bool *is, const char **why);
+/* structured_obs.c: scores of the group, by what the weights that read its units would lose. */
+enum vc_status vc_structured_obs(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_plan *plan,
+                                 struct vc_removal_group *group);
+
+/* Before vc_removal_add: *added: the item is a weight that loses columns, or the bias of such a
  * weight, and has a step that changes it; else *why, for the report, or NULL. Then, once it is known what goes:
  * *refits: that is columns of the weight. */
 enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s, struct vc_item *item, bool *added,

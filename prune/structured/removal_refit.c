@@ -53,34 +53,31 @@ static bool loses_columns(const struct vc_structured *s, const struct vc_item *i
     return loses;
 }
 
-/* *is: the item is a weight that is refitted; else *why says what it lacks, if it loses columns. */
-static enum vc_status look(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
-                           struct refit *r, bool *is, const char **why)
+enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
+                                 struct vc_calibration *calibration, size_t *bias, bool *is, const char **why)
 {
     const struct vc_model *model = item->set->model;
     const struct vc_desc *desc = item->desc;
+    const struct vc_tensor *t;
     enum vc_status status = VC_OK;
 
     *is = false;
+    *bias = VC_NO_TENSOR;
     if (!loses_columns(s, item, why) || *why != NULL) {
         return VC_OK;
     }
-    VC_TRY(vc_calibration_find(ctx, s->options.calibration, item, true, &r->calibration));
-    *why = r->calibration.moments == VC_NO_TENSOR ? "no second moments, so what stays is as it was"
-           : desc->dtype == VC_DTYPE_F64          ? "f64 is not reconstructed"
-           : r->calibration.row * desc->shape[0] != desc->n_elems || r->calibration.row > VC_TILE_ELEMS
+    VC_TRY(vc_calibration_find(ctx, s->options.calibration, item, true, calibration));
+    *why = calibration->moments == VC_NO_TENSOR ? "no second moments, so what stays is as it was"
+           : desc->dtype == VC_DTYPE_F64        ? "f64 is not reconstructed"
+           : calibration->row * desc->shape[0] != desc->n_elems || calibration->row > VC_TILE_ELEMS
                ? "statistics of parts of its rows"
                : NULL;
     *is = *why == NULL;
-    r->weight = item->source;
-    VC_TRY(vc_prune_find_beside(ctx, model, model->tensors[item->source].name, ".weight", ".bias", &r->bias));
-    if (r->bias != VC_NO_TENSOR) {
-        const struct vc_tensor *bias = &model->tensors[r->bias];
-
-        r->bias = r->calibration.means != VC_NO_TENSOR && is_plain(bias) && bias->n_dims == 1 &&
-                          bias->n_elems == desc->shape[0]
-                      ? r->bias
-                      : VC_NO_TENSOR;
+    VC_TRY(vc_prune_find_beside(ctx, model, model->tensors[item->source].name, ".weight", ".bias", bias));
+    t = *bias != VC_NO_TENSOR ? &model->tensors[*bias] : NULL;
+    if (t != NULL &&
+        (calibration->means == VC_NO_TENSOR || !is_plain(t) || t->n_dims != 1 || t->n_elems != desc->shape[0])) {
+        *bias = VC_NO_TENSOR;
     }
 out:
     return status;
@@ -195,12 +192,15 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     if (!s->options.reconstruct) {
         return VC_OK;
     }
-    VC_TRY(look(ctx, s, item, &r, &is_weight, why));
+    r.weight = item->source;
+    VC_TRY(vc_removal_reader(ctx, s, item, &r.calibration, &r.bias, &is_weight, why));
     if (!is_weight && *why == NULL) {
         VC_TRY(vc_prune_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias",
                                     ".weight", &of));
         VC_TRY(of != VC_NO_TENSOR ? vc_item_make(ctx, item->set, of, &weight) : VC_OK);
-        VC_TRY(of != VC_NO_TENSOR ? look(ctx, s, &weight, &r, &r.is_bias, why) : VC_OK);
+        r.weight = of;
+        VC_TRY(of != VC_NO_TENSOR ? vc_removal_reader(ctx, s, &weight, &r.calibration, &r.bias, &r.is_bias, why)
+                                  : VC_OK);
         r.is_bias = r.is_bias && r.bias == item->source;
         *why = NULL;
     }

@@ -260,8 +260,9 @@ struct vc_axis_cut *vc_removal_axis(const struct vc_step *step, unsigned axis)
 /* The elements at the place count. */
 static bool is_scored(const struct vc_structured *s, const struct vc_removal_member *place, const struct vc_desc *desc)
 {
-    return s->groups[place->group].scores != NULL && vc_dtype_is_float(desc->dtype) &&
-           !vc_dtype_is_quantized(desc->dtype) && vc_structured_counts(s, place->member, desc->n_dims);
+    return s->groups[place->group].scores != NULL && s->options.score != VC_STRUCTURED_OBS &&
+           vc_dtype_is_float(desc->dtype) && !vc_dtype_is_quantized(desc->dtype) &&
+           vc_structured_counts(s, place->member, desc->n_dims);
 }
 
 /* A tensor that is a unit by itself is scored along axis 0, of which it loses nothing. */

@@ -20,7 +20,7 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
     const struct vc_structured_options *o = &s->options;
     bool shares = o->share != NULL || o->n_sets != 0;
 
-    if ((unsigned)o->score > VC_STRUCTURED_NORM || (unsigned)o->scope > VC_PRUNE_GLOBAL) {
+    if ((unsigned)o->score > VC_STRUCTURED_OBS || (unsigned)o->scope > VC_PRUNE_GLOBAL) {
         return vc_fail(ctx, VC_E_ARGUMENT, "vc_structured_options: no such score or scope");
     }
     if (o->units == 0 || (o->units & ~ALL_UNITS) != 0) {
@@ -37,9 +37,9 @@ enum vc_status vc_structured_check(struct vc_ctx *ctx, struct vc_structured *s)
         return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s", vc_option(ctx, "calibration_anyway"),
                        vc_option(ctx, "calibration"));
     }
-    if (o->reconstruct != (o->calibration != NULL)) {
-        return vc_fail(ctx, VC_E_ARGUMENT, "%s and %s go together", vc_option(ctx, "reconstruct"),
-                       vc_option(ctx, "calibration"));
+    if ((o->reconstruct || o->score == VC_STRUCTURED_OBS) != (o->calibration != NULL)) {
+        return vc_fail(ctx, VC_E_ARGUMENT, "%s goes with %s or %s obs, and these need it",
+                       vc_option(ctx, "calibration"), vc_option(ctx, "reconstruct"), vc_option(ctx, "score"));
     }
     s->share = (struct vc_fraction){0, 1};
     return o->share != NULL ? parse_share(ctx, "share", o->share, &s->share) : VC_OK;
@@ -128,7 +128,7 @@ static const char *sets_text(struct vc_ctx *ctx, struct vc_structured *s)
     return text;
 }
 
-static const char *const score_names[] = {"l2", "l1", "norm"};
+static const char *const score_names[] = {"l2", "l1", "norm", "obs"};
 
 static const char *command_text(struct vc_ctx *ctx, struct vc_structured *s)
 {

@@ -10,6 +10,9 @@ bool vc_structured_counts(const struct vc_structured *s, const struct vc_couplin
     const char *point = strrchr(member->tensor, '.');
     const char *last = point != NULL ? point + 1 : member->tensor;
 
+    if (s->options.score == VC_STRUCTURED_OBS) {
+        return !member->makes && !member->whole && member->axis == 1; /* read by structured_obs.c */
+    }
     if (s->options.score != VC_STRUCTURED_NORM) {
         return member->makes;
     }
@@ -44,6 +47,12 @@ static enum vc_status make_scores(struct vc_ctx *ctx, struct vc_structured *s, c
         }
     }
     for (size_t i = 0; i < s->n_groups; i++) {
+        if (s->options.score == VC_STRUCTURED_OBS) {
+            VC_TRY(s->groups[i].scores != NULL && s->groups[i].reason == NULL
+                       ? vc_structured_obs(ctx, s, plan, &s->groups[i])
+                       : VC_OK);
+            continue;
+        }
         scores = scores_of(s, &s->groups[i]);
         VC_TRY(s->groups[i].names.prefix != NULL && s->groups[i].scores != NULL
                    ? vc_structured_score_tensors(ctx, s, &s->groups[i], plan, &scores)

@@ -517,6 +517,38 @@ class Removal(Statistical):
         self.assertEqual((actions["fc2.bias"], actions["fc1.bias"]), ("refitted", "cut"))
         self.assertIn("prune --structured 0.4 --reconstruct", report["command"])
 
+    def test_scores(self):
+        """--score obs: the unit whose columns the reader misses least, with what the others make up for, goes first."""
+        report, _ = self.remove(MODEL, "--structured", "0.4", "--score", "obs", "--calibration", self.path("s.npz"))
+        groups = {m: g for g in report["removal"]["groups"] for m in g["members"]}
+        for name in ("conv2.weight", "fc2.weight"):
+            group = groups[name + ":1"]
+            c, w, _, _, _ = self.exact(name, np.zeros(len(self.weights[name]), bool), np.arange(self.weights[name].shape[1]) == 0)
+            b = w.shape[1] // group["before"]
+            total, lost, inverse, gone = np.einsum("ni,ij,nj->", w, c, w), 0.0, np.linalg.inv(c), []
+            for _ in range(group["before"] - group["after"] + 1):
+                left = [u for u in range(group["before"]) if u not in gone]
+                of = [np.einsum("ni,ij,nj->", w[:, u * b:u * b + b], np.linalg.inv(inverse[u * b:u * b + b, u * b:u * b + b]),
+                                w[:, u * b:u * b + b]) / total for u in left]
+                if len(gone) == group["before"] - group["after"]:
+                    break
+                u = left[int(np.argmin(of))]
+                s, lost = slice(u * b, u * b + b), lost + min(of)
+                back = np.linalg.inv(inverse[s, s]) @ inverse[s]
+                w, inverse = w - w[:, s] @ back, inverse - inverse[:, s] @ back
+                gone.append(u)
+            self.assertEqual(sorted(gone), group["removed"], name)
+            self.close(group["scores"]["removed"][1], np.sqrt(lost), name, 1e-4)
+            self.close(group["scores"]["kept"][0], np.sqrt(lost + min(of)), name, 1e-4)
+        args = ("--structured", "0.4", "--score", "obs", "--graph", os.path.join(FOLDER, "digits.layers.txt"))
+        self.refuse(2, "prune", *args, MODEL, "-o", self.path("n.npz"))
+        np.savez(self.path("few.npz"), **{n: a for n, a in self.stats.items() if not n.startswith("conv3")})
+        self.assertIn("no second moments", self.refuse(3, "prune", *args, "--calibration", self.path("few.npz"), MODEL, "-o", self.path("n.npz")))
+        self.assertEqual(report["command"], "prune --structured 0.4 --score obs")
+        every, _ = self.remove(MODEL, "--structured", "0.4", "--score", "obs", "--scope", "global", "--calibration", self.path("s.npz"))
+        scores = [(g["scores"]["removed"][1], g["scores"]["kept"][0]) for g in every["removal"]["groups"] if g["removed"]]
+        self.assertLessEqual(max(s[0] for s in scores), min(s[1] for s in scores))
+
     def test_answers(self):
         """Half of all units, without training: the network is as right as before within 2 of 100."""
         labels = self.path("labels.npy")

@@ -69,16 +69,17 @@ static const struct opt prune_opts[] = {
      .help = "prune the same share of each tensor, which loses more, or all tensors with one threshold (default: with "
              "--sparsity global, by the scores of lamp; with --score magnitude, --set alone, a pattern or "
              "--structured tensor)"},
-    {.name = "score", .value = "magnitude|lamp|wanda|sparsegpt|l2|l1|norm", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
+    {.name = "score", .value = "magnitude|lamp|wanda|sparsegpt|l2|l1|norm|obs", .kind = OPT_WORD, .field = offsetof(struct prune_cli, score),
      .option = "score",
      .help = "the score of a weight. magnitude: its magnitude; lamp, which means --scope global: its square divided "
              "by the sum of the squares in its tensor that are not smaller, so that no tensor is emptied because its "
              "weights are small; wanda: its magnitude times the size of what it is multiplied with, by --calibration: the "
              "smallest of each row go; sparsegpt: by the second moments of --calibration what its removal costs, and the weights "
              "behind in the row make up for it (default: lamp with --sparsity; magnitude with --scope, --set alone or a pattern). "
-             "With --structured: l2, l1, or norm, the scales of the normalizations (default l2)"},
+             "With --structured: l2, l1, norm, the scales of the normalizations, or obs, what the layers behind lose by the second "
+             "moments of --calibration although the others make up for it (default l2)"},
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, calibration),
-     .help = "--score wanda or sparsegpt, --reconstruct: what the layers get to see, a file of vcompress calibrate"},
+     .help = "--score wanda, sparsegpt or obs, --reconstruct: what the layers get to see, a file of vcompress calibrate"},
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, PRUNE(calibration_anyway),
      .help = "also statistics that were measured with weights of another training"},
     {.name = "reconstruct", .kind = OPT_BOOL, .set = 1, PRUNE(reconstruct),
@@ -194,7 +195,7 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
                                          "min-keep", "min-elements", "nonfinite", "expect-sparsity"};
     static const char *const of_share[] = {"dims", "round-to", "scope", "score"};
     struct vc_structured_options *o = &own->structured.options;
-    int score = own->score == NULL ? 0 : options_word("l2|l1|norm", own->score);
+    int score = own->score == NULL ? 0 : options_word("l2|l1|norm|obs", own->score);
     int rc =
         refuse_other(app, others, sizeof(others) / sizeof(others[0]),
                      "sets single weights to zero, and --structured and --remove make tensors smaller: choose one");
@@ -208,7 +209,7 @@ static int ready_structured(struct app *app, struct prune_cli *own, struct conve
         return rc;
     }
     if (score < 0) {
-        return app_usage(app, "--score %s: --structured takes l2, l1 or norm", own->score);
+        return app_usage(app, "--score %s: --structured takes l2, l1, norm or obs", own->score);
     }
     o->score = (enum vc_structured_score)score;
     o->scope = own->prune.scope;
