@@ -38,3 +38,21 @@ enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, c
 out:
     return status;
 }
+
+float vc_store_float(enum vc_dtype dtype, float x, float before, char *data, size_t i)
+{
+    uint16_t h;
+
+    if (dtype == VC_DTYPE_F32) {
+        memcpy(data + i * sizeof x, &x, sizeof x);
+        return x;
+    }
+    h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
+    x = dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
+    if (!isfinite(x)) {
+        x = before;
+        h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
+    }
+    memcpy(data + i * sizeof h, &h, sizeof h);
+    return x;
+}

@@ -4,11 +4,16 @@
 #ifndef VC_PASSES_MEASURE_TILE_H
 #define VC_PASSES_MEASURE_TILE_H
 
+#include <vcompress/dtype.h>
+
 #include "core/values/tile.h"
 #include "kernels/kernels.h"
 
 /* x: before, need not be aligned; y: after. */
 enum vc_status vc_measure_tile(struct vc_ctx *ctx, const struct vc_tile *tile, const float *x, const float *y,
                                struct vc_tile_stats *stats);
+
+/* Stores x as element i of the type f32, f16 or bf16, and returns what is stored; a value beyond f16 stays `before`. */
+float vc_store_float(enum vc_dtype dtype, float x, float before, char *data, size_t i);
 
 #endif

@@ -1,6 +1,8 @@
 /* select.c - see select.h. */
 #include "passes/select.h"
 
+#include <string.h>
+
 #include "core/model/names.h"
 #include "core/text/glob.h"
 
@@ -129,5 +131,26 @@ enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, co
         }
     }
     *note = list;
+    return VC_OK;
+}
+
+enum vc_status vc_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
+                              const char *other, size_t *found)
+{
+    size_t n = strlen(name);
+    char *text;
+
+    *found = VC_NO_TENSOR;
+    if (n <= strlen(end) || strcmp(name + n - strlen(end), end) != 0) {
+        return VC_OK;
+    }
+    text = vc_alloc(ctx, VC_TAG_NAMES, n - strlen(end) + strlen(other) + 1);
+    if (text == NULL) {
+        return VC_E_NOMEM;
+    }
+    memcpy(text, name, n - strlen(end));
+    memcpy(text + n - strlen(end), other, strlen(other) + 1);
+    *found = vc_model_find(model, text);
+    vc_free(ctx, text);
     return VC_OK;
 }

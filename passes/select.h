@@ -37,4 +37,9 @@ enum vc_status vc_rules_unmatched(struct vc_ctx *ctx, struct vc_arena *arena, co
 /* "+a*,-b*" for the recipe; "" without rules. */
 const char *vc_rules_text(struct vc_ctx *ctx, struct vc_arena *arena, const struct vc_rule *rules, size_t n);
 
+/* The tensor `name` with another end, "conv1.weight_mask" for "conv1.weight_orig"; VC_NO_TENSOR: `name` does not end in
+ * `end`, or there is none. */
+enum vc_status vc_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
+                              const char *other, size_t *found);
+
 #endif

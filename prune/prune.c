@@ -95,27 +95,6 @@ static enum vc_status check_default(struct vc_ctx *ctx, const struct vc_prune *p
     return VC_OK;
 }
 
-enum vc_status vc_prune_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
-                                    const char *other, size_t *found)
-{
-    size_t n = strlen(name);
-    char *text;
-
-    *found = VC_NO_TENSOR;
-    if (n <= strlen(end) || strcmp(name + n - strlen(end), end) != 0) {
-        return VC_OK;
-    }
-    text = vc_alloc(ctx, VC_TAG_NAMES, n - strlen(end) + strlen(other) + 1);
-    if (text == NULL) {
-        return VC_E_NOMEM;
-    }
-    memcpy(text, name, n - strlen(end));
-    memcpy(text + n - strlen(end), other, strlen(other) + 1);
-    *found = vc_model_find(model, text);
-    vc_free(ctx, text);
-    return VC_OK;
-}
-
 /* Why two halves of a pair are two tensors here, as far as it is easily told. */
 static const char *why_not_joined(const struct vc_model *model, const char *name)
 {
@@ -135,7 +114,7 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
     enum vc_status status;
     size_t other;
 
-    VC_TRY(vc_prune_find_beside(ctx, model, name, "_orig", "_mask", &other));
+    VC_TRY(vc_find_beside(ctx, model, name, "_orig", "_mask", &other));
     if (other != VC_NO_TENSOR) {
         return vc_fail(
             ctx, VC_E_UNSUPPORTED,
@@ -143,7 +122,7 @@ static enum vc_status check_pair(struct vc_ctx *ctx, struct vc_item *item, bool 
             "permanent with torch's function remove before the model is saved (%s keeps the tensor as it is)",
             model->tensors[other].name, why_not_joined(model, name), vc_option(ctx, "include=false"));
     }
-    VC_TRY(vc_prune_find_beside(ctx, model, name, "_mask", "_orig", &other));
+    VC_TRY(vc_find_beside(ctx, model, name, "_mask", "_orig", &other));
     if (other != VC_NO_TENSOR) {
         *kept = true;
         return vc_item_keep_as(ctx, item, "the mask of another tensor");

@@ -106,11 +106,6 @@ enum vc_status vc_magnitude_set_lamp(struct vc_ctx *ctx, struct vc_step *step);
 void vc_magnitude_settled(struct vc_step *step);
 void vc_blocks_settled(struct vc_step *step);
 
-/* The tensor `name` with another end, "conv1.weight_mask" for "conv1.weight_orig"; VC_NO_TENSOR: `name` does not end in
- * `end`, or there is none. */
-enum vc_status vc_prune_find_beside(struct vc_ctx *ctx, const struct vc_model *model, const char *name, const char *end,
-                                    const char *other, size_t *found);
-
 /* ---- reconstruct.c ---- */
 
 /* Whether the weights of the step that stay change; step->why if not. Called by vc_prune_add_step. */
@@ -121,8 +116,6 @@ size_t vc_reconstruct_scratch(const struct vc_step *step);
 /* In the step's own begin, once it is known what goes, and in its end. */
 enum vc_status vc_reconstruct_begin(struct vc_ctx *ctx, struct vc_step *step);
 void vc_reconstruct_end(struct vc_ctx *ctx, struct vc_step *step);
-/* Stores x as element i of the type f32, f16 or bf16, and returns what is stored; a value beyond f16 stays `before`. */
-float vc_reconstruct_store(enum vc_dtype dtype, float x, float before, char *data, size_t i);
 /* The tile again, behind vc_prune_apply, with its figures. values: f32, before. */
 enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                               const float *values, const uint8_t *mask, uint64_t first, char *scratch,

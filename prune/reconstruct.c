@@ -1,11 +1,9 @@
 /* reconstruct.c - what the weights that stay become, for every kind of step: least squares by the second moments of the
  * inputs (passes/statistics/refit.h), row by row, in the tile that the mask was applied to; or what sparsegpt.c found.
  */
-#include <math.h>
 #include <string.h>
 
 #include "core/base/checked.h"
-#include "kernels/arith.h"
 #include "passes/measure_tile.h"
 #include "passes/statistics/refit.h"
 #include "prune/prune_steps.h"
@@ -79,24 +77,6 @@ void vc_reconstruct_end(struct vc_ctx *ctx, struct vc_step *step)
     s->moments = NULL;
 }
 
-float vc_reconstruct_store(enum vc_dtype dtype, float x, float before, char *data, size_t i)
-{
-    uint16_t h;
-
-    if (dtype == VC_DTYPE_F32) {
-        memcpy(data + i * sizeof x, &x, sizeof x);
-        return x;
-    }
-    h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
-    x = dtype == VC_DTYPE_F16 ? vc_f16_to_f32(h) : vc_bf16_to_f32(h);
-    if (!isfinite(x)) {
-        x = before;
-        h = dtype == VC_DTYPE_F16 ? vc_f32_to_f16(x) : vc_f32_to_bf16(x);
-    }
-    memcpy(data + i * sizeof h, &h, sizeof h);
-    return x;
-}
-
 enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, const struct vc_tile *tile,
                               const float *values, const uint8_t *mask, uint64_t first, char *scratch,
                               struct vc_tile_out *out)
@@ -119,7 +99,7 @@ enum vc_status vc_reconstruct(struct vc_ctx *ctx, const struct vc_step *step, co
         float before;
 
         memcpy(&before, (const char *)values + i * sizeof before, sizeof before);
-        y[i] = vc_reconstruct_store(step->in.dtype, y[i], before, out->data, i);
+        y[i] = vc_store_float(step->in.dtype, y[i], before, out->data, i);
         zeros += y[i] == 0.0f;
     }
     out->stats->zeros_after = zeros;

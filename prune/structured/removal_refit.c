@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "passes/decode.h"
 #include "passes/measure_tile.h"
+#include "passes/select.h"
 #include "passes/statistics/lost_columns.h"
 #include "prune/prune_steps.h"
 #include "prune/structured/removal.h"
@@ -73,7 +74,7 @@ enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured 
                ? "statistics of parts of its rows"
                : NULL;
     *is = *why == NULL;
-    VC_TRY(vc_prune_find_beside(ctx, model, model->tensors[item->source].name, ".weight", ".bias", bias));
+    VC_TRY(vc_find_beside(ctx, model, model->tensors[item->source].name, ".weight", ".bias", bias));
     t = *bias != VC_NO_TENSOR ? &model->tensors[*bias] : NULL;
     if (t != NULL &&
         (calibration->means == VC_NO_TENSOR || !is_plain(t) || t->n_dims != 1 || t->n_elems != desc->shape[0])) {
@@ -165,7 +166,7 @@ static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     }
     for (size_t i = 0; i < tile->n_elems; i++) {
         y[i] += r->is_bias ? (float)r->gains[tile->first + i] : 0.0f;
-        y[i] = vc_reconstruct_store(step->in.dtype, y[i], before[i], out->data, i);
+        y[i] = vc_store_float(step->in.dtype, y[i], before[i], out->data, i);
         out->stats->zeros_after += y[i] == 0.0f;
     }
     status = vc_measure_tile(ctx, tile, before, y, out->stats);
@@ -195,8 +196,8 @@ enum vc_status vc_removal_refit_add(struct vc_ctx *ctx, struct vc_structured *s,
     r.weight = item->source;
     VC_TRY(vc_removal_reader(ctx, s, item, &r.calibration, &r.bias, &is_weight, why));
     if (!is_weight && *why == NULL) {
-        VC_TRY(vc_prune_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias",
-                                    ".weight", &of));
+        VC_TRY(vc_find_beside(ctx, item->set->model, item->set->model->tensors[item->source].name, ".bias", ".weight",
+                              &of));
         VC_TRY(of != VC_NO_TENSOR ? vc_item_make(ctx, item->set, of, &weight) : VC_OK);
         r.weight = of;
         VC_TRY(of != VC_NO_TENSOR ? vc_removal_reader(ctx, s, &weight, &r.calibration, &r.bias, &r.is_bias, why)
