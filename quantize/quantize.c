@@ -13,6 +13,7 @@
 #include "passes/statistics/calibration.h"
 #include "quantize/activations/activations.h"
 #include "quantize/aim.h"
+#include "quantize/correct_bias.h"
 #include "quantize/mixture.h"
 #include "quantize/rest.h"
 #include "quantize/schemes/encode_blocks.h"
@@ -482,6 +483,7 @@ static enum vc_status quantize_plan_end(struct vc_ctx *ctx, struct vc_pass *pass
         plan->aim_bytes = q->aim.file_bytes;
         return check_all_here(ctx, q, plan);
     }
+    VC_TRY(vc_correct_biases(ctx, plan, &q->options, q->rest));
     VC_TRY(q->scheme->codes && q->mixture == NULL ? note_rest(ctx, q, plan) : VC_OK);
 out:
     return status;

@@ -142,8 +142,8 @@ struct vc_quantize_options {
     bool pure;               /* VC_TARGET_GGUF: the mixture's base type for every tensor that is quantized */
     /* NULL, or a file with statistics of the inputs of layers (docs/formats.md, statistics), of vc_calibrate or
      * llama-imatrix: VC_TARGET_GGUF, and codes of 2 to 6 bits and of floats. Errors are weighed by them; codes whose
-     * layer has second moments there are rounded so that each makes up for the errors of those before it. Must outlive
-     * the job. */
+     * layer has second moments there are rounded so that each makes up for the errors of those before it, and biases
+     * take the mean of what is lost. Must outlive the job. */
     const struct vc_model *calibration;
     bool calibration_anyway; /* also statistics that were measured with weights of another training */
     enum vc_activations_kind

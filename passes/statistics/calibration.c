@@ -7,6 +7,7 @@
 #include "core/base/checked.h"
 #include "passes/decode.h"
 #include "passes/graph_params.h"
+#include "passes/select.h"
 #include "passes/values.h"
 
 static const char sums_tail[] = ".in_sum2";
@@ -330,20 +331,45 @@ out:
     return status;
 }
 
-enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, double count,
-                                         float *means)
+enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *means)
 {
     const struct vc_tensor *t = &calibration->file->tensors[calibration->means];
     size_t n = (size_t)t->n_elems;
+    float count;
     enum vc_status status;
 
     VC_TRY(read_numbers(ctx, calibration->file, calibration->means, means));
+    VC_TRY(read_counts(ctx, calibration, &count));
     for (size_t i = 0; i < n; i++) {
-        if (!isfinite(means[i])) {
+        if (!isfinite(means[i]) || !(count >= 0.0f)) {
             return vc_fail(ctx, VC_E_FORMAT, "%s: '%s' has NaN or infinite numbers", calibration->file->path, t->name);
         }
-        means[i] = (float)((double)means[i] / count);
+        means[i] = count > 0.0f ? (float)((double)means[i] / (double)count) : 0.0f;
     }
 out:
+    return status;
+}
+
+void vc_calibration_centre(float *moments, double count, const float *means, size_t k)
+{
+    for (size_t i = 0; i < k; i++) {
+        for (size_t j = 0; j < k; j++) {
+            moments[i * k + j] = (float)((double)moments[i * k + j] - count * (double)means[i] * (double)means[j]);
+        }
+    }
+}
+
+enum vc_status vc_calibration_bias(struct vc_ctx *ctx, const struct vc_calibration *calibration,
+                                   const struct vc_item *item, size_t *bias)
+{
+    const struct vc_model *model = item->set->model;
+    enum vc_status status = vc_find_beside(ctx, model, model->tensors[item->source].name, ".weight", ".bias", bias);
+    const struct vc_tensor *t = status == VC_OK && *bias != VC_NO_TENSOR ? &model->tensors[*bias] : NULL;
+    bool plain = t != NULL && t->quant == NULL &&
+                 (t->dtype == VC_DTYPE_F32 || t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16);
+
+    *bias = plain && calibration->means != VC_NO_TENSOR && t->n_dims == 1 && t->n_elems == item->desc->shape[0]
+                ? *bias
+                : VC_NO_TENSOR;
     return status;
 }

@@ -65,8 +65,15 @@ enum vc_status vc_calibration_load(struct vc_ctx *ctx, const struct vc_calibrati
  * and infinite numbers. */
 enum vc_status vc_calibration_load_moments(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *moments,
                                            double *count);
-/* The means of the columns, over `count` inputs; where calibration->means is there. */
-enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, double count,
-                                         float *means);
+/* The means of the columns of one matrix; where calibration->means is there. */
+enum vc_status vc_calibration_load_means(struct vc_ctx *ctx, const struct vc_calibration *calibration, float *means);
+
+/* Takes count * mean_i * mean_j from each of the k * k moments: what the bias of a layer can do nothing about. */
+void vc_calibration_centre(float *moments, double count, const float *means, size_t k);
+
+/* fc1.bias of the item fc1.weight [out, ...]: plain floats [out], and the means of the inputs are known. *bias is
+ * VC_NO_TENSOR if there is no such tensor. */
+enum vc_status vc_calibration_bias(struct vc_ctx *ctx, const struct vc_calibration *calibration,
+                                   const struct vc_item *item, size_t *bias);
 
 #endif

@@ -58,9 +58,9 @@ enum vc_status vc_lost_columns_load(struct vc_ctx *ctx, const struct vc_calibrat
     enum vc_status status;
 
     VC_TRY(vc_calibration_load_moments(ctx, calibration, h, &count));
-    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, count, means) : VC_OK);
-    for (size_t i = 0; i < k * k && centred; i++) {
-        h[i] = (float)((double)h[i] - count * (double)means[i / k] * (double)means[i % k]);
+    VC_TRY(centred ? vc_calibration_load_means(ctx, calibration, means) : VC_OK);
+    if (centred) {
+        vc_calibration_centre(h, count, means, k);
     }
     vc_refit_prepare(h, count, k);
 out:

@@ -29,11 +29,6 @@ struct refit {
 
 /* ---- which weights ---- */
 
-static bool is_plain(const struct vc_tensor *t)
-{
-    return t->quant == NULL && (t->dtype == VC_DTYPE_F32 || t->dtype == VC_DTYPE_F16 || t->dtype == VC_DTYPE_BF16);
-}
-
 /* Whether columns of the item may go; *why: these are not made up for. */
 static bool loses_columns(const struct vc_structured *s, const struct vc_item *item, const char **why)
 {
@@ -57,9 +52,7 @@ static bool loses_columns(const struct vc_structured *s, const struct vc_item *i
 enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured *s, const struct vc_item *item,
                                  struct vc_calibration *calibration, size_t *bias, bool *is, const char **why)
 {
-    const struct vc_model *model = item->set->model;
     const struct vc_desc *desc = item->desc;
-    const struct vc_tensor *t;
     enum vc_status status = VC_OK;
 
     *is = false;
@@ -74,12 +67,7 @@ enum vc_status vc_removal_reader(struct vc_ctx *ctx, const struct vc_structured 
                ? "statistics of parts of its rows"
                : NULL;
     *is = *why == NULL;
-    VC_TRY(vc_find_beside(ctx, model, model->tensors[item->source].name, ".weight", ".bias", bias));
-    t = *bias != VC_NO_TENSOR ? &model->tensors[*bias] : NULL;
-    if (t != NULL &&
-        (calibration->means == VC_NO_TENSOR || !is_plain(t) || t->n_dims != 1 || t->n_elems != desc->shape[0])) {
-        *bias = VC_NO_TENSOR;
-    }
+    VC_TRY(vc_calibration_bias(ctx, calibration, item, bias));
 out:
     return status;
 }

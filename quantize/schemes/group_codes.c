@@ -7,7 +7,8 @@
  * docs/numerics.md has the definitions; kernels/grid_codes.h has the arithmetic. The step is planned as that of int8
  * is. Of nvfp4 all values are seen while the job is planned: layers that runtimes join (q, k and v) share a global
  * scale, which is that of the largest magnitude in all of them. With statistics of the tensor's inputs errors are
- * weighed by them, and with second moments rounding makes up for its own errors (passes/statistics/compensate.h). */
+ * weighed by them, and with second moments rounding makes up for its own errors (passes/statistics/compensate.h). With
+ * a bias beside the weight these are centred: correct_bias.c gives the mean of what is lost to the bias. */
 #include "quantize/schemes/group_codes.h"
 
 #include <string.h>
@@ -22,6 +23,7 @@
 
 struct group_state {
     struct vc_int8_state shared; /* first */
+    struct vc_step *step;        /* its own */
     const struct vc_code_scheme *codes;
     struct vc_group_codes how;
 
@@ -30,12 +32,14 @@ struct group_state {
     float *importance;                    /* of each column; between begin and end; NULL: all count alike */
     bool compensates;                     /* there are second moments, so rounding makes up for its errors, ... */
     struct vc_compensation *compensation; /* ... between begin and end */
+    double *lost;                         /* by row, for its bias; NULL: nobody takes it */
+    float *means;                         /* of the columns, for that; between begin and end */
+    unsigned rounds; /* looks at all values that are still to be made; the last one is for `lost` */
 
     /* nvfp4 */
     pthread_mutex_t mutex; /* while values are seen */
     bool has_mutex;
-    struct vc_step *step; /* its own */
-    uint32_t absmax;      /* bits of the largest finite magnitude */
+    uint32_t absmax; /* bits of the largest finite magnitude */
 };
 
 /* Scratch of one tile: that of int8, and behind it the codes a byte each, what they stand for, the bytes of scales;
@@ -112,23 +116,15 @@ static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, c
     return VC_OK;
 }
 
-static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
-                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
-{
-    enum vc_status status;
-
-    VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
-    VC_TRY(group_scan(ctx, step, item, tile, in, scratch));
-out:
-    return status;
-}
-
 static void group_forget(struct vc_ctx *ctx, struct vc_step *step)
 {
     struct group_state *s = step->state;
 
     if (s->has_mutex) {
         (void)pthread_mutex_destroy(&s->mutex);
+    }
+    if (s->lost != NULL) { /* the weight stays as it is, and so does its bias */
+        memset(s->lost, 0, (size_t)(step->in.n_elems / s->shared.row_len) * sizeof *s->lost);
     }
     vc_policy_forget(ctx, step);
 }
@@ -248,6 +244,12 @@ static void encode_tile(const struct group_state *s, const struct vc_step *step,
     }
 }
 
+/* The last look at all values is for what rounding loses, for the bias. */
+static bool measures(const struct group_state *s)
+{
+    return s->lost != NULL && s->rounds == 1;
+}
+
 static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                   struct vc_tile_out *out)
@@ -271,6 +273,13 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     x = source;
     VC_TRY(vc_int8_magnitudes(ctx, k, shared, tile, &map, &t.shared, &x, &out->nonfinite));
     encode_tile(s, step, tile, &map, x, &t);
+    if (measures(s)) {
+        for (size_t i = 0; i < tile->n_elems; i++) {
+            s->lost[(tile->first + i) / tile->row_len] +=
+                ((double)vc_float_at(x, i) - (double)t.y[i]) * (double)s->means[i % tile->row_len];
+        }
+        return VC_OK;
+    }
     VC_TRY(vc_int8_measure_values(ctx, tile, source, t.y, out->stats));
     vc_codes_pack(t.q, tile->n_elems, vc_code_bits(s->codes), s->codes->high_first, out->data);
     out->parts[0] = (struct vc_part_view){.data = s->codes->scale != VC_DTYPE_NONE      ? (const void *)t.bytes
@@ -290,6 +299,27 @@ out:
     return status;
 }
 
+static enum vc_status group_calibrate(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                      const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
+{
+    const struct group_state *s = step->state;
+    enum vc_nonfinite policy = s->shared.policy.nonfinite;
+    struct vc_tile_out out = {.data = NULL};
+    enum vc_status status = VC_OK;
+
+    if (!measures(s) || policy == VC_NONFINITE_KEEP) {
+        VC_TRY(vc_policy_calibrate(ctx, step, item, tile, in, scratch));
+    }
+    if (!measures(s)) {
+        return group_scan(ctx, step, item, tile, in, scratch);
+    }
+    if (policy == VC_NONFINITE_ZERO || !vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
+        VC_TRY(group_apply(ctx, step, item, tile, in, scratch, &out)); /* else the tensor is refused, or kept */
+    }
+out:
+    return status;
+}
+
 /* ---- statistics ---- */
 
 static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
@@ -302,16 +332,24 @@ static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     double count;
 
     (void)item;
-    if (n == 0 || step->calibrate) { /* nothing is rounded yet */
+    if (n == 0 || (step->calibrate && !measures(s))) { /* nothing is rounded yet */
         return VC_OK;
     }
     s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
     VC_TRY_ALLOC(s->importance);
     VC_TRY(vc_calibration_load(ctx, &s->calibration, s->importance));
+    if (s->lost != NULL) {
+        s->means = vc_alloc_array(ctx, VC_TAG_SCALES, row, sizeof *s->means);
+        VC_TRY_ALLOC(s->means);
+        VC_TRY(vc_calibration_load_means(ctx, &s->calibration, s->means));
+    }
     if (s->compensates) {
         moments = vc_alloc_array(ctx, VC_TAG_TILES, row * row, sizeof *moments);
         VC_TRY_ALLOC(moments);
         VC_TRY(vc_calibration_load_moments(ctx, &s->calibration, moments, &count));
+        if (s->means != NULL) {
+            vc_calibration_centre(moments, count, s->means, row);
+        }
         VC_TRY(vc_compensation_make(ctx, moments, count, row, true, &s->compensation));
     }
 out:
@@ -325,6 +363,8 @@ static void group_end(struct vc_ctx *ctx, struct vc_step *step)
 
     vc_free(ctx, s->importance);
     s->importance = NULL;
+    vc_free(ctx, s->means);
+    s->means = NULL;
     vc_compensation_free(ctx, s->compensation);
     s->compensation = NULL;
 }
@@ -376,8 +416,8 @@ static enum vc_status add_global(struct vc_ctx *ctx, struct vc_item *item, struc
         return vc_fail(ctx, VC_E_NOMEM, "cannot create a mutex");
     }
     s->has_mutex = true;
-    s->step = step;
     s->how.global = 1.0f;
+    s->rounds = 1;
     step->calibrate = true;
     step->calibrate_all = true;
     VC_TRY(vc_step_add_part(ctx, item, step, VC_PART_GLOBAL_SCALE, VC_DTYPE_F32, 1, shape));
@@ -401,6 +441,7 @@ static enum vc_status group_add(struct vc_ctx *ctx, struct vc_item *item, const 
     VC_TRY_ALLOC(s);
     s->codes = vc_code_scheme(row->scheme);
     VC_TRY(vc_int8_add_step(ctx, item, row, &group_ops, options, weights, &s->shared, &step));
+    s->step = step;
     s->how = vc_code_groups(s->codes, s->shared.scale_dtype, item->set->dialect);
     s->how.zero_points = options->asymmetric;
     VC_TRY(s->codes->global ? add_global(ctx, item, step, s) : VC_OK);
@@ -410,18 +451,53 @@ out:
     return status;
 }
 
-/* ---- nvfp4: one global scale for layers that are joined ---- */
+/* ---- after a look at all values ---- */
 
-static struct group_state *global_of(const struct vc_item *item)
+/* Returns NULL if the item has no such step of the pass. */
+static struct group_state *state_of(const struct vc_item *item)
 {
     for (size_t i = item->chain->pass_first; i < item->chain->n_steps; i++) {
-        struct vc_step *step = item->chain->steps[i];
-
-        if (step->ops == &group_ops && ((struct group_state *)step->state)->codes->global) {
-            return step->state;
+        if (item->chain->steps[i]->ops == &group_ops) {
+            return item->chain->steps[i]->state;
         }
     }
     return NULL;
+}
+
+static struct group_state *global_of(const struct vc_item *item)
+{
+    struct group_state *s = state_of(item);
+
+    return s != NULL && s->codes->global ? s : NULL;
+}
+
+enum vc_status vc_group_codes_bias(struct vc_ctx *ctx, const struct vc_item *item, size_t *bias)
+{
+    const struct group_state *s = state_of(item);
+    const struct vc_calibration *c = s == NULL ? NULL : &s->calibration;
+
+    *bias = VC_NO_TENSOR;
+    return c != NULL && c->sums != VC_NO_TENSOR && c->n_matrices == 1 && c->row == s->shared.row_len &&
+                   c->row <= VC_TILE_ELEMS
+               ? vc_calibration_bias(ctx, c, item, bias)
+               : VC_OK;
+}
+
+double *vc_group_codes_measure(struct vc_ctx *ctx, struct vc_item *item, bool dry)
+{
+    struct group_state *s = state_of(item);
+    size_t n_bytes = (size_t)item->desc->shape[0] * sizeof *s->lost;
+    double *lost = vc_arena_alloc(ctx, item->set->arena, n_bytes);
+
+    if (lost != NULL) {
+        memset(lost, 0, n_bytes);
+        s->lost = dry ? NULL : lost;
+        s->rounds += !dry;
+        s->step->state_bytes += (size_t)s->calibration.row * sizeof *s->means;
+        s->step->calibrate |= !dry;
+        s->step->calibrate_all |= !dry;
+    }
+    return lost;
 }
 
 /* The largest magnitude in the tensor and those that it is joined with. `name`: room for any name of the model. */
@@ -464,12 +540,15 @@ enum vc_status vc_group_codes_decide(struct vc_ctx *ctx, struct vc_plan *plan)
     name = vc_alloc(ctx, VC_TAG_NAMES, longest + VC_JOINED_ROOM);
     VC_TRY_ALLOC(name);
     for (size_t i = 0; i < plan->n_items; i++) {
-        struct group_state *s = global_of(&plan->items[i]);
+        struct group_state *s = state_of(&plan->items[i]);
 
-        if (s != NULL) {
-            s->step->calibrate = false; /* also where another worker writes the tensor */
+        if (s == NULL || s->rounds == 0) {
+            continue;
+        }
+        if (s->codes->global && s->rounds == (s->lost != NULL ? 2 : 1)) {
             s->how.global = vc_nvfp4_global(vc_bits_f32(joined_absmax(plan, i, name)));
         }
+        s->step->calibrate = --s->rounds > 0; /* also where another worker writes the tensor */
     }
 out:
     vc_free(ctx, name);

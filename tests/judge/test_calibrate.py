@@ -227,7 +227,7 @@ class Statistics(Judge):
         for key in ("imatrix.datasets", "imatrix.chunk_count", "imatrix.chunk_size"):
             self.assertIn(key, pairs)
         for how in ("s.npz", "im.gguf"):
-            self.vc("quantize", "--nf4", "--calibration", self.path(how), MODEL, "-o", self.path(how + ".q.npz"))
+            self.vc("quantize", "--nf4", "--exclude", "*.bias", "--calibration", self.path(how), MODEL, "-o", self.path(how + ".q.npz"))
         a, b = (self.load(self.path(how + ".q.npz")) for how in ("s.npz", "im.gguf"))
         for k in a:
             self.assertEqual(a[k].tobytes(), b[k].tobytes(), k)
@@ -282,9 +282,15 @@ class Statistical(Judge):
         with np.load(MODEL) as z:
             self.weights = {n: z[n] for n in z.files}
 
-    def damped(self, name):
+    def means(self, name):
+        return self.stats[name + ".in_sum"].astype("f8") / float(self.stats[name + ".counts"][0])
+
+    def damped(self, name, centred=False):
+        """centred: as for layers that have a bias."""
         count = float(self.stats[name + ".counts"][0])
         h = self.stats[name + ".in_xtx"].astype("f8") / count
+        if centred and name.replace("weight", "bias") in self.weights:
+            h -= np.outer(self.means(name), self.means(name))
         return h + np.eye(len(h)) * np.diag(h).mean() * 0.01 * min(10, max(1, 4 * len(h) / count))
 
     def prune(self, *more):
@@ -626,6 +632,10 @@ def gptq(w, h, scale):
 class Rounding(Statistical):
     """Codes by statistics: errors that are weighed, and rounding that makes up for its errors."""
 
+    def floats(self, path):
+        self.vc("dequantize", path, "-f", "-o", self.path("v.npz"))
+        return {n: a if a.dtype.kind == "f" else (a.astype("u4") << 16).view("f4") for n, a in self.load(self.path("v.npz")).items()}
+
     def values(self, *more):
         self.vc("quantize", *more, MODEL, "-f", "-o", self.path("q.npz"))
         self.vc("dequantize", self.path("q.npz"), "-f", "-o", self.path("v.npz"))
@@ -637,11 +647,75 @@ class Rounding(Statistical):
         found, codes = self.values(*how, "--calibration", self.path("s.npz"))
         for name in ("conv2.weight", "conv3.weight", "fc1.weight", "fc2.weight"):
             w = self.weights[name].reshape(len(self.weights[name]), -1).astype("f8")
-            h = self.damped(name)
+            h = self.damped(name, centred=True)
             peer = gptq(w, h, codes[name + ".scale"].reshape(-1).astype("f8"))
             ours = objective(h, w, found[name].reshape(w.shape).astype("f8")).sum()
             self.assertLess(ours, 1.02 * objective(h, w, peer).sum(), name)
             self.assertLess(ours, 0.8 * objective(h, w, nearest[name].reshape(w.shape).astype("f8")).sum(), name)
+
+    def test_biases_take_means(self):
+        """Of each layer that has a bias, also of files of 16 bits and in a chain; not where a rule keeps them."""
+        sums = self.path("sums.npz")
+        np.savez(sums, **{n: a for n, a in self.stats.items() if not n.endswith("in_xtx")})
+        half = self.path("half.npz")
+        self.vc("quantize", "--bf16", "--rest", "bf16", MODEL, "-o", half)
+        for scheme, stats, source in (("--int4", "s.npz", MODEL), ("--int3 --granularity group:32", sums, MODEL), ("--nvfp4", "s.npz", MODEL),
+                                      ("--fp8 --nonfinite keep", sums, half)):
+            before = self.floats(source)
+            how = [*scheme.split(), "--min-elements", 1, "--min-row", 1, "--calibration", self.path(stats)]
+            self.vc("quantize", *how, source, "-f", "-o", self.path("q.npz"))
+            found = self.floats(self.path("q.npz"))
+            for name in ("fc1", "fc2"):
+                w, b = before[name + ".weight"].astype("f8"), before[name + ".bias"].astype("f8")
+                gain = (w - found[name + ".weight"]) @ self.means(name + ".weight")
+                near = 1e-6 if source == MODEL else 2.0**-8
+                self.assertLess(np.abs(found[name + ".bias"] - b - gain).max(), near * np.abs(b + gain).max(), (scheme, name))
+                self.assertGreater(np.abs(gain).max(), 10 * near * np.abs(b + gain).max(), (scheme, name))
+            if source == half:
+                self.vc("run", "--pass", "quantize --bf16 --rest bf16", "--pass", "quantize " + " ".join(map(str, how)),
+                        MODEL, "-f", "-o", self.path("c.npz"))
+                with open(self.path("c.npz"), "rb") as chain, open(self.path("q.npz"), "rb") as files:
+                    self.assertEqual(chain.read(), files.read())
+        plain = self.floats(MODEL)
+        for more in (["--exclude", "*.bias"], ["--dry-run"]):
+            self.vc("quantize", *how, *more, MODEL, "-f", "-o", self.path("q.npz"))
+        self.same_bits(self.floats(self.path("q.npz"))["fc1.bias"], plain["fc1.bias"])
+
+    def test_biases_of_what_stays(self):
+        """A weight with NaN is kept, and so is its bias, though other rows were rounded for a look."""
+        weights = dict(self.weights)
+        weights["fc1.weight"] = np.tile(weights["fc1.weight"], (20, 1))
+        weights["fc1.bias"] = np.tile(weights["fc1.bias"], 20)
+        weights["fc1.weight"][-1, 0] = np.nan
+        np.savez(self.path("w.npz"), **weights)
+        how = ("quantize", "--int4", "--min-elements", 1, "--min-row", 1, "--calibration-anyway", "--calibration", self.path("s.npz"), self.path("w.npz"))
+        self.assertIn("the first is NaN at [2559, 0]", self.refuse(3, *how, "-o", self.path("q.npz")))
+        self.vc(*how, "--nonfinite", "keep", "-o", self.path("q.npz"))
+        found = self.load(self.path("q.npz"))
+        self.same_bits(found["fc1.bias"], weights["fc1.bias"])
+        self.assertFalse((found["fc2.bias"] == weights["fc2.bias"]).any())
+
+    def test_biases_of_graphs(self):
+        """Exporters give layers with equal biases one tensor: it serves both, and stays."""
+        try:
+            from onnx import TensorProto, helper, numpy_helper, save
+        except ImportError:
+            self.skipTest("onnx is needed")
+        for second in ("a.bias", "b.bias"):
+            random = np.random.default_rng(1)
+            arrays = {n: random.standard_normal(s).astype("f4") for n, s in
+                      (("a.weight", (64, 64)), ("a.bias", 64), ("b.weight", (64, 64)), ("b.bias", 64))}
+            nodes = [helper.make_node("Gemm", ["x", "a.weight", "a.bias"], ["h"], transB=1),
+                     helper.make_node("Gemm", ["h", "b.weight", second], ["y"], transB=1)]
+            values = [helper.make_tensor_value_info(n, TensorProto.FLOAT, ["n", 64]) for n in "xy"]
+            model = helper.make_model(helper.make_graph(nodes, "g", values[:1], values[1:], [
+                numpy_helper.from_array(a, n) for n, a in arrays.items()]), opset_imports=[helper.make_opsetid("", 21)])
+            save(model, self.path("m.onnx"))
+            np.savez(self.path("x.npz"), x=random.standard_normal((100, 64)).astype("f4") + 1)
+            self.vc("calibrate", self.path("m.onnx"), "--data", self.path("x.npz"), "-f", "-o", self.path("st.npz"))
+            r = self.vc("quantize", "--int4", "--granularity", "group:32", "--calibration", self.path("st.npz"), self.path("m.onnx"),
+                        "--json", "-f", "-o", self.path("q.onnx")).json()
+            self.assertEqual([t["name"] for t in r["tensors"] if t["action"] == "refitted"], ["a.bias", "b.bias"] if second == "b.bias" else [])
 
     def test_weights_of_errors(self):
         """Without second moments: less error where it counts; that of groups of the convolutions' rows, too."""
@@ -664,7 +738,7 @@ class Rounding(Statistical):
             how += ["--min-elements", 1, "--min-row", 1]
             plain, _ = self.values(*how)
             found, _ = self.values(*how, "--calibration", self.path("s.npz"))
-            w, h = self.weights["fc1.weight"].astype("f8"), self.damped("fc1.weight")
+            w, h = self.weights["fc1.weight"].astype("f8"), self.damped("fc1.weight", centred=True)
             self.assertLess(objective(h, w, found["fc1.weight"].astype("f8")).sum(),
                             objective(h, w, plain["fc1.weight"].astype("f8")).sum(), how)
 

@@ -143,7 +143,8 @@ static const struct opt scheme_opts[] = {
      .help = "--gguf: TYPE's base type for every tensor that gets blocks, without the mixture's exceptions"},
     {.name = "calibration", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct quantize_cli, calibration),
      .help = "--gguf, codes of 2 to 6 bits and of floats, and --activations: what the layers get to see, a file of vcompress calibrate or "
-             "llama-imatrix; errors are weighed by it, and with second moments (not --gguf) rounding makes up for its errors"},
+             "llama-imatrix; errors are weighed by it; not with --gguf, biases take the mean of what rounding loses, and with second moments rounding "
+             "makes up for its errors"},
     {.name = "calibration-anyway", .kind = OPT_BOOL, .set = 1, QUANTIZE(calibration_anyway),
      .help = "also statistics that were measured with weights of another training"},
     {.name = "activations", .value = "none|static", .kind = OPT_CHOICE, QUANTIZE(activations),

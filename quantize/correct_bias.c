@@ -1,0 +1,108 @@
+/* correct_bias.c - see correct_bias.h. group_codes.c measures (W - W') mu, a sum for each row, while the job is
+ * planned. */
+#include "quantize/correct_bias.h"
+
+#include <string.h>
+
+#include "core/model/program.h"
+#include "kernels/grid_codes.h"
+#include "passes/measure_tile.h"
+#include "passes/select.h"
+#include "passes/statistics/calibration.h"
+#include "quantize/rest.h"
+#include "quantize/schemes/group_codes.h"
+
+static enum vc_status correct_apply(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
+                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
+                                    struct vc_tile_out *out)
+{
+    const double *lost = step->state;
+
+    (void)ctx;
+    (void)item;
+    (void)scratch;
+    memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
+    for (size_t i = 0; i < tile->n_elems; i++) {
+        uint16_t half;
+        float b;
+
+        if (step->in.dtype == VC_DTYPE_F32) {
+            b = vc_float_at(in->data, i);
+        } else {
+            memcpy(&half, (const char *)in->data + i * sizeof half, sizeof half);
+            b = step->in.dtype == VC_DTYPE_F16 ? vc_f16_to_f32(half) : vc_bf16_to_f32(half);
+        }
+        if (lost[tile->first + i] != 0.0) {
+            (void)vc_store_float(step->in.dtype, (float)((double)b + lost[tile->first + i]), b, out->data, i);
+        }
+    }
+    return VC_OK;
+}
+
+static const struct vc_step_ops correct_ops = {.apply = correct_apply};
+
+/* Whether the weight and the bias are of one layer alone. Exporters of ONNX give layers whose biases are equal one
+ * tensor; other programs name no tensors of layers. */
+static bool of_one_layer(const struct vc_plan *plan, const struct vc_program *program, size_t weight, size_t bias)
+{
+    size_t n_uses = 0;
+    bool together = false;
+
+    for (size_t i = 0; i < plan->n_items; i++) {
+        size_t first = plan->model->tensors[i].alias_of;
+
+        if (first == weight || first == bias) {
+            return false;
+        }
+    }
+    for (size_t k = 0; k < program->n_nodes; k++) {
+        const struct vc_program_node *node = &program->nodes[k];
+        bool has_weight = false;
+        size_t n = 0;
+
+        for (size_t i = 0; i < node->n_inputs; i++) {
+            has_weight = has_weight || strcmp(node->inputs[i], plan->model->tensors[weight].name) == 0;
+            n += strcmp(node->inputs[i], plan->model->tensors[bias].name) == 0;
+        }
+        n_uses += n;
+        together = together || (has_weight && n == 1);
+    }
+    return program->kind != VC_PROGRAM_NODES || (together && n_uses == 1);
+}
+
+enum vc_status vc_correct_biases(struct vc_ctx *ctx, struct vc_plan *plan, const struct vc_quantize_options *options,
+                                 const struct vc_scheme_row *rest)
+{
+    struct vc_program program = {.kind = VC_PROGRAM_NONE};
+    const char *glob = NULL;
+    enum vc_status status = VC_OK;
+
+    VC_TRY(options->calibration != NULL ? vc_model_program(ctx, plan->model, plan->arena, &program) : VC_OK);
+    for (size_t i = 0; options->calibration != NULL && i < plan->n_items; i++) {
+        struct vc_item *weight = vc_plan_item(plan, i);
+        size_t index = VC_NO_TENSOR;
+        struct vc_item *bias;
+        struct vc_step *step;
+        bool casts;
+
+        VC_TRY(weight != NULL ? vc_group_codes_bias(ctx, weight, &index) : VC_OK);
+        bias = index != VC_NO_TENSOR ? vc_plan_item(plan, index) : NULL;
+        if (bias == NULL || bias->desc->quant != NULL || !of_one_layer(plan, &program, i, index) ||
+            vc_rules_choose(options->rules, options->n_rules, plan->model->tensors[index].name, &glob) ==
+                VC_CHOICE_EXCLUDE) {
+            continue;
+        }
+        casts = bias->chain->n_steps > bias->chain->pass_first;
+        vc_item_undo(ctx, bias);
+        step = vc_item_add_step(ctx, bias, &correct_ops);
+        VC_TRY_ALLOC(step);
+        step->action = VC_ACTION_REFITTED;
+        step->scheme = "bias correction";
+        step->state = vc_group_codes_measure(ctx, weight, plan->dry_plan);
+        VC_TRY_ALLOC(step->state);
+        vc_item_replan(bias);
+        VC_TRY(casts && rest != NULL ? vc_rest_add(ctx, bias, rest, options) : VC_OK);
+    }
+out:
+    return status;
+}
