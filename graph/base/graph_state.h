@@ -61,10 +61,10 @@ struct vc_graph {
     const char *note;     /* vc_graph_note; NULL: none */
     uint32_t n_unused;
     size_t unused_capacity;
-    const char **unused; /* names of tensors: vc_graph_unused */
-    const char *block;   /* of the nodes that are added from now on; the arena's */
-    bool in_expert;      /* they are */
-    bool ids_from_0;     /* of a family of transformers, whose embeddings have no negative rows */
+    const char **unused;            /* names of tensors: vc_graph_unused */
+    const char *block;              /* of the nodes that are added from now on; the arena's */
+    bool in_expert;                 /* they are */
+    bool ids_from_0;                /* of a family of transformers, whose embeddings have no negative rows */
     uint32_t routes, expert_number; /* of these nodes: vc_graph_node */
     uint32_t n_experts, experts_per_token;
     enum vc_dtype float_type; /* what config.json says that weights are loaded as; VC_DTYPE_NONE: nothing */
