@@ -19,7 +19,7 @@ options=$(sed -nE '/^vcompress distill --teacher digits.npz/,/-o recovered.npz/p
 [ -n "$options" ] || { echo "recover.md has no command that distils"; exit 1; }
 shown=$(sed -nE 's/^vcompress (prune .*) digits.npz -o pruned.npz$/\1/p' "$source/docs/guides/recover.md")
 [ -n "$shown" ] || { echo "recover.md has no command that prunes"; exit 1; }
-"$python" "$source/tests/examples/run_documents.py" "$vcompress" "$evaluate" "$source" docs/guides/recover.md "$dir/guide"
+"$python" "$source/tests/examples/run_documents.py" "$vcompress" "$source" docs/guides/recover.md "$dir/guide"
 sed -nE '/^\| pruned by/,/^$/s/^\| `(prune [^`]*)` \| ([0-9]+, [0-9.]+ %) \| ([0-9]+, [0-9.]+ %) \|$/\1\t\2\t\3/p' "$source/docs/guides/recover.md" >"$dir/rows"
 [ "$(wc -l <"$dir/rows")" -ge 3 ] || { echo "recover.md has no table of distilled networks"; exit 1; }
 tab=$(printf '\t')

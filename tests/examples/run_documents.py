@@ -1,4 +1,4 @@
-"""run_documents.py VCOMPRESS EVALUATE SOURCE [DOCUMENT [FOLDER]] - the commands of README.md and of the documents below run as they stand.
+"""run_documents.py VCOMPRESS SOURCE [DOCUMENT [FOLDER]] - the commands of README.md and of the documents below run as they stand.
 
     ```console      lines that begin with "$ " are commands ("> " goes on with one); the other lines are what they print
     $ vcompress inspect model.npz
@@ -21,10 +21,10 @@ import sys
 import tempfile
 
 # The documents, and how many commands each has at least: a block that is not found any more fails.
-DOCUMENTS = {"README.md": 6, "docs/report.md": 2, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6,
+DOCUMENTS = {"README.md": 7, "docs/report.md": 3, "docs/commands.md": 30, "docs/pruning.md": 1, "docs/guides/folder.md": 6,
              "docs/guides/gate.md": 7, "docs/guides/fit.md": 4, "docs/guides/recover.md": 4, "docs/guides/shrink.md": 6, "docs/guides/data.md": 9}
 TRAINS = "docs/guides/recover.md"
-PROGRAMS = ("vcompress", "digits_evaluate", "curl", "seq")
+PROGRAMS = ("vcompress", "curl", "seq")
 PHI3 = """{"architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
  "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064, "max_position_embeddings": 4096, "rms_norm_eps": 1e-05,
  "rope_theta": 10000.0, "sliding_window": 2047, "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16"}
@@ -220,23 +220,22 @@ def quickstart_differs(source):
 
 
 def main():
-    vcompress, evaluate, source = (os.path.abspath(word) for word in sys.argv[1:4])
+    vcompress, source = (os.path.abspath(word) for word in sys.argv[1:3])
     os.environ["LC_ALL"] = "C.UTF-8"
     os.environ["PROGRAM"] = vcompress
     top = tempfile.mkdtemp()
     wrong = quickstart_differs(source)
     try:
-        for name, program in (("vcompress", vcompress), ("digits_evaluate", evaluate)):
-            os.makedirs(top + "/bin", exist_ok=True)
-            os.symlink(program, top + "/bin/" + name)
+        os.mkdir(top + "/bin")
+        os.symlink(vcompress, top + "/bin/vcompress")
         write(top + "/bin/curl", "#!/bin/sh\nexec cat model.npz\n")  # stands for a server
         os.chmod(top + "/bin/curl", 0o755)
         os.environ["PATH"] = top + "/bin:" + os.environ["PATH"]
         os.mkdir(top + "/models")
         make_models(vcompress, source, top + "/models")
         version = subprocess.run([vcompress, "--version"], stdout=subprocess.PIPE, check=True).stdout
-        for document in sys.argv[4:5] or [name for name in DOCUMENTS if name != TRAINS]:
-            at = sys.argv[5] if len(sys.argv) > 5 else os.path.join(top, document.replace("/", "-"))
+        for document in sys.argv[3:4] or [name for name in DOCUMENTS if name != TRAINS]:
+            at = sys.argv[4] if len(sys.argv) > 4 else os.path.join(top, document.replace("/", "-"))
             shutil.copytree(top + "/models", at, symlinks=True)
             n, found = run(document, source, at, b"nettle" not in version)
             print("%s: %d commands, %d wrong" % (document, n, len(found)))

@@ -1,10 +1,9 @@
-/* evaluate.c - how many test digits does a network get right, as it is stored in this file?
+/* digits_evaluate.c - how many test digits does the shipped network get right, as it is stored in this file?
  *
  *     digits_evaluate IMAGES MODEL...
  *
- * Reads the weights through vc_tensor_read_f32, so f32, f16, bf16 and quantized checkpoints work alike and what is
- * measured is what was written. The layers are plain loops, meant to be read; train.py has the same network. Compiles
- * as C11 and as C++17. */
+ * Reads the weights through vc_tensor_read_f32 and computes the layers in plain loops, apart from the engine: a second
+ * opinion on `vcompress evaluate`. examples/digits/train.py has the same network. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
