@@ -48,24 +48,14 @@ static void unary_backward(struct vc_engine *e, uint32_t node, enum vc_unary kin
     vc_plan_emit(e, node, VC_LOOP_unary_backward, vc_plan_blocks(x->n, VC_ELEMENTS_PER_BLOCK), args, add, refs, 3);
 }
 
-/* An operator that is a row of unary.inc, and its numbers. */
-#define OPERATOR(id, kind, a, b)                                    \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
-    {                                                               \
-        unary_forward(e, node, kind, a, b);                         \
-    }                                                               \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
-    {                                                               \
-        unary_backward(e, node, kind, a, b);                        \
-    }
-
+/* The operators that are rows of unary.inc, and their numbers. */
 #define NUMBER(name, otherwise) vc_plan_float(vc_plan_node(e, node), name, otherwise)
 #define NO_NUMBER               0
 #define UNARY_OP(KIND, reads, value, gradient, id, name, types, alpha, beta, eager) \
-    OPERATOR(id, VC_UNARY_##KIND, alpha, beta)
+    VC_TRAIN_OP(id, unary, VC_UNARY_##KIND, alpha, beta)
 #include "kernels/unary.inc"
 #undef UNARY_OP
-OPERATOR(neg, VC_UNARY_COPY, -1, 0)
+VC_TRAIN_OP(neg, unary, VC_UNARY_COPY, -1, 0)
 
 static enum vc_unary gelu_kind(const struct vc_engine *e, uint32_t node)
 {
@@ -73,43 +63,20 @@ static enum vc_unary gelu_kind(const struct vc_engine *e, uint32_t node)
                                                                                              : VC_UNARY_GELU;
 }
 
-void vc_train_forward_gelu(struct vc_engine *e, uint32_t node)
-{
-    unary_forward(e, node, gelu_kind(e, node), 0, 0);
-}
-
-void vc_train_backward_gelu(struct vc_engine *e, uint32_t node)
-{
-    unary_backward(e, node, gelu_kind(e, node), 0, 0);
-}
+VC_TRAIN_OP(gelu, unary, gelu_kind(e, node), 0, 0)
 
 /* Its exponent has to be one number. */
-static bool exponent_of(struct vc_engine *e, uint32_t node, double *exponent)
+static double exponent_of(struct vc_engine *e, uint32_t node)
 {
-    if (vc_plan_number(e, node, 1, 1, exponent) && vc_plan_in(e, node, 0)->n == vc_plan_out(e, node, 0)->n) {
-        return true;
+    double exponent = 1;
+
+    if (!vc_plan_number(e, node, 1, 1, &exponent) || vc_plan_in(e, node, 0)->n != vc_plan_out(e, node, 0)->n) {
+        vc_plan_fail(e, node, "its exponent is not one constant number");
     }
-    vc_plan_fail(e, node, "its exponent is not one constant number");
-    return false;
+    return exponent;
 }
 
-void vc_train_forward_pow(struct vc_engine *e, uint32_t node)
-{
-    double exponent;
-
-    if (exponent_of(e, node, &exponent)) {
-        unary_forward(e, node, VC_UNARY_POWER, exponent, 0);
-    }
-}
-
-void vc_train_backward_pow(struct vc_engine *e, uint32_t node)
-{
-    double exponent;
-
-    if (exponent_of(e, node, &exponent)) {
-        unary_backward(e, node, VC_UNARY_POWER, exponent, 0);
-    }
-}
+VC_TRAIN_OP(pow, unary, VC_UNARY_POWER, exponent_of(e, node), 0)
 
 /* Its limits are inputs, which have to be constants. */
 static bool clip_limits(struct vc_engine *e, uint32_t node, double *least, double *most)
@@ -303,19 +270,9 @@ static void pair_backward(struct vc_engine *e, uint32_t node, enum pair kind)
     }
 }
 
-#define PAIR(id, kind)                                              \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
-    {                                                               \
-        pair_forward(e, node, kind);                                \
-    }                                                               \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
-    {                                                               \
-        pair_backward(e, node, kind);                               \
-    }
-
-PAIR(add, PAIR_ADD)
-PAIR(sub, PAIR_SUB)
-PAIR(div, PAIR_DIV)
+VC_TRAIN_OP(add, pair, PAIR_ADD)
+VC_TRAIN_OP(sub, pair, PAIR_SUB)
+VC_TRAIN_OP(div, pair, PAIR_DIV)
 
 void vc_train_forward_mul(struct vc_engine *e, uint32_t node)
 {
@@ -471,15 +428,5 @@ static void softmax_backward(struct vc_engine *e, uint32_t node, bool logarithm)
     }
 }
 
-#define SOFTMAX(id, logarithm)                                      \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
-    {                                                               \
-        softmax_forward(e, node, logarithm);                        \
-    }                                                               \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
-    {                                                               \
-        softmax_backward(e, node, logarithm);                       \
-    }
-
-SOFTMAX(softmax, false)
-SOFTMAX(log_softmax, true)
+VC_TRAIN_OP(softmax, softmax, false)
+VC_TRAIN_OP(log_softmax, softmax, true)

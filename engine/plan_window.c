@@ -366,15 +366,5 @@ static void pool_backward(struct vc_engine *e, uint32_t node, bool largest)
     }
 }
 
-#define POOL(id, largest)                                           \
-    void vc_train_forward_##id(struct vc_engine *e, uint32_t node)  \
-    {                                                               \
-        pool_forward(e, node, largest);                             \
-    }                                                               \
-    void vc_train_backward_##id(struct vc_engine *e, uint32_t node) \
-    {                                                               \
-        pool_backward(e, node, largest);                            \
-    }
-
-POOL(max_pool, true)
-POOL(average_pool, false)
+VC_TRAIN_OP(max_pool, pool, true)
+VC_TRAIN_OP(average_pool, pool, false)
