@@ -311,11 +311,20 @@ static bool product_reals(struct vc_engine *e, uint32_t node)
     return true;
 }
 
+static bool is_param(const struct vc_engine *e, uint32_t node, unsigned k)
+{
+    return e->graph->values[vc_plan_node(e, node)->inputs[k]].kind == VC_VALUE_PARAMETER;
+}
+
+/* The gradient of a weight first: it needs no room, and the other operand is read no more when the gradient of that is
+ * made. */
 static void product_backward(struct vc_engine *e, uint32_t node)
 {
+    unsigned first = !is_param(e, node, 0) && is_param(e, node, 1);
+
     for (unsigned k = 0; k < 2; k++) {
-        if (vc_plan_trained(e, node, k)) {
-            gradient(e, node, k);
+        if (vc_plan_trained(e, node, k ^ first)) {
+            gradient(e, node, k ^ first);
         }
     }
 }
