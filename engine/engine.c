@@ -386,8 +386,9 @@ static void keep_input_grads(struct vc_engine *e)
     }
 }
 
-static enum vc_status pack(struct vc_engine *e)
+enum vc_status vc_plan_pack(struct vc_engine *e)
 {
+    e->naive_bytes = 0;
     for (size_t k = 0; k < e->n_buffers; k++) {
         struct vc_buffer *b = &e->buffers[k];
 
@@ -448,7 +449,7 @@ static enum vc_status make_program(struct vc_engine *e)
     if (e->n_problems != 0) {
         VC_TRY(vc_fail(e->ctx, VC_E_UNSUPPORTED, "%s", e->problem));
     }
-    VC_TRY(pack(e));
+    VC_TRY(vc_plan_narrow(e));
     VC_TRY(e->options.device != NULL ? vc_engine_plan_device(e) : VC_OK);
 out:
     return status;

@@ -59,7 +59,7 @@ struct vc_engine_options {
     uint32_t first_parts;           /* sqrt, every, layer: only the first so many parts; 0: all */
     struct vc_train_device *device; /* what computes; NULL: the processor. Floats only */
     /* VC_UNARY_ROUND_BF16, VC_UNARY_ROUND_F16: values, their gradients, and copies of the weights that the program then
-     * computes with, are rounded (plan_round.c); VC_UNARY_COPY: they are not. */
+     * computes with, are rounded (plan_round.c), and values wait in 16 bits; VC_UNARY_COPY: neither. */
     enum vc_unary rounding;
     bool plan_only; /* it can be asked for its figures and nothing else: there are no threads */
     /* In place of outputs and inputs, of which there are none; the caller's, for as long as the engine lives. NULL: a

@@ -418,7 +418,7 @@ void vc_plan_touch(struct vc_engine *e, struct vc_ref ref, uint64_t step)
     }
 }
 
-static void add_instruction(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs)
+void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs)
 {
     struct vc_instruction *in;
 
@@ -451,29 +451,29 @@ void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop
         vc_plan_fail(e, node, "the plug-in for the device has no instruction '%s'", names[loop]);
         return;
     }
-    add_instruction(e,
-                    &(struct vc_instruction){.run = e->loops[loop],
-                                             .loop = (int)loop,
-                                             .node = node,
-                                             .n_blocks = n_blocks,
-                                             .call = {.args = args, .add = add},
-                                             .n_refs = n_refs,
-                                             .device_loop = found},
-                    refs);
+    vc_plan_add(e,
+                &(struct vc_instruction){.run = e->loops[loop],
+                                         .loop = (int)loop,
+                                         .node = node,
+                                         .n_blocks = n_blocks,
+                                         .call = {.args = args, .add = add},
+                                         .n_refs = n_refs,
+                                         .device_loop = found},
+                refs);
 }
 
 void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
                       const struct vc_ref *refs, unsigned n_refs, unsigned n_written)
 {
-    add_instruction(e,
-                    &(struct vc_instruction){.run = run,
-                                             .loop = -1,
-                                             .node = node,
-                                             .n_blocks = 1,
-                                             .call = {.args = args},
-                                             .n_refs = n_refs,
-                                             .n_written = n_written},
-                    refs);
+    vc_plan_add(e,
+                &(struct vc_instruction){.run = run,
+                                         .loop = -1,
+                                         .node = node,
+                                         .n_blocks = 1,
+                                         .call = {.args = args},
+                                         .n_refs = n_refs,
+                                         .n_written = n_written},
+                refs);
 }
 
 bool vc_same_ref(struct vc_ref a, struct vc_ref b)

@@ -43,6 +43,7 @@ struct vc_instruction {
     unsigned n_refs;
     struct vc_ref refs[VC_REFS];
     unsigned n_written;
+    bool waits; /* refs[1] may wait in 16 bits from there on (plan_round.c) */
     /* On a device: */
     int device_loop;
     void *device_args;        /* arguments whose arrays are there */
@@ -225,6 +226,10 @@ void vc_plan_round_results(struct vc_engine *e, uint32_t node);
 void vc_plan_round_gradients(struct vc_engine *e, uint32_t node);
 /* Behind the loss: what it wrote. */
 void vc_plan_round_output_gradients(struct vc_engine *e);
+/* Places for all buffers of the finished program, in which what waits lies in 16 bits: e->plan. */
+enum vc_status vc_plan_narrow(struct vc_engine *e);
+/* Places for all buffers as they are. */
+enum vc_status vc_plan_pack(struct vc_engine *e);
 
 /* ---- recomputation (plan_again.c) ---- */
 
@@ -241,11 +246,13 @@ void vc_plan_repeat(struct vc_engine *e, uint32_t node);
 
 /* Bytes of the engine's own arena; zeroed. NULL: no memory. */
 void *vc_plan_args(struct vc_engine *e, size_t bytes);
-/* args is from vc_plan_args, or NULL after a failure; then nothing is added. */
+/* instruction->call.args is from vc_plan_args, or NULL after a failure; then nothing is added. */
+void vc_plan_add(struct vc_engine *e, const struct vc_instruction *instruction, const struct vc_ref *refs);
+/* The same with a loop of the tables. */
 void vc_plan_emit(struct vc_engine *e, uint32_t node, enum vc_train_loop_id loop, size_t n_blocks, const void *args,
                   bool add, const struct vc_ref *refs, unsigned n_refs);
 
-/* The same with a loop that is none of the tables, and writes to the last n_written refs; one block. */
+/* With a loop that is none of the tables, and writes to the last n_written refs; one block. */
 void vc_plan_emit_run(struct vc_engine *e, uint32_t node, vc_train_loop run, const void *args,
                       const struct vc_ref *refs, unsigned n_refs, unsigned n_written);
 

@@ -51,6 +51,9 @@ struct vc_args_unary {
     enum vc_unary kind;
     uint64_t n;
     double a, b;
+    /* What p[0] holds, and in `unary` what p[1] does: VC_UNARY_COPY, reals; ROUND_BF16, ROUND_F16: numbers of 16 bits,
+     * uint16_t. */
+    enum vc_unary from, to;
 };
 
 /* dropout  p: x, y    y = x / (1 - ratio) where the element stays, else 0; the gradient goes the same way */

@@ -58,13 +58,38 @@ static void unary_backward_part(const struct vc_args_unary *args, const REAL *re
     }
 }
 
+/* n elements from `at` on of an array of reals, or of numbers of 16 bits. */
+static void read_part(enum vc_unary kind, const void *from, size_t at, REAL *restrict x, size_t n)
+{
+    const uint16_t *h = (const uint16_t *)from + at;
+
+    if (kind == VC_UNARY_COPY) {
+        memcpy(x, (const REAL *)from + at, n * sizeof *x);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        x[i] = (REAL)(kind == VC_UNARY_ROUND_BF16 ? vc_bf16_to_f32(h[i]) : vc_f16_to_f32(h[i]));
+    }
+}
+
+static void write_part(enum vc_unary kind, const REAL *restrict y, void *to, size_t at, size_t n)
+{
+    uint16_t *h = (uint16_t *)to + at;
+
+    if (kind == VC_UNARY_COPY) {
+        memcpy((REAL *)to + at, y, n * sizeof *y);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        h[i] = kind == VC_UNARY_ROUND_BF16 ? FN(vc_to_bf16)(y[i]) : FN(vc_to_f16)(y[i]);
+    }
+}
+
 LOOP_FN(unary)
 {
     const struct vc_args_unary *args = call->args;
     size_t first = block * VC_ELEMENTS_PER_BLOCK;
     size_t n = VC_AT_MOST((size_t)args->n - first, VC_ELEMENTS_PER_BLOCK);
-    const REAL *from = (const REAL *)call->p[0] + first;
-    REAL *to = (REAL *)call->p[1] + first;
     REAL x[PART] = {0};
     REAL y[PART];
 
@@ -73,9 +98,9 @@ LOOP_FN(unary)
     for (size_t i = 0; i < n; i += PART) {
         size_t m = VC_AT_MOST(n - i, (size_t)PART);
 
-        memcpy(x, from + i, m * sizeof *x);
+        read_part(args->from, call->p[0], first + i, x, m);
         unary_part(args, x, y);
-        memcpy(to + i, y, m * sizeof *y);
+        write_part(args->to, y, call->p[1], first + i, m);
     }
 }
 
@@ -84,7 +109,6 @@ LOOP_FN(unary_backward)
     const struct vc_args_unary *args = call->args;
     size_t first = block * VC_ELEMENTS_PER_BLOCK;
     size_t n = VC_AT_MOST((size_t)args->n - first, VC_ELEMENTS_PER_BLOCK);
-    const REAL *saved = (const REAL *)call->p[0] + first;
     const REAL *dy = (const REAL *)call->p[1] + first;
     REAL *dx = (REAL *)call->p[2] + first;
     REAL x[PART] = {0};
@@ -96,7 +120,7 @@ LOOP_FN(unary_backward)
     for (size_t i = 0; i < n; i += PART) {
         size_t m = VC_AT_MOST(n - i, (size_t)PART);
 
-        memcpy(x, saved + i, m * sizeof *x);
+        read_part(args->from, call->p[0], first + i, x, m);
         memcpy(d, dy + i, m * sizeof *d);
         unary_backward_part(args, x, d, result);
         if (call->add) {

@@ -204,10 +204,9 @@ struct vc_distill_sparsity {
 struct vc_distill_precision {
     enum vc_graph_precision kind;
     /* With VC_GRAPH_F32: while the student trains, its values, their gradients and the copies of the weights that
-     * compute are rounded to 16 bits. Arrays stay f32, so memory is not saved: the results are the results of hardware
-     * with 16 bits, bit by bit. The weights that are moved and written, their gradients, losses and evaluations are
-     * f32.
-     */
+     * compute are rounded to 16 bits: the results are the results of hardware with 16 bits, bit by bit. Values that
+     * wait for the backward pass lie in memory in 16 bits. The weights that are moved and written, all gradients,
+     * losses and evaluations are f32. */
     enum vc_half half;
     double loss_scale; /* VC_HALF_F16: a power of two by which the loss is multiplied; 0: a scale that adapts itself
                           (docs/distillation.md) */

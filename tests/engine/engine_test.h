@@ -118,7 +118,7 @@ static inline void net_numbers(struct net *net)
     }
 }
 
-static inline void net_forward(struct net *net, const struct vc_engine_pass *pass)
+static inline void net_put_inputs(struct net *net)
 {
     size_t n = 0;
 
@@ -136,10 +136,15 @@ static inline void net_forward(struct net *net, const struct vc_engine_pass *pas
             }
         }
     }
+}
+
+static inline void net_forward(struct net *net, const struct vc_engine_pass *pass)
+{
+    net_put_inputs(net);
     assert_int_equal(vc_engine_forward(net->engine, pass), VC_OK);
 }
 
-static inline void net_backward(struct net *net)
+static inline void net_put_cotangents(struct net *net)
 {
     size_t n = 0;
 
@@ -152,6 +157,11 @@ static inline void net_backward(struct net *net)
             }
         }
     }
+}
+
+static inline void net_backward(struct net *net)
+{
+    net_put_cotangents(net);
     assert_int_equal(vc_engine_backward(net->engine), VC_OK);
 }
 

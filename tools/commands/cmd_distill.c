@@ -218,7 +218,7 @@ static const struct opt training_opts[] = {
      .help = "of the rows: shuffled for each epoch, or as in the file (default shuffled)"},
     {.name = "precision", .value = PRECISION_WORDS, .kind = OPT_CALL, .call = take_precision, .option = "precision.kind",
      .help = "of the arithmetic (default f32); bf16, fp16: values, gradients and weights are rounded to 16 bits, as "
-             "in mixed precision, with f32 weights beside; takes the same memory as f32"},
+             "in mixed precision, with f32 weights beside: what waits for the backward pass takes half the memory of f32"},
     {.name = "loss-scale", .value = "X", .kind = OPT_ABOVE_0, DISTILL(precision.loss_scale),
      .help = "--precision fp16: multiply the loss by this power of two (default: adapts itself, starting at 65536)"},
     {.name = "recompute", .value = "none|sqrt|every:K|layer|auto", .kind = OPT_CALL, .call = take_recompute,

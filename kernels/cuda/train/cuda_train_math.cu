@@ -39,11 +39,25 @@ static __device__ __forceinline__ float unary_gradient(enum vc_unary kind, float
     }
 }
 
-static __global__ void unary_kernel(enum vc_unary kind, float a, float b, uint64_t n, const float *x, float *y)
+/* Element i of an array of floats, or of numbers of 16 bits. */
+static __device__ __forceinline__ float element_of(enum vc_unary kind, const void *x, uint64_t i)
 {
-    VC_CUDA_EACH(i, n)
+    return kind == VC_UNARY_ROUND_BF16  ? vc_bf16_to_f32(((const uint16_t *)x)[i])
+           : kind == VC_UNARY_ROUND_F16 ? vc_f16_to_f32(((const uint16_t *)x)[i])
+                                        : ((const float *)x)[i];
+}
+
+static __global__ void unary_kernel(struct vc_args_unary args, const void *x, void *y)
+{
+    VC_CUDA_EACH(i, args.n)
     {
-        y[i] = unary_of(kind, x[i], a, b);
+        float v = unary_of(args.kind, element_of(args.from, x, i), (float)args.a, (float)args.b);
+
+        if (args.to == VC_UNARY_COPY) {
+            ((float *)y)[i] = v;
+        } else {
+            ((uint16_t *)y)[i] = args.to == VC_UNARY_ROUND_BF16 ? vc_f32_to_bf16(v) : vc_f32_to_f16(v);
+        }
     }
 }
 
@@ -51,17 +65,16 @@ int vc_cuda_train_unary(struct vc_cuda_session *s, const struct vc_train_work *w
 {
     const struct vc_args_unary *args = (const struct vc_args_unary *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, unary_kernel, args->n, args->kind, (float)args->a, (float)args->b, args->n,
-                     (const float *)w->call->p[0], (float *)w->call->p[1]);
+    VC_CUDA_ELEMENTS(s, unary_kernel, args->n, *args, w->call->p[0], w->call->p[1]);
     return vc_cuda_launched();
 }
 
-static __global__ void unary_backward_kernel(enum vc_unary kind, float a, float b, bool add, uint64_t n, const float *v,
-                                             const float *dy, float *dx)
+static __global__ void unary_backward_kernel(struct vc_args_unary args, bool add, const void *saved, const float *dy,
+                                             float *dx)
 {
-    VC_CUDA_EACH(i, n)
+    VC_CUDA_EACH(i, args.n)
     {
-        float d = unary_gradient(kind, v[i], dy[i], a, b);
+        float d = unary_gradient(args.kind, element_of(args.from, saved, i), dy[i], (float)args.a, (float)args.b);
 
         dx[i] = add ? dx[i] + d : d;
     }
@@ -71,8 +84,8 @@ int vc_cuda_train_unary_backward(struct vc_cuda_session *s, const struct vc_trai
 {
     const struct vc_args_unary *args = (const struct vc_args_unary *)w->call->args;
 
-    VC_CUDA_ELEMENTS(s, unary_backward_kernel, args->n, args->kind, (float)args->a, (float)args->b, w->call->add,
-                     args->n, (const float *)w->call->p[0], (const float *)w->call->p[1], (float *)w->call->p[2]);
+    VC_CUDA_ELEMENTS(s, unary_backward_kernel, args->n, *args, w->call->add, w->call->p[0],
+                     (const float *)w->call->p[1], (float *)w->call->p[2]);
     return vc_cuda_launched();
 }
 
