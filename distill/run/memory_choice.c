@@ -7,6 +7,7 @@
  * is beyond options.memory.max_memory: batches of fewer rows, which accumulate to the same steps, as many rows as fit;
  * then, with the smallest batches, recomputation, as little as fits. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/checked.h"
@@ -233,24 +234,6 @@ static uint64_t smaller(const struct vc_trainer *t, uint64_t batch)
     return 0;
 }
 
-static enum vc_status refuse(struct vc_trainer *t)
-{
-    const char *why = t->options.training.keep_batch != 0
-                          ? "with batches of that size, and as much as possible computed again"
-                      : vc_net_has_batch_norm(&t->student.net)
-                          ? "as much as possible computed again; batch normalization keeps batches from being divided"
-                          : "with the smallest batches, and as much as possible computed again";
-
-    bool there =
-        t->options.memory.device_memory != 0 && t->report->device_planned_bytes > t->options.memory.device_memory;
-
-    return vc_fail(t->ctx, VC_E_NOMEM, "the run takes %llu bytes%s at least, %s; %s is %llu",
-                   (unsigned long long)(there ? t->report->device_planned_bytes : t->report->planned_bytes),
-                   there ? " of device memory" : "", why,
-                   vc_option(t->ctx, there ? "memory.device_memory" : "max_memory"),
-                   (unsigned long long)(there ? t->options.memory.device_memory : t->options.memory.max_memory));
-}
-
 /* What the limit leaves for the arena, where that is. */
 static uint64_t budget(const struct vc_trainer *t)
 {
@@ -261,6 +244,46 @@ static uint64_t budget(const struct vc_trainer *t)
                             : r->planned_bytes - block_bytes(r->arena_bytes);
 
     return limit - vc_min_u64(limit, others);
+}
+
+/* What the same run takes in 16 bits, whose programs and figures replace those of f32; 0: it does not fit, either. */
+static uint64_t in_16_bits(struct vc_trainer *t, bool there)
+{
+    const struct vc_distill_precision *precision = &t->options.precision;
+    bool half = precision->half == VC_HALF_NONE && precision->kind == VC_GRAPH_F32 && t->student.trains;
+
+    t->student.net.options.rounding = VC_UNARY_ROUND_BF16;
+    for (unsigned k = 0; half && k < 2; k++) { /* its program itself is larger, which the first one shows */
+        if (try_batch(t, t->options.training.batch) == VC_OK && fits(t)) {
+            return there ? t->report->device_planned_bytes : t->report->planned_bytes;
+        }
+        t->student.net.options.budget_bytes = budget(t);
+    }
+    return 0;
+}
+
+static enum vc_status refuse(struct vc_trainer *t)
+{
+    const char *why = t->options.training.keep_batch != 0
+                          ? "with batches of that size, and as much as possible computed again"
+                      : vc_net_has_batch_norm(&t->student.net)
+                          ? "as much as possible computed again; batch normalization keeps batches from being divided"
+                          : "with the smallest batches, and as much as possible computed again";
+
+    bool there =
+        t->options.memory.device_memory != 0 && t->report->device_planned_bytes > t->options.memory.device_memory;
+    uint64_t bytes = there ? t->report->device_planned_bytes : t->report->planned_bytes;
+    uint64_t half = in_16_bits(t, there);
+    char instead[128] = "";
+
+    if (half != 0) {
+        (void)snprintf(instead, sizeof instead, "; %s bf16 takes %llu", vc_option(t->ctx, "precision.kind"),
+                       (unsigned long long)half);
+    }
+    return vc_fail(
+        t->ctx, VC_E_NOMEM, "the run takes %llu bytes%s at least, %s; %s is %llu%s", (unsigned long long)bytes,
+        there ? " of device memory" : "", why, vc_option(t->ctx, there ? "memory.device_memory" : "max_memory"),
+        (unsigned long long)(there ? t->options.memory.device_memory : t->options.memory.max_memory), instead);
 }
 
 enum vc_status vc_trainer_fit(struct vc_trainer *t)
