@@ -108,6 +108,50 @@ void vc_train_backward_clip(struct vc_engine *e, uint32_t node)
     }
 }
 
+/* ---- codes and back: the gradient goes through as if nothing were rounded ---- */
+
+/* Instructions whose scale belongs to `size` elements side by side. */
+static void codes(struct vc_engine *e, uint32_t node, struct vc_args_codes of, struct vc_ref *refs)
+{
+    struct vc_args_codes *args = vc_plan_args(e, sizeof *args);
+
+    of.per_block = of.size >= VC_ELEMENTS_PER_BLOCK ? of.size : VC_ELEMENTS_PER_BLOCK / of.size * of.size;
+    if (args != NULL) {
+        *args = of;
+        vc_plan_emit(e, node, VC_LOOP_codes, vc_plan_blocks(of.n, of.per_block), args, false, refs, 4);
+    }
+}
+
+void vc_train_forward_fake_quantize(struct vc_engine *e, uint32_t node)
+{
+    const struct vc_graph_node *n = vc_plan_node(e, node);
+    const struct vc_plan_value *x = vc_plan_in(e, node, 0);
+    bool is_f8 = strcmp(vc_plan_string(n, "codes", "int8"), "f8_e4m3") == 0;
+    int64_t size = vc_plan_int(n, "size", 0);
+    struct vc_args_codes args = {.n = x->n,
+                                 .size = (uint64_t)(size != 0 ? size : x->shape[x->n_dims - 1]),
+                                 .least = is_f8 ? -448 : -128,
+                                 .most = is_f8 ? 448 : 127,
+                                 .is_f8 = is_f8};
+    struct vc_ref refs[4] = {{0}};
+
+    if (x->shape[x->n_dims - 1] % (int64_t)args.size != 0) {
+        vc_plan_fail(e, node, "its rows are no multiple of %llu elements", (unsigned long long)args.size);
+        return;
+    }
+    refs[0] = vc_plan_data(e, node, 0);
+    if (vc_plan_in(e, node, 1) != NULL) {
+        refs[1] = vc_plan_data(e, node, 1);
+    }
+    refs[3] = vc_plan_make(e, node, 0, true);
+    codes(e, node, args, refs);
+}
+
+void vc_train_backward_fake_quantize(struct vc_engine *e, uint32_t node)
+{
+    unary_backward(e, node, VC_UNARY_COPY, 1, 0);
+}
+
 /* ---- Dropout ---- */
 
 static void dropout(struct vc_engine *e, uint32_t node, struct vc_ref from, struct vc_ref to, bool add)

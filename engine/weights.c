@@ -75,12 +75,16 @@ static double norm_share(const struct vc_graph *graph, const struct vc_graph_nod
     return 1 - momentum;
 }
 
-/* Running means and variances: inputs 3 and 4 of BatchNormalization. */
+/* Running means and variances: inputs 3 and 4 of BatchNormalization. Scales of FakeQuantize are not trained, either. */
 static void find_statistics(struct vc_weights *w)
 {
     for (uint32_t n = 0; n < vc_graph_node_count(w->graph); n++) {
         const struct vc_graph_node *node = vc_graph_node(w->graph, n);
 
+        if (vc_node_is(node, VC_OP_fake_quantize) && node->n_inputs > 1 && node->inputs[1] != VC_NO_VALUE &&
+            vc_graph_value(w->graph, node->inputs[1])->param != VC_NO_PARAM) {
+            w->items[w->of_param[vc_graph_value(w->graph, node->inputs[1])->param]].trained = false;
+        }
         for (unsigned k = 3; vc_node_is(node, VC_OP_batch_norm) && k < node->n_inputs; k++) {
             uint32_t v = node->inputs[k];
             uint32_t param = v != VC_NO_VALUE ? vc_graph_value(w->graph, v)->param : VC_NO_PARAM;

@@ -56,6 +56,16 @@ struct vc_args_unary {
     enum vc_unary from, to;
 };
 
+/* codes  p: x, scale, zero (int64_t) or NULL, y    y = x as a code times the scale; may be the same array
+ *
+ * A code is a whole number from `least` to `most`, minus the zero point; is_f8: a value of f8_e4m3. `size` elements
+ * side by side share a scale; scale NULL: that of their largest magnitude. Blocks are of `per_block` elements. */
+struct vc_args_codes {
+    uint64_t n, size, per_block;
+    double least, most;
+    bool is_f8;
+};
+
 /* dropout  p: x, y    y = x / (1 - ratio) where the element stays, else 0; the gradient goes the same way */
 struct vc_args_dropout {
     uint64_t n, per_row; /* elements of a row of the batch */

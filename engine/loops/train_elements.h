@@ -5,5 +5,6 @@
 #include "engine/loops/train_random.h"
 
 #include "engine/loops/train_gather.h"
+#include "engine/loops/train_inputs.h"
 #include "engine/loops/train_pool.h"
 #include "engine/loops/train_rotary.h"

@@ -1,4 +1,6 @@
 /* ops_quant.c - shapes of conversions between floats and codes. */
+#include <string.h>
+
 #include "graph/ops/ops.h"
 
 /* Scale and zero point are one number, or one for each element along the axis, or one for each block of elements along
@@ -66,4 +68,25 @@ void vc_infer_quantize(struct vc_infer *in)
         vc_infer_fail(in, "codes of the type with number %lld are not supported", (long long)type);
     }
     infer_codes(in, "ffi", VC_DTYPE_I64);
+}
+
+/* Codes and floats again, of a float; one scale, or one of its own for each `size` elements of a row. */
+void vc_infer_fake_quantize(struct vc_infer *in)
+{
+    const struct vc_graph_value *x = vc_infer_in(in, 0);
+    const char *codes = vc_infer_string(in, "codes", "int8");
+    int64_t size = vc_infer_int(in, "size", 0);
+    struct vc_dim row;
+
+    if (!vc_infer_types(in, "ff") || !vc_infer_rank(in, 0, 1, VC_GRAPH_MAX_DIMS) || !vc_infer_single(in, 1, "scale")) {
+        return;
+    }
+    row = x->shape[x->n_dims - 1];
+    if (strcmp(codes, "int8") != 0 && strcmp(codes, "f8_e4m3") != 0) {
+        vc_infer_fail(in, "codes of the type '%s' are not supported", codes);
+    }
+    if (size < 0 || (size != 0 && vc_dim_is_number(row) && row.size % size != 0)) {
+        vc_infer_fail(in, "rows are no multiple of %lld elements", (long long)size);
+    }
+    vc_infer_out_like(in);
 }

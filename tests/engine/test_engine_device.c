@@ -31,6 +31,7 @@ static const char *const more_cases[] = {
 
 /* Of numbers where formulas have an edge. */
 static const char *const odd_cases[] = {
+#include "engine_rounded.inc"
     "(float[4,9] x) => (float[4,9] y) { y = Relu(x) }",
     "(float[4,9] x) => (float[4,9] y) { y = LeakyRelu<alpha: float = 0.2>(x) }",
     "(float[4,9] x) => (float[4,9] y) <float low = {-0.5}, float high = {0.5}> { y = Clip(x, low, high) }",

@@ -147,12 +147,55 @@ static void forward(void **state)
     }
 }
 
+/* What is rounded: the definition's bits forward, and backward as if nothing were rounded. */
+static const char *const rounded[] = {
+#include "engine_rounded.inc"
+};
+
+static void rounding(void **state)
+{
+    struct vc_engine_options options = {.train = true, .threads = 2, .input_grads = true};
+
+    (void)state;
+    for (size_t k = 0; k < sizeof rounded / sizeof *rounded; k++) {
+        struct net net = net_begin(rounded[k], VC_GRAPH_F32, &options);
+        float *should = calloc(net.n_outputs, sizeof *should);
+        double *plain = calloc(net.n_outputs, sizeof *plain);
+        const struct vc_engine_value *x = vc_engine_input(net.engine, 0);
+        const struct vc_engine_value *y = vc_engine_output(net.engine, 0);
+
+        for (size_t i = 0; i < 20; i++) { /* zeros, and what is no number */
+            net.inputs[i] = i < 10 ? 0 : net.inputs[i];
+        }
+        net.inputs[net.n_inputs - 1] = NAN;
+        net.inputs[net.n_inputs - 200] = INFINITY;
+        net_plain(&net, plain);
+        net_forward(&net, &training);
+        for (size_t i = 0; i < net.n_outputs; i++) {
+            should[i] = (float)plain[i];
+            if (memcmp(&((const float *)y->data)[i], &should[i], sizeof *should) != 0 && !isnan(should[i])) {
+                fail_msg("%s: element %zu is %.9g; the definition gives %.9g", rounded[k], i,
+                         (double)((const float *)y->data)[i], (double)should[i]);
+            }
+            assert_int_equal(isnan(((const float *)y->data)[i]) != 0, isnan(should[i]) != 0);
+        }
+        net_backward(&net);
+        for (size_t i = 0; i < net.n_outputs; i++) {
+            assert_true(((const float *)x->grad)[i] == (float)net.cotangents[i]);
+        }
+        free(should);
+        free(plain);
+        net_end(&net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients),
         cmocka_unit_test(gradients_frozen),
         cmocka_unit_test(forward),
+        cmocka_unit_test(rounding),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -437,6 +437,14 @@ def codes():
              {"axis": 1, "block_size": 2}, types={0: type_, 2: type_})
     case("QuantizeLinear", [f(6, 4, high=90), np.float64(0.5)])
     case("DequantizeLinear", [i(6, 4), np.float64(0.5)], types={0: np.int8})
+    for attrs in ({}, {"codes": "f8_e4m3"}, {"size": 4}, {"codes": "f8_e4m3", "size": 2}):
+        x = f(3, 5, 8, low=-30, high=30)
+        x[0, 0] = 0
+        x[0, 1] *= 2.0 ** -20
+        x[1, 1, ::2] = (0.25, -0.25, 127.5, -127.5)
+        case("FakeQuantize", [x], attrs, fixed=(0,))
+        case("FakeQuantize", [x, np.float64(0.125)], attrs, fixed=(0,))
+        case("FakeQuantize", [f(6, high=90), f(1, low=0.01, high=0.02)], {k: v for k, v in attrs.items() if k == "codes"})
 
 
 def more_products():

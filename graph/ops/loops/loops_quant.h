@@ -84,3 +84,34 @@ RUN(quantize)
         out[i] = code <= (REAL)least ? least : code >= (REAL)most ? most : to_integer(code);
     }
 }
+
+/* x, rounded to a code times the scale; without a scale, that of each row or of each `size` elements of the row. */
+RUN(fake_quantize)
+{
+    const struct vc_run_value *x = run->in[0];
+    const REAL *scale = run->n_in > 1 && run->in[1] != NULL ? run->in[1]->data : NULL;
+    const bool is_f8 = strcmp(vc_run_string(run, "codes", "int8"), "f8_e4m3") == 0;
+    size_t size = (size_t)vc_run_int(run, "size", 0);
+    size_t row = (size_t)x->shape[x->n_dims - 1];
+    REAL *out;
+
+    size = size != 0 ? size : row;
+    if (size != 0 && row % size != 0) {
+        vc_run_fail(run, "rows of %zu elements are no multiple of %zu", row, size);
+        return;
+    }
+    out = vc_run_out(run, 0, true, x->shape, x->n_dims);
+    for (size_t i = 0; out != NULL && i < x->n; i += size) {
+        const REAL *part = (const REAL *)x->data + i;
+        REAL largest = 0;
+        REAL s;
+
+        for (size_t k = 0; k < size; k++) {
+            largest = FN(vc_codes_largest)(largest, part[k]);
+        }
+        s = scale != NULL ? *scale : FN(vc_codes_scale)(largest, is_f8);
+        for (size_t k = 0; k < size; k++) {
+            out[i + k] = FN(vc_round_codes)(part[k], s, is_f8 ? -448 : -128, is_f8 ? 448 : 127, is_f8, part[k]);
+        }
+    }
+}
