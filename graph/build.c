@@ -54,8 +54,12 @@ out:
 static enum vc_status build(struct vc_ctx *ctx, const struct vc_model *model, const struct vc_program *program,
                             const struct vc_graph_options *options, struct vc_arena *arena, struct vc_graph **out)
 {
-    const struct vc_graph_source source = {
-        .ctx = ctx, .model = model, .program = program, .weights = options->weights, .arena = arena};
+    const struct vc_graph_source source = {.ctx = ctx,
+                                           .model = model,
+                                           .program = program,
+                                           .weights = options->weights,
+                                           .arena = arena,
+                                           .plain_inputs = options->plain_inputs};
 
     return vc_graph_from_program(&source, out);
 }
@@ -95,7 +99,7 @@ static enum vc_status build_program(struct vc_ctx *ctx, const struct vc_model *m
 {
     struct vc_arena arena = {0};
     const struct vc_graph_source source = {
-        .ctx = ctx, .model = model, .program = program, .arena = &arena, .stated = stated};
+        .ctx = ctx, .model = model, .program = program, .arena = &arena, .stated = stated, .plain_inputs = true};
     enum vc_status status;
 
     VC_TRY(vc_graph_from_program(&source, out));

@@ -13,6 +13,7 @@ struct vc_graph_source {
     const struct vc_program *program;
     const struct vc_model *weights; /* vc_graph_options.weights, or NULL */
     struct vc_arena *arena;         /* the program's; for what is needed while building */
+    bool plain_inputs;              /* vc_graph_options.plain_inputs */
     bool stated; /* of a VC_PROGRAM_CONFIG or VC_PROGRAM_KEYS: parameters have the shapes that the program states,
                     whatever those of the model's tensors are, and tensors that nobody uses are no problem */
 };

@@ -58,11 +58,16 @@ static size_t find_tensor(struct vc_net *net, const char **name)
     return index;
 }
 
-bool vc_net_has(struct vc_net *net, const char *name)
+size_t vc_net_find(struct vc_net *net, const char *name)
 {
     const char *own = whole_name(net, name);
 
-    return net->model == NULL || find_tensor(net, &own) != VC_NO_TENSOR;
+    return find_tensor(net, &own);
+}
+
+bool vc_net_has(struct vc_net *net, const char *name)
+{
+    return net->model == NULL || vc_net_find(net, name) != VC_NO_TENSOR;
 }
 
 static const char *shape_text(struct vc_net *net, unsigned n_dims, const uint64_t *shape)
@@ -270,6 +275,7 @@ uint32_t vc_net_linear_part(struct vc_net *net, uint32_t x, const struct vc_net_
         weight.shape[0] = (uint64_t)part->in;
         weight.shape[1] = (uint64_t)part->all;
     }
+    x = vc_net_layer_input(net, x, part->module, value, part->in);
     y = vc_net_op(net, "MatMul", part->bias ? vc_net_print(net, "%s.product", value) : value, x,
                   vc_net_param(net, &weight));
     return part->bias ? vc_net_add(net, value, y, vc_net_param(net, &bias)) : y;
@@ -294,6 +300,7 @@ uint32_t vc_net_tied_head(struct vc_net *net, uint32_t x, const char *head, cons
     uint32_t y;
 
     vc_net_block(net, "%s", head);
+    x = shared ? x : vc_net_layer_input(net, x, head, head, hidden);
     y = vc_net_op(net, "MatMul", bias != NULL ? vc_net_print(net, "%s.product", head) : head, x,
                   vc_net_param(net, &weight));
     return bias == NULL ? y : vc_net_add(net, head, y, vc_net_vector(net, bias, vocabulary));

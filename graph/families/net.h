@@ -58,7 +58,7 @@ struct vc_net {
     struct vc_ctx *ctx;
     struct vc_graph *graph;
     const struct vc_model *model; /* NULL: config.json alone */
-    bool stated;                  /* vc_graph_source.stated */
+    bool stated, plain_inputs;    /* vc_graph_source.stated, .plain_inputs */
     struct vc_arena *arena;
     json_t *config;
     const struct vc_net_family *family;
@@ -110,6 +110,8 @@ const char *vc_net_print(struct vc_net *net, const char *format, ...) VC_PRINTF(
 /* Nodes that are added from now on belong to that module of the base model; a family that speaks of heads says it with
  * the prefix of these. */
 void vc_net_block(struct vc_net *net, const char *format, ...) VC_PRINTF(2, 3);
+/* The tensor of that name; VC_NO_TENSOR: the checkpoint, which has to be there, has none. */
+size_t vc_net_find(struct vc_net *net, const char *name);
 /* The checkpoint has a tensor of that name; true where there are no weights. */
 bool vc_net_has(struct vc_net *net, const char *name);
 
@@ -139,6 +141,10 @@ struct vc_net_part {
 };
 uint32_t vc_net_linear_part(struct vc_net *net, uint32_t x, const struct vc_net_part *part);
 uint32_t vc_net_linear(struct vc_net *net, uint32_t x, const char *module, int64_t in, int64_t out, bool bias);
+/* What a layer with `in` input features reads in place of x (net_inputs.c): its loader may round that. value: of the
+ * graph, for the layer. */
+uint32_t vc_net_layer_input(struct vc_net *net, uint32_t x, const char *module, const char *value, int64_t in);
+extern const char vc_net_inputs_note[];
 /* The matrix of the input embeddings as the last layer; the checkpoint may have a tensor `head` of its own, which
  * counts then. bias: a whole name, or NULL. */
 uint32_t vc_net_tied_head(struct vc_net *net, uint32_t x, const char *head, const char *embedding, int64_t hidden,

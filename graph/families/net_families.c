@@ -171,12 +171,15 @@ static enum vc_dtype float_type(const json_t *config, const char *key)
     return VC_DTYPE_NONE;
 }
 
-/* The loaders of some layouts round what quantized layers read: "input_activations" of compressed-tensors,
- * "activation_scheme" of the method fp8. */
-static bool rounds_inputs(const json_t *config)
+const char vc_net_inputs_note[] = "loaders of this file round the inputs of quantized layers; here these stay floats, "
+                                  "so that answers there are a little worse";
+
+/* Loaders of the method fp8 round what quantized layers read, each kernel in its own way. Without weights, nobody knows
+ * which layers are quantized; others take floats on purpose. */
+static bool rounds_otherwise(const struct vc_net *net)
 {
-    const json_t *quantized = json_object_get(config, "quantization_config");
-    json_t *groups = json_object_get(quantized, "config_groups");
+    const json_t *quantized = json_object_get(net->config, "quantization_config");
+    json_t *groups = net->model == NULL || net->plain_inputs ? json_object_get(quantized, "config_groups") : NULL;
     const char *key;
     json_t *group;
 
@@ -191,8 +194,12 @@ static bool rounds_inputs(const json_t *config)
 
 enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc_graph *graph)
 {
-    struct vc_net net = {
-        .ctx = source->ctx, .graph = graph, .model = source->model, .stated = source->stated, .arena = source->arena};
+    struct vc_net net = {.ctx = source->ctx,
+                         .graph = graph,
+                         .model = source->model,
+                         .stated = source->stated,
+                         .plain_inputs = source->plain_inputs,
+                         .arena = source->arena};
     json_error_t error;
     enum vc_status status = VC_OK;
 
@@ -205,9 +212,8 @@ enum vc_status vc_families_build(const struct vc_graph_source *source, struct vc
         if (graph->float_type == VC_DTYPE_NONE) {
             graph->float_type = float_type(net.config, "torch_dtype");
         }
-        if (rounds_inputs(net.config)) {
-            graph->note = "loaders of this file round the inputs of quantized layers; here these stay floats, so that "
-                          "answers there are a little worse";
+        if (rounds_otherwise(&net)) {
+            graph->note = vc_net_inputs_note;
         }
         status = vc_net_build(&net);
     }

@@ -134,6 +134,9 @@ struct vc_graph_options {
      * equal values, also transposed. Only for ONNX files and texts; VC_E_ARGUMENT for other sources. Must stay open as
      * long as parameters are read. */
     const struct vc_model *weights;
+    /* Inputs of quantized layers stay floats, whatever the file's loaders make of them: for a student, whose weights
+     * will be written in another way. */
+    bool plain_inputs;
 };
 
 VC_API void vc_graph_defaults_sized(struct vc_graph_options *options, size_t struct_size);

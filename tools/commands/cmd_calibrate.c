@@ -114,7 +114,7 @@ static int merge(struct app *app, const struct calibrate_cli *cli)
 static int run_calibrate(struct app *app, int n_args, char **args)
 {
     struct calibrate_cli cli;
-    struct net net = {NULL, NULL, NULL};
+    struct net net = {.graph = NULL};
     int rc;
 
     memset(&cli, 0, sizeof cli);

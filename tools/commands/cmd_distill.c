@@ -582,11 +582,13 @@ static int init_student(struct app *app, struct distill_cli *cli)
 static int open_all(struct app *app, struct distill_cli *cli)
 {
     struct opened *o = &cli->opened;
-    int rc = is_derived(cli) ? GO_ON
-             : vc_graph_is_text(cli->student)
-                 ? init_student(app, cli)
-                 : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
+    int rc;
 
+    o->student.student = true;
+    rc = is_derived(cli) ? GO_ON
+         : vc_graph_is_text(cli->student)
+             ? init_student(app, cli)
+             : net_open(app, cli->student, cli->nets.graph, cli->nets.teacher, &o->student);
     cli->distill.graph_path = is_derived(cli) ? cli->nets.graph : NULL;
     rc = rc == GO_ON ? open_teacher(app, cli) : rc;
     if (rc == GO_ON && cli->mask != NULL) {

@@ -126,8 +126,8 @@ static int check_effects(struct app *app, const struct evaluate_cli *cli)
 static int run_evaluate(struct app *app, int n_args, char **args)
 {
     struct evaluate_cli cli;
-    struct net net = {NULL, NULL, NULL};
-    struct net teacher = {NULL, NULL, NULL};
+    struct net net = {.graph = NULL};
+    struct net teacher = {.graph = NULL};
     int rc;
 
     memset(&cli, 0, sizeof cli);

@@ -88,7 +88,7 @@ static int logits(struct app *app, struct logits_cli *cli, const struct net *net
 static int run_logits(struct app *app, int n_args, char **args)
 {
     struct logits_cli cli;
-    struct net net = {NULL, NULL, NULL};
+    struct net net = {.graph = NULL};
     int rc;
 
     memset(&cli, 0, sizeof cli);

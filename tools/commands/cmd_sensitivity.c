@@ -122,6 +122,7 @@ static enum vc_status open_graph(struct app *app, const struct sensitivity_cli *
     enum vc_status status = VC_OK;
 
     vc_graph_defaults(&options);
+    options.plain_inputs = true;
     if (cli->graph == NULL) {
         return vc_graph_build(app->ctx, model, &options, graph);
     }

@@ -119,8 +119,12 @@ static enum vc_status read_graph(struct vc_ctx *ctx, const char *path, struct ne
 
 enum vc_status net_build(struct vc_ctx *ctx, const char *graph, const char *other, struct net *net)
 {
-    enum vc_status status =
-        graph != NULL ? read_graph(ctx, graph, net) : vc_graph_build(ctx, net->weights, NULL, &net->graph);
+    struct vc_graph_options options;
+    enum vc_status status;
+
+    vc_graph_defaults(&options);
+    options.plain_inputs = net->student;
+    status = graph != NULL ? read_graph(ctx, graph, net) : vc_graph_build(ctx, net->weights, &options, &net->graph);
 
     if (status == VC_E_UNSUPPORTED && net->graph == NULL && graph == NULL && other != NULL) {
         status = read_graph(ctx, other, net);

@@ -22,6 +22,7 @@ extern const struct opt_group group_rows, group_teacher;
 struct net {
     struct vc_model *weights, *beside;
     struct vc_graph *graph;
+    bool student; /* its weights are written in another way than they lie there */
 };
 
 /* Opens the graph of the checkpoint net->weights, by the rules of net_open. */
