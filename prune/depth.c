@@ -362,7 +362,7 @@ static const struct vc_pass_ops depth_ops = {
 static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
 {
     struct vc_depth_options *o = &d->options;
-    const char **text[] = {&o->drop, &o->keep, &o->layers};
+    const char **text[] = {&o->drop, &o->keep, &o->layers, &o->why};
     enum vc_status status = VC_OK;
 
     for (size_t i = 0; i < sizeof text / sizeof text[0]; i++) {
@@ -373,6 +373,7 @@ static enum vc_status copy_options(struct vc_ctx *ctx, struct depth *d)
     }
     d->recipe[0] = (struct vc_recipe_entry){o->drop != NULL ? "drop_layers" : "keep_layers", numbers_of(d)};
     d->recipe[1] = (struct vc_recipe_entry){"layers", o->layers};
+    d->pass.note = o->why;
     d->pass.recipe = d->recipe;
     d->pass.n_recipe = o->layers != NULL ? 2 : 1;
     d->pass.command =

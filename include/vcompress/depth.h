@@ -23,6 +23,7 @@ struct vc_depth_options {
     /* Prefix of the layer numbers in the names of tensors: "decoder.block". NULL: the only list of equal layers in the
      * model; a model with several such lists or without a list is refused. */
     const char *layers;
+    const char *why; /* why these layers: a note of the report (vc_layers_least); NULL: none */
 };
 
 VC_API void vc_depth_defaults_sized(struct vc_depth_options *options, size_t struct_size);

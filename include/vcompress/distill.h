@@ -488,6 +488,13 @@ static inline void vc_evaluate_defaults(struct vc_evaluate_options *options)
 VC_API enum vc_status vc_evaluate(struct vc_ctx *ctx, const struct vc_evaluate_options *options,
                                   struct vc_quality *out);
 
+/* The n layers of options->network, a model whose own file says what it computes, without which alone its answers
+ * change least by vc_quality.kd, with the network itself as the teacher. layers: as in vc_depth_options. *drop: their
+ * numbers for vc_depth_options.drop, "7,3"; *why: the figures of all layers that can go. The caller frees both with
+ * vc_text_free. VC_E_ARGUMENT: so many cannot go. */
+VC_API enum vc_status vc_layers_least(struct vc_ctx *ctx, const struct vc_evaluate_options *options, const char *layers,
+                                      uint64_t n, char **drop, char **why);
+
 /* The result as a JSON document, schema vcompress.evaluate/1 (installed as evaluate-1.schema.json). missed: the
  * sentence of a gate of the caller that failed; NULL: none. The caller frees *text with vc_text_free. */
 VC_API enum vc_status vc_evaluate_json(struct vc_ctx *ctx, const struct vc_evaluate_options *options,

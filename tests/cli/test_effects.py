@@ -54,7 +54,8 @@ MODES = {
               "mask": ["--mask", "m.npz", "w.npz", "-o", "out.npz"],
               "wanda": ["--sparsity", "0.5", "--score", "wanda", "--calibration", "st.npz", "w.npz", "-o", "out.npz"],
               "sparsegpt": ["--pattern", "2:4", "--score", "sparsegpt", "--calibration", "st.npz", "w.npz", "-o", "out.npz"],
-              "drop-layers": ["--drop-layers", "1", "l.npz", "-o", "out.npz"]},
+              "drop-layers": ["--drop-layers", "1", "l.npz", "-o", "out.npz"],
+              "least": ["--drop-layers", "least:1", "--data", "ids.npz", "hf2", "-o", "out"]},
     "dequantize": {"int8": ["q.npz", "-o", "out.npz"], "fp16": ["--fp16", "q.npz", "-o", "out.npz"]},
     "convert": {"npz": ["w.npz", "-o", "out.npz"], "safetensors": ["w.npz", "-o", "out.safetensors"],
                 "folder": ["hf", "-o", "out.gguf"]},
@@ -104,7 +105,7 @@ VALUES = {
 BY_MODE = {("graph", "batch"): "2", ("graph", "value"): "h1", ("sensitivity", "batch"): "1", ("estimate", "teacher"): "g2.txt", ("estimate", "schedule"): "gpipe",
            ("fit", "schedule"): "gpipe", ("plan", "schedule"): "gpipe", ("estimate", "batch"): "3", ("fit", "teacher"): "g2.txt", ("plan", "teacher"): "g2.txt",
            ("fit", "optimizer"): "sgd", ("verify", "min-sqnr"): "200", ("estimate","weights"): "w.npz", ("fit","weights"): "w.npz", ("plan","weights"): "w.npz",
-           ("prune", "graph"): "g.txt", ("prune", "layout"): "plain", ("prune", "scope"): "global", ("prune", "calibration"): "st.npz", ("sensitivity", "min-elements"): "1000",
+           ("prune", "graph"): "g.txt", ("prune", "data"): "d.npz", ("prune", "rows"): "2", ("prune", "layout"): "plain", ("prune", "scope"): "global", ("prune", "calibration"): "st.npz", ("sensitivity", "min-elements"): "1000",
            ("quantize", "activations"): "static"}
 SKIP = {"help", "force", "output", "output-dir"}
 # What may change nothing here, and why.
@@ -225,15 +226,18 @@ def make_files():
     write("r.txt", "fc1.weight:0 1\n")
     write("c.txt", "fc1.weight:0 = fc1.bias:0 = fc2.weight:1\n")
     write("gpus.csv", run("gpus", "--csv", "RTX 4090")[1].decode().replace("RTX 4090", "RTX 4091"))
-    os.mkdir("hf")
-    h = "model.layers.0."
-    write_npz("h.npz", {"model.embed_tokens.weight": ("<f4", (64, 64), floats(4096)), "model.norm.weight": ("<f4", (64,), floats(64)),
-                        **{h + n + ".weight": ("<f4", (64,), floats(64)) for n in ("input_layernorm", "post_attention_layernorm")},
-                        **{h + n + "_proj.weight": ("<f4", (64, 64), floats(4096)) for n in
-                           ("self_attn.q", "self_attn.k", "self_attn.v", "self_attn.o", "mlp.gate", "mlp.up", "mlp.down")}})
-    must("convert", "h.npz", "-o", "hf/model.safetensors")
-    write("hf/config.json", '{"model_type":"llama","hidden_size":64,"intermediate_size":64,"num_hidden_layers":1,"num_attention_heads":4,'
-          '"num_key_value_heads":4,"vocab_size":64,"max_position_embeddings":512,"rms_norm_eps":1e-5,"tie_word_embeddings":true}')
+    for folder, n_layers in (("hf", 1), ("hf2", 2)):
+        os.mkdir(folder)
+        tensors = {"model.embed_tokens.weight": ("<f4", (64, 64), floats(4096)), "model.norm.weight": ("<f4", (64,), floats(64))}
+        for h in ("model.layers.%d." % k for k in range(n_layers)):
+            tensors.update({h + n + ".weight": ("<f4", (64,), floats(64)) for n in ("input_layernorm", "post_attention_layernorm")})
+            tensors.update({h + n + "_proj.weight": ("<f4", (64, 64), floats(4096)) for n in
+                            ("self_attn.q", "self_attn.k", "self_attn.v", "self_attn.o", "mlp.gate", "mlp.up", "mlp.down")})
+        write_npz("h.npz", tensors)
+        must("convert", "h.npz", "-o", folder + "/model.safetensors", "--force")
+        write(folder + "/config.json", '{"model_type":"llama","hidden_size":64,"intermediate_size":64,"num_hidden_layers":%d,"num_attention_heads":4,'
+              '"num_key_value_heads":4,"vocab_size":64,"max_position_embeddings":512,"rms_norm_eps":1e-5,"tie_word_embeddings":true}' % n_layers)
+    write_npz("ids.npz", {"input_ids": ("<i8", (6, 8), struct.pack("<48q", *[r.randrange(64) for _ in range(48)]))})
     write("hf/tokenizer.json", '{"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":["a b"]},'
           '"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":true},"decoder":{"type":"ByteLevel"}}')
     os.mkdir("cfg")

@@ -80,6 +80,45 @@ class Depth(Judge):
         for t, a in want.items():
             self.same_bits(np.asarray(got[t]), a, t)
 
+    # ---- layers that the answers miss least ----
+
+    def test_least(self):
+        """The figure of each layer is what evaluate says of the model without it, and the least go."""
+        r, size, n = np.random.default_rng(2), 32, 4
+        tensors = {"model.embed_tokens.weight": r.standard_normal((64, size)), "model.norm.weight": np.ones(size), "lm_head.weight": r.standard_normal((64, size))}
+        for k, share in enumerate((1, 0.2, 0.05, 0.4)):  # of what a layer adds to the stream
+            names = {"mlp.gate_proj": (64, size), "mlp.up_proj": (64, size), "mlp.down_proj": (size, 64),
+                     **{"self_attn.%s_proj" % c: (size, size) for c in "qkvo"}}
+            for t, shape in names.items():
+                by = share if t.endswith(("down_proj", "o_proj")) else 1
+                tensors["%s.%d.%s.weight" % (LIST, k, t)] = by * r.standard_normal(shape) / shape[1] ** 0.5
+            for t in ("input_layernorm", "post_attention_layernorm"):
+                tensors["%s.%d.%s.weight" % (LIST, k, t)] = np.ones(size)
+        folder = self.folder(tensors={t: a.astype("f4") for t, a in tensors.items()}, config={
+            "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": size, "intermediate_size": 64, "num_hidden_layers": n,
+            "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 64, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "tie_word_embeddings": False})
+        np.savez(self.path("ids.npz"), input_ids=r.integers(0, 64, (24, 16)))
+        data = ("--data", self.path("ids.npz"))
+        losses = []
+        for k in range(n):
+            self.vc("prune", "--drop-layers", k, folder, "-o", self.path("one"), "-f")
+            losses.append(self.vc("evaluate", *data, "--teacher", folder, "--json", self.path("one")).json()["quality"]["divergence"])
+        order = sorted(range(n), key=losses.__getitem__)
+        self.assertEqual(order[0], 2)
+        for count in (1, 2):
+            report = self.vc("prune", "--drop-layers", "least:%d" % count, *data, "--json", folder, "-o", self.path("least"), "-f").json()
+            self.assertEqual(report["totals"]["layers"]["left_out"], sorted(order[:count]))
+            self.assertEqual(report["command"], "prune --drop-layers " + ",".join(map(str, order[:count])))
+            self.assertEqual(report["note"], "divergence without one layer alone: " + ", ".join("%d %.3g" % (k, losses[k]) for k in order))
+            self.vc("prune", "--drop-layers", ",".join(map(str, order[:count])), folder, "-o", self.path("given"), "-f")
+            self.assertEqual(tree(self.path("least")), tree(self.path("given")))
+        args = (folder, "-o", self.path("n"))
+        self.assertIn("needs --data", self.refuse(2, "prune", "--drop-layers", "least:1", *args))
+        self.assertIn("least:2", self.refuse(2, "prune", "--drop-layers", "1", *data, *args))
+        self.assertIn("from 1 to 4 can", self.refuse(2, "prune", "--drop-layers", "least:5", *data, *args))
+        np.savez(self.path("w.npz"), **arrays())
+        self.assertIn("does not say what", self.refuse(3, "prune", "--drop-layers", "least:1", *data, self.path("w.npz"), "-o", self.path("n")))
+
     # ---- formats ----
 
     def test_npz(self):

@@ -1,6 +1,9 @@
 /* cmd_prune.c - vcompress prune: options in, a job out. The library does the work, convert.c the rest. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <vcompress/distill.h>
 
 #include "tools/commands/commands.h"
 #include "tools/commands/prune_structured.h"
@@ -20,6 +23,9 @@ struct prune_cli {
     bool alone;                     /* layers are left out, and nothing else is pruned */
     struct vc_model *masks, *statistics;
     const char *score; /* --score */
+    uint64_t n_least;  /* --drop-layers least:N, with these rows */
+    struct vc_data_options data;
+    char *drop, *why; /* of the last input */
     struct structured_cli structured;
 };
 
@@ -58,7 +64,6 @@ static bool take_set(void *group, const char *value)
 
 #define PRUNE(member)      OPT_FIELD(struct prune_cli, prune.member)
 #define DEPTH(member)      OPT_FIELD(struct prune_cli, depth.member)
-#define STRUCTURED(member) OPT_FIELD(struct prune_cli, structured.member)
 #define STRUCTURED(member) OPT_FIELD(struct prune_cli, structured.member)
 
 /* clang-format off */
@@ -128,9 +133,16 @@ static const struct opt prune_opts[] = {
      .help = "accept quantized weights: they become f32 first"},
 };
 static const struct opt depth_opts[] = {
-    {.name = "drop-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(drop),
+    {.name = "drop-layers", .value = "LIST|least:N", .kind = OPT_TEXT, DEPTH(drop),
      .help = "remove whole layers, by their numbers from 0: 8,9,10 or 8-10; later layers get new numbers, and "
-             "config.json or the metadata of GGUF the new number of layers; before all other pruning"},
+             "config.json or the metadata of GGUF the new number of layers; before all other pruning. least:N: the N layers "
+             "without which, each alone, the answers to the rows of --data change least"},
+    {.name = "data", .value = "FILE", .file = FILE_READ, .kind = OPT_TEXT, OPT_FIELD(struct prune_cli, data.path),
+     .help = "--drop-layers least:N: rows, an array for each input of the model (npz, safetensors, ...)"},
+    {.name = "rows", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct prune_cli, data.n_rows),
+     .help = "--data: the first N rows only (default: all)"},
+    {.name = "length", .value = "N", .kind = OPT_COUNT, OPT_FIELD(struct prune_cli, data.length),
+     .help = "--data: the file holds only tokens, as written by nanoGPT and llm.c; N tokens are a row"},
     {.name = "keep-layers", .value = "LIST", .kind = OPT_TEXT, DEPTH(keep),
      .help = "the same, by the layers that stay: 0-7,11"},
     {.name = "layers", .value = "NAME", .kind = OPT_TEXT, DEPTH(layers),
@@ -150,6 +162,7 @@ static void begin(void *cli)
 {
     vc_prune_defaults(&((struct prune_cli *)cli)->prune);
     vc_depth_defaults(&((struct prune_cli *)cli)->depth);
+    vc_data_defaults(&((struct prune_cli *)cli)->data);
     vc_structured_defaults(&((struct prune_cli *)cli)->structured.options);
 }
 
@@ -245,13 +258,54 @@ static int take_score(struct app *app, struct prune_cli *own)
     return GO_ON;
 }
 
+/* --drop-layers least:N and its rows. */
+static int take_least(struct app *app, struct prune_cli *own)
+{
+    int end = 0;
+
+    if (own->depth.drop == NULL || strncmp(own->depth.drop, "least:", 6) != 0) {
+        return own->data.path == NULL && own->data.n_rows == 0 && own->data.length == 0
+                   ? GO_ON
+                   : app_usage(app, "--data, --rows and --length choose layers: --drop-layers least:2");
+    }
+    if (sscanf(own->depth.drop, "least:%9" SCNu64 "%n", &own->n_least, &end) != 1 || own->depth.drop[end] != '\0' ||
+        own->n_least == 0) {
+        return app_usage(app, "--drop-layers %s: a number of layers from 1 on, such as least:2", own->depth.drop);
+    }
+    return own->data.path != NULL ? GO_ON : app_usage(app, "--drop-layers %s needs --data FILE", own->depth.drop);
+}
+
+/* The layers that go, by what the answers of this input lose. */
+static enum vc_status choose_layers(struct vc_ctx *ctx, const struct vc_model *model, struct prune_cli *own)
+{
+    struct vc_evaluate_options options;
+    enum vc_status status;
+
+    vc_text_free(own->drop);
+    vc_text_free(own->why);
+    own->drop = own->why = NULL;
+    vc_evaluate_defaults(&options);
+    options.network.weights = model;
+    options.data = &own->data;
+    status = vc_graph_build(ctx, model, NULL, &options.network.graph);
+    status = status == VC_OK ? vc_layers_least(ctx, &options, own->depth.layers, own->n_least, &own->drop, &own->why)
+                             : status;
+    own->depth.drop = own->drop;
+    own->depth.why = own->why;
+    vc_graph_close(options.network.graph);
+    return status;
+}
+
 static int ready(struct app *app, void *cli, struct conversion *what)
 {
     static const char *const structured[] = {"dims", "round-to", "couplings", "graph", "layout"};
     static const char *const of_choice[] = {"min-elements"};
     struct prune_cli *own = cli;
-    int rc;
+    int rc = take_least(app, own);
 
+    if (rc != GO_ON) {
+        return rc;
+    }
     if (own->depth.layers != NULL && !has_depth(own)) {
         return app_usage(app, "--layers says which layers are meant: --drop-layers and --keep-layers leave out some");
     }
@@ -313,7 +367,8 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     enum vc_status status = VC_OK;
 
     if (has_depth(own)) {
-        status = vc_job_add_depth(ctx, job, &own->depth);
+        status = own->n_least != 0 ? choose_layers(ctx, model, own) : VC_OK;
+        status = status == VC_OK ? vc_job_add_depth(ctx, job, &own->depth) : status;
         if (status != VC_OK || own->alone) {
             return status;
         }
@@ -341,6 +396,8 @@ static void end(void *cli)
     }
     vc_model_close(own->masks);
     vc_model_close(own->statistics);
+    vc_text_free(own->drop);
+    vc_text_free(own->why);
     structured_end(&own->structured);
 }
 
@@ -371,13 +428,15 @@ const struct command command_prune = {
         "smaller: file, memory and time shrink everywhere. The couplings of rows and columns come from the graph of "
         "the model (a family of Hugging Face models, GGUF, ONNX, --graph) or from --couplings; --dry-run shows "
         "them.\n"
-        "--drop-layers removes whole layers: a smaller model of the same kind, which every loader reads.\n"
+        "--drop-layers removes whole layers: a smaller model of the same kind, which every loader reads; with --data "
+        "those that the answers miss least.\n"
         "  vcompress prune --sparsity 0.5 model.npz\n"
         "  vcompress prune --sparsity 0.8 --scope global --set 'lm_head*=0.5' --deflate \\\n"
         "    model.npz -o small.npz\n"
         "  vcompress prune --pattern 2:4 model.safetensors\n"
         "  vcompress prune --structured 0.3 --round-to 64 model/ -o smaller/\n"
-        "  vcompress prune --drop-layers 8-10 model-folder -o smaller",
+        "  vcompress prune --drop-layers 8-10 model-folder -o smaller\n"
+        "  vcompress prune --drop-layers least:2 --data rows.npz model-folder -o smaller",
     .groups = groups,
     .n_groups = sizeof(groups) / sizeof(groups[0]),
     .args = "FILE",
