@@ -183,7 +183,7 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     after = r.rest;
     VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &after, &values));
     VC_TRY(make_mask(ctx, step, tile, values, &r));
-    VC_TRY(vc_prune_apply(ctx, step, tile, in->data, r.mask, 0, after, out));
+    VC_TRY(vc_prune_apply(ctx, step, tile, in->data, r.mask, 0, r.rest, out));
 out:
     return status;
 }

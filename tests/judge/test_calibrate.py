@@ -360,6 +360,20 @@ class Pruning(Statistical):
         near = np.abs(found["conv2.weight"].astype("f4") - self.weights["conv2.weight"]).max()
         self.assertLess(near, 0.3)
 
+    def test_short_floats(self):
+        """Scores of f16 in tiles as large as they come: the bytes of f32, rounded."""
+        name = "fc1.weight"
+        w = np.random.default_rng(3).standard_normal((3000, 512)).astype("f2")
+        stats = {k: a for k, a in self.stats.items() if k.startswith(name) and not k.endswith(".sample")}
+        np.savez(self.path("s1.npz"), **stats)
+        for score in ("wanda", "sparsegpt"):
+            found = []
+            for dtype in ("f2", "f4"):
+                np.savez(self.path("w.npz"), **{name: w.astype(dtype)})
+                self.vc("prune", "--sparsity", "0.5", "--score", score, "--calibration", self.path("s1.npz"), self.path("w.npz"), "-f", "-o", self.path("p.npz"))
+                found.append(self.load(self.path("p.npz"))[name])
+            self.same_bits(found[0], found[1].astype("f2"), score)
+
     def test_what_is_refused_or_kept(self):
         self.refuse(2, "prune", "--sparsity", "0.5", "--score", "wanda", MODEL, "-o", self.path("n.npz"))
         self.refuse(2, "prune", "--sparsity", "0.5", "--reconstruct", MODEL, "-o", self.path("n.npz"))
