@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/grid_codes.h"
 #include "passes/statistics/cholesky.h"
 
 struct vc_compensation {
@@ -181,6 +182,45 @@ void vc_compensate(const struct vc_compensation *c, size_t from, size_t to, floa
     for (size_t j = to; j < k; j++) {
         for (size_t r = 0; r < n; r++) {
             rows[r * k + c->order[j]] = work[j * VC_COMPENSATE_ROWS + r];
+        }
+    }
+}
+
+static void add(float by, const float *x, size_t k, float *to)
+{
+    for (size_t i = 0; i < k; i++) {
+        to[i] += by * x[i];
+    }
+}
+
+void vc_descend(const float *h, size_t k, const float *before, float *rows, size_t n, float *work,
+                float (*value)(const void *user, size_t row, size_t column, float x), const void *user)
+{
+    bool more = true;
+
+    memset(work, 0, n * k * sizeof *work); /* (q - w) H, by row */
+    for (size_t j = 0; j < k; j++) {
+        for (size_t r = 0; r < n; r++) {
+            float w = vc_float_at(before, r * k + j);
+            float *q = &rows[r * k + j];
+
+            *q = w == 0.0f ? 0.0f : value(user, r, j, *q);
+            add(*q - w, h + j * k, k, work + r * k);
+        }
+    }
+    for (unsigned sweep = 0; more && sweep < VC_DESCENT_SWEEPS; sweep++) {
+        more = false;
+        for (size_t i = 0; i < n * k; i++) { /* columns one after the other, the rows of each */
+            size_t j = i / n;
+            size_t r = i % n;
+            float *q = &rows[r * k + j];
+            float to = value(user, r, j, *q - work[r * k + j] / h[j * k + j]);
+
+            if (to != *q && vc_float_at(before, r * k + j) != 0.0f) {
+                add(to - *q, h + j * k, k, work + r * k);
+                *q = to;
+                more = true;
+            }
         }
     }
 }

@@ -33,4 +33,15 @@ void vc_compensation_free(struct vc_ctx *ctx, struct vc_compensation *c);  /* ac
 void vc_compensate(const struct vc_compensation *c, size_t from, size_t to, float *rows, size_t n, float *work,
                    float (*value)(const void *user, size_t row, size_t column, float x), const void *user);
 
+/* Then coordinate descent on the codes themselves, for grids of so few values that rounding in one order is far from
+ * the best: at most VC_DESCENT_SWEEPS times all columns, each weight becomes the grid's value nearest to the least of
+ *
+ *     (q - w) H (q - w)^T        h: damped, of vc_refit_prepare
+ *
+ * with the others as they are, so the sum never rises. before: w, need not be aligned; rows: what vc_compensate left,
+ * become values of the grid. work: as above. */
+#define VC_DESCENT_SWEEPS 10
+void vc_descend(const float *h, size_t k, const float *before, float *rows, size_t n, float *work,
+                float (*value)(const void *user, size_t row, size_t column, float x), const void *user);
+
 #endif

@@ -19,7 +19,10 @@
 #include "kernels/grid_codes.h"
 #include "passes/statistics/calibration.h"
 #include "passes/statistics/compensate.h"
+#include "passes/statistics/refit.h"
 #include "quantize/schemes/int8.h"
+
+#define DESCENT_BITS 3 /* codes of so many bits and fewer are changed once more after rounding */
 
 struct group_state {
     struct vc_int8_state shared; /* first */
@@ -32,6 +35,7 @@ struct group_state {
     float *importance;                    /* of each column; between begin and end; NULL: all count alike */
     bool compensates;                     /* there are second moments, so rounding makes up for its errors, ... */
     struct vc_compensation *compensation; /* ... between begin and end */
+    float *moments;                       /* damped, for codes that few bits leave far from the best; or NULL */
     double *lost;                         /* by row, for its bias; NULL: nobody takes it */
     float *means;                         /* of the columns, for that; between begin and end */
     unsigned rounds; /* looks at all values that are still to be made; the last one is for `lost` */
@@ -210,6 +214,9 @@ static void encode_rows(const struct group_state *s, const struct vc_step *step,
         put_scale(s, &t->scales[i], k + i, t);
     }
     vc_compensate(s->compensation, 0, (size_t)s->calibration.row, t->targets, n_rows, t->work, rounded, &r);
+    if (s->moments != NULL) {
+        vc_descend(s->moments, len, x + first, t->targets, n_rows, t->work, rounded, &r);
+    }
     for (size_t i = 0; i < n_rows * r.n_groups; i++) {
         size_t at = i / r.n_groups * len + i % r.n_groups * group;
 
@@ -351,6 +358,11 @@ static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, cons
             vc_calibration_centre(moments, count, s->means, row);
         }
         VC_TRY(vc_compensation_make(ctx, moments, count, row, true, &s->compensation));
+        if (vc_code_bits(s->codes) <= DESCENT_BITS) {
+            vc_refit_prepare(moments, count, row);
+            s->moments = moments;
+            moments = NULL;
+        }
     }
 out:
     vc_free(ctx, moments);
@@ -365,6 +377,8 @@ static void group_end(struct vc_ctx *ctx, struct vc_step *step)
     s->importance = NULL;
     vc_free(ctx, s->means);
     s->means = NULL;
+    vc_free(ctx, s->moments);
+    s->moments = NULL;
     vc_compensation_free(ctx, s->compensation);
     s->compensation = NULL;
 }
