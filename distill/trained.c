@@ -179,7 +179,6 @@ static enum vc_status trained_apply(struct vc_ctx *ctx, struct vc_step *step, co
 {
     const struct trained *t = step->state;
 
-    (void)item;
     if (t->dry_plan) {
         memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->out.dtype, tile->n_elems));
     } else {

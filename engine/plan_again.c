@@ -92,7 +92,6 @@ static void want_saved(void *user, uint32_t node, uint32_t value, bool saved)
 
 static void want(void *user, uint32_t node, uint32_t value, bool saved)
 {
-    (void)saved;
     want_saved(user, node, value, true);
 }
 

@@ -29,9 +29,6 @@ static void run_define(const struct vc_train_call *call, const struct vc_engine_
                          .real_bytes = vc_real_bytes(e->weights->precision)};
     unsigned at = 0;
 
-    (void)pass;
-    (void)worker;
-    (void)block;
     for (unsigned k = 0; k < d->n_in; k++) {
         if (d->ins[k] != NULL) {
             d->in[k].data = call->p[at++];

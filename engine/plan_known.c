@@ -29,8 +29,6 @@ void vc_plan_find_known(struct vc_engine *e)
 
 static enum vc_status no_param(struct vc_ctx *ctx, void *user, const struct vc_graph_param *param, void *elements)
 {
-    (void)user;
-    (void)elements;
     return vc_fail(ctx, VC_E_INTERNAL, "%s is no constant", param->tensor);
 }
 

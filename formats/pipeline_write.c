@@ -38,8 +38,6 @@ struct pipeline_sink {
 
 static const char *reason_of_none(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor)
 {
-    (void)request;
-    (void)tensor;
     return "its loader takes no int8";
 }
 

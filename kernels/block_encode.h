@@ -165,7 +165,6 @@ VC_HD_LARGE void vc_iq4_nl_make(const float *x, const float *h, float row_mean, 
     float scale;
     float inverse;
 
-    (void)row_mean;
     if (h != NULL) {
         vc_weights_of(x, h, 32, 2.0f * vc_sum_squares(x, 32) / 32.0f, w);
     }
@@ -194,8 +193,6 @@ VC_HD_LARGE void vc_mxfp4_make(const float *x, const float *h, float row_mean, u
     float a = fabsf(vc_largest_signed(x, 32));
     uint8_t codes[32];
 
-    (void)h;
-    (void)row_mean;
     b[0] = a > 0.0f ? (uint8_t)vc_clamp_i32(vc_floor_log2f(a) - 2 + 127, 0, 254) : 0;
     for (uint32_t i = 0; i < 32; i++) {
         codes[i] = (uint8_t)vc_e2m1_code(x[i], vc_e8m0_half(b[0]));
@@ -208,8 +205,6 @@ VC_HD_LARGE void vc_q8_0_make(const float *x, const float *h, float row_mean, ui
 {
     float step = vc_q8_0_step(vc_f32_magnitude(vc_largest_signed(x, 32)));
 
-    (void)h;
-    (void)row_mean;
     vc_put_half(b, step);
     for (uint32_t i = 0; i < 32; i++) {
         b[2 + i] = (uint8_t)vc_q8_0_encode(x[i], vc_q8_0_inverse(step));
@@ -240,8 +235,6 @@ VC_HD uint8_t vc_ue4m3_of(float x)
 
 VC_HD_LARGE void vc_nvfp4_make(const float *x, const float *h, float row_mean, uint8_t *b)
 {
-    (void)h;
-    (void)row_mean;
     for (uint32_t j = 0; j < 4; j++) {
         const float *part = x + 16 * j;
         float half;
@@ -279,8 +272,6 @@ VC_HD_LARGE void vc_q2_0_make(const float *x, const float *h, float row_mean, ui
     uint8_t codes[64];
     float d;
 
-    (void)h;
-    (void)row_mean;
     d = vc_ternary(x, 64, codes);
     vc_q2_0_put(d, codes, b);
 }
@@ -289,8 +280,6 @@ VC_HD_LARGE void vc_q1_0_make(const float *x, const float *h, float row_mean, ui
 {
     float sum = 0.0f;
 
-    (void)h;
-    (void)row_mean;
     for (uint32_t i = 0; i < 128; i++) {
         sum += fabsf(x[i]);
     }
@@ -506,7 +495,6 @@ VC_HD_LARGE void vc_q2_k_make(const float *x, const float *h, float row_mean, ui
     struct vc_k_parts p;
     struct vc_k_levels levels;
 
-    (void)row_mean;
     vc_k_search(x, h, kind, &p, &levels);
     vc_q2_k_put(&levels, p.codes, b);
 }
@@ -517,7 +505,6 @@ VC_HD_LARGE void vc_q4_k_make(const float *x, const float *h, float row_mean, ui
     struct vc_k_parts p;
     struct vc_k_levels levels;
 
-    (void)row_mean;
     vc_k_search(x, h, kind, &p, &levels);
     vc_q4_k_put(&levels, p.codes, b);
 }
@@ -528,7 +515,6 @@ VC_HD_LARGE void vc_q5_k_make(const float *x, const float *h, float row_mean, ui
     struct vc_k_parts p;
     struct vc_k_levels levels;
 
-    (void)row_mean;
     vc_k_search(x, h, kind, &p, &levels);
     vc_q5_k_put(&levels, p.codes, b);
 }
@@ -600,7 +586,6 @@ VC_HD_LARGE void vc_q3_k_make(const float *x, const float *h, float row_mean, ui
     uint8_t stored[16];
     float d;
 
-    (void)row_mean;
     for (uint32_t j = 0; j < 16; j++) {
         if (h == NULL) {
             scale[j] = vc_search_refined(x + 16 * j, 16, 4, codes + 16 * j);
@@ -652,7 +637,6 @@ VC_HD_LARGE void vc_q6_k_make(const float *x, const float *h, float row_mean, ui
     uint8_t codes[256];
     float d;
 
-    (void)row_mean;
     for (uint32_t j = 0; j < 16; j++) {
         scale[j] = vc_search_signed(x + 16 * j, h != NULL ? h + 16 * j : NULL, 16, 32, codes + 16 * j);
     }
@@ -692,7 +676,6 @@ VC_HD_LARGE void vc_iq4_xs_make(const float *x, const float *h, float row_mean, 
     float d;
     float inverse;
 
-    (void)row_mean;
     for (uint32_t j = 0; j < 8; j++) {
         float w[32];
 
@@ -752,8 +735,6 @@ VC_HD_LARGE void vc_tq1_0_make(const float *x, const float *h, float row_mean, u
 {
     uint8_t codes[256];
 
-    (void)h;
-    (void)row_mean;
     vc_tq1_0_put(vc_ternary(x, 256, codes), codes, b);
 }
 
@@ -761,8 +742,6 @@ VC_HD_LARGE void vc_tq2_0_make(const float *x, const float *h, float row_mean, u
 {
     uint8_t codes[256];
 
-    (void)h;
-    (void)row_mean;
     vc_tq2_0_put(vc_ternary(x, 256, codes), codes, b);
 }
 

@@ -41,9 +41,6 @@ static enum vc_status next_param(struct vc_ctx *ctx, void *user, const struct vc
 /* vc_run_calls.input of the others: the first run has filled in what may be left out. */
 static enum vc_status no_input(struct vc_ctx *ctx, void *user, uint32_t k, struct vc_run_value *value)
 {
-    (void)user;
-    (void)k;
-    (void)value;
     return vc_fail(ctx, VC_E_INTERNAL, "a run with changes asks for an input");
 }
 
@@ -79,7 +76,6 @@ static void compare(struct run *run, uint32_t v, const struct vc_run_value *valu
 /* vc_run_calls.take of the others: an output, against that of the first run. */
 static enum vc_status next_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
-    (void)ctx;
     compare(user, v, value);
     return VC_OK;
 }
@@ -303,8 +299,6 @@ uint32_t vc_output_runs_scores(struct vc_ctx *ctx, const struct vc_output_runs *
 /* vc_run_calls.take: the elements of one value. */
 static enum vc_status copy_take(struct vc_ctx *ctx, void *user, uint32_t v, const struct vc_run_value *value)
 {
-    (void)ctx;
-    (void)v;
     memcpy(((struct run *)user)->copy, value->data, (size_t)vc_output_bytes(value));
     return VC_OK;
 }
@@ -412,7 +406,6 @@ static enum vc_status other_take(struct vc_ctx *ctx, void *user, uint32_t v, con
     struct other_run *other = user;
     const struct vc_output_runs *runs = other->run.runs;
 
-    (void)ctx;
     for (size_t k = 0; k < runs->n_outputs; k++) {
         const struct vc_run_value *was = &runs->known[runs->outputs[k]];
 

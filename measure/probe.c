@@ -71,7 +71,6 @@ static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, cons
     struct vc_probe *p = step->state;
     enum vc_status status;
 
-    (void)item;
     VC_TRY(vc_curve_count(ctx, p->curve, in->data, tile->n_elems, scratch));
     VC_TRY(vc_candidate_runs_scan(ctx, &p->runs, tile, in, scratch));
 out:
@@ -83,7 +82,6 @@ static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
     struct vc_probe *p = step->state;
     enum vc_status status;
 
-    (void)item;
     VC_TRY(vc_curve_cut(ctx, p->curve));
     VC_TRY(vc_candidate_runs_scan_end(ctx, &p->runs));
 out:
@@ -94,9 +92,6 @@ static enum vc_status survey_apply(struct vc_ctx *ctx, struct vc_step *step, con
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
 {
-    (void)ctx;
-    (void)item;
-    (void)scratch;
     memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
     return VC_OK;
 }

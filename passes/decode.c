@@ -50,8 +50,6 @@ static enum vc_status convert_apply(struct vc_ctx *ctx, struct vc_step *step, co
     const struct vc_kernels *k = vc_kernels_get(ctx);
     enum vc_status status = VC_OK;
 
-    (void)item;
-    (void)scratch;
     if (k == NULL) {
         return ctx->status;
     }

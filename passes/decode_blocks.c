@@ -21,8 +21,6 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
     enum vc_status status = VC_OK;
     float values[LOOK_ELEMS];
 
-    (void)item;
-    (void)scratch;
     if (k == NULL) {
         return ctx->status;
     }
@@ -40,7 +38,6 @@ static enum vc_status blocks_explain(struct vc_ctx *ctx, struct vc_step *step, c
 {
     const struct blocks_state *s = step->state;
 
-    (void)item;
     return s->policy.specials.nonfinite != 0 && s->finite_values
                ? vc_specials_fail_nonfinite(ctx, &s->policy.specials, &step->in, "values", VC_ADVICE_EXCLUDE)
                : VC_OK;
@@ -54,8 +51,6 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     const struct vc_kernels *k = vc_kernels_get(ctx);
     enum vc_status status = VC_OK;
 
-    (void)item;
-    (void)scratch;
     if (k == NULL) {
         return ctx->status;
     }

@@ -393,7 +393,6 @@ static enum vc_status codes_calibrate(struct vc_ctx *ctx, struct vc_step *step, 
     enum vc_status status = VC_OK;
     size_t n = 0;
 
-    (void)item;
     VC_TRY(find_scales(ctx, step, in, scratch, &t));
     q = codes_of(s, tile, in->data, scratch);
     for (size_t i = 0; t.may_overflow && i < tile->n_elems; i++) {
@@ -417,7 +416,6 @@ static enum vc_status codes_explain(struct vc_ctx *ctx, struct vc_step *step, co
 {
     const struct codes_state *s = step->state;
 
-    (void)item;
     if (s->policy.specials.overflows != 0 && s->policy.overflow == VC_OVERFLOW_ERROR) {
         return vc_specials_fail_overflow(ctx, &s->policy.specials, &step->in, VC_DTYPE_F32, VC_ADVICE_OVERFLOW);
     }
@@ -433,7 +431,6 @@ static enum vc_status codes_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     struct tile_scales t;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (k == NULL) {
         return ctx->status;
     }
@@ -478,7 +475,6 @@ static enum vc_status codes_add(struct vc_ctx *ctx, struct vc_item *item, const 
     struct codes_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
 
-    (void)decoder;
     if (s == NULL) {
         return VC_E_NOMEM;
     }

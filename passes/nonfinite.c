@@ -268,9 +268,6 @@ enum vc_status vc_policy_calibrate(struct vc_ctx *ctx, struct vc_step *step, con
 {
     struct vc_policy *policy = step->state;
 
-    (void)ctx;
-    (void)item;
-    (void)scratch;
     vc_specials_add(&policy->specials, step->in.dtype, in->data, tile->n_elems, tile->first);
     return VC_OK;
 }
@@ -281,7 +278,6 @@ enum vc_status vc_policy_explain(struct vc_ctx *ctx, struct vc_step *step, const
     const struct vc_specials *specials = &policy->specials;
     bool stops = policy->nonfinite == VC_NONFINITE_ERROR;
 
-    (void)item;
     if (stops && specials->nonfinite != 0) {
         return vc_specials_fail_nonfinite(ctx, specials, &step->in, "values", policy->advice);
     }

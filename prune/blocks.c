@@ -118,7 +118,6 @@ static enum vc_status blocks_calibrate(struct vc_ctx *ctx, struct vc_step *step,
 static enum vc_status blocks_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
-    (void)item;
     return add_tile(ctx, step, tile, in->data, scratch, true);
 }
 
@@ -128,8 +127,6 @@ static enum vc_status blocks_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
     struct vc_prune_state *s = step->state;
     uint64_t left = s->keys.cut.n_ties;
 
-    (void)ctx;
-    (void)item;
     for (uint64_t i = 0; left != 0 && i < s->keys.n; i++) {
         if (get_bit(s->ties, i)) {
             s->mask[i / 8] |= (uint8_t)(1u << i % 8);
@@ -147,7 +144,6 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
     size_t n_bytes = (size_t)((s->keys.n + 7) / 8);
     enum vc_status status = VC_OK;
 
-    (void)item;
     VC_TRY(vc_bands_init(ctx, &s->bands, &grid, value));
     if (!s->keys.done) {
         return step->calibrate ? vc_keys_begin(ctx, &s->keys) : VC_OK;
@@ -204,7 +200,6 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
 {
     uint8_t *mask = scratch;
 
-    (void)item;
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
         return vc_prune_refuse(ctx);
     }

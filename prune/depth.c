@@ -317,7 +317,6 @@ static enum vc_status edit_count(struct vc_ctx *ctx, struct vc_plan *plan, const
 
 static enum vc_status depth_plan(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_item *item)
 {
-    (void)pass;
     return vc_item_keep(ctx, item, "copied bit for bit");
 }
 

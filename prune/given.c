@@ -185,7 +185,6 @@ static enum vc_status given_begin(struct vc_ctx *ctx, struct vc_step *step, cons
 {
     struct vc_prune_state *s = step->state;
 
-    (void)item;
     s->mask = vc_calloc_array(ctx, VC_TAG_SCRATCH, (size_t)vc_ceil_div_u64(step->in.n_elems, 8), 1);
     if (s->mask == NULL || read_mask(ctx, s->given_from, s->given, step->in.n_elems, s->mask) != VC_OK) {
         return s->mask == NULL ? VC_E_NOMEM : ctx->status;
@@ -208,7 +207,6 @@ static enum vc_status given_apply(struct vc_ctx *ctx, struct vc_step *step, cons
 {
     struct vc_prune_state *s = step->state;
 
-    (void)item;
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
         return vc_prune_refuse(ctx);
     }

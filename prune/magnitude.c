@@ -109,7 +109,6 @@ static enum vc_status magnitude_scan(struct vc_ctx *ctx, struct vc_step *step, c
     const void *values;
     size_t i;
 
-    (void)item;
     VC_TRY(key_values(ctx, step, tile, in->data, &room, &values));
     if (s->key_type == VC_KEY_U16) {
         const struct vc_bin_range all = {.n_bins = 32768};
@@ -131,8 +130,6 @@ static enum vc_status magnitude_scan_end(struct vc_ctx *ctx, struct vc_step *ste
     struct vc_prune_state *s = step->state;
     uint64_t left = s->keys.cut.n_ties;
 
-    (void)ctx;
-    (void)item;
     for (uint64_t i = 0; i < s->n_tiles; i++) {
         s->tile_ties[i] = (uint32_t)vc_min_u64(s->tile_ties[i], left);
         left -= s->tile_ties[i];
@@ -144,7 +141,6 @@ static enum vc_status magnitude_begin(struct vc_ctx *ctx, struct vc_step *step, 
 {
     struct vc_prune_state *s = step->state;
 
-    (void)item;
     if (!s->keys.done) {
         if (s->lamp != NULL) {
             vc_lamp_begin(s->lamp);
@@ -182,7 +178,6 @@ static enum vc_status magnitude_apply(struct vc_ctx *ctx, struct vc_step *step, 
     enum vc_status status = VC_OK;
     const void *values;
 
-    (void)item;
     if (s->tile_ties != NULL) {
         cut.n_ties = s->tile_ties[tile->index];
     }

@@ -107,7 +107,6 @@ static enum vc_status n_of_m_begin(struct vc_ctx *ctx, struct vc_step *step, con
     struct vc_prune_state *s = step->state;
     enum vc_status status = VC_OK;
 
-    (void)item;
     atomic_store(&s->n_checked, 0);
     if (step->scan) {
         struct vc_band_grid grid = s->bands.grid;
@@ -158,7 +157,6 @@ static enum vc_status n_of_m_scan(struct vc_ctx *ctx, struct vc_step *step, cons
     enum vc_status status = VC_OK;
     const void *values;
 
-    (void)item;
     VC_TRY(vc_prune_values(ctx, step->in.dtype, in->data, tile->n_elems, &room, &values));
     VC_TRY(vc_bands_add(ctx, &s->bands, tile, values, add_bands, step));
 out:
@@ -169,7 +167,6 @@ static enum vc_status n_of_m_scan_end(struct vc_ctx *ctx, struct vc_step *step, 
 {
     struct vc_prune_state *s = step->state;
 
-    (void)item;
     return vc_n_of_m_check(ctx, s, s->mask, step->in.n_elems);
 }
 
@@ -186,7 +183,6 @@ static enum vc_status n_of_m_apply(struct vc_ctx *ctx, struct vc_step *step, con
     enum vc_status status = VC_OK;
     const void *values;
 
-    (void)item;
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
         return vc_prune_refuse(ctx);
     }

@@ -7,14 +7,12 @@ static const char *reason(const struct vc_candidate *candidate, const struct vc_
 {
     const struct vc_tensor *t = &item->set->model->tensors[item->source];
 
-    (void)candidate;
     return item->desc->n_dims < 2 ? "fewer than two axes" : vc_input_axis(t) == VC_NO_INPUTS ? t->inputs_reason : NULL;
 }
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct vc_candidate *candidate,
                           enum vc_dtype weights)
 {
-    (void)weights;
     return vc_n_of_m_add(ctx, item, candidate->self, candidate->name);
 }
 

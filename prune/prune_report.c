@@ -128,7 +128,6 @@ enum vc_status vc_prune_report(struct vc_ctx *ctx, struct vc_pass *pass, const s
     struct vc_prune *p = pass->self;
     const struct vc_report_pruning *before = report->pruning;
 
-    (void)ctx;
     if (measured) {
         if (before == &p->figures) {
             count_measured(plan, report, &p->figures);

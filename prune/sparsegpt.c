@@ -50,7 +50,6 @@ enum vc_status vc_sparse_scan(struct vc_ctx *ctx, struct vc_step *step, const st
     enum vc_status status = VC_OK;
     const void *values;
 
-    (void)item;
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
         return vc_prune_refuse(ctx);
     }
@@ -109,7 +108,6 @@ enum vc_status vc_sparse_scan_end(struct vc_ctx *ctx, struct vc_step *step, cons
     float *work = vc_alloc_array(ctx, VC_TAG_SCRATCH, k * VC_COMPENSATE_ROWS, sizeof *work);
     enum vc_status status = order == NULL || work == NULL ? VC_E_NOMEM : VC_OK;
 
-    (void)item;
     for (size_t i = 0; status == VC_OK && i < n; i++) { /* weights that are 0 stay 0 */
         s->mask[i / 8] |= (uint8_t)((s->fitted[i] != 0.0f) << i % 8);
     }

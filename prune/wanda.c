@@ -37,7 +37,6 @@ static enum vc_status wanda_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     size_t n = (size_t)vc_calibration_elems(&s->calibration);
     enum vc_status status = VC_OK;
 
-    (void)item;
     atomic_store(&s->n_checked, 0);
     if (step->scan) {
         VC_TRY(vc_sparse_begin(ctx, s, step->in.n_elems));
@@ -172,7 +171,6 @@ static enum vc_status wanda_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     enum vc_status status = VC_OK;
     const void *values;
 
-    (void)item;
     if (vc_has_nonfinite(step->in.dtype, in->data, tile->n_elems)) {
         return vc_prune_refuse(ctx);
     }

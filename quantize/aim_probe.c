@@ -47,13 +47,11 @@ static void probe_end(struct vc_ctx *ctx, struct vc_step *step)
 static enum vc_status survey_scan(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item,
                                   const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch)
 {
-    (void)item;
     return vc_candidate_runs_scan(ctx, &((struct probe *)step->state)->runs, tile, in, scratch);
 }
 
 static enum vc_status survey_scan_end(struct vc_ctx *ctx, struct vc_step *step, const struct vc_item *item)
 {
-    (void)item;
     return vc_candidate_runs_scan_end(ctx, &((struct probe *)step->state)->runs);
 }
 
@@ -61,9 +59,6 @@ static enum vc_status survey_apply(struct vc_ctx *ctx, struct vc_step *step, con
                                    const struct vc_tile *tile, const struct vc_tile_in *in, void *scratch,
                                    struct vc_tile_out *out)
 {
-    (void)ctx;
-    (void)item;
-    (void)scratch;
     memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
     return VC_OK;
 }

@@ -18,9 +18,6 @@ static enum vc_status correct_apply(struct vc_ctx *ctx, struct vc_step *step, co
 {
     const double *lost = step->state;
 
-    (void)ctx;
-    (void)item;
-    (void)scratch;
     memcpy(out->data, in->data, (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems));
     for (size_t i = 0; i < tile->n_elems; i++) {
         uint16_t half;

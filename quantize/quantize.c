@@ -511,7 +511,6 @@ static enum vc_status quantize_decide(struct vc_ctx *ctx, struct vc_pass *pass, 
     const char *note = NULL;
     enum vc_status status = VC_OK;
 
-    (void)round;
     VC_TRY(decide_policies(ctx, plan));
     VC_TRY(vc_group_codes_decide(ctx, plan));
     if (q->aim.set) {

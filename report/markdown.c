@@ -157,7 +157,6 @@ static void add_report(struct vc_text *text, const json_t *d, size_t most)
                                       {"zeros in pruned tensors", "", "totals.pruning.sparsity", SHARE}};
     const char *command = string(d, "command");
 
-    (void)most;
     add_title(text, command == NULL ? "" : command, string(d, "input.path"), string(d, "output.path"));
     add_rows(text, d, rows, sizeof rows / sizeof *rows, string(d, "gates.missed"));
     if (string(d, "totals.worst_tensor") != NULL) {
@@ -178,7 +177,6 @@ static void add_distill(struct vc_text *text, const json_t *d, size_t most)
         {"weights that stay 0", "", "run.masked", COUNT},
         {"memory at the peak", "", "memory.peak", BYTES}};
 
-    (void)most;
     add_title(text, "distill", string(d, "student"), string(d, "output"));
     add_rows(text, d, rows, sizeof rows / sizeof *rows, string(d, "missed"));
 }

@@ -79,7 +79,6 @@ static void show(void *user, const struct vc_progress *progress)
     bool bar;
     int room;
 
-    (void)user;
     if (t - state.last < INTERVAL || t - state.begin < QUIET) {
         return;
     }

@@ -15,9 +15,6 @@ static enum vc_status memory_read(struct vc_ctx *ctx, const struct vc_model *mod
 {
     const struct memory *self = model->self;
 
-    (void)ctx;
-    (void)form;
-    (void)check;
     memcpy(dst, (const char *)self->data[tensor] + offset, n_bytes);
     return VC_OK;
 }

@@ -4,32 +4,22 @@
 static enum vc_status null_layout(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_out_list *outs,
                                   uint64_t *file_bytes)
 {
-    (void)ctx;
-    (void)sink;
-    (void)outs;
     *file_bytes = 0;
     return VC_OK;
 }
 
 static enum vc_status null_step(struct vc_ctx *ctx, struct vc_sink *sink)
 {
-    (void)ctx;
-    (void)sink;
     return VC_OK;
 }
 
 static enum vc_status null_emit(struct vc_ctx *ctx, struct vc_sink *sink, const struct vc_packet *packet)
 {
-    (void)ctx;
-    (void)sink;
-    (void)packet;
     return VC_OK;
 }
 
 static enum vc_status null_finish(struct vc_ctx *ctx, struct vc_sink *sink, uint64_t *file_bytes)
 {
-    (void)ctx;
-    (void)sink;
     *file_bytes = 0;
     return VC_OK;
 }
@@ -41,8 +31,6 @@ static void null_free(struct vc_ctx *ctx, struct vc_sink *sink)
 
 static bool null_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
-    (void)sink;
-    (void)dtype;
     return true;
 }
 

@@ -524,7 +524,6 @@ static void see_stage(void *user, const struct vc_item *item, size_t from, size_
 {
     const struct seeing *seeing = user;
 
-    (void)item;
     add_steps(seeing->worker, seeing->live, from, to, tile, buffers);
 }
 

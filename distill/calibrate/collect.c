@@ -107,7 +107,6 @@ static void add_blocks(void *user, unsigned worker)
     struct tile *t = user;
     size_t k = (size_t)t->c->n_columns;
 
-    (void)worker;
     for (;;) {
         size_t first = atomic_fetch_add(&t->next, 1) * BLOCK;
 

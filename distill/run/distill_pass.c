@@ -115,8 +115,6 @@ static enum vc_status distill_plan(struct vc_ctx *ctx, struct vc_pass *pass, str
 /* Global scales of codes are those of the trained weights. */
 static enum vc_status distill_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
-    (void)pass;
-    (void)round;
     return vc_candidates_decide(ctx, plan);
 }
 

@@ -95,7 +95,6 @@ static void add_block(void *user, unsigned worker, size_t block)
     size_t n = (size_t)vc_min_u64(PER_BLOCK, a->n - first);
     char *total = (char *)a->t->sum.total + (a->at + first) * size;
 
-    (void)worker;
     for (unsigned k = 0; k < a->n_parts; k++) {
         const char *part =
             k == vc_ranks_rank(a->t->options.parallel.ranks) ? a->own : (char *)a->t->sum.received + k * a->per_rank;

@@ -172,7 +172,6 @@ static void round_row(void *user, unsigned worker, size_t row)
 {
     const struct rounding *r = user;
 
-    (void)worker;
     for (uint64_t first = 0; first < r->f->row_len; first += r->f->inner) {
         round_at(r, row * r->f->row_len + first, (size_t)vc_min_u64(r->f->inner, r->f->row_len - first));
     }

@@ -140,7 +140,6 @@ static void gradients_of(void *user, unsigned worker, size_t block)
     const struct vc_weight *shares = f->shares != VC_NO_SHARES ? &l->net.weights->items[f->shares] : NULL;
     uint64_t n = l->net.weights->items[f->entry].n;
 
-    (void)worker;
     for (uint64_t j = 0; shares != NULL && j < f->n_scales; j++) {
         f->sum[j] = 0;
     }

@@ -54,7 +54,6 @@ static void measure(void *user, unsigned worker, size_t block)
     const uint8_t *keep = task->l->optimizer.states[b->weight].keep;
     void *grad = at(task->l, task->l->net.weights->items[b->weight].grad, b->first);
 
-    (void)worker;
     if (task->by != 1) {
         vc_scale(task->l->f64, grad, b->n, task->by);
     }
@@ -108,7 +107,6 @@ static void move(void *user, unsigned worker, size_t block)
     struct vc_update u = *task->update;
     void *grad = at(l, item->grad, b->first);
 
-    (void)worker;
     if (task->by != 1) {
         vc_scale(l->f64, grad, b->n, task->by);
     }

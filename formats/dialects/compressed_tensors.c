@@ -140,7 +140,6 @@ static enum vc_dtype ct_part_type(const struct vc_dialect_request *request, cons
     bool halves =
         role == VC_PART_SCALE && (tensor->weights_dtype == VC_DTYPE_F16 || tensor->weights_dtype == VC_DTYPE_BF16);
 
-    (void)request;
     return halves ? tensor->weights_dtype : usual;
 }
 

@@ -39,7 +39,6 @@ static const char *gguf_reason(const struct vc_dialect_request *request, const s
 static enum vc_dtype gguf_part_type(const struct vc_dialect_request *request, const struct vc_dialect_tensor *tensor,
                                     enum vc_part_role role, enum vc_dtype usual)
 {
-    (void)tensor;
     return role != VC_PART_CODES ? VC_DTYPE_RAW : strcmp(request->scheme, "int8") == 0 ? VC_DTYPE_Q8_0 : usual;
 }
 

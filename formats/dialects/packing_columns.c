@@ -24,7 +24,6 @@ static bool columns_size(const struct vc_packed *p, uint64_t *n_bytes)
 /* Tiles are whole units. */
 static size_t columns_bound(const struct vc_packed *p, size_t n)
 {
-    (void)p;
     return n;
 }
 

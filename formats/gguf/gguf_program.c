@@ -120,7 +120,6 @@ out:
 static enum vc_status says(struct vc_ctx *ctx, const struct vc_program *program, enum vc_edit_key key, uint64_t number,
                            const char *tensor, bool *out)
 {
-    (void)ctx;
     (void)tensor; /* keys are about all of the model */
     *out = vc_gguf_says(program, key, number);
     return VC_OK;

@@ -494,7 +494,6 @@ static enum vc_status gguf_read(struct vc_ctx *ctx, const struct vc_model *model
     enum vc_status status = VC_OK;
 
     (void)form; /* both are the bytes of the data */
-    (void)check;
     if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
     }
@@ -527,7 +526,6 @@ static const struct vc_source_ops gguf_ops = {.read = gguf_read, .close = gguf_c
 /* vc_format.probe. Four bytes are enough: nothing else begins with "GGUF". */
 static int gguf_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
-    (void)file_bytes;
     return n >= 4 && memcmp(head, "GGUF", 4) == 0 ? 100 : 0;
 }
 

@@ -228,7 +228,6 @@ static bool gguf_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
     uint32_t type;
 
-    (void)sink;
     return vc_gguf_type(dtype, &type);
 }
 

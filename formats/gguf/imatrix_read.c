@@ -140,8 +140,6 @@ static enum vc_status imatrix_read(struct vc_ctx *ctx, const struct vc_model *mo
     float count;
     enum vc_status status;
 
-    (void)form;
-    (void)check;
     if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
     }
@@ -179,7 +177,6 @@ static enum vc_status imatrix_open(struct vc_ctx *ctx, struct vc_infile *file, c
     uint64_t n;
     enum vc_status status;
 
-    (void)options;
     if (self == NULL) {
         vc_infile_close(ctx, file);
         return VC_E_NOMEM;

@@ -37,7 +37,6 @@ static enum vc_status read_values(struct vc_ctx *ctx, const struct vc_model *mod
     const struct llm_folder *self = model->self;
 
     (void)form; /* both are the bytes of the data, as in a file */
-    (void)check;
     return vc_llm_values_read(ctx, self->source, &self->plan.tensors[tensor], offset, dst, n_bytes);
 }
 

@@ -89,7 +89,6 @@ static bool is_gzip(const unsigned char *head, size_t n)
 /* vc_format.probe. Only a gzip file's content tells what it is, which its reader looks at. */
 static int idx_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
-    (void)file_bytes;
     return is_gzip(head, n) ? 1 : is_idx(head, n) ? 20 : 0;
 }
 
@@ -288,7 +287,6 @@ static enum vc_status idx_stream_open(struct vc_ctx *ctx, const struct vc_model 
     unsigned char head[VC_IDX_HEADER];
     enum vc_status status;
 
-    (void)form;
     VC_TRY(open_stream(ctx, self, out));
     (*out)->model = model;
     (*out)->left = model->tensors[tensor].size_bytes;
@@ -356,7 +354,6 @@ static enum vc_status idx_open(struct vc_ctx *ctx, struct vc_infile *file, const
     unsigned char magic[2];
     enum vc_status status;
 
-    (void)options;
     VC_TRY(vc_one_tensor_begin(ctx, file, sizeof *self, &idx_ops, model));
     self = model->self;
     VC_TRY(vc_infile_read(ctx, file, 0, magic, sizeof magic));

@@ -444,8 +444,5 @@ void vc_infile_ahead(const struct vc_infile *file, uint64_t offset, uint64_t n)
         (void)posix_fadvise(file->fd, (off_t)offset, (off_t)n, POSIX_FADV_WILLNEED);
     }
 #else
-    (void)file;
-    (void)offset;
-    (void)n;
 #endif
 }

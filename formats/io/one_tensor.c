@@ -30,8 +30,6 @@ enum vc_status vc_one_tensor_read(struct vc_ctx *ctx, const struct vc_model *mod
     const struct vc_one_tensor *self = model->self;
     const struct vc_tensor *t = &model->tensors[tensor];
 
-    (void)form;
-    (void)check;
     if (offset > t->size_bytes || n_bytes > t->size_bytes - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", t->name);
     }
@@ -46,7 +44,6 @@ void vc_one_tensor_ahead(const struct vc_model *model, size_t tensor, uint64_t o
 {
     const struct vc_one_tensor *self = model->self;
 
-    (void)tensor;
     vc_infile_ahead(self->file, self->first_byte + offset, n_bytes);
 }
 

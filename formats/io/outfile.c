@@ -237,7 +237,6 @@ static bool begin_unnamed(struct vc_outfile *file)
     file->unnamed = file->fd >= 0;
     return file->unnamed;
 #else
-    (void)file;
     return false;
 #endif
 }

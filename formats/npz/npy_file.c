@@ -30,7 +30,6 @@ static enum vc_status npy_read(struct vc_ctx *ctx, const struct vc_model *model,
     struct npy_file *self = model->self;
     enum vc_status status = VC_OK;
 
-    (void)check;
     if (form == VC_FORM_RAW) {
         VC_TRY(vc_infile_read(ctx, self->one.file, offset, dst, n_bytes));
     } else {
@@ -49,7 +48,6 @@ static void npy_ahead(const struct vc_model *model, size_t tensor, uint64_t offs
 {
     const struct npy_file *self = model->self;
 
-    (void)tensor;
     if (!self->data.gather) {
         vc_infile_ahead(self->one.file, self->data.offset + offset, n_bytes);
     }
@@ -60,7 +58,6 @@ static size_t npy_stream_bytes(const struct vc_model *model, size_t tensor)
 {
     const struct npy_file *self = model->self;
 
-    (void)tensor;
     return self->data.gather ? VC_NPY_WINDOW_BYTES : 0;
 }
 
@@ -73,7 +70,6 @@ static int npy_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
     static const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-    (void)file_bytes;
     return memcmp(head, magic, n < sizeof magic ? n : sizeof magic) == 0 ? 100 : 0;
 }
 

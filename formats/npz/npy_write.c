@@ -215,7 +215,6 @@ static void npy_free(struct vc_ctx *ctx, struct vc_sink *sink)
 /* vc_sink_ops.can_hold. bf16 is decided by the layout: it may make the output an npz. */
 static bool npy_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
-    (void)sink;
     return vc_npy_has(dtype);
 }
 

@@ -29,7 +29,6 @@ static size_t pack_bound(const struct vc_sink *sink, size_t n_bytes)
 {
     uint64_t bytes = vc_deflate_work_bytes() + vc_deflate_bound(VC_NPY_WRITE_MAX) + vc_deflate_bound(n_bytes);
 
-    (void)sink;
     (void)vc_round_up_u64(bytes, VC_POOL_ALIGN, &bytes);
     return (size_t)bytes;
 }

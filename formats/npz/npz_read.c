@@ -442,7 +442,6 @@ static const struct vc_source_ops npz_ops = {.read = vc_npz_read,
  * own first bytes when they are read. */
 static int npz_probe_zip(const struct vc_zip *zip)
 {
-    (void)zip;
     return 10;
 }
 

@@ -260,7 +260,6 @@ static enum vc_status stored_pack(struct vc_ctx *ctx, struct vc_sink *sink, stru
     const struct npz_sink *self = sink->self;
     uint64_t n_after = vc_out_at(self->outs, packet->out).size_bytes - packet->offset - packet->n_bytes;
 
-    (void)ctx;
     packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, packet->data, packet->n_bytes), n_after);
     return VC_OK;
 }
@@ -413,7 +412,6 @@ void vc_npz_sink_free(struct vc_ctx *ctx, struct vc_sink *sink)
 /* vc_sink_ops.can_hold: what NumPy has, and members that are no arrays. */
 bool vc_npz_sink_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
-    (void)sink;
     return dtype == VC_DTYPE_RAW || vc_npy_has(dtype);
 }
 

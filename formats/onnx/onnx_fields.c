@@ -38,7 +38,6 @@ static enum vc_status count_field(struct onnx_program_reader *r, const struct vc
 {
     struct onnx_list *list = to;
 
-    (void)r;
     for (; list->item_bytes != 0; list++) {
         list->n += list->number == f->number;
     }

@@ -121,7 +121,6 @@ static enum vc_status onnx_read(struct vc_ctx *ctx, const struct vc_model *model
     bool external = tensor->place == ONNX_PLACE_EXTERNAL;
     enum vc_status status = VC_OK;
 
-    (void)check;
     if (offset > span.n || n_bytes > span.n - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", model->tensors[index].name);
     }

@@ -324,7 +324,6 @@ static void onnx_free(struct vc_ctx *ctx, struct vc_sink *sink)
 
 static bool onnx_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
-    (void)sink;
     return vc_onnx_type_of(dtype) != 0;
 }
 

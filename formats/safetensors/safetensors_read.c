@@ -265,7 +265,6 @@ static enum vc_status safetensors_read(struct vc_ctx *ctx, const struct vc_model
     uint64_t total = unpack ? model->tensors[tensor].size_bytes : entry.n_bytes;
     enum vc_status status = VC_OK;
 
-    (void)check;
     if (offset > total || n_bytes > total - offset) {
         return vc_fail(ctx, VC_E_INTERNAL, "%s: a read beyond the tensor", entry.name);
     }
@@ -321,7 +320,6 @@ static const struct vc_source_ops safetensors_ops = {
  */
 static int safetensors_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
 {
-    (void)file_bytes;
     if (n <= VC_SAFETENSORS_PREFIX_BYTES || head[VC_SAFETENSORS_PREFIX_BYTES] != '{') {
         return 0;
     }

@@ -266,7 +266,6 @@ static enum vc_status pack(struct vc_ctx *ctx, struct vc_sink *sink, struct vc_p
     const struct vc_packed *p = packed_of(record);
     struct vc_packed_place place;
 
-    (void)ctx;
     if (p != NULL) {
         place = p->packing->place(p, packet->offset, packet->n_plain);
         p->packing->pack(p, packet->offset, packet->data, packet->n_plain, packet->buffer);
@@ -423,7 +422,6 @@ static void safetensors_free(struct vc_ctx *ctx, struct vc_sink *sink)
 
 static bool safetensors_can_hold(const struct vc_sink *sink, enum vc_dtype dtype)
 {
-    (void)sink;
     return vc_safetensors_type_of(dtype) < vc_safetensors_n_dtypes;
 }
 

@@ -148,11 +148,6 @@ out:
 /* The walk over the members checks their headers; nothing else is wanted of it. */
 static enum vc_status visit_nothing(struct vc_ctx *ctx, void *user, size_t entry, const unsigned char *head, size_t n)
 {
-    (void)ctx;
-    (void)user;
-    (void)entry;
-    (void)head;
-    (void)n;
     return VC_OK;
 }
 

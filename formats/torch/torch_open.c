@@ -184,7 +184,6 @@ static int torch_probe(const unsigned char *head, size_t n, uint64_t file_bytes)
     static const unsigned char magic[] = {0x8a, 0x0a, 0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20};
     size_t at = 2;
 
-    (void)file_bytes;
     if (n < at + sizeof frame + sizeof magic || head[0] != 0x80 || head[1] < 2 || head[1] > 5) {
         return 0;
     }

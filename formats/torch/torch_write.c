@@ -221,7 +221,6 @@ static enum vc_status torch_pack(struct vc_ctx *ctx, struct vc_sink *sink, struc
     const struct torch_sink *self = sink->self;
     uint64_t n_after = vc_out_at(self->outs, packet->out).size_bytes - packet->offset - packet->n_bytes;
 
-    (void)ctx;
     packet->check = self->file == NULL ? 0 : vc_crc32_place(vc_crc32(0, packet->data, packet->n_bytes), n_after);
     return VC_OK;
 }

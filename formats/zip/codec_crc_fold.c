@@ -72,10 +72,6 @@ bool vc_crc32_fold_pays(void)
 
 static void fold(uint32_t reg, const unsigned char *p, size_t n_blocks, unsigned char folded[VC_CRC_FOLDED_BYTES])
 {
-    (void)reg;
-    (void)p;
-    (void)n_blocks;
-    (void)folded;
 }
 #endif
 

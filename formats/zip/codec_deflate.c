@@ -60,8 +60,6 @@ static void *arena_alloc(void *opaque, unsigned n, unsigned size)
 
 static void arena_free(void *opaque, void *p)
 {
-    (void)opaque;
-    (void)p;
 }
 
 /* One piece, with a compressor of its own; -15 means raw DEFLATE. */
@@ -148,12 +146,6 @@ static enum vc_status isal_piece(struct vc_ctx *ctx, bool last, const void *src,
 static enum vc_status isal_piece(struct vc_ctx *ctx, bool last, const void *src, size_t n, void *work, void *dst,
                                  size_t capacity, size_t *n_out)
 {
-    (void)last;
-    (void)src;
-    (void)n;
-    (void)work;
-    (void)dst;
-    (void)capacity;
     *n_out = 0;
     return vc_fail(ctx, VC_E_UNSUPPORTED, "this build has no ISA-L");
 }

@@ -217,7 +217,6 @@ void vc_axes_set_unit(struct vc_axes *axes, uint32_t term, enum vc_unit unit)
 
 static bool is_it(struct vc_axes *axes, uint32_t atom, const void *other)
 {
-    (void)axes;
     return atom == *(const uint32_t *)other;
 }
 

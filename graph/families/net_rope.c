@@ -63,7 +63,6 @@ static double *frequencies(struct scaling *s)
 
 static void scale_default(struct scaling *s)
 {
-    (void)s;
 }
 
 static void scale_linear(struct scaling *s)

@@ -186,7 +186,6 @@ static enum vc_status fail_search(struct vc_ctx *ctx, const struct vc_plugin_sea
 /* The plug-in tells of memory that it takes or gives back, from any thread: it counts in the first user's pool. */
 static void account(void *unused, int64_t bytes)
 {
-    (void)unused;
     (void)pthread_mutex_lock(&plugin.account_mutex);
     plugin.bytes += bytes;
     if (plugin.users != NULL) {

@@ -92,7 +92,6 @@ enum vc_status vc_fit_decide(struct vc_ctx *ctx, const struct vc_memory_report *
     bool known;
     enum vc_status status;
 
-    (void)memory;
     vc_clear_error(ctx);
     VC_TRY(vc_options_read(ctx, &fit_kind, options, &own));
     *out = (struct vc_fit){.visible_bytes = visible_bytes, .weights_only = own.weights_only};

@@ -615,7 +615,6 @@ static uint32_t shares(const void *user, uint32_t n, unsigned k)
 
 static bool reads(const void *user, uint32_t n, unsigned k)
 {
-    (void)k;
     return !((const struct vc_storages *)user)->idle[n];
 }
 

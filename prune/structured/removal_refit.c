@@ -136,7 +136,6 @@ static enum vc_status refit_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     size_t n_bytes = (size_t)vc_dtype_bytes(step->in.dtype, tile->n_elems);
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (r->gone == NULL) {
         memcpy(out->data, in->data, n_bytes);
         return VC_OK;

@@ -32,7 +32,6 @@ static enum vc_status removal_begin(struct vc_ctx *ctx, struct vc_step *step, co
     struct vc_removal_state *s = step->state;
     enum vc_status status = VC_OK;
 
-    (void)item;
     for (size_t i = 0; step->calibrate && i < s->n_axes; i++) {
         if (s->axes[i].scored) {
             VC_TRY(
@@ -52,7 +51,6 @@ static enum vc_status removal_calibrate(struct vc_ctx *ctx, struct vc_step *step
     char *room = (char *)scratch + widened_bytes(&step->in) / 64 * 64;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (step->in.dtype == VC_DTYPE_F16) {
         VC_KERNEL_TRY(k->f16_to_f32(in->data, tile->n_elems, scratch));
         values = scratch;
@@ -215,7 +213,6 @@ static enum vc_status removal_apply(struct vc_ctx *ctx, struct vc_step *step, co
     enum vc_status status = VC_OK;
     size_t n = 0;
 
-    (void)item;
     while (n < tile->n_elems) {
         uint64_t flat = tile->first + n;
         size_t end = (size_t)vc_min_u64(tile->n_elems, n + (line_len - flat % line_len)); /* of the line in the tile */

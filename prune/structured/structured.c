@@ -253,7 +253,6 @@ out:
 
 static enum vc_status structured_decide(struct vc_ctx *ctx, struct vc_pass *pass, struct vc_plan *plan, size_t round)
 {
-    (void)round;
     return finish(ctx, pass->self, plan);
 }
 
@@ -271,9 +270,6 @@ static enum vc_status structured_report(struct vc_ctx *ctx, struct vc_pass *pass
 {
     const struct vc_structured *s = pass->self;
 
-    (void)ctx;
-    (void)plan;
-    (void)measured;
     report->removal = s->removal;
     return VC_OK;
 }

@@ -20,7 +20,6 @@ static enum vc_status bias_apply(struct vc_ctx *ctx, struct vc_step *step, const
     int32_t *q = out->data;
     enum vc_status status;
 
-    (void)item;
     memcpy(x, in->data, tile->n_elems * sizeof *x);
     out->stats->clipped = 0;
     out->stats->zeros_after = 0;

@@ -80,7 +80,6 @@ static enum vc_status block_scan(struct vc_ctx *ctx, struct vc_step *step, const
     const float *x;
     enum vc_status status = VC_OK;
 
-    (void)item;
     vc_int8_scratch_carve(step, &s->shared, scratch, &t);
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     if (s->shared.options->nonfinite != VC_NONFINITE_ZERO && vc_has_nonfinite(VC_DTYPE_F32, x, tile->n_elems)) {
@@ -138,7 +137,6 @@ static enum vc_status block_scan_end(struct vc_ctx *ctx, struct vc_step *step, c
     float *column = NULL;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (state->values != NULL) {
         column = vc_alloc_array(ctx, VC_TAG_SCALES, column_rows, sizeof *column);
         VC_TRY_ALLOC(column);
@@ -198,7 +196,6 @@ static enum vc_status block_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     const float *x;
     enum vc_status status = VC_OK;
 
-    (void)item;
     vc_int8_scratch_carve(step, &s->shared, scratch, &t);
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
     out->nonfinite = encode_tile(s, tile, x, q, y);

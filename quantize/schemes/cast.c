@@ -171,7 +171,6 @@ static enum vc_status cast_apply(struct vc_ctx *ctx, struct vc_step *step, const
     const void *x;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (k == NULL) {
         return ctx->status;
     }
@@ -222,7 +221,6 @@ enum vc_status vc_cast_add(struct vc_ctx *ctx, struct vc_item *item, enum vc_dty
 static enum vc_status add_f16(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                               enum vc_dtype weights)
 {
-    (void)weights;
     return vc_cast_add(ctx, item, VC_DTYPE_F16, options->nonfinite, options->overflow, VC_ACTION_CAST,
                        VC_ADVICE_NONFINITE);
 }
@@ -230,7 +228,6 @@ static enum vc_status add_f16(struct vc_ctx *ctx, struct vc_item *item, const st
 static enum vc_status add_bf16(struct vc_ctx *ctx, struct vc_item *item, const struct vc_quantize_options *options,
                                enum vc_dtype weights)
 {
-    (void)weights;
     return vc_cast_add(ctx, item, VC_DTYPE_BF16, options->nonfinite, options->overflow, VC_ACTION_CAST,
                        VC_ADVICE_NONFINITE);
 }

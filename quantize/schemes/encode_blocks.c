@@ -76,7 +76,6 @@ static enum vc_status blocks_begin(struct vc_ctx *ctx, struct vc_step *step, con
     size_t n = (size_t)vc_calibration_elems(&s->calibration);
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (n != 0) {
         s->importance = vc_alloc_array(ctx, VC_TAG_SCALES, n, sizeof *s->importance);
         VC_TRY_ALLOC(s->importance);
@@ -143,7 +142,6 @@ static enum vc_status blocks_apply(struct vc_ctx *ctx, struct vc_step *step, con
     const float *from;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (k == NULL) {
         return ctx->status;
     }

@@ -96,7 +96,6 @@ static enum vc_status group_scan(struct vc_ctx *ctx, struct vc_step *step, const
     uint32_t top;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (!s->codes->global) {
         return VC_OK;
     }
@@ -114,8 +113,6 @@ static enum vc_status group_scan_end(struct vc_ctx *ctx, struct vc_step *step, c
 {
     struct group_state *s = step->state;
 
-    (void)ctx;
-    (void)item;
     s->how.global = vc_nvfp4_global(vc_bits_f32(s->absmax));
     return VC_OK;
 }
@@ -270,7 +267,6 @@ static enum vc_status group_apply(struct vc_ctx *ctx, struct vc_step *step, cons
     const float *x;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (k == NULL) {
         return ctx->status;
     }
@@ -338,7 +334,6 @@ static enum vc_status group_begin(struct vc_ctx *ctx, struct vc_step *step, cons
     enum vc_status status = VC_OK;
     double count;
 
-    (void)item;
     if (n == 0 || (step->calibrate && !measures(s))) { /* nothing is rounded yet */
         return VC_OK;
     }

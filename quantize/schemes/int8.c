@@ -424,7 +424,6 @@ static enum vc_status int8_apply(struct vc_ctx *ctx, struct vc_step *step, const
     const float *x;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (k == NULL) {
         return ctx->status;
     }

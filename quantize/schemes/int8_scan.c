@@ -12,7 +12,6 @@ enum vc_status vc_int8_begin(struct vc_ctx *ctx, struct vc_step *step, const str
     enum vc_status status = VC_OK;
     size_t n = (size_t)s->n_scales;
 
-    (void)item;
     if (!s->scan) {
         return VC_OK;
     }
@@ -120,7 +119,6 @@ enum vc_status vc_int8_scan(struct vc_ctx *ctx, struct vc_step *step, const stru
     bool dirty = false;
     enum vc_status status = VC_OK;
 
-    (void)item;
     vc_int8_scratch_carve(step, s, scratch, &t);
     vc_int8_map_tile(s, tile, &map);
     VC_TRY(vc_int8_widen(ctx, step, tile, in->data, &t, &x));
@@ -142,8 +140,6 @@ enum vc_status vc_int8_scan_end(struct vc_ctx *ctx, struct vc_step *step, const 
 {
     struct vc_int8_state *s = step->state;
 
-    (void)ctx;
-    (void)item;
     if (s->given != NULL) {
         memcpy(s->scale, s->given, (size_t)s->n_scales * sizeof *s->scale);
         return VC_OK;

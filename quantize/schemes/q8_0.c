@@ -35,7 +35,6 @@ static enum vc_status q8_0_apply(struct vc_ctx *ctx, struct vc_step *step, const
     const float *x;
     enum vc_status status = VC_OK;
 
-    (void)item;
     if (k == NULL) {
         return ctx->status;
     }
@@ -65,7 +64,6 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_item *item, const struct
     struct q8_0_state *s = vc_calloc_array(ctx, VC_TAG_MISC, 1, sizeof *s);
     struct vc_step *step;
 
-    (void)weights;
     if (s == NULL) {
         return VC_E_NOMEM;
     }
@@ -84,7 +82,6 @@ static const char *reason(const struct vc_quantize_options *options, const struc
 {
     bool whole = desc->n_dims != 0 && desc->shape[desc->n_dims - 1] % BLOCK == 0;
 
-    (void)options;
     return whole ? NULL : "the last axis is no multiple of 32";
 }
 

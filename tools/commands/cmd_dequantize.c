@@ -47,7 +47,6 @@ static int ready(struct app *app, void *cli, struct conversion *what)
 {
     struct dequantize_cli *own = cli;
 
-    (void)app;
     own->dequantize.rules = own->convert.rules;
     own->dequantize.n_rules = own->convert.n_rules;
     what->tag = tag_of(&own->dequantize);
@@ -56,7 +55,6 @@ static int ready(struct app *app, void *cli, struct conversion *what)
 
 static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct vc_model *model, void *cli)
 {
-    (void)model;
     return vc_job_add_dequantize(ctx, job, &((const struct dequantize_cli *)cli)->dequantize);
 }
 

@@ -315,7 +315,6 @@ static enum vc_status add(struct vc_ctx *ctx, struct vc_job *job, const struct v
     struct quantize_cli *own = cli;
     enum vc_status status = VC_OK;
 
-    (void)model;
     if (own->calibration != NULL && own->statistics == NULL) {
         status = vc_model_open(ctx, own->calibration, NULL, &own->statistics);
     }

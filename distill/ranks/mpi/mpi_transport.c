@@ -129,7 +129,6 @@ static bool mpi_exchange(void *handle, const struct vc_piece *out, const struct 
 {
     bool more = true;
 
-    (void)handle;
     for (size_t offset = 0; more; offset += MOST) {
         int n = 0;
 
@@ -161,7 +160,6 @@ static bool mpi_exchange(void *handle, const struct vc_piece *out, const struct 
 
 static void mpi_close(void *handle, bool whole)
 {
-    (void)handle;
     if (!whole) {
         return; /* messages may be on their way into memory that is freed: MPI is not called any more */
     }
