@@ -149,8 +149,8 @@ static void pack_block(unsigned char scale, const unsigned char *from, unsigned 
 {
     to[0] = scale;
     for (size_t j = 0; j < 16; j++) {
-        unsigned low = from[j / 2] >> (j % 2 * 4) & 15U;
-        unsigned high = from[(j + 16) / 2] >> (j % 2 * 4) & 15U;
+        unsigned low = (unsigned)from[j / 2] >> (j % 2 * 4) & 15U;
+        unsigned high = (unsigned)from[(j + 16) / 2] >> (j % 2 * 4) & 15U;
 
         to[1 + j] = (unsigned char)(low | high << 4);
     }
